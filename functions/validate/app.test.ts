@@ -114,7 +114,7 @@ describe('creating a HyperCloud image', () => {
       'a size',
       image({ pvc }),
       image({ pvc: { resources: { requests: { storage: 'big' } } } }),
-      ['spec.pvc.resources.requests.storage', 'is no amount of storage'],
+      ['spec.pvc.resources.requests.storage', 'is not a valid quantity'],
     ],
     [
       'one storage class',
@@ -151,7 +151,7 @@ describe('creating a HyperCloud image', () => {
       'a name that leaves room for its volume',
       image(),
       image({}, { name: 'x'.repeat(250) }),
-      ['metadata.name', 'characters at most'],
+      ['metadata.name', 'at most 238 characters'],
     ],
   ];
   it.each(rows)('asks for %s', async (_rule, allowed, denied, fault) => {

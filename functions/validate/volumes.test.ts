@@ -24,12 +24,16 @@ const sized = (storage: string) => ({ resources: { requests: { storage } } });
 
 describe('volumes', () => {
   it.each<[rule: string, denied: Draft, fault: RegExp]>([
-    ['a size that is one', aPvc(sized('-1')), /spec\.pvc\.resources\.requests\.storage.*no amount/],
+    ['a size that is one', aPvc(sized('-1')), /spec\.pvc\.resources\.requests\.storage.*not a valid quantity/],
     ['room for the disk', aPvc(sized('1Gi')), /1073741824 bytes.*2147483648/],
     ['a claim that can be written', aPvc({ accessModes: ['ReadOnlyMany'] }), /spec\.pvc\.accessModes/],
     ['a volume of its own', aPvc({ volumeName: 'pv' }), /spec\.pvc\.volumeName/],
     ['no other source', aPvc({ dataSource: { kind: 'VolumeSnapshot', name: 'x' } }), /spec\.pvc\.dataSource/],
-    ['a capacity that is one', aVolume({ capacity: { storage: 'much' } }), /spec\.capacity\.storage.*no amount/],
+    [
+      'a capacity that is one',
+      aVolume({ capacity: { storage: 'much' } }),
+      /spec\.capacity\.storage.*not a valid quantity/,
+    ],
     ['capacity for the disk', aVolume({ capacity: { storage: '1Gi' } }), /1073741824 bytes.*2147483648/],
     [
       'an image of its namespace',

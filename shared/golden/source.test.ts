@@ -35,7 +35,7 @@ describe('the source of a cron', () => {
     [short({ registry: { url }, http: { url: 'https://a.example' } }), 'spec.source', 'has registry, http'],
     [short({ registry: { url: 'fedora' } }), 'spec.source.registry.url', 'must name a registry'],
     [short({ registry: { imageStream: 'x' } }), 'spec.source.registry.imageStream', 'OpenShift'],
-    [short({ registry: { url, tags: 'newest' } }), 'spec.source.registry.tags', 'no range'],
+    [short({ registry: { url, tags: 'newest' } }), 'spec.source.registry.tags', 'is not a valid range'],
     [short({ registry: { url: `${url}:1`, tags: '*' } }), 'spec.source.registry.tags', 'cannot stand beside'],
     [short({ http: { url: 'ftp://a.example' } }), 'spec.source.http.url', 'http or https'],
     [short({ http: { url: 'https://a.example', checksumURL: 'x' } }), 'spec.source.http.checksumURL', 'http or https'],

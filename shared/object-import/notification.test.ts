@@ -94,7 +94,7 @@ describe('notifications', () => {
   ])('of %s say nothing', (_, body) => expect(readNotification(body)).toEqual([]));
 
   it.each([[{}], [null], ['text'], [{ Records: [{ s3: {} }] }], [{ bucket: 'golden' }]])('%j is refused', (body) => {
-    expect(() => readNotification(body)).toThrow('no notification of AWS S3, MinIO, Ceph or Cloudflare R2');
+    expect(() => readNotification(body)).toThrow('is not a notification of AWS S3, MinIO, Ceph or Cloudflare R2');
   });
 
   it('name an object once, however often it is in there', () => {

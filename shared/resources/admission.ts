@@ -222,8 +222,8 @@ const toRuleRequest = (
   const old = request.operation === 'UPDATE' ? request.oldObject : undefined;
   // What an older schema let in may not be readable, and then there is nothing to compare with.
   const before = old !== undefined && readShape(kind, old).length === 0 ? old : undefined;
-  const subjectBefore = before === undefined ? undefined : kind.read(before);
-  return { object, resource: kind.read(object), before, subjectBefore, kube };
+  const resourceBefore = before === undefined ? undefined : kind.read(before);
+  return { object, resource: kind.read(object), before, resourceBefore, kube };
 };
 
 interface Finding {

@@ -23,13 +23,13 @@ const imageOf = (spec: Record<string, unknown> = {}): Image =>
 interface Asked {
   readonly registry?: BackendRegistry;
   readonly image?: Image;
-  readonly subjectBefore?: Image;
+  readonly resourceBefore?: Image;
 }
 
-const askRule = async (id: string, { registry = backends, image = imageOf(), subjectBefore }: Asked) => {
+const askRule = async (id: string, { registry = backends, image = imageOf(), resourceBefore }: Asked) => {
   const rule = imageRules(registry, { backend: 'spec.backend', source: 'spec.sourceType' }).find((it) => it.id === id);
   const object = aHarvesterImage() as unknown as KubeObject;
-  return rule!.check({ object, resource: image, before: undefined, subjectBefore, kube: clusterOf() });
+  return rule!.check({ object, resource: image, before: undefined, resourceBefore, kube: clusterOf() });
 };
 
 const validator = {
@@ -49,7 +49,7 @@ describe('rules of every image kind', () => {
       'backend "csi" cannot take a http source',
     ],
     ['backend-create', { registry: strict }, 'created'],
-    ['backend-update', { registry: strict, subjectBefore: imageOf({ displayName: 'other' }) }, 'updated'],
+    ['backend-update', { registry: strict, resourceBefore: imageOf({ displayName: 'other' }) }, 'updated'],
   ] as const)(
     '%s has nothing against what is served, and says what is wrong with the rest',
     async (id, denied, message) => {
@@ -76,7 +76,7 @@ describe('rules of every image kind', () => {
   it('ask a backend nothing when it is not served', async () => {
     const image = imageOf({ backend: 'tape' });
     for (const id of ['backend-source', 'backend-create', 'backend-update']) {
-      expect(await askRule(id, { registry: strict, image, subjectBefore: image })).toEqual([]);
+      expect(await askRule(id, { registry: strict, image, resourceBefore: image })).toEqual([]);
     }
   });
 });

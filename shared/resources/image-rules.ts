@@ -59,7 +59,7 @@ export const imageRules = (backends: BackendRegistry, fields: RuleFields): reado
     return registration.served ? registration.backend.validator.create(image, kube) : [];
   };
 
-  const canUpdate: RequestRule<KubeObject>['check'] = ({ resource: image, subjectBefore: imageBefore }) => {
+  const canUpdate: RequestRule<KubeObject>['check'] = ({ resource: image, resourceBefore: imageBefore }) => {
     const registration = registrationOf(backends, image.backend);
     return registration.served && imageBefore !== undefined
       ? registration.backend.validator.update(imageBefore, image)

@@ -29,7 +29,7 @@ export interface RuleRequest<T extends KubeObject, S = Image> {
   readonly resource: S;
   /** On UPDATE only, and only where it can be read. */
   readonly before: T | undefined;
-  readonly subjectBefore: S | undefined;
+  readonly resourceBefore: S | undefined;
   /** Look-ups are bounded: one object, or one page. */
   readonly kube: KubeClient;
 }

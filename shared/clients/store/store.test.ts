@@ -77,6 +77,7 @@ describe('a folder as a store', () => {
 
   it('leads nowhere else', async () => {
     const store = createFolderStore(folder);
-    for (const key of ['../x', 'a/../../x', '/x', 'a//b']) await expect(store.read(key, 10)).rejects.toThrow('is not a valid key');
+    for (const key of ['../x', 'a/../../x', '/x', 'a//b'])
+      await expect(store.read(key, 10)).rejects.toThrow('is not a valid key');
   });
 });

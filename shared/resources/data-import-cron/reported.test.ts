@@ -40,7 +40,7 @@ describe('machines', () => {
     await finishImport(nameOf('d'));
     expect(typesNow()).toEqual(['imported', 'superseded', 'failed', 'superseded', 'collected', 'imported']);
     expect(events[0]).toMatchObject({
-      resource: '/apis/cdi.kubevirt.io/v1beta1/namespaces/golden-images/dataimportcrons/cron',
+      subject: '/apis/cdi.kubevirt.io/v1beta1/namespaces/golden-images/dataimportcrons/cron',
       data: { cron: { name: 'cron' }, version: nameOf('a'), digest: digestOf('a') },
     });
     expect(new Set(events.map(({ id }) => id)).size).toBe(events.length);

@@ -136,7 +136,7 @@ describe.skipIf(!hasRegistry())('a containerDisk', () => {
       layers: [{ files: [{ name: 'disk/../../etc/passwd', content: other }] }],
       expected: 'leads out of it',
     }),
-    'no disk is refused': () => ({ layers: [{ files: [small] }], expected: 'no containerDisk' }),
+    'no disk is refused': () => ({ layers: [{ files: [small] }], expected: 'not a containerDisk' }),
   };
   it.each(Object.entries(cases))('%s', async (_, build) => {
     const { layers, expected } = build(disk);
