@@ -77,13 +77,13 @@ const diskOf = async (claimName: string): Promise<string> => {
   const path = (volume as unknown as { spec: { csi?: { volumeHandle?: string } } }).spec.csi?.volumeHandle ?? '';
   const { stdout } = await run('find', [
     join(cluster.dataDir, 'storage', 'volumes'),
-    // Other volumes may go meanwhile.
+    // Other volumes may go meanwhile, which ends it with 1 all the same.
     '-ignore_readdir_race',
     '-path',
     `*${path}*`,
     '-type',
     'f',
-  ]);
+  ]).catch((error: { readonly stdout: string }) => error);
   const [file = ''] = stdout.split('\n');
   return file;
 };
