@@ -108,7 +108,7 @@ it(`goes on after the client was cut, with what had arrived (seed ${seed})`, asy
     '-ignore_readdir_race',
     '-name',
     'disk.img',
-  ]);
+  ]).catch((error: { readonly stdout: string }) => error);
   const disks = stdout.trim().split('\n');
   expect(disks).toHaveLength(1);
   await run('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', disks[0]!, raw]);

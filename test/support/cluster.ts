@@ -45,6 +45,8 @@ export const startTestCluster = async (options: Partial<ClusterOptions> = {}): P
   let running = await start();
   return {
     ...running,
+    // As users have it, over the network: it outlives a restart.
+    kube: createKubeClient(loadKubeConfig(running.kubeconfigPath)),
     dataDir,
     restart: async () => {
       await running.stop();
