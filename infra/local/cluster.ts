@@ -132,6 +132,7 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
       TRANSFER_URL: `http://127.0.0.1:${ports.transfer}`,
       PUBLIC_URL: `http://127.0.0.1:${ports.transfer}`,
       LONGHORN_URL: `http://127.0.0.1:${ports.longhorn}`,
+      ...transferCommand(options.environment),
       ...options.functionEnvironment,
     },
   });
@@ -211,8 +212,9 @@ interface ControllerParts {
   readonly files: BackingFiles;
 }
 
-/** Its bundle starts in a third of the time: whoever has made one names it. */
-const transferJobSource = join('functions', 'transfer-job', 'index.ts');
+/** A bundle of transfer-job starts in a third of the time that its sources take: whoever has made one names it. */
+const transferCommand = ({ BULLION_TRANSFER_JOB: bundle }: ClusterOptions['environment']): Record<string, string> =>
+  bundle === undefined ? {} : { TRANSFER_COMMAND: `node ${bundle}` };
 
 const startAllControllers = (
   { dataDir, environment, backOffFactor }: ClusterOptions,
@@ -225,7 +227,7 @@ const startAllControllers = (
     unpack: (directory) => (storageClass) => unpackImage({ kube, files, directory }, storageClass),
     ...(backOffFactor === undefined ? {} : { backOffFactor }),
     host: {
-      images: { [functions.transferImage]: ['node', environment['BULLION_TRANSFER_JOB'] ?? transferJobSource] },
+      images: { [functions.transferImage]: ['node', join('functions', 'transfer-job', 'index.ts')] },
       nodePath: process.execPath,
       workingDir: repositoryDir,
       env: {

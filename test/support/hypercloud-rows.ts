@@ -56,7 +56,12 @@ const imageRows: readonly AdmissionRow[] = [
 ];
 
 const volumeRows: readonly AdmissionRow[] = [
-  row('pvc/size', volumePvc({ pvc }), volumePvc({ pvc: { ...pvc, ...sized('0') } }), /requests\.storage.*not a valid quantity/),
+  row(
+    'pvc/size',
+    volumePvc({ pvc }),
+    volumePvc({ pvc: { ...pvc, ...sized('0') } }),
+    /requests\.storage.*not a valid quantity/,
+  ),
   row('pvc/writable', volumePvc({ pvc }), volumePvc({ pvc: readOnly }), /spec\.pvc\.accessModes.*can be written/),
   row('pvc/own-volume', volumePvc({ pvc }), volumePvc({ pvc: filled }), /spec\.pvc\.volumeName.*must be left out/),
   row(

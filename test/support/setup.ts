@@ -1,4 +1,5 @@
 // Before any test: the programs that tests run, installed where that is possible. What stays missing skips its tests, with words.
+import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { buildBundles } from '#infra/bundle/build.ts';
 import { ensurePrograms, qemuImg, thisHost } from '#infra/local/system-programs.ts';
@@ -13,14 +14,21 @@ const programs = [
   { program: '/usr/lib/debian-installer/images/12/amd64/text', package: 'debian-installer-12-netboot-amd64' },
 ];
 
+/** What transfer Jobs run (`vitest.config.ts`). File by file, so that another run beside this one finds each at any time. */
+const bundleJobs = async (): Promise<void> => {
+  const place = resolve('node_modules/.cache/bundles');
+  const made = `${place}-${process.pid}`;
+  await buildBundles(made);
+  await mkdir(place, { recursive: true });
+  for (const file of await readdir(made)) await rename(join(made, file), join(place, file));
+  await rm(made, { recursive: true });
+};
+
 const setup = async (): Promise<void> => {
   const host = thisHost(process.env['PATH'] ?? '');
   await ensurePrograms(programs, console.warn, host).catch((error: unknown) =>
     console.warn(`tests that need more than is installed are skipped: ${messageOf(error)}`),
   );
-  // Transfer Jobs run what is shipped: from its sources each takes three times as long to start.
-  const bundles = resolve('node_modules/.cache/bundles');
-  await buildBundles(bundles);
-  process.env['BULLION_TRANSFER_JOB'] = join(bundles, 'transfer-job.mjs');
+  await bundleJobs();
 };
 export default setup;
