@@ -3,9 +3,11 @@
 /** Another one in each run, unless `SEED` says which. Tests name it in their titles: what failed can be run again as it was. */
 export const seed = Number(process.env['SEED'] ?? NaN) || Math.floor(Math.random() * 2 ** 31);
 
-/** Seeds of storms, from `seed` on: as many as `FAULT_SEEDS` says, else `count`. What fails names its own. */
-export const stormSeeds = (count: number): readonly number[] =>
-  Array.from({ length: Number(process.env['FAULT_SEEDS'] ?? count) }, (_, index) => seed + index);
+/** Seeds of storms, from `SEED` on or the first: as many as `FAULT_SEEDS` says, else `count`. What fails names its own. */
+export const stormSeeds = (count: number): readonly number[] => {
+  const first = Number(process.env['SEED'] ?? 1);
+  return Array.from({ length: Number(process.env['FAULT_SEEDS'] ?? count) }, (_, index) => first + index);
+};
 
 /** `BULLION_FUZZ=100 npx vitest run <path>`: properties look a hundred times as long. */
 export const effort = Number(process.env['BULLION_FUZZ'] ?? 1);
