@@ -35,7 +35,8 @@ export default defineConfig({
     env: {
       NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/code'),
       // Transfer Jobs run what is shipped, which starts in a third of the time; `test/support/setup.ts` makes it.
-      BULLION_TRANSFER_JOB: join(import.meta.dirname, 'node_modules/.cache/bundles/transfer-job.mjs'),
+      // From the root of the repository, where Jobs are started: a command has no place for a path with spaces.
+      BULLION_TRANSFER_JOB: 'node_modules/.cache/bundles/transfer-job.mjs',
     },
     // Long: a machine that is busy with other things makes everything late. Who waits for a state says how long; who does not, waits as long as this.
     testTimeout: 120_000,

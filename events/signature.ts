@@ -1,5 +1,5 @@
-// Who sent an event is shown by a signature of what it says, since nothing else about a sender survives a Broker. Transfers sign their reports, and
-// whoever records one in a status verifies it. Ed25519; the signature is the extension `signature`.
+// Who sent an event is shown by a signature over its content, since nothing else about a sender survives a Broker. Transfers sign their reports, and
+// each is verified before it is recorded in a status. Ed25519; the signature is the extension `signature`.
 import { createPrivateKey, createPublicKey, sign, verify } from 'node:crypto';
 import type { CloudEvent } from '#events/event.ts';
 

@@ -46,8 +46,8 @@ const gone = (apiVersion: string, kind: string, name: string): object =>
   patch(kind, name, { $patch: 'delete', apiVersion, kind, metadata: { name, namespace: systemNamespace } });
 
 /**
- * The image of Jobs is a setting of functions. Told here, it is an image like any other to `images:` of each kustomization that is built on this one; values that
- * name no image stay as they are.
+ * The image of Jobs is a setting of functions. Listed here, it is changed by `images:` of every kustomization that is built on this one, as the image of
+ * a container is; values that name no image stay as they are.
  */
 const imageFields = {
   images: [{ group: 'serving.knative.dev', kind: 'Service', path: 'spec/template/spec/containers/env/value' }],

@@ -149,8 +149,8 @@ const containers = ((): readonly Started[] => {
   const installed = Object.entries(files).flatMap(([where, text]) =>
     parseAllDocuments(text).flatMap((document) => pods(document.toJS()).map((one) => ({ ...one, where }))),
   );
-  const told = new Set(installed.flatMap(({ env = [] }) => env.filter(({ name }) => name === 'TRANSFER_COMMAND')));
-  const commands = new Set([...told].map(({ value = '' }) => value));
+  const given = new Set(installed.flatMap(({ env = [] }) => env.filter(({ name }) => name === 'TRANSFER_COMMAND')));
+  const commands = new Set([...given].map(({ value = '' }) => value));
   const made = [...commands].flatMap((command) => {
     const settings = { ...testSettings, transferCommand: command.split(' ') };
     const job = buildTransferJob({ mode: 'import', owner: imageRef, source: { type: 'blank' }, retries: 0 }, settings);

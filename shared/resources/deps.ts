@@ -10,36 +10,35 @@ import type { Logger } from '#shared/runtime/log.ts';
 import type { Announce } from '#shared/resources/announcer.ts';
 import type { Observe } from '#shared/golden/poll/observe.ts';
 import type { Send } from '#events/sender.ts';
-import type { Reconciler } from '#shared/resources/reconciler.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import type { Resource } from '#shared/resources/reconciler.ts';
+import type { Reconciler, Resource } from '#shared/resources/reconciler.ts';
 
 export interface ReconcileDeps {
   readonly kube: KubeClient;
   readonly backends: BackendRegistry;
   readonly settings: PopulateSettings;
-  /** Left out: our own. */
+  /** Whether a CDI is installed. Default: ours is the only one. */
   readonly cdi?: CdiLook | undefined;
-  /** Left out: the well-known authorities alone are trusted. */
+  /** More authorities to trust. Default: the well-known ones alone. */
   readonly trust?: TrustLook | undefined;
-  /** Left out: settings of the functions alone count. */
+  /** Settings in objects of the cluster. Default: those of the functions alone. */
   readonly config?: ConfigLook | undefined;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly log: Logger;
-  /** Left out: nobody is told. */
+  /** Announces that an image is ready or has failed. Default: no announcements. */
   readonly announce?: Announce | undefined;
-  /** How templates of HyperConverged and SSP are treated; left out: they are not looked at. */
+  /** How templates of HyperConverged and SSP are treated. Default: they are ignored. */
   readonly templates?: TemplateSettings | undefined;
-  /** Looks at sources that crons follow; left out: nobody polls. */
+  /** Looks at sources that crons follow. Default: no polls. */
   readonly observe?: Observe | undefined;
-  /** Where people reach the transfer function; left out: nobody is told. */
+  /** URL of the transfer function, as users reach it. Default: not published. */
   readonly publicUrl?: string | undefined;
-  /** Sends events to other functions; left out: their work is done here. */
+  /** Sends events to other functions. Default: their work is done here. */
   readonly send?: Send | undefined;
 }
 
-/** One object under the hand of one pass. */
+/** One object that is being reconciled. */
 export interface Reconciliation {
   readonly deps: ReconcileDeps;
   readonly reconciler: Reconciler;

@@ -45,9 +45,9 @@ export const planSources = (
 ): readonly SourceAction[] => {
   const named = new Map(found.map((one) => [one.metadata.name, one]));
   const names = new Set(wanted.map(({ metadata }) => metadata.name));
-  const isStray = ({ metadata }: EventSource) =>
+  const isOrphan = ({ metadata }: EventSource) =>
     metadata.labels?.[labels.optional] !== undefined && !names.has(metadata.name);
-  const strays = found.filter(isStray).map((one) => ({ do: 'delete', found: one }) as const);
+  const orphans = found.filter(isOrphan).map((one) => ({ do: 'delete', found: one }) as const);
   const changes = wanted.flatMap((one): readonly SourceAction[] => {
     const own = named.get(one.metadata.name);
     const answers = one.spec.resources.map(isServed);
@@ -56,7 +56,7 @@ export const planSources = (
     if (own === undefined) return [{ do: 'create', wanted: one }];
     return has(own, one) ? [] : [{ do: 'change', wanted: one }];
   });
-  return [...strays, ...changes];
+  return [...orphans, ...changes];
 };
 
 const readWanted = async (kube: KubeClient): Promise<readonly EventSource[]> => {

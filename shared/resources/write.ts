@@ -144,7 +144,7 @@ export const announceFinal = async (
   return true;
 };
 
-// Taking hold of an object, and letting go: the writes of its metadata that are for the version that was read alone.ts.
+// Taking hold of an object, and letting go: the writes of its metadata that are for the version that was read alone.
 
 /**
  * Takes hold of the object before its first child is made, so that none can outlive it, and lets it be found before anything is looked at
