@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { TransferConfig, toServeSettings } from '#functions/transfer/config.ts';
-import { buildTransferJob } from '#shared/populate/transfer-job.ts';
+import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
 import { parseConfig } from '#shared/runtime/config.ts';
 
 const owner = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace: 'default', name: 'disk', uid: 'u-1' };

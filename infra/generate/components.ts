@@ -7,7 +7,7 @@ import type { Outputs } from '#infra/generate/outputs.ts';
 import { admissionFunctions } from '#infra/generate/wiring.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import { systemNamespace } from '#shared/api/names.ts';
-import { qemuUser } from '#shared/populate/transfer-job.ts';
+import { qemuUser } from '#shared/populate/job/transfer-job.ts';
 
 interface Webhooks extends GeneratedManifest {
   readonly webhooks: readonly { readonly rules: readonly { readonly apiGroups: readonly string[] }[] }[];

@@ -11,7 +11,7 @@ import { admissionCertificate } from '#shared/api/names.ts';
 import { exportFolder } from '#shared/backup/open.ts';
 import { type NfsTarget, readTarget } from '#shared/backup/target.ts';
 import { defaultSettings } from '#shared/populate/settings.ts';
-import { buildTransferJob } from '#shared/populate/transfer-job.ts';
+import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
 import { parseConfig, callerSettings } from '#shared/runtime/config.ts';
 import { callerRulesOf } from '#shared/runtime/caller.ts';
 import { z } from 'zod';

@@ -33,7 +33,7 @@ import { kustomizeOutputs } from '#infra/generate/kustomize.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { pushImage } from '#infra/images/push.ts';
 import { buildFilePod } from '#shared/resources/volume-export/children.ts';
-import { buildTransferJob } from '#shared/populate/transfer-job.ts';
+import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
 import { imageRef, testSettings } from '#test/support/builders.ts';
 import { noise } from '#test/support/disk.ts';
 import { kubeconfigFor } from '#test/support/kubeconfig.ts';

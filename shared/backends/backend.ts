@@ -1,25 +1,23 @@
 // What a storage backend is. One folder each, one line in registry.ts; outside its folder nobody compares backend names.
 import type { StorageClass } from '#shared/api/foreign/core.ts';
-import type { KubeObject, ResourceType } from '#shared/api/object.ts';
-import type { Owner } from '#shared/api/owner.ts';
-import type { Action } from '#shared/backends/actions.ts';
-import type { Image, ImageSource, ImageState } from '#shared/backends/image.ts';
+import type { ResourceType } from '#shared/api/object.ts';
+import type { Plan, PlanContext } from '#shared/populate/actions.ts';
+import type { ImageState } from '#shared/populate/filled.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import type { PopulateSettings } from '#shared/populate/settings.ts';
-import type { Fault } from '#shared/runtime/errors.ts';
+import { type Fault, isNotFound } from '#shared/runtime/errors.ts';
+import type { WatchedChild } from '#shared/populate/watched-child.ts';
+import type { Image, ImageSource } from '#shared/backends/image.ts';
 
-/** Decided by a pure function, carried out by the executor: actions in order, then one status write if `state` differs. */
-export interface Plan {
-  readonly actions: readonly Action[];
-  readonly state: ImageState;
-}
-
-/** What planning may know besides the object and its children. Everything in it is injected, so plans are pure. */
-export interface PlanContext {
-  /** Milliseconds since the epoch. */
-  readonly now: number;
-  readonly settings: PopulateSettings;
-}
+/** Whether the product a backend stands on is there. */
+export const isInstalled = async (kube: KubeClient, { type, namespace }: Need): Promise<boolean> => {
+  try {
+    await kube.list(type, { namespace, limit: 1 });
+    return true;
+  } catch (error) {
+    if (isNotFound(error)) return false;
+    throw error;
+  }
+};
 
 /**
  * `Observed` is what the backend read: the children it knows of and whatever else decides. Reading and deciding are apart: `check` talks to
@@ -72,18 +70,6 @@ export type RootDisk =
   | { readonly is: 'class'; readonly className: string }
   /** A copy of the golden volume, in the image's namespace. */
   | { readonly is: 'copy'; readonly volume: string; readonly snapshot?: string | undefined };
-
-export type Change = 'add' | 'update' | 'delete';
-
-/** A child kind the backend follows. `verbs` beside get, list and watch are what plans do with it. */
-export interface WatchedChild {
-  readonly type: ResourceType;
-  readonly verbs: readonly ('create' | 'patch' | 'delete')[];
-  /** The image a child belongs to; `undefined` for objects that are none of ours. */
-  ownerOf(object: KubeObject): Owner | undefined;
-  /** Whether a change of this child can move its image on. Saying `true` too often costs a few reads, `false` wrongly a minute. */
-  matters(object: KubeObject, change: Change): boolean;
-}
 
 /**
  * Rules beyond those of the kind and of `image.faults`. Each returns every fault at once, none when the request is fine. Look-ups are

@@ -2,11 +2,13 @@
 import { describe, expect, it } from 'vitest';
 import { labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import type { Backend, Plan } from '#shared/backends/backend.ts';
-import { type Image, imagePhases } from '#shared/backends/image.ts';
+import type { Backend } from '#shared/backends/backend.ts';
+import { imagePhases } from '#shared/populate/filled.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { anImage } from '#test/support/builders.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';
+import type { Plan } from '#shared/populate/actions.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 /** Passes until nothing new is made; the world does not move meanwhile. */
 const maxPasses = 10;

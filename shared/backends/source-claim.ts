@@ -1,10 +1,10 @@
 // A claim that an image is being made from says so, and is not deleted until that has come to its end: `protected/exported.ts` keeps it.
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { annotations, labels } from '#shared/api/names.ts';
-import { type Action, patch } from '#shared/backends/actions.ts';
-import type { Image } from '#shared/backends/image.ts';
+import { type Action, patch } from '#shared/populate/actions.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 /** The claim of an image that is exported from one; `undefined` where there is none, or it goes already. */
 export const readExported = async (kube: KubeClient, { source }: Image): Promise<PersistentVolumeClaim | undefined> => {

@@ -6,7 +6,7 @@ import type { BackupDeps } from '#shared/backup/deps.ts';
 import { type Memory, remember } from '#shared/backup/memory.ts';
 import { mostMetadataBytes } from '#shared/backup/remote.ts';
 import type { BackupTarget } from '#shared/backup/target.ts';
-import { isoTime } from '#shared/backends/state.ts';
+import { isoTime } from '#shared/populate/state.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { namespaces } from '#shared/api/foreign/core.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';

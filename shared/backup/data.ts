@@ -18,12 +18,12 @@ import { type BackupData, shortHashOf } from '#shared/backup/metadata.ts';
 import { dataPrefix } from '#shared/backup/place.ts';
 import { describeMissing, missingAccess } from '#shared/backup/secret.ts';
 import type { BackupTarget } from '#shared/backup/target.ts';
-import { startTransfer } from '#shared/backends/start-transfer.ts';
+import { startTransfer } from '#shared/populate/job/start-transfer.ts';
 import { registrationOf } from '#shared/backends/registry.ts';
 import type { Store } from '#shared/clients/store/store.ts';
-import { readTransfer } from '#shared/populate/attempts.ts';
-import { buildTransferJob, transferJobName } from '#shared/populate/transfer-job.ts';
-import { volumeModeOf } from '#shared/populate/volume.ts';
+import { readTransfer } from '#shared/populate/job/attempts.ts';
+import { buildTransferJob, transferJobName } from '#shared/populate/job/transfer-job.ts';
+import { volumeModeOf } from '#shared/populate/population.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 import { indexKey } from '#shared/transfer/chunks/chunk-index.ts';
 

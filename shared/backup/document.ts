@@ -3,7 +3,7 @@ import { toGrantText } from '#shared/access/grant.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { annotations, finalizers } from '#shared/api/names.ts';
 import { foreignSecretsIn } from '#shared/backends/rules/encryption.ts';
-import type { ImageState } from '#shared/backends/image.ts';
+import type { ImageState } from '#shared/populate/filled.ts';
 import type { BackupData, ImageMetadata } from '#shared/backup/metadata.ts';
 import type { BackedImage, BackupImageObject } from '#shared/backup/image.ts';
 import { indexKey } from '#shared/transfer/chunks/chunk-index.ts';

@@ -13,7 +13,7 @@ import { findCondition } from '#shared/api/conditions.ts';
 import { dataCondition } from '#shared/backup/report.ts';
 import { hasNews, syncImage } from '#shared/backup/sync.ts';
 import { tickBackups } from '#shared/backup/tick.ts';
-import { isFinished } from '#shared/populate/attempts.ts';
+import { isFinished } from '#shared/populate/job/attempts.ts';
 import type { Job } from '#shared/api/foreign/core.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 

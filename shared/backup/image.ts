@@ -5,9 +5,9 @@ import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import type { BackupStatus, CommonImageStatus } from '#shared/api/image-status.ts';
 import type { KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
-import type { Image } from '#shared/backends/image.ts';
 import { type RestoreMark, readRestored } from '#shared/populate/restore-source.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 export interface ImageObjectStatus extends CommonImageStatus {
   readonly backup?: BackupStatus | undefined;

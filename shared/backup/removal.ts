@@ -10,7 +10,7 @@ import { metadataKeys, tombstoneKey } from '#shared/backup/place.ts';
 import { mostMetadataBytes, readRemote } from '#shared/backup/remote.ts';
 import type { ReadTarget, BackupTarget } from '#shared/backup/target.ts';
 import { keepForAWhile } from '#shared/backup/sweep/guard.ts';
-import { isoTime } from '#shared/backends/state.ts';
+import { isoTime } from '#shared/populate/state.ts';
 import { type Store, isTaken } from '#shared/clients/store/store.ts';
 import { AppError } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';

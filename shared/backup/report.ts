@@ -6,7 +6,7 @@ import type { BackupStatus } from '#shared/api/image-status.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import type { BackedImage, BackupImageObject, ImageObjectStatus } from '#shared/backup/image.ts';
 import { shortHashOf } from '#shared/backup/metadata.ts';
-import { isoTime } from '#shared/backends/state.ts';
+import { isoTime } from '#shared/populate/state.ts';
 import { recordNote } from '#shared/resources/write.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 

@@ -19,7 +19,7 @@ import { type Judged, type RestoreContext, restoreEntry } from '#shared/backup/r
 import { restoreWord } from '#shared/backup/restore-plan.ts';
 import { conflictCondition, tell } from '#shared/backup/report.ts';
 import type { BackupTarget } from '#shared/backup/target.ts';
-import { isoTime } from '#shared/backends/state.ts';
+import { isoTime } from '#shared/populate/state.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { recordNote } from '#shared/resources/write.ts';
 import { AppError } from '#shared/runtime/errors.ts';

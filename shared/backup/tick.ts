@@ -15,7 +15,7 @@ import { hasNews, syncImage } from '#shared/backup/sync.ts';
 import type { ReadTarget, BackupTarget } from '#shared/backup/target.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 import { annotations } from '#shared/api/names.ts';
-import { isoTime } from '#shared/backends/state.ts';
+import { isoTime } from '#shared/populate/state.ts';
 import { secrets } from '#shared/api/foreign/core.ts';
 
 /** Looks that may find nothing at all before a target counts as looked through: one that is ill may say so. */

@@ -8,7 +8,7 @@ import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { type TargetName, targetText } from '#shared/exchange/target-name.ts';
-import { populationOf } from '#shared/populate/volume.ts';
+import { populationOf } from '#shared/populate/population.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 
 /** Where an upload stands. */

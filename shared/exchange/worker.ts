@@ -6,7 +6,7 @@ import { childrenOf } from '#shared/api/owner.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { KeyRing } from '#shared/exchange/access/keys.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
-import { hindranceOf } from '#shared/populate/attempts.ts';
+import { hindranceOf } from '#shared/populate/job/attempts.ts';
 import { signToken } from '#shared/runtime/token.ts';
 
 export interface WorkerDeps {

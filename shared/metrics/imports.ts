@@ -6,7 +6,7 @@ import { dataVolumeKind, type DataVolume } from '#shared/api/cdi/data-volume.ts'
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import type { ImageState } from '#shared/backends/image.ts';
+import type { ImageState } from '#shared/populate/filled.ts';
 import { type Counter, gauge, type Metric } from '#shared/metrics/metric.ts';
 import { resourceOf } from '#shared/metrics/objects.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';

@@ -3,12 +3,12 @@
 import type { ResourceType } from '#shared/api/object.ts';
 import { type Counter, gauge, createTally, type Metric } from '#shared/metrics/metric.ts';
 import type { ReconciledState } from '#shared/resources/reconciler.ts';
-import type { ImageState } from '#shared/backends/image.ts';
+import type { ImageState } from '#shared/populate/filled.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type StorageProfile, storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
 import { type StorageClass, nodes, storageClasses } from '#shared/api/foreign/core.ts';
-import { defaultClassOf, isDefaultClass, isVirtDefaultClass } from '#shared/populate/profile.ts';
+import { defaultClassOf, isDefaultClass, isVirtDefaultClass } from '#shared/populate/storage/profile.ts';
 
 /** Both groups have a VirtualMachineImage, so kinds are told apart by resource. */
 export const resourceOf = ({ plural, group }: ResourceType): string => `${plural}.${group}`;

@@ -2,11 +2,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { formatQuantity, parseQuantity } from '#shared/api/quantity.ts';
-import { claimProfileOf, defaultClassOf } from '#shared/populate/profile.ts';
-import { diskBytesIn, fileVolumeBytesFor, volumeBytesFor } from '#shared/populate/volume.ts';
-import { chooseSnapshotClass } from '#shared/populate/snapshot.ts';
-import { backoffSeconds, buildTransferJob } from '#shared/populate/transfer-job.ts';
-import { buildVolume, inspectedOf, populatedPatch, populationOf } from '#shared/populate/volume.ts';
+import { claimProfileOf, defaultClassOf } from '#shared/populate/storage/profile.ts';
+import { diskBytesIn, fileVolumeBytesFor, volumeBytesFor } from '#shared/populate/population.ts';
+import { chooseSnapshotClass } from '#shared/populate/storage/snapshot.ts';
+import { backoffSeconds, buildTransferJob } from '#shared/populate/job/transfer-job.ts';
+import { buildVolume, inspectedOf, populatedPatch, populationOf } from '#shared/populate/population.ts';
 import { TransferSpec } from '#shared/transfer/spec.ts';
 import { aPopulation, aSnapshotClass, aStorageClass, aVolume, imageRef, testSettings } from '#test/support/builders.ts';
 

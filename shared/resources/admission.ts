@@ -6,7 +6,6 @@ import type { ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
-import type { Image } from '#shared/backends/image.ts';
 import { type BackendRegistry, backends } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type SourcesOf, fillGrants, reviewAccess } from '#shared/resources/access-rule.ts';
@@ -33,12 +32,13 @@ import { withClassLabel } from '#shared/resources/protected/storage-class.ts';
 import type { DefaultRule, RequestRule, RuleReason, RuleRequest } from '#shared/resources/rule.ts';
 import { toExport } from '#shared/resources/volume-export/dialect.ts';
 import { volumeExportRequestRules } from '#shared/resources/volume-export/rules.ts';
-import type { VolumeDialect } from '#shared/resources/volume/reconciler.ts';
-import type { Volume } from '#shared/resources/volume/volume.ts';
+import type { VolumeDialect } from '#shared/resources/volume-reconciler.ts';
+import type { Volume } from '#shared/populate/volume/volume.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 import { type AddressPolicy, createAddressPolicy } from '#shared/clients/http/address.ts';
 import { addressRule } from '#shared/resources/address-rule.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 type Review = (request: AdmissionRequest) => Promise<AdmissionAnswer>;
 

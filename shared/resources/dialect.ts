@@ -3,8 +3,9 @@ import type { CommonImageStatus } from '#shared/api/image-status.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import { annotations } from '#shared/api/names.ts';
 import { type KubeObject, refOf } from '#shared/api/object.ts';
-import type { Image, ImageState } from '#shared/backends/image.ts';
+import type { ImageState } from '#shared/populate/filled.ts';
 import type { Resource } from '#shared/resources/reconciler.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 /** An object of an image kind, as far as all of them are alike. */
 export interface ImageObject extends KubeObject {

@@ -3,12 +3,13 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { HarvesterImageStatus } from '#shared/api/harvester/image.ts';
 import { HyperCloudImageStatus } from '#shared/api/hypercloud/image.ts';
-import { type Image, type ImageState, imagePhases, initialState } from '#shared/backends/image.ts';
+import { type ImageState, imagePhases, initialState } from '#shared/populate/filled.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
 import { compressions, imageFormats } from '#shared/transfer/report.ts';
 import { transferPhases } from '#shared/transfer/progress.ts';
 import { aHarvesterImage, aHyperCloudImage } from '#test/support/builders.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 const now = '2026-01-02T03:04:05Z';
 const uid = '22222222-2222-4222-8222-222222222222';

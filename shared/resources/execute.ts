@@ -1,7 +1,7 @@
 // Carries out what a plan asks for. Nothing is decided here.
 import { type Job, jobs } from '#shared/api/foreign/core.ts';
-import type { Action } from '#shared/backends/actions.ts';
-import { startTransfer } from '#shared/backends/start-transfer.ts';
+import type { Action } from '#shared/populate/actions.ts';
+import { startTransfer } from '#shared/populate/job/start-transfer.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 

@@ -1,7 +1,6 @@
 // The life of an object whose volume is filled, image or volume: when it is settled, what is told of it, what failure means.
-import type { PlanContext } from '#shared/backends/backend.ts';
-import { type Filled, type ImageState, initialState, isFinal, isRetryDue } from '#shared/backends/image.ts';
-import { failedState, waitingState } from '#shared/backends/state.ts';
+import { type Filled, type ImageState, initialState, isFinal, isRetryDue } from '#shared/populate/filled.ts';
+import { failedState, waitingState } from '#shared/populate/state.ts';
 import type { Reconciler, Refusal } from '#shared/resources/reconciler.ts';
 import { foldProgress } from '#shared/resources/progress.ts';
 import { announcementOf, isSettled, notesOf } from '#shared/resources/transitions.ts';
@@ -9,6 +8,7 @@ import { type AppError, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, failed, waiting } from '#shared/runtime/outcome.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import type { Owner } from '#shared/api/owner.ts';
+import type { PlanContext } from '#shared/populate/actions.ts';
 
 type Life = Pick<
   Reconciler<never, Filled>,

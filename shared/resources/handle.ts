@@ -4,7 +4,6 @@ import { recordDeadLetter } from '#events/dead-letter.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
 import { type Owner, sourceLabel } from '#shared/api/owner.ts';
-import type { Change, WatchedChild } from '#shared/backends/backend.ts';
 import { pollIfDue, recordObservation } from '#shared/resources/data-import-cron/poll.ts';
 import { dataSourcesConcernedBy } from '#shared/resources/data-source/index.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
@@ -20,6 +19,7 @@ import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
 import { labels } from '#shared/api/names.ts';
 import { reconcileEach } from '#shared/resources/each.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
+import type { Change, WatchedChild } from '#shared/populate/watched-child.ts';
 
 /** An object of ours was created or changed, or the source of a cron was asked. */
 export const handleObjectEvent = async (deps: ReconcileDeps, event: KnownEvent): Promise<Outcome> => {

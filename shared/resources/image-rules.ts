@@ -1,12 +1,11 @@
 // Rules that every image kind has, whatever its words. The tables of the kinds come on top.
 import type { KubeObject } from '#shared/api/object.ts';
-import type { BackendCapabilities } from '#shared/backends/backend.ts';
-import type { Image } from '#shared/backends/image.ts';
+import { type BackendCapabilities, isInstalled } from '#shared/backends/backend.ts';
 import { type BackendRegistry, registrationOf } from '#shared/backends/registry.ts';
-import { isInstalled } from '#shared/backends/reading.ts';
 import type { Restored } from '#shared/populate/restore-source.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 import type { RequestRule } from '#shared/resources/rule.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 /** Where a kind says what these rules are about. */
 export interface RuleFields {

@@ -5,9 +5,9 @@ import { groupKindOf, sourceLabel } from '#shared/api/owner.ts';
 import type { Backend } from '#shared/backends/backend.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { isFromServer } from '#shared/populate/source.ts';
-import { type Filled, type Image, isFinal } from '#shared/backends/image.ts';
-import { contentOf } from '#shared/backends/singleflight/content.ts';
-import { terminatingState } from '#shared/backends/state.ts';
+import { type Filled, isFinal } from '#shared/populate/filled.ts';
+import { contentOf } from '#shared/populate/singleflight/content.ts';
+import { terminatingState } from '#shared/populate/state.ts';
 import { type BackendRegistry, type Registration, registrationOf } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { contentGroupKind, contentLinkOf } from '#shared/resources/fillable.ts';
@@ -15,6 +15,7 @@ import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
 import type { Reconciler, Links, Planner, Refusal } from '#shared/resources/reconciler.ts';
 import { unfitSource } from '#shared/resources/image-rules.ts';
 import { fillable, noObjectStore, refusalOfFaults, refusals } from '#shared/resources/fillable.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 const servedBy = (backends: BackendRegistry): readonly Backend[] =>
   Object.values<Registration>(backends).flatMap((registration) => (registration.served ? [registration.backend] : []));

@@ -1,7 +1,7 @@
 // What an operator says of where transfers run, in the pods that come of it.
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { buildTransferJob } from '#shared/populate/transfer-job.ts';
+import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
 import { reconcileSettings } from '#shared/resources/settings.ts';
 import { toPopulateSettings } from '#shared/resources/step-settings.ts';
 import { parseConfig } from '#shared/runtime/config.ts';

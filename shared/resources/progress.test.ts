@@ -1,10 +1,11 @@
 // Progress reports come late, twice and out of order. Status only ever moves forward.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Image, TransferState } from '#shared/backends/image.ts';
+import type { TransferState } from '#shared/populate/filled.ts';
 import { foldProgress } from '#shared/resources/progress.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 import { anImage, testTime } from '#test/support/builders.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 const job = 'import-uid';
 const startedAt = '2026-01-02T03:00:00Z';

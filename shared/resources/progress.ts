@@ -1,6 +1,6 @@
 // A progress report folded into an image's state. Reports come late, twice and out of order; status only ever moves forward.
-import { type Filled, type ImageState, isFinal, type TransferState } from '#shared/backends/image.ts';
-import { progressOf, reportedState } from '#shared/backends/state.ts';
+import { type Filled, type ImageState, isFinal, type TransferState } from '#shared/populate/filled.ts';
+import { progressOf, reportedState } from '#shared/populate/state.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 

@@ -1,9 +1,8 @@
 // Moves one object one step on: read it, look at its children, plan, act, write status once. Every event function comes here.
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import type { Action } from '#shared/backends/actions.ts';
-import type { PlanContext } from '#shared/backends/backend.ts';
-import { isoTime } from '#shared/backends/state.ts';
+import type { Action, PlanContext } from '#shared/populate/actions.ts';
+import { isoTime } from '#shared/populate/state.ts';
 import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
 import { isUpToDate } from '#shared/resources/up-to-date.ts';
 import type { Reconciler, ReconciledState, Planner, Resource } from '#shared/resources/reconciler.ts';

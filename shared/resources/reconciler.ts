@@ -4,8 +4,7 @@ import type { CloudEvent } from '#events/event.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts';
 import type { Owner } from '#shared/api/owner.ts';
-import type { Action } from '#shared/backends/actions.ts';
-import type { PlanContext, WatchedChild } from '#shared/backends/backend.ts';
+import type { Action, PlanContext } from '#shared/populate/actions.ts';
 import type { BackendRegistry } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
@@ -13,6 +12,7 @@ import type { Note } from '#shared/resources/transitions.ts';
 import type { AppError } from '#shared/runtime/errors.ts';
 import type { Outcome } from '#shared/runtime/outcome.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
+import type { WatchedChild } from '#shared/populate/watched-child.ts';
 
 /** What status says, as far as all kinds are alike. */
 export interface ReconciledState {

@@ -18,7 +18,7 @@ import {
 import { readImageOrigin } from '#shared/resources/hypercloud-image/dialect.ts';
 import { imageReconciler } from '#shared/resources/image.ts';
 import { storageProfileReconciler } from '#shared/resources/storage-profile/index.ts';
-import { volumeReconciler } from '#shared/resources/volume/reconciler.ts';
+import { volumeReconciler } from '#shared/resources/volume-reconciler.ts';
 import { volumeExportReconciler } from '#shared/resources/volume-export/index.ts';
 
 const originReaders = { [imageGroupKind]: readImageOrigin, [dataSourceGroupKind]: readDataSourceOrigin };

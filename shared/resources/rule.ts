@@ -1,9 +1,9 @@
 // The form of a rule table. Rules of a spec alone are also what a dialect reports as `image.faults`, so that an object which slipped past
 // admission fails with the same words.
 import type { KubeObject } from '#shared/api/object.ts';
-import type { Image } from '#shared/backends/image.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 /** What can be said of an object by looking at it. Checked at creation. */
 export interface SpecRule<T extends KubeObject> {

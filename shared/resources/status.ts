@@ -8,10 +8,12 @@ import {
   type TransferState,
   imagePhases,
   initialState,
-} from '#shared/backends/image.ts';
-import { contentCondition } from '#shared/backends/loss.ts';
+} from '#shared/populate/filled.ts';
+import { contentCondition } from '#shared/populate/loss.ts';
 import { Inspection } from '#shared/transfer/report.ts';
 import { transferPhases } from '#shared/transfer/progress.ts';
+import { z } from 'zod';
+import { cloneStrategies } from '#shared/populate/clone/strategy.ts';
 
 export const readyCondition = 'Ready';
 
@@ -113,3 +115,25 @@ export const finishStatus = <S extends CommonImageStatus>(
 };
 
 const withoutUndefined = <V>(value: V): V => JSON.parse(JSON.stringify(value)) as V;
+
+// The part of status that every kind of volume has, beyond what images have too.
+
+interface CommonVolumeStatus extends CommonImageStatus {
+  readonly cloneStrategy?: string | undefined;
+  readonly cloneReason?: string | undefined;
+}
+
+const CloneStrategy = z.enum(cloneStrategies);
+
+/** Reads what an earlier pass wrote down. */
+export const toVolumeState = (status: CommonVolumeStatus | undefined, phase: string | undefined): ImageState => {
+  const strategy = CloneStrategy.safeParse(status?.cloneStrategy).data;
+  const clone = strategy === undefined ? {} : { clone: { strategy, because: status?.cloneReason ?? '' } };
+  return { ...toState(status, phase), ...clone };
+};
+
+export const toVolumeStatus = (volume: Filled, state: ImageState): CommonVolumeStatus => ({
+  ...toCommonStatus(volume, state),
+  cloneStrategy: state.clone?.strategy,
+  cloneReason: state.clone?.because,
+});

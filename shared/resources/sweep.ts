@@ -3,7 +3,7 @@ import type { KubeObject } from '#shared/api/object.ts';
 import { reconcileEach } from '#shared/resources/each.ts';
 import { reconcilers } from '#shared/resources/registry.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
-import { removeAbandoned } from '#shared/backends/start-transfer.ts';
+import { removeAbandoned } from '#shared/populate/job/start-transfer.ts';
 import { ensureConfig } from '#shared/resources/cdi-config/ensure.ts';
 import { createMisplacedCrons } from '#shared/resources/data-import-cron/misplaced.ts';
 import { createDuePolls } from '#shared/resources/data-import-cron/due-polls.ts';

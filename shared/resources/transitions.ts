@@ -4,8 +4,8 @@ import type { VersionEventType } from '#events/build.ts';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
 import { fieldManager } from '#shared/api/names.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
-import { contentWarning } from '#shared/backends/loss.ts';
-import { type Filled, type ImageState, isFinal, isRetryDue } from '#shared/backends/image.ts';
+import { contentWarning } from '#shared/populate/loss.ts';
+import { type Filled, type ImageState, isFinal, isRetryDue } from '#shared/populate/filled.ts';
 
 /** What machines are told of a version beside; best effort, as all notes are. */
 export interface VersionNote {

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { buildVersionEvent } from '#events/build.ts';
 import { kubeEvents } from '#shared/api/foreign/core.ts';
 import { type KubeObject, type ObjectRef, refOf } from '#shared/api/object.ts';
-import { isoTime } from '#shared/backends/state.ts';
+import { isoTime } from '#shared/populate/state.ts';
 import type { ReconciledState, Resource } from '#shared/resources/reconciler.ts';
 import { type Note, toKubeEvent } from '#shared/resources/transitions.ts';
 import { isConflict, messageOf } from '#shared/runtime/errors.ts';

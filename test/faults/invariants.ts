@@ -5,7 +5,7 @@ import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { finalizers } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { ownerOf } from '#shared/api/owner.ts';
-import { populationOf } from '#shared/populate/volume.ts';
+import { populationOf } from '#shared/populate/population.ts';
 import type { ImageObject } from '#shared/resources/dialect.ts';
 import type { Change } from '#test/support/memory-kube.ts';
 import { type World, imageIn } from '#test/support/simulation/world.ts';

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { jobs } from '#shared/api/foreign/core.ts';
 import { downloaderKind } from '#shared/api/harvester/downloader.ts';
-import { transferJobName } from '#shared/populate/transfer-job.ts';
+import { transferJobName } from '#shared/populate/job/transfer-job.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { namespace } from '#test/support/cluster.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';

@@ -7,7 +7,7 @@ import { namespaces, persistentVolumeClaims, pods } from '#shared/api/foreign/co
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
-import { populationOf } from '#shared/populate/volume.ts';
+import { populationOf } from '#shared/populate/population.ts';
 import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
 import { aConsumer, aDataVolume } from '#test/support/data-volumes.ts';
 import { noise } from '#test/support/disk.ts';

@@ -14,7 +14,7 @@ import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/i
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { cdi } from '#shared/backends/cdi/index.ts';
 import { csi } from '#shared/backends/csi/index.ts';
-import { claimProfileOf, claimSetsOf, completeClaim } from '#shared/populate/profile.ts';
+import { claimProfileOf, claimSetsOf, completeClaim } from '#shared/populate/storage/profile.ts';
 import { aStorageClass } from '#test/support/builders.ts';
 import { type TestCluster, namespace, run, startTestCluster } from '#test/support/cluster.ts';
 import { aConsumer, aDataVolume } from '#test/support/data-volumes.ts';

@@ -7,13 +7,14 @@ import type { HarvesterImage } from '#shared/api/harvester/image.ts';
 import type { HyperCloudImage } from '#shared/api/hypercloud/image.ts';
 import { finalizers } from '#shared/api/names.ts';
 import { childMetadata } from '#shared/api/owner.ts';
-import { type Image, type ImageState, initialState } from '#shared/backends/image.ts';
+import { type ImageState, initialState } from '#shared/populate/filled.ts';
 import type { JobSource } from '#shared/populate/source.ts';
 import { buildBackingImage } from '#shared/backends/backingimage/manifests.ts';
-import { buildTransferJob } from '#shared/populate/transfer-job.ts';
+import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
-import { buildVolume, type Population } from '#shared/populate/volume.ts';
+import { buildVolume, type Population } from '#shared/populate/population.ts';
 import type { TransferReport } from '#shared/transfer/report.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 export const testTime = Date.parse('2026-01-02T03:04:05Z');
 

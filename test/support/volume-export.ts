@@ -1,7 +1,7 @@
 // Exports of volumes for unit tests, and the Jobs and pods that stand for their ends.
 import type { Job, Pod } from '#shared/api/foreign/core.ts';
 import type { VirtualMachineVolumeExport } from '#shared/api/hypercloud/volume-export.ts';
-import { initialState } from '#shared/backends/image.ts';
+import { initialState } from '#shared/populate/filled.ts';
 import { toExport } from '#shared/resources/volume-export/dialect.ts';
 import type { ExportState, VolumeExport } from '#shared/resources/volume-export/export.ts';
 import type { ObservedExport } from '#shared/resources/volume-export/observed.ts';

@@ -1,15 +1,15 @@
 // A backing image that is on its way, told as the state of its image. Pure.
 import { type BackingImage, backingImages } from '#shared/api/foreign/longhorn.ts';
-import { removeWhole } from '#shared/backends/actions.ts';
-import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { removeWhole, type Plan, type PlanContext } from '#shared/populate/actions.ts';
 import type { Copies } from '#shared/backends/backingimage/copies.ts';
 import { attemptOf } from '#shared/backends/backingimage/manifests.ts';
-import type { Image, ImageState } from '#shared/backends/image.ts';
-import { countAttempts, describeAttempt, failedState, isPast, isoTime, waitingState } from '#shared/backends/state.ts';
+import type { ImageState } from '#shared/populate/filled.ts';
+import { countAttempts, describeAttempt, failedState, isPast, isoTime, waitingState } from '#shared/populate/state.ts';
 import { isSent, movingOf } from '#shared/populate/source.ts';
-import { describeFailure } from '#shared/backends/following.ts';
-import { backoffSeconds } from '#shared/populate/transfer-job.ts';
+import { describeFailure } from '#shared/populate/job/following.ts';
+import { backoffSeconds } from '#shared/populate/job/transfer-job.ts';
 import { redact } from '#shared/runtime/redact.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 type Running = Extract<Copies, { is: 'running' }>;
 

@@ -14,12 +14,13 @@ import { type Names, backingImageNames, storageClassNames } from '#shared/backen
 import { type ObservedOrigin, readOrigin } from '#shared/backends/backingimage/origin.ts';
 import { backingImageOf } from '#shared/backends/backingimage/parameters.ts';
 import { readExported } from '#shared/backends/source-claim.ts';
-import { type Image, isRetryDue } from '#shared/backends/image.ts';
-import { isInstalled, readClass } from '#shared/backends/reading.ts';
+import { isRetryDue } from '#shared/populate/filled.ts';
+import { readClass } from '#shared/populate/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import type { Need } from '#shared/backends/backend.ts';
+import { type Need, isInstalled } from '#shared/backends/backend.ts';
 import { virtualMachineBackups } from '#shared/api/foreign/backup.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 export interface ObservedBackingImage {
   readonly backingImage?: BackingImage | undefined;

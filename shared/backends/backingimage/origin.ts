@@ -19,9 +19,10 @@ import type { BackingImageSource } from '#shared/backends/backingimage/manifests
 import { backingImageNames } from '#shared/backends/backingimage/names.ts';
 import { secretOf } from '#shared/backends/backingimage/parameters.ts';
 import { foreignSecretProblem, isEncrypted } from '#shared/backends/rules/encryption.ts';
-import type { ImageCloneSource, Image } from '#shared/backends/image.ts';
+import type { ImageCloneSource } from '#shared/backends/image.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type Source, type SourceType, isOneOf } from '#shared/populate/source.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 export type ObservedOrigin =
   | { readonly is: 'ready'; readonly origin: BackingImageSource }

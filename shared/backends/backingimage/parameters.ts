@@ -2,7 +2,6 @@
 import { mayUseOf } from '#shared/access/grant.ts';
 import type { StorageClass } from '#shared/api/foreign/core.ts';
 import { longhornDriver } from '#shared/api/foreign/longhorn.ts';
-import type { Image } from '#shared/backends/image.ts';
 import {
   type SecretName,
   foreignSecretProblem,
@@ -10,6 +9,7 @@ import {
   secretKey,
   secretStages,
 } from '#shared/backends/rules/encryption.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 type Parameters = Readonly<Record<string, string>>;
 

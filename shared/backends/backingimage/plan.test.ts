@@ -3,14 +3,15 @@ import { describe, expect, it } from 'vitest';
 import type { StorageClass } from '#shared/api/foreign/core.ts';
 import type { BackingImage, BackingImageCopy, CopyState } from '#shared/api/foreign/longhorn.ts';
 import { annotations } from '#shared/api/names.ts';
-import type { Plan } from '#shared/backends/backend.ts';
 import { backingImage as backend } from '#shared/backends/backingimage/index.ts';
 import { buildStorageClass } from '#shared/backends/backingimage/manifests.ts';
 import { initialize } from '#shared/backends/backingimage/plan.ts';
 import { planDelete } from '#shared/backends/backingimage/plan.ts';
 import type { ObservedBackingImage } from '#shared/backends/backingimage/observed.ts';
-import type { Image, ImageState } from '#shared/backends/image.ts';
+import type { ImageState } from '#shared/populate/filled.ts';
 import { aBackingImage, anImage as anyImage, imageRef, testSettings, testTime } from '#test/support/builders.ts';
+import type { Plan } from '#shared/populate/actions.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 type Copy = BackingImageCopy & { readonly state: CopyState };
 

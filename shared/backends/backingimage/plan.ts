@@ -2,8 +2,15 @@
 import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
 import { type BackingImage, backingImages } from '#shared/api/foreign/longhorn.ts';
 import { labels, annotations } from '#shared/api/names.ts';
-import { type Action, create, patch, remove, removeWhole } from '#shared/backends/actions.ts';
-import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import {
+  type Action,
+  create,
+  patch,
+  remove,
+  removeWhole,
+  type Plan,
+  type PlanContext,
+} from '#shared/populate/actions.ts';
 import { foldCopies } from '#shared/backends/backingimage/copies.ts';
 import { planFailed } from '#shared/backends/backingimage/following.ts';
 import { planRunning } from '#shared/backends/backingimage/following.ts';
@@ -11,8 +18,8 @@ import { attemptOf, buildStorageClass, marksOf } from '#shared/backends/backingi
 import { parametersOf, secretProblem } from '#shared/backends/backingimage/parameters.ts';
 import type { ObservedBackingImage } from '#shared/backends/backingimage/observed.ts';
 import { planStart } from '#shared/backends/backingimage/starting.ts';
-import { lostState } from '#shared/backends/loss.ts';
-import { type Image, type ImageState, isRetryDue } from '#shared/backends/image.ts';
+import { lostState } from '#shared/populate/loss.ts';
+import { type ImageState, isRetryDue } from '#shared/populate/filled.ts';
 import {
   countAttempts,
   failedState,
@@ -26,7 +33,8 @@ import {
   restartedState,
   restartingState,
   terminatingState,
-} from '#shared/backends/state.ts';
+} from '#shared/populate/state.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 export const initialize = (image: Image, observed: ObservedBackingImage, context: PlanContext): Plan => {
   if (image.state.phase !== 'Available' && isRetryDue(image)) {

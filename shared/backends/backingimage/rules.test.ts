@@ -9,7 +9,6 @@ import { classParameters } from '#shared/backends/backingimage/parameters.ts';
 import { initialize } from '#shared/backends/backingimage/plan.ts';
 import { check } from '#shared/backends/backingimage/observed.ts';
 import { validator } from '#shared/backends/backingimage/validator.ts';
-import type { Image, ImageSource } from '#shared/backends/image.ts';
 import {
   aBackingImage,
   aHarvesterImage,
@@ -19,6 +18,7 @@ import {
   testSettings,
 } from '#test/support/builders.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
+import type { Image, ImageSource } from '#shared/backends/image.ts';
 
 const { uid } = imageRef;
 const ref = { ...imageRef, namespace: 'default', name: 'ubuntu' };

@@ -1,8 +1,7 @@
 // No backing image yet: make it, with the class that volumes are made with, or say what is in the way. Pure.
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import { backingImages } from '#shared/api/foreign/longhorn.ts';
-import { type Action, create } from '#shared/backends/actions.ts';
-import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { type Action, create, type Plan, type PlanContext } from '#shared/populate/actions.ts';
 import {
   type BackingImageSource,
   buildBackingImage,
@@ -12,10 +11,10 @@ import { longhornMissing } from '#shared/backends/backingimage/observed.ts';
 import { cloneLabels } from '#shared/backends/backingimage/origin.ts';
 import { copiesIn, parametersOf, secretProblem } from '#shared/backends/backingimage/parameters.ts';
 import type { ObservedBackingImage } from '#shared/backends/backingimage/observed.ts';
-import type { Image } from '#shared/backends/image.ts';
 import { markExported } from '#shared/backends/source-claim.ts';
-import { failedState, restingState, retryHint, waitingState } from '#shared/backends/state.ts';
+import { failedState, restingState, retryHint, waitingState } from '#shared/populate/state.ts';
 import { isSent } from '#shared/populate/source.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 export const planStart = (image: Image, observed: ObservedBackingImage, context: PlanContext): Plan => {
   if (!observed.isInstalled) return wait(image, 'BackendUnavailable', longhornMissing, context);

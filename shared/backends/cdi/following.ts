@@ -2,14 +2,14 @@
 // here. Pure.
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { findCondition } from '#shared/api/conditions.ts';
-import { remove } from '#shared/backends/actions.ts';
-import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { remove, type Plan, type PlanContext } from '#shared/populate/actions.ts';
 import { type ObservedCdi, runningPhases } from '#shared/backends/cdi/observed.ts';
-import type { Image, ImageState } from '#shared/backends/image.ts';
-import { isLeaving } from '#shared/backends/watched-child.ts';
-import { failedState, isPast, isoTime, restingState, retryHint, waitingState } from '#shared/backends/state.ts';
-import { inspectedOf } from '#shared/populate/volume.ts';
+import type { ImageState } from '#shared/populate/filled.ts';
+import { isLeaving } from '#shared/populate/watched-child.ts';
+import { failedState, isPast, isoTime, restingState, retryHint, waitingState } from '#shared/populate/state.ts';
+import { inspectedOf } from '#shared/populate/population.ts';
 import { redact } from '#shared/runtime/redact.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 /** Trouble that CDI tells in its Running condition, and would try again for ever. */
 const isTrouble = (reason: string): boolean =>

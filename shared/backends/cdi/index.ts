@@ -16,7 +16,7 @@ import { initialize, madeState, planDelete } from '#shared/backends/cdi/plan.ts'
 import { cdiSources } from '#shared/backends/cdi/manifests.ts';
 import { hasNews } from '#shared/backends/cdi/following.ts';
 import { type ObservedCdi, check } from '#shared/backends/cdi/observed.ts';
-import { follow, hasAttemptEnded, isLeaving } from '#shared/backends/watched-child.ts';
+import { follow, hasAttemptEnded, isLeaving } from '#shared/populate/watched-child.ts';
 
 const reads = [pods, storageClasses, storageProfiles, kubeEvents, harvesterImageKind.type] as readonly unknown[];
 

@@ -8,12 +8,12 @@ import { annotations } from '#shared/api/names.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { formatQuantity } from '#shared/api/quantity.ts';
-import type { Image } from '#shared/backends/image.ts';
 import type { Cloned } from '#shared/backends/source-claim.ts';
 import { type Source, type SourceType, isOneOf } from '#shared/populate/source.ts';
-import { inspectedMark } from '#shared/populate/volume.ts';
+import { inspectedMark } from '#shared/populate/population.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 /** Its claim has the same name, which is where Harvester's clients look for it. */
 export const dataVolumeName = ({ ref }: Pick<Image, 'ref'>): string => ref.name;

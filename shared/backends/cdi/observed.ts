@@ -14,13 +14,14 @@ import type { KubeObject } from '#shared/api/object.ts';
 import { needsStage } from '#shared/backends/cdi/manifests.ts';
 import { type Cloned, readCloned } from '#shared/backends/source-claim.ts';
 import { readExported } from '#shared/backends/source-claim.ts';
-import { type Image, isRetryDue } from '#shared/backends/image.ts';
-import { readReaders } from '#shared/backends/reading.ts';
-import { readClass, readNewestWarnings, readOwn, readProfile, readWorkers } from '#shared/backends/reading.ts';
+import { isRetryDue } from '#shared/populate/filled.ts';
+import { readReaders } from '#shared/populate/reading.ts';
+import { readClass, readNewestWarnings, readOwn, readProfile, readWorkers } from '#shared/populate/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { type SucceededRun, readSucceeded } from '#shared/populate/attempts.ts';
+import { type SucceededRun, readSucceeded } from '#shared/populate/job/attempts.ts';
 import { isFetched } from '#shared/populate/source.ts';
-import { transferJobName } from '#shared/populate/transfer-job.ts';
+import { transferJobName } from '#shared/populate/job/transfer-job.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 export interface RestoreStage {
   readonly volume?: PersistentVolumeClaim | undefined;

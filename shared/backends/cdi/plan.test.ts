@@ -11,7 +11,7 @@ import {
 import { cdi } from '#shared/backends/cdi/index.ts';
 import { buildDataVolume } from '#shared/backends/cdi/manifests.ts';
 import type { ObservedCdi } from '#shared/backends/cdi/observed.ts';
-import type { Image, ImageState } from '#shared/backends/image.ts';
+import type { ImageState } from '#shared/populate/filled.ts';
 import {
   aJob,
   aPod,
@@ -23,6 +23,7 @@ import {
   testTime,
 } from '#test/support/builders.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 const context = { now: testTime, settings: testSettings };
 const later = (seconds: number) => ({ ...context, now: testTime + seconds * 1000 });

@@ -9,19 +9,18 @@ import {
   persistentVolumeClaims,
 } from '#shared/api/foreign/core.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
-import { create, ensure, remove, removeJob } from '#shared/backends/actions.ts';
-import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { create, ensure, remove, removeJob, type Plan, type PlanContext } from '#shared/populate/actions.ts';
 import { counted, followDataVolume, stoppedState } from '#shared/backends/cdi/following.ts';
 import { type Shape, buildBundle, buildDataVolume, needsStage } from '#shared/backends/cdi/manifests.ts';
 import type { ObservedCdi } from '#shared/backends/cdi/observed.ts';
 import { dirtyStage, planStage, readyStage, removeStage, stagedDisk } from '#shared/backends/cdi/staging.ts';
-import { awaitOffer } from '#shared/backends/spooling.ts';
+import { awaitOffer } from '#shared/populate/job/spooling.ts';
 import { markExported } from '#shared/backends/source-claim.ts';
-import { type Image, type ImageState, isRetryDue } from '#shared/backends/image.ts';
-import { diskBytesOf } from '#shared/backends/origin.ts';
-import { planInspection, withJob } from '#shared/backends/inspecting.ts';
-import { lostState } from '#shared/backends/loss.ts';
-import { isLeaving } from '#shared/backends/watched-child.ts';
+import { type ImageState, isRetryDue } from '#shared/populate/filled.ts';
+import { diskBytesOf } from '#shared/populate/clone/origin.ts';
+import { planInspection, withJob } from '#shared/populate/job/inspecting.ts';
+import { lostState } from '#shared/populate/loss.ts';
+import { isLeaving } from '#shared/populate/watched-child.ts';
 import {
   describeChild,
   noClassStep,
@@ -33,13 +32,14 @@ import {
   unchanged,
   usableState,
   waitingState,
-} from '#shared/backends/state.ts';
-import { inClass } from '#shared/populate/class-annotations.ts';
+} from '#shared/populate/state.ts';
+import { inClass } from '#shared/populate/storage/class-annotations.ts';
 import { isFetched, isForJob, isSent } from '#shared/populate/source.ts';
-import { populationOf, volumeModeOf } from '#shared/populate/volume.ts';
-import { buildTransferJob } from '#shared/populate/transfer-job.ts';
+import { populationOf, volumeModeOf } from '#shared/populate/population.ts';
+import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 export const initialize = (image: Image, observed: ObservedCdi, context: PlanContext): Plan => {
   if (image.state.phase !== 'Available' && isRetryDue(image)) return planRestart(image, observed, context);

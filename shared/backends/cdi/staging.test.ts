@@ -4,9 +4,10 @@ import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type Job, jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { cdi } from '#shared/backends/cdi/index.ts';
-import type { Image, ImageSource, ImageState } from '#shared/backends/image.ts';
+import type { ImageState } from '#shared/populate/filled.ts';
 import { aHyperCloudImage, aPod, aSuccess, anImage, imageRef } from '#test/support/builders.ts';
 import { createTestReconciler, execute } from '#test/support/reconcile.ts';
+import type { Image, ImageSource } from '#shared/backends/image.ts';
 
 const sources: readonly (readonly [string, ImageSource])[] = [
   ['s3', { type: 's3', endpoint: 'https://store.example', region: 'x', bucket: 'b', key: 'disks/1', pathStyle: false }],

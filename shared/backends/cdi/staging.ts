@@ -1,16 +1,15 @@
 // A disk that lies in a backup target. CDI reads no such disks, so that a Job of ours fills a claim beside, which the DataVolume is then a copy
 // of; that claim goes once the copy is whole. Pure but for the reads.
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { type Action, patch, remove, removeJob } from '#shared/backends/actions.ts';
-import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { type Action, patch, remove, removeJob, type Plan, type PlanContext } from '#shared/populate/actions.ts';
 import { type ObservedCdi, type RestoreStage, stageName } from '#shared/backends/cdi/observed.ts';
 import { planFilling } from '#shared/backends/csi/filling.ts';
 import { planVolume } from '#shared/backends/csi/sizing.ts';
-import type { Image } from '#shared/backends/image.ts';
-import { countAttempts, waitingState } from '#shared/backends/state.ts';
-import { readTransfer } from '#shared/populate/attempts.ts';
-import { populatedPatch, populationOf } from '#shared/populate/volume.ts';
+import { countAttempts, waitingState } from '#shared/populate/state.ts';
+import { readTransfer } from '#shared/populate/job/attempts.ts';
+import { populatedPatch, populationOf } from '#shared/populate/population.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 /** What the DataVolume is made from, once it is there. */
 export const readyStage = (image: Image, { stage }: ObservedCdi): ObservedCdi['cloned'] =>

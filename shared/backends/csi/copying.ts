@@ -1,7 +1,7 @@
 // An image that is made from what a claim of its namespace holds: of another image, or of a disk that is exported. Read and planned like bytes that are
 // there already (sharing.ts).
 import { readCloned } from '#shared/backends/source-claim.ts';
-import { type Origin, readClaimOrigin, waitFor } from '#shared/backends/origin.ts';
+import { type Origin, readClaimOrigin, waitFor } from '#shared/populate/clone/origin.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { CopiedSource } from '#shared/populate/source.ts';
 

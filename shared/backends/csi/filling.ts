@@ -1,19 +1,18 @@
 // A volume that is not filled yet: keep its Job going, and mark the volume once the Job says that every byte is verified and flushed.
 import { type Job, type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { create, patch, remove, removeJob } from '#shared/backends/actions.ts';
-import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import type { Image } from '#shared/backends/image.ts';
-import { countAttempts, failedState, storageWaitingState, waitingState } from '#shared/backends/state.ts';
-import { followTransfer } from '#shared/backends/following.ts';
+import { create, patch, remove, removeJob, type Plan, type PlanContext } from '#shared/populate/actions.ts';
+import { countAttempts, failedState, storageWaitingState, waitingState } from '#shared/populate/state.ts';
+import { followTransfer } from '#shared/populate/job/following.ts';
 import { buildImportJob } from '#shared/backends/csi/manifests.ts';
-import { keepSpool, releaseSpool } from '#shared/backends/spooling.ts';
+import { keepSpool, releaseSpool } from '#shared/populate/job/spooling.ts';
 import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import { planSnapshot } from '#shared/backends/csi/snapshotting.ts';
-import { type CloneRecord, recordOf } from '#shared/populate/clone.ts';
-import { type TransferRun, readTransfer } from '#shared/populate/attempts.ts';
-import { type Population, populatedPatch } from '#shared/populate/volume.ts';
+import { type CloneRecord, recordOf } from '#shared/populate/clone/strategy.ts';
+import { type TransferRun, readTransfer } from '#shared/populate/job/attempts.ts';
+import { type Population, populatedPatch } from '#shared/populate/population.ts';
 import { redact } from '#shared/runtime/redact.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 type Filling = ObservedCsi & { readonly volume: PersistentVolumeClaim };
 

@@ -10,15 +10,22 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
-import type { Backend, BackendMutator, BackendValidator, WatchedChild } from '#shared/backends/backend.ts';
-import type { Image, ImageState } from '#shared/backends/image.ts';
+import type { Backend, BackendMutator, BackendValidator } from '#shared/backends/backend.ts';
+import type { ImageState } from '#shared/populate/filled.ts';
 import { initialize, planDelete } from '#shared/backends/csi/plan.ts';
 import { type ObservedCsi, check } from '#shared/backends/csi/observed.ts';
 import { filledState } from '#shared/backends/csi/snapshotting.ts';
-import { populationOf } from '#shared/populate/volume.ts';
+import { populationOf } from '#shared/populate/population.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
-import { follow, hasAttemptEnded, isLeaving, isSnapshotDecided } from '#shared/backends/watched-child.ts';
-import { recordOf } from '#shared/populate/clone.ts';
+import {
+  follow,
+  hasAttemptEnded,
+  isLeaving,
+  isSnapshotDecided,
+  type WatchedChild,
+} from '#shared/populate/watched-child.ts';
+import { recordOf } from '#shared/populate/clone/strategy.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 // The children the csi backend follows, and which of their changes can move an image on.
 

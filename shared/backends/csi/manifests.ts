@@ -1,17 +1,17 @@
 // The golden volume of an image, and the Jobs that look at its source and fill it. Called by the plans of this folder.
 import type { Job, PersistentVolumeClaim, TypedLocalReference, VolumeMode } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
-import type { Image } from '#shared/backends/image.ts';
-import type { ClassAndProfile } from '#shared/backends/reading.ts';
-import { type CloneRecord, recordAnnotation, recordOf } from '#shared/populate/clone.ts';
-import { type ClaimProfile, claimProfileOf, namedSnapshotClass } from '#shared/populate/profile.ts';
+import type { ClassAndProfile } from '#shared/populate/reading.ts';
+import { type CloneRecord, recordAnnotation, recordOf } from '#shared/populate/clone/strategy.ts';
+import { type ClaimProfile, claimProfileOf, namedSnapshotClass } from '#shared/populate/storage/profile.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
-import { diskBytesIn } from '#shared/populate/volume.ts';
+import { diskBytesIn } from '#shared/populate/population.ts';
 import { type JobSource, isForJob } from '#shared/populate/source.ts';
-import { type TransferRequest, buildTransferJob } from '#shared/populate/transfer-job.ts';
-import { buildVolume, contentLabel, inspectedOf, requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
+import { type TransferRequest, buildTransferJob } from '#shared/populate/job/transfer-job.ts';
+import { buildVolume, contentLabel, inspectedOf, requestedBytes, volumeModeOf } from '#shared/populate/population.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 /** Images whose spec has faults never get as far as a Job. */
 const sourceOf = ({ ref, source, faults }: Image): JobSource => {

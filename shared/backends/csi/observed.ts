@@ -12,13 +12,13 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, type VolumeSnapshotClass, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import { cloneName } from '#shared/backends/cloning.ts';
+import { cloneName } from '#shared/populate/clone/plan.ts';
 import { readCopied } from '#shared/backends/csi/copying.ts';
-import { contentOf } from '#shared/backends/singleflight/content.ts';
-import type { ObservedSingleflight } from '#shared/backends/singleflight/singleflight.ts';
-import { readSingleflight } from '#shared/backends/singleflight/read.ts';
-import { type Image, isRetryDue } from '#shared/backends/image.ts';
-import type { Origin } from '#shared/backends/origin.ts';
+import { contentOf } from '#shared/populate/singleflight/content.ts';
+import type { ObservedSingleflight } from '#shared/populate/singleflight/singleflight.ts';
+import { readSingleflight } from '#shared/populate/singleflight/read.ts';
+import { isRetryDue } from '#shared/populate/filled.ts';
+import type { Origin } from '#shared/populate/clone/origin.ts';
 import {
   readReaders,
   readClass,
@@ -28,16 +28,17 @@ import {
   readWorkers,
   readSnapshotClasses,
   readToldClass,
-} from '#shared/backends/reading.ts';
-import { isLeaving } from '#shared/backends/watched-child.ts';
-import { readSpool } from '#shared/backends/spooling.ts';
+} from '#shared/populate/reading.ts';
+import { isLeaving } from '#shared/populate/watched-child.ts';
+import { readSpool } from '#shared/populate/job/spooling.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { type SucceededRun, readSucceeded, readTransfer } from '#shared/populate/attempts.ts';
-import { transferJobName } from '#shared/populate/transfer-job.ts';
-import { recordOf } from '#shared/populate/clone.ts';
+import { type SucceededRun, readSucceeded, readTransfer } from '#shared/populate/job/attempts.ts';
+import { transferJobName } from '#shared/populate/job/transfer-job.ts';
+import { recordOf } from '#shared/populate/clone/strategy.ts';
 import { isCopied, isSent } from '#shared/populate/source.ts';
-import { populationOf, volumeModeOf, provisionerOf } from '#shared/populate/volume.ts';
+import { populationOf, volumeModeOf, provisionerOf } from '#shared/populate/population.ts';
 import { annotations } from '#shared/api/names.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 export interface ObservedCsi {
   readonly volume?: PersistentVolumeClaim | undefined;

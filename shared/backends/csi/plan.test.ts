@@ -2,8 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
-import type { Plan } from '#shared/backends/backend.ts';
-import type { Image, ImageState } from '#shared/backends/image.ts';
+import type { ImageState } from '#shared/populate/filled.ts';
 import { initialize } from '#shared/backends/csi/plan.ts';
 import { planDelete } from '#shared/backends/csi/plan.ts';
 import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
@@ -22,6 +21,8 @@ import {
   testSettings,
   testTime,
 } from '#test/support/builders.ts';
+import type { Plan } from '#shared/populate/actions.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 const context = { now: testTime, settings: testSettings };
 const observed = (over: Partial<ObservedCsi> = {}): ObservedCsi => ({ pods: [], foreign: [], ...over });

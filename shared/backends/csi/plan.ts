@@ -1,8 +1,7 @@
 // The csi backend's decisions: find the size, make the volume, fill it, snapshot it. Pure; each file of this folder decides one stretch.
-import { type Image, type ImageState, isRetryDue } from '#shared/backends/image.ts';
+import { type ImageState, isRetryDue } from '#shared/populate/filled.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { remove, removeJob, type Action } from '#shared/backends/actions.ts';
-import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { remove, removeJob, type Action, type Plan, type PlanContext } from '#shared/populate/actions.ts';
 import {
   countAttempts,
   takenState,
@@ -11,18 +10,19 @@ import {
   restartedState,
   restartingState,
   terminatingState,
-} from '#shared/backends/state.ts';
+} from '#shared/populate/state.ts';
 import { planFilling } from '#shared/backends/csi/filling.ts';
 import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import { planSnapshot, snapshotState } from '#shared/backends/csi/snapshotting.ts';
-import { releaseSpool } from '#shared/backends/spooling.ts';
+import { releaseSpool } from '#shared/populate/job/spooling.ts';
 import { planVolume } from '#shared/backends/csi/sizing.ts';
-import { lostState } from '#shared/backends/loss.ts';
-import { readTransfer } from '#shared/populate/attempts.ts';
-import { inClass } from '#shared/populate/class-annotations.ts';
-import { populationOf } from '#shared/populate/volume.ts';
+import { lostState } from '#shared/populate/loss.ts';
+import { readTransfer } from '#shared/populate/job/attempts.ts';
+import { inClass } from '#shared/populate/storage/class-annotations.ts';
+import { populationOf } from '#shared/populate/population.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import type { KubeObject } from '#shared/api/object.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 export const initialize = (image: Image, observed: ObservedCsi, given: PlanContext): Plan => {
   const context = inClass(given, observed.storageClass);

@@ -1,20 +1,19 @@
 // An image whose bytes somebody of its namespace has or fetches already: its golden volume begins as a copy of that one (backends/singleflight).
 import { type StorageClass, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { create } from '#shared/backends/actions.ts';
-import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import { planCloning } from '#shared/backends/cloning.ts';
+import { create, type Plan, type PlanContext } from '#shared/populate/actions.ts';
+import { planCloning } from '#shared/populate/clone/plan.ts';
 import { buildGoldenVolume, buildImportJob, modesOf } from '#shared/backends/csi/manifests.ts';
 import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import { markExported } from '#shared/backends/source-claim.ts';
-import { decideSingleflight } from '#shared/backends/singleflight/singleflight.ts';
-import { holdKept } from '#shared/backends/singleflight/singleflight.ts';
+import { decideSingleflight } from '#shared/populate/singleflight/singleflight.ts';
+import { holdKept } from '#shared/populate/singleflight/singleflight.ts';
+import { withJob } from '#shared/populate/job/inspecting.ts';
+import type { ReadyOrigin } from '#shared/populate/clone/origin.ts';
+import { failedState, restingState, waitingState } from '#shared/populate/state.ts';
+import { type CloneTarget, chooseClone } from '#shared/populate/clone/strategy.ts';
+import { cloneStrategyOf, leastBytesOf } from '#shared/populate/storage/profile.ts';
+import { volumeBytesFor } from '#shared/populate/population.ts';
 import type { Image } from '#shared/backends/image.ts';
-import { withJob } from '#shared/backends/inspecting.ts';
-import type { ReadyOrigin } from '#shared/backends/origin.ts';
-import { failedState, restingState, waitingState } from '#shared/backends/state.ts';
-import { type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
-import { cloneStrategyOf, leastBytesOf } from '#shared/populate/profile.ts';
-import { volumeBytesFor } from '#shared/populate/volume.ts';
 
 type Sharing = ObservedCsi & { readonly storageClass: StorageClass };
 

@@ -1,18 +1,18 @@
 // No volume yet: find out how large the disk is, where the user did not say, and make the volume together with the Job that fills it.
 import { jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { type Action, create, removeJob } from '#shared/backends/actions.ts';
-import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import type { Image, ImageState } from '#shared/backends/image.ts';
-import { noClassStep, restingState, waitingState } from '#shared/backends/state.ts';
-import { planInspection, withJob } from '#shared/backends/inspecting.ts';
+import { type Action, create, removeJob, type Plan, type PlanContext } from '#shared/populate/actions.ts';
+import type { ImageState } from '#shared/populate/filled.ts';
+import { noClassStep, restingState, waitingState } from '#shared/populate/state.ts';
+import { planInspection, withJob } from '#shared/populate/job/inspecting.ts';
 import { buildGoldenVolume, buildImportJob, buildInspectJob } from '#shared/backends/csi/manifests.ts';
-import { awaitOffer, keepSpool } from '#shared/backends/spooling.ts';
+import { awaitOffer, keepSpool } from '#shared/populate/job/spooling.ts';
 import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import { planCopy, planShared } from '#shared/backends/csi/sharing.ts';
-import { leastBytesOf } from '#shared/populate/profile.ts';
-import { volumeBytesFor } from '#shared/populate/volume.ts';
+import { leastBytesOf } from '#shared/populate/storage/profile.ts';
+import { volumeBytesFor } from '#shared/populate/population.ts';
 import { isSent } from '#shared/populate/source.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 export const planVolume = (image: Image, observed: ObservedCsi, context: PlanContext): Plan => {
   if (observed.importJob !== undefined) return planRefill(image, observed, context);

@@ -1,10 +1,9 @@
 // A filled volume: snapshot it where its driver can, and say that the image is usable.
 import { type PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { create } from '#shared/backends/actions.ts';
-import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import type { Image, ImageState } from '#shared/backends/image.ts';
-import { failedState, retryHint, storageWaitingState, usableState } from '#shared/backends/state.ts';
+import { create, type Plan, type PlanContext } from '#shared/populate/actions.ts';
+import type { ImageState } from '#shared/populate/filled.ts';
+import { failedState, retryHint, storageWaitingState, usableState } from '#shared/populate/state.ts';
 import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import {
   type SnapshotClassChoice,
@@ -12,8 +11,9 @@ import {
   chooseSnapshotClass,
   contentMarkOf,
   describeContent,
-} from '#shared/populate/snapshot.ts';
-import { type Population, provisionerOf } from '#shared/populate/volume.ts';
+} from '#shared/populate/storage/snapshot.ts';
+import { type Population, provisionerOf } from '#shared/populate/population.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 type Filled = ObservedCsi & { readonly volume: PersistentVolumeClaim };
 

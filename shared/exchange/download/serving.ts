@@ -1,15 +1,15 @@
 // The Job that hands a volume out: made when somebody asks, it ends by itself when nobody asks any more.
 import { type Job, jobs, pods } from '#shared/api/foreign/core.ts';
 import { childrenOf } from '#shared/api/owner.ts';
-import { startTransfer } from '#shared/backends/start-transfer.ts';
+import { startTransfer } from '#shared/populate/job/start-transfer.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import type { DownloadVolume } from '#shared/exchange/download/volume.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { type Worker, findWorker } from '#shared/exchange/worker.ts';
-import { isFinished, readTransfer } from '#shared/populate/attempts.ts';
+import { isFinished, readTransfer } from '#shared/populate/job/attempts.ts';
 import { downloadPort } from '#shared/populate/sources/upload.ts';
-import { buildTransferJob, transferJobName } from '#shared/populate/transfer-job.ts';
+import { buildTransferJob, transferJobName } from '#shared/populate/job/transfer-job.ts';
 import { isConflict, isNotFound } from '#shared/runtime/errors.ts';
 
 type Owner = DownloadVolume['owner'];

@@ -6,12 +6,12 @@ import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { annotations } from '#shared/api/names.ts';
 import { type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
 import { ownerOf } from '#shared/api/owner.ts';
-import { findWriter } from '#shared/backends/writer.ts';
+import { findWriter } from '#shared/populate/clone/writer.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import type { ExchangeTarget } from '#shared/exchange/target.ts';
 import { targetText } from '#shared/exchange/target-name.ts';
-import { volumeModeOf } from '#shared/populate/volume.ts';
+import { volumeModeOf } from '#shared/populate/population.ts';
 
 export interface DownloadVolume {
   /** Whose Job hands it out. */

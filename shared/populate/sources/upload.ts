@@ -1,7 +1,7 @@
 // Jobs that others connect to: the one that is sent a file, and the one that hands a volume out.
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { JobContext, JobRow } from '#shared/populate/sources/row.ts';
-import { mountsOfSpool, spoolPath } from '#shared/populate/spool.ts';
+import { mountsOfSpool, spoolPath } from '#shared/populate/job/spool.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { TransferSpec } from '#shared/transfer/spec.ts';
 

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { type CdiConfig, cdiConfigName, cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { overheadOf } from '#shared/populate/class-annotations.ts';
+import { overheadOf } from '#shared/populate/storage/class-annotations.ts';
 import { configStatusOf, ensureConfig } from '#shared/resources/cdi-config/ensure.ts';
 import { configuredSettings, createConfigLook } from '#shared/resources/cdi-config/look.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';

@@ -1,7 +1,7 @@
 // What an administrator says in the CDIConfig of the cluster, for plans and polls. Made once at the edge, asked before something is planned.
 import { type CdiConfig, cdiConfigName, cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { isShare } from '#shared/populate/class-annotations.ts';
+import { isShare } from '#shared/populate/storage/class-annotations.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 

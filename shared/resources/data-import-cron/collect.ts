@@ -5,7 +5,7 @@ import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { type Action, remove, patch } from '#shared/backends/actions.ts';
+import { type Action, remove, patch } from '#shared/populate/actions.ts';
 import { outdatedVersions } from '#shared/golden/version.ts';
 import type {
   CronState,

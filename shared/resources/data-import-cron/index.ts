@@ -14,7 +14,6 @@ import { servedKinds } from '#shared/api/kinds.ts';
 import { finalizers } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { ownerOf } from '#shared/api/owner.ts';
-import type { WatchedChild } from '#shared/backends/backend.ts';
 import { buildEnding, endNameOf } from '#shared/resources/data-import-cron/verdict.ts';
 import { plan } from '#shared/resources/data-import-cron/plan.ts';
 import { planRemoval } from '#shared/resources/data-import-cron/collect.ts';
@@ -31,6 +30,7 @@ import { conclude, progressing, upToDate } from '#shared/resources/data-import-c
 import type { Reconciler, Planner, Refusal } from '#shared/resources/reconciler.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, failed, waiting } from '#shared/runtime/outcome.ts';
+import type { WatchedChild } from '#shared/populate/watched-child.ts';
 
 const planner: Planner<CronResource, ObservedCron> = { check, plan, remove: planRemoval };
 

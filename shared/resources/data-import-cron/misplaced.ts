@@ -4,7 +4,7 @@ import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-im
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import type { StorageClass } from '#shared/api/foreign/core.ts';
 import { type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
-import { defaultClassOf } from '#shared/populate/profile.ts';
+import { defaultClassOf } from '#shared/populate/storage/profile.ts';
 import { snapshotClassFor } from '#shared/resources/data-import-cron/snapshot.ts';
 import { isUpToDate, readCron } from '#shared/resources/data-import-cron/cron.ts';
 import { classNameOf } from '#shared/resources/data-import-cron/template.ts';

@@ -10,7 +10,7 @@ import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
-import { defaultClassOf } from '#shared/populate/profile.ts';
+import { defaultClassOf } from '#shared/populate/storage/profile.ts';
 import type { CronResource, ObservedVersion, ObservedCron } from '#shared/resources/data-import-cron/cron.ts';
 import { classNameOf } from '#shared/resources/data-import-cron/template.ts';
 import { readUsers } from '#shared/resources/data-import-cron/users.ts';

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type DataSource, type DataSourceSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import type { ObjectMeta, OwnerReference } from '#shared/api/object.ts';
-import { type Action, create, patch } from '#shared/backends/actions.ts';
+import { type Action, create, patch, type PlanContext } from '#shared/populate/actions.ts';
 import type {
   CronState,
   CronResource,
@@ -11,7 +11,6 @@ import type {
   ObservedVersion,
 } from '#shared/resources/data-import-cron/cron.ts';
 import { managedMetadata } from '#shared/resources/data-import-cron/template.ts';
-import type { PlanContext } from '#shared/backends/backend.ts';
 import { type CronVerdict, conclude } from '#shared/resources/data-import-cron/verdict.ts';
 import type { PlannedStep } from '#shared/resources/reconciler.ts';
 

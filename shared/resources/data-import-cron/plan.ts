@@ -1,9 +1,8 @@
 // The next step of a cron towards its newest version being in use. Pure.
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
-import { create } from '#shared/backends/actions.ts';
-import type { PlanContext } from '#shared/backends/backend.ts';
-import { retryHint } from '#shared/backends/state.ts';
+import { create, type PlanContext } from '#shared/populate/actions.ts';
+import { retryHint } from '#shared/populate/state.ts';
 import { notAuthorized } from '#shared/golden/source.ts';
 import { shortDigest } from '#shared/golden/version.ts';
 import { copiedFrom, digestOf } from '#shared/resources/data-import-cron/verified.ts';

@@ -1,8 +1,8 @@
 // Golden images kept as snapshots: whether the class asks for it, and the snapshot of an imported volume. Pure.
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
-import { chooseSnapshotClass, contentMarkOf, describeContent } from '#shared/populate/snapshot.ts';
-import { populationOf } from '#shared/populate/volume.ts';
+import { chooseSnapshotClass, contentMarkOf, describeContent } from '#shared/populate/storage/snapshot.ts';
+import { populationOf } from '#shared/populate/population.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import type {
   CronResource,

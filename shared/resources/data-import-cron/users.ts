@@ -6,9 +6,9 @@ import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { KubeObject, ObjectMeta, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { populationOf } from '#shared/populate/volume.ts';
+import { populationOf } from '#shared/populate/population.ts';
 import type { CronResource } from '#shared/resources/data-import-cron/cron.ts';
-import { recordOf } from '#shared/populate/clone.ts';
+import { recordOf } from '#shared/populate/clone/strategy.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
 interface Named {

@@ -2,8 +2,8 @@
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { type Action, create, patch, remove } from '#shared/backends/actions.ts';
-import { isoTime } from '#shared/backends/state.ts';
+import { type Action, create, patch, remove } from '#shared/populate/actions.ts';
+import { isoTime } from '#shared/populate/state.ts';
 import { collect, dropOtherForm } from '#shared/resources/data-import-cron/collect.ts';
 import { buildVersionSnapshot, restoreSizeMark } from '#shared/resources/data-import-cron/snapshot.ts';
 import type { CronState, SourceFormat, ObservedVersion } from '#shared/resources/data-import-cron/cron.ts';

@@ -7,7 +7,7 @@ import { kubeEvents, persistentVolumeClaims } from '#shared/api/foreign/core.ts'
 import { annotations } from '#shared/api/names.ts';
 import { refOf } from '#shared/api/object.ts';
 import { validatorDigest } from '#shared/golden/version.ts';
-import { populatedPatch } from '#shared/populate/volume.ts';
+import { populatedPatch } from '#shared/populate/population.ts';
 import { recordObservation } from '#shared/resources/data-import-cron/poll.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';

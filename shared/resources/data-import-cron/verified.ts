@@ -2,8 +2,8 @@
 // version), and then named by the digest of the bytes: by a copy within the storage, after which what was imported goes. Pure.
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { annotations, labels } from '#shared/api/names.ts';
-import type { Action } from '#shared/backends/actions.ts';
-import { contentName, fileContent } from '#shared/backends/singleflight/content.ts';
+import type { Action } from '#shared/populate/actions.ts';
+import { contentName, fileContent } from '#shared/populate/singleflight/content.ts';
 import { isValidator } from '#shared/golden/version.ts';
 import { removeVersion } from '#shared/resources/data-import-cron/collect.ts';
 import {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { claimMarks, mayAdopt } from '#shared/resources/data-volume/claim-marks.ts';
 import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
-import { buildClaim } from '#shared/resources/volume/making.ts';
+import { buildClaim } from '#shared/populate/volume/making.ts';
 
 const cdi = 'cdi.kubevirt.io';
 const http = { http: { url: 'https://a/b' } };

@@ -3,7 +3,7 @@
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations, cdiGroup } from '#shared/api/cdi/names.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import type { ClaimRequest } from '#shared/resources/volume/volume.ts';
+import type { ClaimRequest } from '#shared/populate/volume/volume.ts';
 
 type Marks = Readonly<Record<string, string>>;
 type Metadata = DataVolume['metadata'];

@@ -1,7 +1,7 @@
 // The original's conditions for each state a DataVolume comes to, one row each: reasons that KubeVirt and Harvester look for.
 import { describe, expect, it } from 'vitest';
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
-import { type ImageState, initialState } from '#shared/backends/image.ts';
+import { type ImageState, initialState } from '#shared/populate/filled.ts';
 import { conditionsOf, notesOfDataVolume } from '#shared/resources/data-volume/conditions.ts';
 import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
 

@@ -1,11 +1,11 @@
 // The original's conditions of a DataVolume, from the state it has come to: reasons that KubeVirt and Harvester look for, and our own words of what is
 // wrong behind those of CDI. Pure.
 import type { WantedCondition } from '#shared/api/cdi/conditions.ts';
-import type { ImageState } from '#shared/backends/image.ts';
+import type { ImageState } from '#shared/populate/filled.ts';
 import type { Note } from '#shared/resources/transitions.ts';
-import { contentCondition } from '#shared/backends/loss.ts';
+import { contentCondition } from '#shared/populate/loss.ts';
 import { isSent } from '#shared/populate/source.ts';
-import type { Volume, VolumeSource } from '#shared/resources/volume/volume.ts';
+import type { Volume, VolumeSource } from '#shared/populate/volume/volume.ts';
 
 /** In Kubernetes' words; KubeVirt tells a machine's owner of it. */
 const isQuota = ({ message }: ImageState): boolean => message.includes('exceeded quota');

@@ -4,7 +4,7 @@ import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { claimSetsOf, completeClaim, defaultClassOf } from '#shared/populate/profile.ts';
+import { claimSetsOf, completeClaim, defaultClassOf } from '#shared/populate/storage/profile.ts';
 import type { DefaultRule } from '#shared/resources/rule.ts';
 
 type Storage = NonNullable<DataVolume['spec']['storage']>;

@@ -1,7 +1,7 @@
 // What a DataVolume asks of the pods that fill it, and when its conditions say that they changed.
 import { describe, expect, it } from 'vitest';
 import type { DataVolume, DataVolumeStatus } from '#shared/api/cdi/data-volume.ts';
-import { type ImageState, initialState } from '#shared/backends/image.ts';
+import { type ImageState, initialState } from '#shared/populate/filled.ts';
 import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
 
 const aDataVolume = (annotations: Record<string, string> = {}, spec: object = {}): DataVolume => ({

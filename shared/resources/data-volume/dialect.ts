@@ -5,7 +5,7 @@ import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/
 import { cdiAnnotations, cdiGroup } from '#shared/api/cdi/names.ts';
 import { annotations } from '#shared/api/names.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
-import type { PodWishes } from '#shared/populate/pod-place.ts';
+import type { PodWishes } from '#shared/populate/job/pod-place.ts';
 import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import { dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
 import { readSource, sourceKinds } from '#shared/resources/data-volume/source.ts';
@@ -22,9 +22,9 @@ import {
 import { isRunning, phaseOf, progressOf, steadyPhase } from '#shared/resources/data-volume/conditions.ts';
 import { readMetadata } from '#shared/resources/dialect.ts';
 import { faultsOf } from '#shared/resources/rule.ts';
-import type { VolumeDialect } from '#shared/resources/volume/reconciler.ts';
-import { toVolumeState, toVolumeStatus } from '#shared/resources/volume/status.ts';
-import type { ClaimRequest, Volume } from '#shared/resources/volume/volume.ts';
+import type { VolumeDialect } from '#shared/resources/volume-reconciler.ts';
+import { toVolumeState, toVolumeStatus } from '#shared/resources/status.ts';
+import type { ClaimRequest, Volume } from '#shared/populate/volume/volume.ts';
 
 /** The original tries for ever. */
 const retries = 3;

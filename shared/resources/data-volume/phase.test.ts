@@ -1,9 +1,9 @@
 // The original's words for each state a DataVolume comes to, and back: one row each.
 import { describe, expect, it } from 'vitest';
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
-import { type ImageState, initialState } from '#shared/backends/image.ts';
+import { type ImageState, initialState } from '#shared/populate/filled.ts';
 import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
-import type { VolumeSource } from '#shared/resources/volume/volume.ts';
+import type { VolumeSource } from '#shared/populate/volume/volume.ts';
 import { phaseOf, progressOf, steadyPhase } from '#shared/resources/data-volume/conditions.ts';
 
 const http: VolumeSource = { type: 'transfer', from: { type: 'http', url: 'https://a/b' } };

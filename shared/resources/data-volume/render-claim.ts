@@ -7,10 +7,10 @@ import type { PersistentVolumeClaim, StorageClass } from '#shared/api/foreign/co
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { formatQuantity, parseQuantity } from '#shared/api/quantity.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { overheadOf } from '#shared/populate/class-annotations.ts';
-import { claimSetsOf, completeClaim, leastBytesOf, noModesMessage } from '#shared/populate/profile.ts';
+import { overheadOf } from '#shared/populate/storage/class-annotations.ts';
+import { claimSetsOf, completeClaim, leastBytesOf, noModesMessage } from '#shared/populate/storage/profile.ts';
 import { defaultSettings } from '#shared/populate/settings.ts';
-import { volumeBytesFor } from '#shared/populate/volume.ts';
+import { volumeBytesFor } from '#shared/populate/population.ts';
 import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
 import { classOf } from '#shared/resources/data-volume/defaults.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';

@@ -6,7 +6,7 @@ import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
 import { toGcsUrl, toS3Place } from '#shared/resources/data-volume/source.ts';
 import { type RequestRule, type SpecRule, faultIf, faultOf } from '#shared/resources/rule.ts';
-import type { Volume } from '#shared/resources/volume/volume.ts';
+import type { Volume } from '#shared/populate/volume/volume.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 
 // What a DataVolume says of its claim and of names, one rule one line.

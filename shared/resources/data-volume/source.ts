@@ -3,7 +3,7 @@ import type { DataVolumeSpec } from '#shared/api/cdi/data-volume.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import type { JobSource, Source } from '#shared/populate/source.ts';
 import type { SourceAccess } from '#shared/populate/sources/servers.ts';
-import type { VolumeSource } from '#shared/resources/volume/volume.ts';
+import type { VolumeSource } from '#shared/populate/volume/volume.ts';
 import type { Parsed } from '#shared/backends/rules/fields.ts';
 import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
 import { type S3Place, noS3Object, s3PlaceOf } from '#shared/clients/s3/place.ts';
@@ -11,7 +11,7 @@ import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { findCondition } from '#shared/api/conditions.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { MayUse } from '#shared/access/grant.ts';
-import { type Origin, readClaimOrigin, readSnapshotOrigin, waitFor } from '#shared/backends/origin.ts';
+import { type Origin, readClaimOrigin, readSnapshotOrigin, waitFor } from '#shared/populate/clone/origin.ts';
 
 export const dataSourceGroupKind = `DataSource.${cdiGroup}`;
 

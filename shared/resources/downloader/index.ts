@@ -4,8 +4,8 @@ import { type Downloader, type DownloaderStatus, downloaderKind } from '#shared/
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import { groupKindOf } from '#shared/api/owner.ts';
-import { remove } from '#shared/backends/actions.ts';
-import { follow } from '#shared/backends/watched-child.ts';
+import { remove } from '#shared/populate/actions.ts';
+import { follow } from '#shared/populate/watched-child.ts';
 import type { Reconciler, ReconciledState, Planner, Resource } from '#shared/resources/reconciler.ts';
 import { readResource } from '#shared/resources/dialect.ts';
 import { messageOf } from '#shared/runtime/errors.ts';

@@ -3,7 +3,7 @@ import { storageClasses } from '#shared/api/foreign/core.ts';
 import { type HarvesterImage, harvesterAnnotations, harvesterLabels } from '#shared/api/harvester/image.ts';
 import { toDisplayNameLabel } from '#shared/backends/rules/fields.ts';
 import { type BackendRegistry, registrationOf } from '#shared/backends/registry.ts';
-import { defaultClassOf } from '#shared/populate/profile.ts';
+import { defaultClassOf } from '#shared/populate/storage/profile.ts';
 import { classAnnotationOf } from '#shared/resources/harvester-image/rules.ts';
 import { textOf } from '#shared/resources/harvester-image/source.ts';
 import type { DefaultRequest, DefaultRule } from '#shared/resources/rule.ts';

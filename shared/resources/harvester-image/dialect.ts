@@ -2,7 +2,7 @@
 import { readGrants } from '#shared/access/grant.ts';
 import { isTrue, type DesiredCondition } from '#shared/api/conditions.ts';
 import { type HarvesterImage, harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
-import type { Image, ImagePhase, ImageState } from '#shared/backends/image.ts';
+import type { ImagePhase, ImageState } from '#shared/populate/filled.ts';
 import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import { type ImageDialect, readMetadata } from '#shared/resources/dialect.ts';
 import { harvesterImageRules } from '#shared/resources/harvester-image/rules.ts';
@@ -14,6 +14,7 @@ import { faultsOfRestored } from '#shared/resources/image-rules.ts';
 import { Inspection } from '#shared/transfer/report.ts';
 import { annotations } from '#shared/api/names.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 const defaultRetries = 3;
 

@@ -1,9 +1,9 @@
 // Where a Harvester image comes from, by its `sourceType`, and what of others it uses for that. What is missing here is a fault of the rules.
 import type { HarvesterImage } from '#shared/api/harvester/image.ts';
-import type { ImageSource } from '#shared/backends/image.ts';
 import { foreignSecretsIn } from '#shared/backends/rules/encryption.ts';
 import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
 import type { AskedSource, SourcesOf } from '#shared/resources/access-rule.ts';
+import type { ImageSource } from '#shared/backends/image.ts';
 
 type Spec = HarvesterImage['spec'];
 

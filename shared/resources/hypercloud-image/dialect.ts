@@ -2,7 +2,7 @@
 import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import type { DesiredCondition } from '#shared/api/conditions.ts';
-import type { Image, ImagePhase, ImageState, ImageStorage } from '#shared/backends/image.ts';
+import type { ImagePhase, ImageState } from '#shared/populate/filled.ts';
 import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
 import { type ImageDialect, readMetadata } from '#shared/resources/dialect.ts';
@@ -15,7 +15,8 @@ import type { Fault } from '#shared/runtime/errors.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { MayUse } from '#shared/access/grant.ts';
-import { type Origin, readClaimOrigin, waitFor } from '#shared/backends/origin.ts';
+import { type Origin, readClaimOrigin, waitFor } from '#shared/populate/clone/origin.ts';
+import type { Image, ImageStorage } from '#shared/backends/image.ts';
 
 /** The kind has no field for it. */
 const retries = 3;

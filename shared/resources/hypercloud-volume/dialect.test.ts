@@ -1,7 +1,7 @@
 // States, reasons and texts of the original, by the state a volume has come to.
 import { describe, expect, it } from 'vitest';
 import type { VirtualMachineVolume, VolumeStatus } from '#shared/api/hypercloud/volume.ts';
-import { type ImageState, initialState } from '#shared/backends/image.ts';
+import { type ImageState, initialState } from '#shared/populate/filled.ts';
 import { virtualMachinePvcs, virtualMachineVolumes } from '#shared/resources/hypercloud-volume/dialect.ts';
 
 const object: VirtualMachineVolume = {

@@ -11,14 +11,14 @@ import {
 import type { ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
-import type { ImageState } from '#shared/backends/image.ts';
+import type { ImageState } from '#shared/populate/filled.ts';
 import { readMetadata } from '#shared/resources/dialect.ts';
 import { pvcRules, volumeRules } from '#shared/resources/hypercloud-volume/rules.ts';
 import { type SpecRule, faultsOf } from '#shared/resources/rule.ts';
 import { finishStatus, toOwnConditions } from '#shared/resources/status.ts';
-import { toVolumeState, toVolumeStatus } from '#shared/resources/volume/status.ts';
-import type { VolumeDialect } from '#shared/resources/volume/reconciler.ts';
-import type { ClaimRequest } from '#shared/resources/volume/volume.ts';
+import { toVolumeState, toVolumeStatus } from '#shared/resources/status.ts';
+import type { VolumeDialect } from '#shared/resources/volume-reconciler.ts';
+import type { ClaimRequest } from '#shared/populate/volume/volume.ts';
 
 /** The kinds have no field for it. */
 const retries = 3;

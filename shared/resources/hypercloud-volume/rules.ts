@@ -4,7 +4,7 @@ import type { VirtualMachinePvc, VirtualMachineVolume } from '#shared/api/hyperc
 import type { KubeObject } from '#shared/api/object.ts';
 import { formatBytes, parseQuantity } from '#shared/api/quantity.ts';
 import { type RequestRule, type SpecRule, faultIf } from '#shared/resources/rule.ts';
-import type { Volume } from '#shared/resources/volume/volume.ts';
+import type { Volume } from '#shared/populate/volume/volume.ts';
 
 const requestField = 'spec.pvc.resources.requests.storage';
 const capacityField = 'spec.capacity.storage';

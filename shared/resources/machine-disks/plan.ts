@@ -8,7 +8,7 @@ import { annotations } from '#shared/api/names.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
 import { ownerOf } from '#shared/api/owner.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
-import { type Action, create, patch, remove } from '#shared/backends/actions.ts';
+import { type Action, create, patch, remove } from '#shared/populate/actions.ts';
 import type { RootDisk } from '#shared/backends/backend.ts';
 
 /** A disk that is wanted in a namespace. */

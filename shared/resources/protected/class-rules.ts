@@ -6,9 +6,14 @@ import { longhornDriver } from '#shared/api/foreign/longhorn.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { isEncrypted, secretAt, secretKey, secretStages } from '#shared/backends/rules/encryption.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { recognitionOf } from '#shared/populate/capabilities.ts';
-import { classAnnotationOf, classAnnotations, classPrefix, isShare } from '#shared/populate/class-annotations.ts';
-import { isDefaultClass } from '#shared/populate/profile.ts';
+import { recognitionOf } from '#shared/populate/storage/capabilities.ts';
+import {
+  classAnnotationOf,
+  classAnnotations,
+  classPrefix,
+  isShare,
+} from '#shared/populate/storage/class-annotations.ts';
+import { isDefaultClass } from '#shared/populate/storage/profile.ts';
 import { faultIf } from '#shared/resources/rule.ts';
 import { type AdmissionAnswer, refused } from '#shared/runtime/admission-function.ts';
 import type { Fault } from '#shared/runtime/errors.ts';

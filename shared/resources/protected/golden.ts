@@ -8,12 +8,13 @@ import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { annotations } from '#shared/api/names.ts';
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import { type Owner, groupKindOf, ownerOf } from '#shared/api/owner.ts';
-import type { Image, ImageChildren } from '#shared/backends/image.ts';
+import type { ImageChildren } from '#shared/populate/filled.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 const typeRef = (type: Pick<ResourceType, 'group' | 'version' | 'kind'>) => ({
   apiVersion: apiVersionOf(type),

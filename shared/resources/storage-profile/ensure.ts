@@ -5,9 +5,9 @@ import { type StorageProfile, storageProfiles } from '#shared/api/cdi/storage-pr
 import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import type { VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
-import { readSnapshotClasses } from '#shared/backends/reading.ts';
+import { readSnapshotClasses } from '#shared/populate/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { type ClassFacts, describeClass, goldenMarksOf } from '#shared/populate/storage-profile.ts';
+import { type ClassFacts, describeClass, goldenMarksOf } from '#shared/populate/storage/storage-profile.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import { readVolumesByHand } from '#shared/resources/storage-profile/index.ts';
 import { isConflict } from '#shared/runtime/errors.ts';

@@ -8,11 +8,11 @@ import {
   storageClasses,
 } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
-import { readSnapshotClasses } from '#shared/backends/reading.ts';
-import { follow } from '#shared/backends/watched-child.ts';
+import { readSnapshotClasses } from '#shared/populate/reading.ts';
+import { follow } from '#shared/populate/watched-child.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { isMadeByHand } from '#shared/populate/profile.ts';
-import { type ClassFacts, describeClass } from '#shared/populate/storage-profile.ts';
+import { isMadeByHand } from '#shared/populate/storage/profile.ts';
+import { type ClassFacts, describeClass } from '#shared/populate/storage/storage-profile.ts';
 import type { Reconciler, ReconciledState, Planner, Resource } from '#shared/resources/reconciler.ts';
 import { readResource } from '#shared/resources/dialect.ts';
 import { messageOf } from '#shared/runtime/errors.ts';

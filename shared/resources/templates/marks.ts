@@ -6,7 +6,7 @@ import { groupKindOf } from '#shared/api/owner.ts';
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
-import { type Action, patch, remove } from '#shared/backends/actions.ts';
+import { type Action, patch, remove } from '#shared/populate/actions.ts';
 import type { BootSources } from '#shared/golden/templates/expand.ts';
 import { type TemplateRequest, type ObservedTemplates, cronKey } from '#shared/resources/templates/ask.ts';
 

@@ -5,7 +5,7 @@ import { type DataSource, type DataSourceSource, dataSourceKind } from '#shared/
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
-import { type Action, create, patch, remove } from '#shared/backends/actions.ts';
+import { type Action, create, patch, remove } from '#shared/populate/actions.ts';
 import { type RefreshDecision, decide } from '#shared/golden/templates/template.ts';
 import type { WantedCron, WantedSource } from '#shared/golden/templates/expand.ts';
 import type { Problem } from '#shared/golden/templates/template.ts';

@@ -3,8 +3,8 @@
 import { type HyperConverged, type Ssp, hyperConvergeds } from '#shared/api/foreign/boot-sources.ts';
 import { kubeEvents, namespaces } from '#shared/api/foreign/core.ts';
 import { type ObjectRef, refOf } from '#shared/api/object.ts';
-import type { Action } from '#shared/backends/actions.ts';
-import { isoTime } from '#shared/backends/state.ts';
+import type { Action } from '#shared/populate/actions.ts';
+import { isoTime } from '#shared/populate/state.ts';
 import { commonTemplates } from '#shared/golden/templates/common-images.ts';
 import { expand } from '#shared/golden/templates/expand.ts';
 import {

@@ -4,7 +4,7 @@ import { cdiAnnotations, cdiGroup } from '#shared/api/cdi/names.ts';
 import type { PersistentVolumeClaim, Pod } from '#shared/api/foreign/core.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import { ownerOf } from '#shared/api/owner.ts';
-import { type Action, create } from '#shared/backends/actions.ts';
+import { type Action, create } from '#shared/populate/actions.ts';
 
 /** On claims that were made for a DataVolume. */
 const madeForVolume = [`${cdiGroup}/storage.populatedFor`, `${cdiGroup}/createdForDataVolume`];

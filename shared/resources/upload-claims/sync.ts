@@ -4,7 +4,7 @@ import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { labels } from '#shared/api/names.ts';
 import { type KubeObject, apiVersionOf, refOf } from '#shared/api/object.ts';
-import { findWriter } from '#shared/backends/writer.ts';
+import { findWriter } from '#shared/populate/clone/writer.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { asksForUpload, planUploadClaim } from '#shared/resources/upload-claims/plan.ts';
 import { recordNote } from '#shared/resources/write.ts';

@@ -2,14 +2,14 @@
 import type { Job, PersistentVolumeClaim, Pod } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import { childMetadata } from '#shared/api/owner.ts';
-import { exportFile, exportPath } from '#shared/populate/job-output.ts';
+import { exportFile, exportPath } from '#shared/populate/job/output.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
-import { fileVolumeBytesFor } from '#shared/populate/volume.ts';
-import { buildTransferJob } from '#shared/populate/transfer-job.ts';
-import { buildFromSnapshot } from '#shared/populate/snapshot.ts';
-import { buildVolume, volumeModeOf } from '#shared/populate/volume.ts';
+import { fileVolumeBytesFor } from '#shared/populate/population.ts';
+import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
+import { buildFromSnapshot } from '#shared/populate/storage/snapshot.ts';
+import { buildVolume, volumeModeOf } from '#shared/populate/population.ts';
 import type { ExportDestination, ExportState, VolumeExport } from '#shared/resources/volume-export/export.ts';
-import type { ReadyOrigin } from '#shared/backends/origin.ts';
+import type { ReadyOrigin } from '#shared/populate/clone/origin.ts';
 
 /** Of the snapshot, the copy restored from it, and the Job. */
 export const exportName = ({ ref }: Pick<VolumeExport, 'ref'>): string => `export-${ref.uid}`;

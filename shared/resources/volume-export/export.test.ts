@@ -13,7 +13,7 @@ import type { ExportState } from '#shared/resources/volume-export/export.ts';
 import { buildFilePod, fetchHint } from '#shared/resources/volume-export/children.ts';
 import { removeExport } from '#shared/resources/volume-export/failing.ts';
 import { planExport } from '#shared/resources/volume-export/plan.ts';
-import type { ReadyOrigin } from '#shared/backends/origin.ts';
+import type { ReadyOrigin } from '#shared/populate/clone/origin.ts';
 import { testSettings, testTime } from '#test/support/builders.ts';
 import {
   anExport,

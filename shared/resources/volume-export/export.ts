@@ -1,6 +1,6 @@
 // An export as its plan sees it, whichever shape the user wrote: a claim that is read, and a place the file is put.
 import type { StoredResult } from '#shared/transfer/report.ts';
-import type { Filled, ImageState } from '#shared/backends/image.ts';
+import type { Filled, ImageState } from '#shared/populate/filled.ts';
 import type { Source } from '#shared/populate/source.ts';
 
 export interface VolumeExport extends Filled {

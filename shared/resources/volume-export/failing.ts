@@ -1,12 +1,11 @@
 // The end of an export that came to nothing, or is given up: whatever it began in the store is removed first. Pure; called by the plan.
 import { type Job, type Pod, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { type Action, create, remove, removeJob } from '#shared/backends/actions.ts';
-import type { PlanContext } from '#shared/backends/backend.ts';
-import { isFinal } from '#shared/backends/image.ts';
-import { isLeaving } from '#shared/backends/watched-child.ts';
-import { failedState, terminatingState } from '#shared/backends/state.ts';
-import { isFinished, readTransfer } from '#shared/populate/attempts.ts';
+import { type Action, create, remove, removeJob, type PlanContext } from '#shared/populate/actions.ts';
+import { isFinal } from '#shared/populate/filled.ts';
+import { isLeaving } from '#shared/populate/watched-child.ts';
+import { failedState, terminatingState } from '#shared/populate/state.ts';
+import { isFinished, readTransfer } from '#shared/populate/job/attempts.ts';
 import type { PlannedStep } from '#shared/resources/reconciler.ts';
 import { type Clearing, buildClearJob } from '#shared/resources/volume-export/children.ts';
 import type { ExportDestination, ExportState, VolumeExport } from '#shared/resources/volume-export/export.ts';

@@ -12,8 +12,8 @@ import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snap
 import { type VirtualMachineVolumeExport, volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import { finalizers } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
-import { type ImageState, isFinal, isRetryDue } from '#shared/backends/image.ts';
-import { follow, hasAttemptEnded, isSnapshotDecided } from '#shared/backends/watched-child.ts';
+import { type ImageState, isFinal, isRetryDue } from '#shared/populate/filled.ts';
+import { follow, hasAttemptEnded, isSnapshotDecided } from '#shared/populate/watched-child.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 import { fillable, noObjectStore, refusalOfFaults, refusals } from '#shared/resources/fillable.ts';
 import { toExport, toExportStatus } from '#shared/resources/volume-export/dialect.ts';

@@ -12,15 +12,15 @@ import {
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import { isFinal, isRetryDue } from '#shared/backends/image.ts';
-import { readNewestWarnings, readOwn, readWorkers } from '#shared/backends/reading.ts';
+import { isFinal, isRetryDue } from '#shared/populate/filled.ts';
+import { readNewestWarnings, readOwn, readWorkers } from '#shared/populate/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { isFinished, readTransfer } from '#shared/populate/attempts.ts';
-import { transferJobName } from '#shared/populate/transfer-job.ts';
+import { isFinished, readTransfer } from '#shared/populate/job/attempts.ts';
+import { transferJobName } from '#shared/populate/job/transfer-job.ts';
 import { exportName, readBy } from '#shared/resources/volume-export/children.ts';
 import type { VolumeExport } from '#shared/resources/volume-export/export.ts';
-import { type Origin, readClaimOrigin, waitFor } from '#shared/backends/origin.ts';
-import { writersOf } from '#shared/backends/writer.ts';
+import { type Origin, readClaimOrigin, waitFor } from '#shared/populate/clone/origin.ts';
+import { writersOf } from '#shared/populate/clone/writer.ts';
 
 export interface ObservedExport {
   readonly job?: Job | undefined;

@@ -2,13 +2,12 @@
 import { persistentVolumeClaims, pods, jobs } from '#shared/api/foreign/core.ts';
 import type { Job, PersistentVolumeClaim, Pod } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { type Action, create, patch, remove, removeJob } from '#shared/backends/actions.ts';
-import type { PlanContext } from '#shared/backends/backend.ts';
-import { followTransfer } from '#shared/backends/following.ts';
-import { isFinal, isRetryDue } from '#shared/backends/image.ts';
-import { withJob } from '#shared/backends/inspecting.ts';
-import { isLeaving } from '#shared/backends/watched-child.ts';
-import { spanOf } from '#shared/backends/writer.ts';
+import { type Action, create, patch, remove, removeJob, type PlanContext } from '#shared/populate/actions.ts';
+import { followTransfer } from '#shared/populate/job/following.ts';
+import { isFinal, isRetryDue } from '#shared/populate/filled.ts';
+import { withJob } from '#shared/populate/job/inspecting.ts';
+import { isLeaving } from '#shared/populate/watched-child.ts';
+import { spanOf } from '#shared/populate/clone/writer.ts';
 import {
   countAttempts,
   failedState,
@@ -18,9 +17,9 @@ import {
   takenState,
   usableState,
   waitingState,
-} from '#shared/backends/state.ts';
-import { type TransferRun, readTransfer } from '#shared/populate/attempts.ts';
-import { buildSnapshot } from '#shared/populate/snapshot.ts';
+} from '#shared/populate/state.ts';
+import { type TransferRun, readTransfer } from '#shared/populate/job/attempts.ts';
+import { buildSnapshot } from '#shared/populate/storage/snapshot.ts';
 import type { PlannedStep } from '#shared/resources/reconciler.ts';
 import {
   buildCopy,
@@ -39,8 +38,8 @@ import {
   locationOf,
 } from '#shared/resources/volume-export/export.ts';
 import { type ObservedExport, claimNameOf } from '#shared/resources/volume-export/observed.ts';
-import type { ReadyOrigin } from '#shared/backends/origin.ts';
-import { rest } from '#shared/resources/volume/state.ts';
+import type { ReadyOrigin } from '#shared/populate/clone/origin.ts';
+import { rest } from '#shared/populate/volume/state.ts';
 
 type ExportPlan = PlannedStep<ExportState>;
 

@@ -1,7 +1,7 @@
 // The Job controller: one pod at a time, another one after a pause, until one succeeds or too many have failed.
 import { isDeepStrictEqual } from 'node:util';
 import { type Job, type Pod, jobs, pods } from '#shared/api/foreign/core.ts';
-import { backoffSeconds } from '#shared/populate/transfer-job.ts';
+import { backoffSeconds } from '#shared/populate/job/transfer-job.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
 import { type ClusterRecord, iso } from '#test/support/simulation/record.ts';
 

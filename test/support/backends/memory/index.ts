@@ -1,13 +1,14 @@
 // A fourth backend, for the test that says what adding one takes: it keeps an image as a ConfigMap.
 import { type ConfigMap, configMaps } from '#shared/api/foreign/core.ts';
 import { childMetadata } from '#shared/api/owner.ts';
-import { create, remove } from '#shared/backends/actions.ts';
-import type { Backend, Plan } from '#shared/backends/backend.ts';
-import { type Image, isRetryDue } from '#shared/backends/image.ts';
-import { readOwn } from '#shared/backends/reading.ts';
-import { follow } from '#shared/backends/watched-child.ts';
-import { terminatingState, unchanged, usableState, waitingState } from '#shared/backends/state.ts';
+import { create, remove, type Plan } from '#shared/populate/actions.ts';
+import type { Backend } from '#shared/backends/backend.ts';
+import { isRetryDue } from '#shared/populate/filled.ts';
+import { readOwn } from '#shared/populate/reading.ts';
+import { follow } from '#shared/populate/watched-child.ts';
+import { terminatingState, unchanged, usableState, waitingState } from '#shared/populate/state.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { Image } from '#shared/backends/image.ts';
 
 interface Observed {
   readonly kept?: ConfigMap | undefined;

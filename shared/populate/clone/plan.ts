@@ -1,0 +1,152 @@
+// How a volume begins as a copy of another one of its namespace: by which means, the snapshot that may have to be taken first, and what its claim
+// says of it. Pure; called by the plans of volumes, and of images whose bytes are there already.
+import { cdiAnnotations, cdiLabels, travellingLabels } from '#shared/api/cdi/names.ts';
+import { type TypedLocalReference, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import type { ObjectRef } from '#shared/api/object.ts';
+import { type Action, create, ensure, patch, type Plan, type PlanContext } from '#shared/populate/actions.ts';
+import type { Filled } from '#shared/populate/filled.ts';
+import type { ReadyOrigin } from '#shared/populate/clone/origin.ts';
+import { buildRestored, restoredName } from '#shared/populate/clone/restoring.ts';
+import { storageWaitingState } from '#shared/populate/state.ts';
+import type { CloneRecord } from '#shared/populate/clone/strategy.ts';
+import { type CloneChoice, type CloneTarget, chooseClone } from '#shared/populate/clone/strategy.ts';
+import { buildSnapshot } from '#shared/populate/storage/snapshot.ts';
+import { filesFound } from '#shared/transfer/report.ts';
+
+/** Of the snapshot taken of a source that has none, and of the claim that is filled where the source lies. */
+export const cloneName = ({ ref }: { readonly ref: Pick<ObjectRef, 'uid'> }): string => `clone-${ref.uid}`;
+
+export interface ObservedClone {
+  readonly origin: ReadyOrigin;
+  /** Taken of the source for this clone alone. */
+  readonly sourceSnapshot?: VolumeSnapshot | undefined;
+}
+
+export type Cloning =
+  | { readonly is: 'refused' | 'waiting'; readonly reason: string; readonly message: string }
+  /** A snapshot comes first. */
+  | { readonly is: 'planned'; readonly plan: Plan }
+  /** What the claim is to be made with; `touched`: before it is. */
+  | {
+      readonly is: 'chosen';
+      readonly record: CloneRecord;
+      readonly dataSource: TypedLocalReference | undefined;
+      readonly touched: readonly Action[];
+    };
+
+export const planCloning = (
+  owner: Filled,
+  observed: ObservedClone,
+  target: CloneTarget,
+  context: PlanContext,
+): Cloning => {
+  const { origin, sourceSnapshot } = observed;
+  const hasSnapshot = origin.clone.hasSnapshot || sourceSnapshot !== undefined;
+  const choice = chooseClone({ ...origin.clone, hasSnapshot }, target);
+  if (choice.is !== 'chosen') return choice;
+  if (needsSnapshot(choice, observed)) return { is: 'planned', plan: planSourceSnapshot(owner, observed, context) };
+  const read = snapshotRead(choice, observed);
+  const record = recordFor(owner, { ...choice, read }, origin);
+  const restored = read === undefined ? [] : [ensure(persistentVolumeClaims, buildRestored(owner.ref, origin, read))];
+  const touched = [...touch(origin, context), ...restored];
+  return { is: 'chosen', record, dataSource: dataSourceOf(owner, record, origin), touched };
+};
+
+/** Milliseconds within which a use more is not worth a write: many machines may begin at once. */
+const leastMs = 60_000;
+
+/** Versions of crons say when they were last used: those that are used are the last to be collected. */
+const touch = ({ claim, restored }: ReadyOrigin, { now }: PlanContext): readonly Action[] => {
+  const { labels, annotations } = (claim ?? restored)?.metadata ?? {};
+  const last = Date.parse(annotations?.[cdiAnnotations.lastUseTime] ?? '');
+  if (labels?.[cdiLabels.cron] === undefined || now - last < leastMs) return [];
+  const change = { metadata: { annotations: { [cdiAnnotations.lastUseTime]: new Date(now).toISOString() } } };
+  if (claim !== undefined) return [patch(persistentVolumeClaims, claim, change)];
+  return restored === undefined ? [] : [patch(volumeSnapshots, restored, change)];
+};
+
+type Choice = Extract<CloneChoice, { is: 'chosen' }>;
+
+const needsSnapshot = ({ strategy, viaSnapshot }: Choice, { origin, sourceSnapshot }: ObservedClone): boolean =>
+  (viaSnapshot === true || (strategy === 'snapshot' && origin.snapshot === undefined)) &&
+  sourceSnapshot?.status?.readyToUse !== true;
+
+/** What a Job is to read is in a snapshot. */
+const snapshotRead = (
+  { strategy, viaSnapshot }: Choice,
+  { origin, sourceSnapshot }: ObservedClone,
+): VolumeSnapshot | undefined => {
+  if (viaSnapshot === true) return sourceSnapshot;
+  return strategy === 'copy' && origin.claim === undefined ? origin.restored : undefined;
+};
+
+type Reading = Choice & { readonly read: VolumeSnapshot | undefined };
+
+const copiedFrom = ({ ref }: Filled, { read }: Reading, { claim, clone }: ReadyOrigin): CloneRecord['from'] => {
+  const { volumeMode } = clone;
+  if (read !== undefined) return { name: restoredName(ref, read), volumeMode, restored: true };
+  return claim && { name: claim.metadata.name, volumeMode };
+};
+
+const labelsOf = ({ claim, restored }: ReadyOrigin): Pick<CloneRecord, 'labels'> => {
+  const labels = travellingLabels((claim ?? restored)?.metadata.labels);
+  return Object.keys(labels).length === 0 ? {} : { labels };
+};
+
+const recordFor = (owner: Filled, choice: Reading, origin: ReadyOrigin): CloneRecord => ({
+  strategy: choice.strategy,
+  because: choice.because,
+  ...(choice.strategy === 'copy' ? { from: copiedFrom(owner, choice, origin) } : {}),
+  ...labelsOf(origin),
+  population: origin.population ?? {
+    inspection:
+      origin.clone.holdsFiles === true
+        ? filesFound
+        : { format: 'raw', compression: 'none', virtualSize: origin.clone.diskBytes },
+    digests: {},
+  },
+});
+
+const dataSourceOf = (
+  owner: Filled,
+  { strategy }: CloneRecord,
+  origin: ReadyOrigin,
+): TypedLocalReference | undefined => {
+  switch (strategy) {
+    case 'copy':
+      return undefined;
+    case 'csi-clone':
+      return { kind: 'PersistentVolumeClaim', name: origin.claim?.metadata.name ?? '' };
+    case 'snapshot':
+      return {
+        apiGroup: 'snapshot.storage.k8s.io',
+        kind: 'VolumeSnapshot',
+        name: origin.snapshot ?? cloneName(owner),
+      };
+  }
+};
+
+const planSourceSnapshot = (owner: Filled, { origin, sourceSnapshot }: ObservedClone, context: PlanContext): Plan => {
+  const name = cloneName(owner);
+  const error = sourceSnapshot?.status?.error?.message;
+  const step =
+    error === undefined
+      ? { reason: 'Snapshotting', message: `taking a snapshot of ${origin.clone.what}` }
+      : { reason: 'SnapshotFailed', message: `the snapshot of ${origin.clone.what} is in error: ${error}` };
+  const next = { ...owner.state, children: { ...owner.state.children, snapshot: name } };
+  const { snapshotClass = '' } = origin.clone;
+  const claimName = origin.claim?.metadata.name ?? '';
+  return {
+    actions:
+      sourceSnapshot === undefined
+        ? [create(volumeSnapshots, buildSnapshot(owner.ref, name, claimName, snapshotClass))]
+        : [],
+    state: storageWaitingState(
+      owner,
+      next,
+      { ...step, phase: 'Cloning', child: sourceSnapshot, isComplaining: error !== undefined },
+      context,
+    ),
+  };
+};

@@ -1,0 +1,211 @@
+// How a volume becomes the copy of another one: by the storage's own means where they fit, else byte by byte. Pure; called by plans of volumes.
+import type { StorageClass, VolumeMode, PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
+import { formatBytes } from '#shared/api/quantity.ts';
+import { diskBytesIn, Population } from '#shared/populate/population.ts';
+import { z } from 'zod';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { annotations } from '#shared/api/names.ts';
+
+/**
+ * `snapshot`: the new claim restores a snapshot. `csi-clone`: the new claim names the old one as its source. `copy`: a Job reads one and
+ * writes the other.
+ */
+export const cloneStrategies = ['snapshot', 'csi-clone', 'copy'] as const;
+export type CloneStrategy = (typeof cloneStrategies)[number];
+
+export interface CloneSource {
+  /** For messages: `image ubuntu`. */
+  readonly what: string;
+  /** Left out where nobody knows: then only bytes can be copied. */
+  readonly driver: string | undefined;
+  readonly volumeMode: VolumeMode;
+  /** Bytes of the volume. */
+  readonly bytes: number;
+  /** Bytes of the guest's disk in it; the volume's where nobody knows. */
+  readonly diskBytes: number;
+  /** The files of an archive, and no disk. */
+  readonly holdsFiles?: boolean | undefined;
+  /** Whether a snapshot of it is there and ready. */
+  readonly hasSnapshot: boolean;
+  /** The class to take a snapshot with, where there is none yet and the driver can. */
+  readonly snapshotClass?: string | undefined;
+  /** A disk in a file system that its machine may have let grow: `diskBytes` is the most that it can have, and only a look tells more. */
+  readonly mayHaveGrown?: boolean | undefined;
+  /** Whether its claim is there: a snapshot can outlive it. */
+  readonly hasClaim: boolean;
+  /** The class to restore a snapshot in, for a Job to copy from where the claim is gone or in use; left out: there is none of its driver. */
+  readonly restoreClass?: string | undefined;
+  /** A running pod that may write to it. */
+  readonly inUseBy?: string | undefined;
+}
+
+export interface CloneTarget {
+  readonly storageClass: StorageClass;
+  readonly volumeMode: VolumeMode;
+  /** Whether files are asked for, or a disk; left out: whatever its source holds. */
+  readonly holdsFiles?: boolean | undefined;
+  /** Bytes asked for. */
+  readonly bytes: number;
+  /** Share of a volume that its file system keeps for itself. */
+  readonly overhead: number;
+  /** How the class wants its volumes cloned; left out: by a snapshot, where there can be one. */
+  readonly strategy?: CloneStrategy | undefined;
+  /** Why the storage cannot be left to do it by its own means, whatever it could; left out: nothing is in the way. */
+  readonly obstacle?: string | undefined;
+}
+
+export type CloneChoice =
+  | {
+      readonly is: 'chosen';
+      readonly strategy: CloneStrategy;
+      readonly because: string;
+      /** Of a copy: a snapshot is taken, and that is read. */
+      readonly viaSnapshot?: true;
+    }
+  | { readonly is: 'waiting'; readonly reason: string; readonly message: string }
+  | { readonly is: 'refused'; readonly reason: string; readonly message: string };
+
+export const chooseClone = (source: CloneSource, target: CloneTarget): CloneChoice => {
+  if (source.holdsFiles === true && target.volumeMode === 'Block') return noPlaceForFiles(source);
+  if (isOtherContent(source, target)) return otherContent(source);
+  const small = tooSmall(source, target);
+  if (small !== undefined) return { is: 'refused', reason: 'TargetTooSmall', message: small };
+  const obstacle = obstacleOf(source, target);
+  const strategy = obstacle === undefined ? ownMeans(source, target) : undefined;
+  if (strategy === undefined) return chooseCopy(source, obstacle ?? noMeans(source));
+  if (strategy === 'csi-clone' && source.inUseBy !== undefined) return inUse(source, source.inUseBy);
+  return { is: 'chosen', strategy, because: reasonsOf[strategy](source) };
+};
+
+const noPlaceForFiles = ({ what }: CloneSource): CloneChoice => ({
+  is: 'refused',
+  reason: 'TargetNotFileSystem',
+  message: `${what} holds the files of an archive, and the volume asked for is a block device: ask for volumeMode Filesystem`,
+});
+
+/** What a snapshot holds is known of golden ones alone. */
+const isOtherContent = (source: CloneSource, { holdsFiles }: CloneTarget): boolean => {
+  const hasFiles = source.holdsFiles === true;
+  return holdsFiles !== undefined && holdsFiles !== hasFiles && (hasFiles || source.hasClaim);
+};
+
+const otherContent = ({ what, holdsFiles }: CloneSource): CloneChoice => {
+  const [found, asked] = holdsFiles === true ? ['archive', 'kubevirt'] : ['kubevirt', 'archive'];
+  const message = `${what} has contentType ${found}, and ${asked} is asked for: ask for contentType ${found}`;
+  return { is: 'refused', reason: 'ContentTypeDiffers', message };
+};
+
+const reasonsOf = {
+  snapshot: ({ what, driver = '' }) => `driver ${driver} restores a snapshot of ${what}`,
+  'csi-clone': ({ what, driver = '' }) => `driver ${driver} clones the volume of ${what}`,
+} as const satisfies Record<Exclude<CloneStrategy, 'copy'>, (source: CloneSource) => string>;
+
+/**
+ * Both numbers, and what to ask for. A block volume is compared as a whole, a file system by the disk that fits into it; what fits into one fits into
+ * another as large, whatever is in it.
+ */
+const tooSmall = (source: CloneSource, target: CloneTarget): string | undefined => {
+  if (source.volumeMode === target.volumeMode && target.bytes >= source.bytes) return undefined;
+  const isWhole = source.volumeMode === 'Block' && target.volumeMode === 'Block';
+  const needed = isWhole ? source.bytes : source.diskBytes;
+  const room = diskBytesIn(target.bytes, target.volumeMode, target.overhead);
+  if (room >= needed) return undefined;
+  const [has, wants] = [formatBytes(room), formatBytes(needed)];
+  return `the disk of ${source.what} has ${needed} bytes (${wants}), the volume asked for takes ${room} (${has}): ask for a larger one`;
+};
+
+/** What keeps the storage's own means from being used at all. */
+const obstacleOf = (source: CloneSource, target: CloneTarget): string | undefined => {
+  const { storageClass, volumeMode, bytes, obstacle } = target;
+  const { provisioner, metadata } = storageClass;
+  if (obstacle !== undefined) return obstacle;
+  if (source.volumeMode !== volumeMode) return `a ${source.volumeMode} volume becomes a ${volumeMode} one`;
+  if (source.driver !== provisioner)
+    return `it lies with ${source.driver ?? 'no known driver'}, the class is of ${provisioner}`;
+  if (target.strategy === 'copy') return `class ${metadata.name} asks for it`;
+  if (bytes < source.bytes) return 'the new volume is smaller than the old one, though its disk fits';
+  if (bytes === source.bytes) return undefined;
+  if (volumeMode === 'Filesystem' && source.holdsFiles !== true) return 'the disk in the file system grows';
+  return storageClass.allowVolumeExpansion === true ? undefined : `class ${metadata.name} cannot expand volumes`;
+};
+
+/**
+ * A snapshot that is there comes first: it is never in use. One that is taken now is as good, but takes a while longer than a clone; of what is in use
+ * it is the only way.
+ */
+const ownMeans = (source: CloneSource, { strategy }: CloneTarget): 'snapshot' | 'csi-clone' | undefined => {
+  if (source.hasSnapshot) return 'snapshot';
+  const canSnapshot = source.hasClaim && source.snapshotClass !== undefined;
+  if (source.inUseBy !== undefined && canSnapshot) return 'snapshot';
+  if (source.hasClaim && strategy === 'csi-clone') return 'csi-clone';
+  return canSnapshot ? 'snapshot' : undefined;
+};
+
+const noMeans = ({ driver = 'no known driver' }: CloneSource): string =>
+  `${driver} makes no snapshots and is not known to clone`;
+
+const chooseCopy = (source: CloneSource, because: string): CloneChoice => {
+  if (!source.hasClaim) return chooseRestored(source, because);
+  if (source.inUseBy !== undefined) return chooseUsed(source, source.inUseBy, because);
+  return { is: 'chosen', strategy: 'copy', because };
+};
+
+const chooseUsed = (source: CloneSource, pod: string, because: string): CloneChoice =>
+  source.snapshotClass === undefined || source.restoreClass === undefined
+    ? inUse(source, pod)
+    : {
+        is: 'chosen',
+        strategy: 'copy',
+        because: `${because}; a snapshot of it is read, since pod ${pod} may write to it`,
+        viaSnapshot: true,
+      };
+
+const chooseRestored = ({ what, driver, restoreClass }: CloneSource, because: string): CloneChoice => {
+  if (restoreClass !== undefined)
+    return {
+      is: 'chosen',
+      strategy: 'copy',
+      because: `${because}; the snapshot is restored first, for the copy alone`,
+    };
+  const message = `${what} cannot be restored as asked (${because}), nor be read: no storage class is of its driver${driver === undefined ? ', which nobody knows' : ` ${driver}`}`;
+  return { is: 'refused', reason: 'SnapshotNotRestorable', message };
+};
+
+const inUse = ({ what }: CloneSource, pod: string): CloneChoice => ({
+  is: 'waiting',
+  reason: 'SourceInUse',
+  message: `${what} is in use by pod ${pod}, which may write to it: stop it, or make the volume from a snapshot`,
+});
+
+// How a claim came to be, kept on the claim itself: what a later pass needs when the source is gone or has changed since.
+
+export const CloneRecord = z.object({
+  strategy: z.enum(cloneStrategies),
+  because: z.string(),
+  /** The claim that a Job copies. `restored`: it was made for that alone, of a snapshot. */
+  from: z
+    .object({ name: z.string(), volumeMode: z.enum(['Filesystem', 'Block']), restored: z.literal(true).optional() })
+    .optional(),
+  /** The persistent volume that was filled in the source's namespace and handed over to this claim. */
+  volume: z.string().optional(),
+  /** What is known of the source's content. */
+  population: Population.optional(),
+  /** Labels of the source that tell how to run what is in it. */
+  labels: z.record(z.string(), z.string()).optional(),
+});
+export type CloneRecord = z.infer<typeof CloneRecord>;
+
+export const recordAnnotation = (record: CloneRecord): Readonly<Record<string, string>> => ({
+  [annotations.clone]: JSON.stringify(record),
+  [cdiAnnotations.cloneType]: record.strategy,
+  ...(record.strategy === 'copy' ? { [cdiAnnotations.cloneFallbackReason]: record.because } : {}),
+});
+
+/** `undefined` for claims that are no clones. */
+export const recordOf = (claim: PersistentVolumeClaim | undefined): CloneRecord | undefined => {
+  try {
+    return CloneRecord.safeParse(JSON.parse(claim?.metadata.annotations?.[annotations.clone] ?? 'null')).data;
+  } catch {
+    return undefined;
+  }
+};

@@ -1,0 +1,184 @@
+// What a transfer Job and its pods tell: how many attempts, how each ended, what is being waited for. Pure; called by backends.
+import type { ContainerStatus, Job, Pod } from '#shared/api/foreign/core.ts';
+import { backoffSeconds } from '#shared/populate/job/transfer-job.ts';
+import { redact } from '#shared/runtime/redact.ts';
+import { type Inspection, type TransferReport, parseReport } from '#shared/transfer/report.ts';
+
+export interface AttemptFault {
+  /** CamelCase, stable: a transfer fault, or why the worker itself died. */
+  readonly reason: string;
+  readonly message: string;
+  /** RFC 3339; left out when Kubernetes does not say. */
+  readonly time?: string | undefined;
+  /** What the attempt had found out about the source before it failed. */
+  readonly inspection?: Inspection | undefined;
+}
+
+/** Why a worker that should run does not. */
+export interface Hindrance {
+  readonly reason: string;
+  readonly message: string;
+}
+
+interface AttemptCounts {
+  /** Attempts begun. */
+  readonly attempts: number;
+  /** Attempts that ended badly. */
+  readonly failures: number;
+  /** How the newest failed attempt ended. */
+  readonly lastFault?: AttemptFault | undefined;
+}
+
+export type TransferRun = AttemptCounts &
+  (
+    | { readonly is: 'waiting'; readonly hindrance?: Hindrance | undefined }
+    | { readonly is: 'running'; readonly pod: string }
+    /** `nextAttempt` is RFC 3339, an estimate of when Kubernetes starts the next pod. */
+    | { readonly is: 'backing-off'; readonly nextAttempt: string }
+    | { readonly is: 'succeeded'; readonly report: Extract<TransferReport, { outcome: 'succeeded' }> }
+    /** For good: a permanent fault, or the last attempt is used up. */
+    | { readonly is: 'failed'; readonly fault: AttemptFault }
+  );
+
+export type SucceededRun = Extract<TransferRun, { readonly is: 'succeeded' }>;
+
+const isTrue = (job: Job, type: string): boolean =>
+  job.status?.conditions?.some((condition) => condition.type === type && condition.status === 'True') ?? false;
+
+export const isComplete = (job: Job): boolean => isTrue(job, 'Complete');
+export const isFailed = (job: Job): boolean => isTrue(job, 'Failed');
+export const isFinished = (job: Job): boolean => isComplete(job) || isFailed(job);
+
+const terminatedOf = (pod: Pod): NonNullable<ContainerStatus['state']>['terminated'] =>
+  pod.status?.containerStatuses?.find((status) => status.name === 'transfer')?.state?.terminated;
+
+const endOf = (pod: Pod): string => terminatedOf(pod)?.finishedAt ?? pod.metadata.creationTimestamp ?? '';
+
+const byEnd = (a: Pod, b: Pod): number => endOf(a).localeCompare(endOf(b));
+
+const podsOf = (job: Job, pods: readonly Pod[]): readonly Pod[] =>
+  pods.filter((pod) => pod.metadata.ownerReferences?.some((reference) => reference.uid === job.metadata.uid) ?? false);
+
+/** How an attempt that left no report, or a failed one, ended. */
+const faultOf = (pod: Pod): AttemptFault => {
+  const terminated = terminatedOf(pod);
+  const report = parseReport(terminated?.message);
+  const told = report?.outcome === 'failed' ? report : silentFaultOf(pod);
+  return {
+    reason: told.reason,
+    // The worker redacts what it says; a runtime that ended it may not.
+    message: redact(told.message),
+    time: terminated?.finishedAt,
+    inspection: report?.inspection,
+  };
+};
+
+const silentFaultOf = (pod: Pod): Hindrance => {
+  const terminated = terminatedOf(pod);
+  if (terminated?.reason === 'OOMKilled') {
+    return { reason: 'WorkerOutOfMemory', message: 'the transfer needed more memory than its limit allows' };
+  }
+  if (pod.status?.reason !== undefined) {
+    return { reason: `Worker${pod.status.reason}`, message: pod.status.message ?? 'the transfer pod was ended' };
+  }
+  if (terminated?.exitCode === 0) {
+    return { reason: 'ReportMissing', message: 'the transfer ended without saying what it did' };
+  }
+  const code = terminated === undefined ? 'unknown' : String(terminated.exitCode);
+  return { reason: 'WorkerKilled', message: `the transfer was killed before it could report (exit code ${code})` };
+};
+
+/** What keeps a pod from running; `undefined` while it is merely young. */
+export const hindranceOf = (pod: Pod): Hindrance | undefined => {
+  const unscheduled = pod.status?.conditions?.find(
+    (condition) => condition.type === 'PodScheduled' && condition.status === 'False',
+  );
+  if (unscheduled !== undefined) {
+    const message = unscheduled.message ?? 'no node can take the transfer pod';
+    return { reason: unscheduled.reason ?? 'Unschedulable', message: `transfer pod cannot be placed: ${message}` };
+  }
+  const states = pod.status?.containerStatuses?.map((status) => status.state?.waiting) ?? [];
+  const waiting = states.find((state) => state?.reason !== undefined && state.reason !== 'ContainerCreating');
+  if (waiting?.reason === undefined) return undefined;
+  const detail = waiting.message === undefined ? '' : `: ${waiting.message}`;
+  return { reason: waiting.reason, message: `transfer pod ${pod.metadata.name} cannot start${detail}` };
+};
+
+/** The Job's own word on why it failed, for when no pod is left to ask. */
+const jobFaultOf = (job: Job): AttemptFault => {
+  const condition = job.status?.conditions?.find((candidate) => candidate.type === 'Failed');
+  const reason = condition?.reason === 'DeadlineExceeded' ? 'DeadlineExceeded' : 'TransferFailed';
+  const message = condition?.message ?? 'the transfer Job failed and its pods are gone';
+  return { reason, message, time: condition?.lastTransitionTime };
+};
+
+const lastSucceeded = (pods: readonly Pod[]): Pod | undefined =>
+  pods
+    .filter((pod) => pod.status?.phase === 'Succeeded')
+    .sort(byEnd)
+    .at(-1);
+
+/** `undefined` where no pod has succeeded and said so. */
+const succeededRun = (pods: readonly Pod[], failures: number): SucceededRun | undefined => {
+  const succeeded = lastSucceeded(pods);
+  const report = succeeded && parseReport(terminatedOf(succeeded)?.message);
+  return report?.outcome === 'succeeded' ? { is: 'succeeded', attempts: failures + 1, failures, report } : undefined;
+};
+
+const finishedRun = (job: Job, pods: readonly Pod[], failures: number): TransferRun => {
+  const last = [...pods].sort(byEnd).at(-1);
+  if (isFailed(job)) {
+    const deadline = jobFaultOf(job);
+    const fault = last === undefined || deadline.reason === 'DeadlineExceeded' ? deadline : faultOf(last);
+    return { is: 'failed', attempts: Math.max(failures, 1), failures, fault, lastFault: fault };
+  }
+  const run = succeededRun(pods, failures);
+  if (run !== undefined) return run;
+  const succeeded = lastSucceeded(pods);
+  const fault =
+    succeeded === undefined
+      ? { reason: 'ReportMissing', message: 'the transfer ended, but the pod with its report is gone' }
+      : faultOf(succeeded);
+  return { is: 'failed', attempts: failures + 1, failures: failures + 1, fault, lastFault: fault };
+};
+
+/**
+ * What the pods of a Job of that name tell of its success, without a look at the Job; `undefined`: look. Whose pods they are goes by the name, so it is
+ * for what may be told twice, and not for volumes, which are made anew under the same names.
+ */
+export const readSucceeded = (jobName: string, allPods: readonly Pod[]): SucceededRun | undefined => {
+  const pods = allPods.filter(({ metadata }) =>
+    metadata.ownerReferences?.some(({ kind, name }) => kind === 'Job' && name === jobName),
+  );
+  const failures = pods.filter(({ status }) => status?.phase === 'Failed').length;
+  return succeededRun(pods, failures);
+};
+
+export const isOver = (pod: Pod): boolean => pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded';
+
+const newestFirst = (a: Pod, b: Pod): number =>
+  (b.metadata.creationTimestamp ?? '').localeCompare(a.metadata.creationTimestamp ?? '');
+
+/** Reads a Job and its pods. `now` is milliseconds since the epoch. */
+export const readTransfer = (job: Job, allPods: readonly Pod[], now: number): TransferRun => {
+  const pods = podsOf(job, allPods);
+  const ended = pods.filter(isOver).sort(byEnd);
+  const failed = ended.filter((pod) => pod.status?.phase === 'Failed');
+  // Kubernetes counts a failure once its pod is really gone from the node; the pods may be ahead of it, or already collected.
+  const failures = Math.max(job.status?.failed ?? 0, failed.length);
+  // A pod that succeeded is the end of its Job, also before the Job says so.
+  if (isFinished(job) || ended.length > failed.length) return finishedRun(job, ended, failures);
+  const lastFailed = failed.at(-1);
+  const counts = { failures, lastFault: lastFailed === undefined ? undefined : faultOf(lastFailed) };
+  const [live] = pods.filter((pod) => !isOver(pod)).sort(newestFirst);
+  if (live !== undefined) return liveRun(live, counts);
+  const next = lastFailed === undefined ? 0 : Date.parse(endOf(lastFailed)) + backoffSeconds(failures) * 1000;
+  if (next <= now) return { is: 'waiting', ...counts, attempts: failures };
+  return { is: 'backing-off', ...counts, attempts: failures, nextAttempt: new Date(next).toISOString() };
+};
+
+const liveRun = (pod: Pod, counts: Omit<AttemptCounts, 'attempts'>): TransferRun => {
+  const attempts = counts.failures + 1;
+  if (pod.status?.phase !== 'Running') return { is: 'waiting', ...counts, attempts, hindrance: hindranceOf(pod) };
+  return { is: 'running', ...counts, attempts, pod: pod.metadata.name };
+};

@@ -1,0 +1,130 @@
+// A transfer that has not succeeded (yet), told as the state of the object it fills. Called by plans of backends and of volumes.
+import {
+  type Job,
+  type KubeEvent,
+  type PersistentVolumeClaim,
+  persistentVolumeClaims,
+} from '#shared/api/foreign/core.ts';
+import { remove, removeJob, type Plan, type PlanContext } from '#shared/populate/actions.ts';
+import type { Filled, ImageState } from '#shared/populate/filled.ts';
+import {
+  countAttempts,
+  describeAttempt,
+  failedState,
+  isPast,
+  isoTime,
+  reportedState,
+  waitingState,
+} from '#shared/populate/state.ts';
+import type { TransferRun } from '#shared/populate/job/attempts.ts';
+import { redact } from '#shared/runtime/redact.ts';
+
+type Unfinished = Exclude<TransferRun, { is: 'succeeded' }>;
+
+/** A transfer and what was observed around it. */
+interface Followed {
+  readonly job: Job;
+  readonly run: Unfinished;
+  /** Newest first of what the cluster complains about. */
+  readonly warnings?: readonly KubeEvent[] | undefined;
+  /** Keeps what was uploaded, for the attempts that are left. */
+  readonly spool?: PersistentVolumeClaim | undefined;
+}
+
+/** A stuck transfer is also stopped: it must not come to life after the image has failed. */
+export const followTransfer = (image: Filled, followed: Followed, context: PlanContext): Plan => {
+  const { job, run } = followed;
+  const counted = countAttempts({ ...image.state, children: { ...image.state.children, job: job.metadata.name } }, run);
+  const state = stateOf(image, counted, followed, context);
+  const isStuck = state.phase === 'Failed' && run.is !== 'failed';
+  const isOver = state.phase === 'Failed';
+  const actions = [
+    // Its pods hold the spool, also once they have ended.
+    ...(isStuck || (isOver && followed.spool !== undefined) ? removeJob(job) : []),
+    ...(isOver ? remove(persistentVolumeClaims, followed.spool) : []),
+  ];
+  return { actions, state };
+};
+
+const stateOf = (image: Filled, state: ImageState, followed: Followed, context: PlanContext): ImageState => {
+  const { job, run, warnings = [] } = followed;
+  switch (run.is) {
+    case 'failed':
+      return failedState(state, run.fault.reason, describeFailure(image, state, run.fault.message));
+    case 'running':
+      return runningState(image, state, { job, run }, context);
+    case 'backing-off':
+      return backingOffState(image, state, run.nextAttempt, context);
+    case 'waiting':
+      return waitingState(image, state, { phase: 'Pending', ...hindranceOf(run, warnings) }, context);
+  }
+};
+
+/** Attempts that are left are not used for what would end the same way; the message says so, or people wait for them. */
+export const describeFailure = (image: Filled, state: ImageState, message: string): string => {
+  const [attempt, allowed] = [Math.max(1, state.attempts), image.retries + 1];
+  const end = attempt < allowed ? 'not retried' : 'the last';
+  return `${message} (attempt ${attempt} of ${allowed}, ${end})`;
+};
+
+const hindranceOf = (
+  run: Extract<TransferRun, { is: 'waiting' }>,
+  [warning]: readonly KubeEvent[],
+): { readonly reason: string; readonly message: string } => {
+  if (run.hindrance !== undefined) return run.hindrance;
+  if (warning === undefined) return { reason: 'Starting', message: 'the transfer is being started' };
+  const { kind = '', name = '' } = warning.involvedObject;
+  return { reason: warning.reason ?? 'Starting', message: `${kind} ${name}: ${redact(warning.message ?? '')}` };
+};
+
+const backingOffState = (image: Filled, state: ImageState, next: string, { settings }: PlanContext): ImageState => {
+  const fault = state.lastFailure ?? { reason: 'TransferFailed', message: 'the transfer failed' };
+  const nextAttemptTime = isoTime(Date.parse(next));
+  return {
+    ...state,
+    phase: 'Pending',
+    reason: fault.reason,
+    message: `attempt ${state.attempts} of ${image.retries + 1} failed: ${fault.message}; the next starts at ${nextAttemptTime}`,
+    nextAttemptTime,
+    progress: 0,
+    deadline: isoTime(Date.parse(next) + settings.childSeconds * 1000),
+  };
+};
+
+/** Ends by the Job's own deadline; ours comes a while later, for when nobody enforces that one. */
+const deadlineOf = (job: Job, { now, settings }: PlanContext): string => {
+  const begun = Date.parse(job.status?.startTime ?? job.metadata.creationTimestamp ?? '');
+  const seconds = (job.spec.activeDeadlineSeconds ?? settings.attemptSeconds) + settings.childSeconds;
+  return isoTime((Number.isNaN(begun) ? now : begun) + seconds * 1000);
+};
+
+const looking = { job: 'inspect-', phase: 'Pending', reason: 'Inspecting', say: 'looking at the source' } as const;
+
+/** What a Job of that prefix does before it has said so itself. */
+const unreported = [
+  looking,
+  { job: 'import-', phase: 'Downloading', reason: 'Downloading', say: 'downloading' },
+  { job: 'export-', phase: 'Exporting', reason: 'Exporting', say: 'exporting' },
+] as const;
+
+const runningState = (
+  image: Filled,
+  before: ImageState,
+  { job, run }: { readonly job: Job; readonly run: Extract<TransferRun, { is: 'running' }> },
+  context: PlanContext,
+): ImageState => {
+  const deadline = deadlineOf(job, context);
+  const state = { ...before, deadline, nextAttemptTime: undefined };
+  if (isPast(deadline, context.now)) {
+    return failedState(state, 'DeadlineExceeded', 'the transfer ran past its deadline and was stopped');
+  }
+  if (state.transfer?.run === run.pod) return reportedState(image, state, state.transfer);
+  const { say, ...step } = unreported.find(({ job: prefix }) => job.metadata.name.startsWith(prefix)) ?? looking;
+  return {
+    ...state,
+    phase: step.phase,
+    reason: step.reason,
+    message: describeAttempt(image, state, say),
+    transfer: undefined,
+  };
+};

@@ -1,0 +1,97 @@
+// What is made again after a loss never has other bytes silently: through every backend that fetches, and for each way to compare.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { initialize } from '#shared/backends/csi/plan.ts';
+import type { ImageState } from '#shared/populate/filled.ts';
+import { contentCondition, lostState } from '#shared/populate/loss.ts';
+import { restartedState } from '#shared/populate/state.ts';
+import type { Source } from '#shared/populate/source.ts';
+import { notesOf } from '#shared/resources/transitions.ts';
+import { aPopulation, aVolume, anImage, testSettings, testTime } from '#test/support/builders.ts';
+import { annotations } from '#shared/api/names.ts';
+
+const url: Source = { type: 'http', url: 'https://a.example/x.img' };
+const usable = (digests: ImageState['digests'], checksum?: string) => ({
+  ...anImage({ state: { phase: 'Available', digests } }),
+  checksum: checksum === undefined ? undefined : ({ algorithm: 'sha256', hex: checksum } as const),
+});
+
+/** Lost, started over, and usable again with `digests`; how it failed in between does not matter. */
+const again = (image: ReturnType<typeof usable>, digests: ImageState['digests'], failures = 0): ImageState => {
+  let state = lostState(image, 'it', url);
+  for (let retry = 0; retry <= failures; retry++)
+    state = restartedState({
+      ...image,
+      state: { ...state, phase: 'Failed', reason: 'ImageCorrupt' },
+      retryToken: `${retry}`,
+    });
+  return { ...state, phase: 'Available', reason: 'Ready', digests };
+};
+
+const hex = fc.stringMatching(/^[0-9a-f]{8}$/);
+const digests = fc.dictionary(fc.constantFrom('sha256', 'sha512', 'md5'), hex);
+
+describe('what was lost and is made again', () => {
+  it('says by condition and Event exactly when its bytes differ, or cannot be compared', () => {
+    fc.assert(
+      fc.property(digests, digests, fc.nat(3), (before, now, failures) => {
+        const state = again(usable(before), now, failures);
+        const common = Object.keys(before).filter((name) => now[name] !== undefined);
+        const isSame = common.length > 0 && common.every((name) => before[name] === now[name]);
+        const warned = notesOf({ ...state, phase: 'Verifying' }, state).filter(({ type }) => type === 'Warning');
+        // Real digests of one file all agree or all differ; that of the strongest algorithm decides here.
+        fc.pre(isSame || common.every((name) => before[name] !== now[name]));
+        expect(contentCondition(state)?.status).toBe(common.length === 0 ? 'Unknown' : isSame ? 'False' : 'True');
+        expect(warned.map(({ reason }) => reason)).toEqual(
+          isSame ? [] : [common.length === 0 ? 'ContentUnknown' : 'ContentChanged'],
+        );
+      }),
+    );
+  });
+
+  it('is said once, and again when another loss brings other bytes', () => {
+    const first = again(usable({ sha256: 'a' }), { sha256: 'b' });
+    expect(notesOf(first, first)).toEqual([]);
+    const second = again({ ...usable({}), state: first }, { sha256: 'c' });
+    expect(contentCondition(second)?.message).toMatch(/was b and is c/);
+  });
+
+  it('is not compared where a checksum in spec says what the bytes must be', () => {
+    expect(contentCondition(again(usable({ sha256: 'a' }, 'a'), { sha256: 'a' }))).toBeUndefined();
+  });
+
+  it.each<[string, Source, RegExp]>([
+    ['fetched', url, /new value of the annotation bullion\.dev\/retry .* compared with the former/],
+    ['uploaded', { type: 'upload' }, /bullion\.dev\/retry, then upload the file again/],
+  ])('says what to do with what was %s', (_how, source, message) => {
+    expect(lostState(usable({}), 'the golden volume v', source).message).toMatch(message);
+  });
+});
+
+describe('an image of csi', () => {
+  const context = { now: testTime, settings: testSettings };
+  const filled = (sha256: string) =>
+    aVolume({
+      metadata: {
+        ...aVolume().metadata,
+        annotations: { [annotations.populated]: JSON.stringify({ ...aPopulation, digests: { sha256 } }) },
+      },
+    });
+
+  it('carries its digests through loss and retry to what the source has become', () => {
+    const observed = { pods: [], foreign: [], snapshotClasses: [] };
+    let image = anImage({});
+    const pass = (over: object, retryToken = image.retryToken) => {
+      image = { ...image, retryToken };
+      image = { ...image, state: initialize(image, { ...observed, ...over }, context).state };
+      return image.state;
+    };
+    expect(pass({ volume: filled('a') })).toMatchObject({ phase: 'Available', digests: { sha256: 'a' } });
+    expect(pass({})).toMatchObject({ phase: 'Failed', reason: 'VolumeLost' });
+    expect(pass({}, '1').phase).toBe('Pending');
+    expect(contentCondition(pass({ volume: filled('b') }))).toMatchObject({
+      status: 'True',
+      message: expect.stringMatching(/sha256 was a and is b/) as string,
+    });
+  });
+});

@@ -1,0 +1,81 @@
+// Which class makes snapshots of a volume: one row for each word on it.
+import { describe, expect, it } from 'vitest';
+import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
+import { kubeEvents } from '#shared/api/foreign/core.ts';
+import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import { readNewestWarnings, readSnapshotClass } from '#shared/populate/reading.ts';
+import { aSnapshotClass } from '#test/support/builders.ts';
+import { createMemoryKube } from '#test/support/memory-kube.ts';
+
+const driver = 'local.bullion.dev';
+
+describe('snapshots of a volume are made by', () => {
+  it.each<[what: string, names: readonly string[], words: readonly (string | undefined)[], found: string | undefined]>([
+    ['none where its driver has none', [], [], undefined],
+    ['the only class of its driver', ['b'], [], 'b'],
+    ['the first of them where nobody says', ['b', 'a'], [], 'a'],
+    ['the one that its StorageProfile names', ['b', 'a'], ['b'], 'b'],
+    ['the one that is asked for there, before the one that was', ['c', 'b', 'a'], ['b', 'c'], 'c'],
+    ['not by one of another driver', ['b', 'a'], ['other'], 'a'],
+    ['not by one that is gone', ['b', 'a'], ['gone'], 'a'],
+  ])('%s', async (_what, names, [told, asked], found) => {
+    const kube = createMemoryKube();
+    for (const name of names) kube.seed(volumeSnapshotClasses, aSnapshotClass(name, { driver }));
+    kube.seed(volumeSnapshotClasses, aSnapshotClass('other', { driver: 'other.example' }));
+    kube.seed(storageProfiles, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'StorageProfile',
+      metadata: { name: 'fast' },
+      status: told === undefined ? {} : { snapshotClass: told },
+      ...(asked === undefined ? {} : { spec: { snapshotClass: asked } }),
+    });
+    expect(await readSnapshotClass(kube, driver, 'fast')).toBe(found);
+  });
+});
+
+describe('what a reason quotes', () => {
+  const at = (seconds: number): string => new Date(Date.UTC(2026, 0, 1, 0, 0, seconds)).toISOString();
+  const scheduled = (seconds: number) => ({ type: 'PodScheduled', status: 'True', lastTransitionTime: at(seconds) });
+  const child = (kind: string, status: object) => ({
+    apiVersion: 'v1',
+    kind,
+    metadata: { name: 'import-1', namespace: 'default', uid: 'now', creationTimestamp: at(10) },
+    status,
+  });
+  const event = (uid: string, seconds: number, over: object = {}) => ({
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name: `e-${uid}-${seconds}`, namespace: 'default', creationTimestamp: at(seconds) },
+    involvedObject: { kind: 'Pod', name: 'import-1', uid },
+    type: 'Warning' as const,
+    reason: `At${seconds}`,
+    ...over,
+  });
+
+  it.each<[what: string, status: object, events: readonly ReturnType<typeof event>[], reasons: readonly string[]]>([
+    ['the newest complaint', { phase: 'Pending' }, [event('now', 11), event('now', 12)], ['At12']],
+    ['none of another pod of that name', { phase: 'Pending' }, [event('before', 12)], []],
+    ['none of before it was placed', { phase: 'Pending', conditions: [scheduled(20)] }, [event('now', 12)], []],
+    ['one since it was placed', { phase: 'Pending', conditions: [scheduled(20)] }, [event('now', 21)], ['At21']],
+    [
+      'one that began before it was made what it is, and goes on',
+      { phase: 'Pending', conditions: [scheduled(20)] },
+      [event('now', 12, { lastTimestamp: at(30) })],
+      ['At12'],
+    ],
+    [
+      'one by the scheduler, which counts in series',
+      { phase: 'Pending' },
+      [event('now', 5, { lastTimestamp: null, series: { lastObservedTime: at(30) } })],
+      ['At5'],
+    ],
+    ['none of an attempt that failed', { phase: 'Failed' }, [event('now', 12)], []],
+    ['none of a claim that is bound', { phase: 'Bound' }, [event('now', 12)], []],
+    ['none of a Job that is over', { conditions: [{ type: 'Failed', status: 'True' }] }, [event('now', 12)], []],
+  ])('%s', async (_what, status, events, reasons) => {
+    const kube = createMemoryKube();
+    for (const one of events) kube.seed(kubeEvents, one as never);
+    const warnings = await readNewestWarnings(kube, [child('Pod', status)]);
+    expect(warnings.map(({ reason }) => reason)).toEqual(reasons);
+  });
+});

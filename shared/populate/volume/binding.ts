@@ -1,0 +1,150 @@
+// A claim that its storage fills, in a class that waits for a pod, and that is wanted at once: a Job that looks at it is that pod. Called by what reads
+// and by what plans.
+import {
+  type Job,
+  type PersistentVolumeClaim,
+  type StorageClass,
+  jobs,
+  type AccessMode,
+  type PersistentVolume,
+  persistentVolumeClaims,
+  persistentVolumes,
+} from '#shared/api/foreign/core.ts';
+import { create, patch, type Plan, type PlanContext } from '#shared/populate/actions.ts';
+import { storageWaitingState, waitingState } from '#shared/populate/state.ts';
+import { recordOf } from '#shared/populate/clone/strategy.ts';
+import type { PopulateSettings } from '#shared/populate/settings.ts';
+import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
+import {
+  volumeModeOf,
+  type Population,
+  populatedMark,
+  populatedPatch,
+  populationOf,
+  requestedBytes,
+} from '#shared/populate/population.ts';
+import type { Volume } from '#shared/populate/volume/volume.ts';
+import { parseQuantity } from '#shared/api/quantity.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { buildClaim } from '#shared/populate/volume/making.ts';
+import { labels } from '#shared/api/names.ts';
+import { childMetadata } from '#shared/api/owner.ts';
+import { usableState } from '#shared/populate/volume/state.ts';
+
+export const needsBinder = (
+  { isBoundAtOnce }: Volume,
+  claim: PersistentVolumeClaim,
+  storageClass: StorageClass | undefined,
+): boolean => {
+  const record = recordOf(claim);
+  const isFilledByStorage = record !== undefined && record.strategy !== 'copy' && record.volume === undefined;
+  const isWaiting =
+    storageClass?.volumeBindingMode === 'WaitForFirstConsumer' && (claim.status?.phase ?? 'Pending') === 'Pending';
+  return isBoundAtOnce === true && isFilledByStorage && isWaiting;
+};
+
+/** It mounts the claim read-only, and what it finds is of no interest. */
+const buildBinder = ({ ref, retries, pod }: Volume, claim: PersistentVolumeClaim, settings: PopulateSettings): Job =>
+  buildTransferJob(
+    {
+      mode: 'inspect',
+      owner: ref,
+      source: { type: 'claim', claimName: claim.metadata.name, volumeMode: volumeModeOf(claim) },
+      retries,
+      pod,
+    },
+    settings,
+  );
+
+export const planBinder = (
+  volume: Volume,
+  { claim, inspectJob }: { readonly claim: PersistentVolumeClaim; readonly inspectJob?: Job | undefined },
+  context: PlanContext,
+): Plan => {
+  const message = `a Job uses claim ${claim.metadata.name} once, so that it is bound`;
+  const wait = { phase: 'Cloning', reason: 'Binding', message, child: claim, isComplaining: false } as const;
+  const job = inspectJob === undefined ? [create(jobs, buildBinder(volume, claim, context.settings))] : [];
+  return { actions: job, state: storageWaitingState(volume, volume.state, wait, context) };
+};
+
+// A persistent volume that somebody brought with its data and promised to a claim by name, before there is one: the claim takes it, and nothing is written
+// to it.
+
+export const findPromised = async (kube: KubeClient, { claim, ref }: Volume): Promise<PersistentVolume | undefined> => {
+  if (claim.mayBeStatic !== true) return undefined;
+  for await (const volume of kube.listAll(persistentVolumes)) {
+    const { claimRef } = volume.spec;
+    const isOurs = claimRef?.namespace === ref.namespace && claimRef?.name === claim.name && claimRef.uid === undefined;
+    if (isOurs && volume.metadata.deletionTimestamp === undefined) return volume;
+  }
+  return undefined;
+};
+
+const step = (message: string) => ({ phase: 'Cloning', reason: 'Binding', message }) as const;
+
+/** Says at once that it is filled: nothing may ever write to it. */
+export const planPromised = (volume: Volume, promised: PersistentVolume, context: PlanContext): Plan => {
+  const { storageClassName = '', volumeMode = 'Filesystem', accessModes, capacity } = promised.spec;
+  const { name, annotations, filled } = volume.claim;
+  const bytes = parseQuantity(capacity['storage']) ?? 0;
+  const population: Population = {
+    inspection: { format: 'raw', compression: 'none', virtualSize: bytes },
+    digests: {},
+  };
+  const marked = { ...volume.claim, annotations: { ...annotations, ...filled, ...populatedMark(population) } };
+  const claim = buildClaim(
+    { ...volume, claim: marked },
+    {
+      className: storageClassName,
+      volumeMode,
+      accessModes: accessModes as readonly AccessMode[],
+      bytes,
+      volumeName: promised.metadata.name,
+    },
+  );
+  const message = `claim ${name} takes persistent volume ${promised.metadata.name}, which was promised to it with its data`;
+  const next = { ...volume.state, storageClassName, children: { ...volume.state.children, volume: name } };
+  return {
+    actions: [create(persistentVolumeClaims, claim)],
+    state: waitingState(volume, next, step(message), context),
+  };
+};
+
+/** It was made for a volume that comes with its data, which is its own in a moment. */
+export const isPromiseOpen = ({ spec, status }: PersistentVolumeClaim): boolean =>
+  spec.volumeName !== undefined && (status?.phase ?? 'Pending') === 'Pending';
+
+export const planBinding = (volume: Volume, { metadata, spec }: PersistentVolumeClaim, context: PlanContext): Plan => {
+  const message = `waiting for claim ${metadata.name} to be bound to ${spec.volumeName}`;
+  return { actions: [], state: waitingState(volume, volume.state, step(message), context) };
+};
+
+// A claim that somebody else made and filled becomes ours, with what is in it; nothing is written to it.ts.
+
+/** What it was filled with nobody tells: a disk as large as it is. */
+const populationIn = (claim: PersistentVolumeClaim): Population => {
+  const virtualSize = parseQuantity(claim.status?.capacity?.['storage']) ?? requestedBytes(claim);
+  return { inspection: { format: 'raw', compression: 'none', virtualSize }, digests: {} };
+};
+
+/** Kubernetes has one controller of an object: where it has one already, we are an owner beside. */
+const ownersOf = ({ ref }: Volume, { metadata }: PersistentVolumeClaim): readonly object[] => {
+  const before = metadata.ownerReferences ?? [];
+  const [own] = childMetadata(ref, 'disk', metadata.name).ownerReferences ?? [];
+  const isControlled = before.some(({ controller }) => controller === true);
+  return [...before, { ...own, controller: !isControlled }];
+};
+
+export const planAdopted = (volume: Volume, claim: PersistentVolumeClaim): Plan => {
+  const known = claim.metadata.labels?.[labels.ownerUid] === volume.ref.uid ? populationOf(claim) : undefined;
+  const population = known ?? populationIn(claim);
+  const marks = childMetadata(volume.ref, 'disk', claim.metadata.name);
+  const { metadata } = populatedPatch(population, { ...marks.annotations, ...volume.claim.filled }) as {
+    readonly metadata: object;
+  };
+  const change = { metadata: { ...metadata, labels: marks.labels, ownerReferences: ownersOf(volume, claim) } };
+  return {
+    actions: known === undefined ? [patch(persistentVolumeClaims, claim, change)] : [],
+    state: usableState(volume, claim, population),
+  };
+};

@@ -1,0 +1,112 @@
+// A volume without its claim: wait for the source, find out its size, and make the claim, here or where the source lies.
+import { type StorageClass, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { create, type Plan, type PlanContext } from '#shared/populate/actions.ts';
+import { decideSingleflight } from '#shared/populate/singleflight/singleflight.ts';
+import { holdKept } from '#shared/populate/singleflight/singleflight.ts';
+import { planInspection } from '#shared/populate/job/inspecting.ts';
+import type { ClaimProfile } from '#shared/populate/storage/profile.ts';
+import { planClone, cloneObstacle } from '#shared/populate/volume/cloning.ts';
+import { contentMark, isGolden } from '#shared/populate/volume/volume.ts';
+import { planElsewhere } from '#shared/populate/volume/elsewhere.ts';
+import { buildLookJob } from '#shared/populate/volume/making.ts';
+import { atLeast, buildClaim, bytesFor, makeClaim, modesFor, openModes } from '#shared/populate/volume/making.ts';
+import { type ObservedVolume, needsInspection } from '#shared/populate/volume/observed.ts';
+import { fetchedFor, noClass, rest, unplaced } from '#shared/populate/volume/state.ts';
+import type { Volume } from '#shared/populate/volume/volume.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
+
+/** What others fetch already is cloned from theirs; what nobody fetches yet is told to be fetched here, before anything is made. */
+export const planClaim = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan => {
+  const { singleflight: found, storageClass } = observed;
+  const open =
+    storageClass === undefined ? undefined : openModes(volume, { ...observed, storageClass }, sourceModes(observed));
+  if (open !== undefined) return rest(volume, { reason: 'ErrClaimNotValid', message: open });
+  if (found === undefined || storageClass === undefined) return planFrom(volume, observed, context);
+  const obstacle = obstacleOf(volume, storageClass);
+  const singleflight = decideSingleflight(volume.ref, found, (origin) =>
+    cloneObstacle(volume, { ...observed, origin, storageClass }, context, obstacle),
+  );
+  switch (singleflight.is) {
+    case 'under way':
+      return planFrom(volume, observed, context);
+    case 'leading': {
+      const plan = planFrom(fetchedFor(volume, singleflight.because), observed, context);
+      return { ...plan, actions: [...singleflight.actions, ...plan.actions] };
+    }
+    case 'following': {
+      const { origin } = singleflight;
+      const shared = fetchedFor(volume, undefined);
+      if (origin.is === 'waiting') return { ...rest(shared, origin), actions: singleflight.actions };
+      const { actions, state } = planClone(shared, { ...observed, origin, storageClass }, context, obstacle);
+      return { actions: actions.length === 0 ? [] : [...holdKept(volume.ref, found.name, origin), ...actions], state };
+    }
+  }
+};
+
+const sourceModes = ({ origin, stage }: ObservedVolume): Partial<ClaimProfile> => {
+  if (origin?.is !== 'ready') return stage?.claim?.spec ?? {};
+  const { clone, accessModes } = origin;
+  return { volumeMode: clone.volumeMode, ...(accessModes === undefined ? {} : { accessModes }) };
+};
+
+/** A class that binds late needs a pod, and nobody uses a golden volume: the pod is that of a Job. */
+const obstacleOf = ({ isBoundAtOnce }: Volume, { metadata, volumeBindingMode }: StorageClass): string | undefined =>
+  isBoundAtOnce === true && volumeBindingMode === 'WaitForFirstConsumer'
+    ? `class ${metadata.name} waits for a pod, and no pod uses the volume yet`
+    : undefined;
+
+const planFrom = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan => {
+  const { origin, storageClass, stage } = observed;
+  if (stage !== undefined) return planElsewhere(volume, { ...observed, stage }, context);
+  if (origin?.is === 'waiting') return rest(volume, origin);
+  if (storageClass === undefined) return planUnplaced(volume, observed, context);
+  if (origin === undefined) return planEmpty(volume, { ...observed, storageClass }, context);
+  // A snapshot alone can only be restored, and then waits.
+  const obstacle = origin.clone.hasClaim ? obstacleOf(volume, storageClass) : undefined;
+  return planClone(volume, { ...observed, origin, storageClass }, context, obstacle);
+};
+
+/** A version of a cron waits for a class for as long as it takes, with a claim that administrators see. It is made anew once there is one. */
+const planUnplaced = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan => {
+  const { origin } = observed;
+  const sourceClass = origin?.is === 'ready' ? origin.className : undefined;
+  const plan = noClass(volume, sourceClass, context);
+  const isNamed = (volume.claim.className ?? sourceClass) !== undefined;
+  const modes = modesFor(volume, { ...observed, storageClass: undefined });
+  const bytes = bytesFor(volume, modes.volumeMode, context);
+  if (isNamed || origin !== undefined || bytes === undefined || !isGolden(volume)) return plan;
+  const claim = buildClaim(volume, { className: undefined, ...modes, bytes });
+  return { actions: [create(persistentVolumeClaims, claim)], state: rest(volume, unplaced).state };
+};
+
+type Emptied = ObservedVolume & { readonly storageClass: StorageClass };
+
+/** A claim that a Job fills from a source of bytes. */
+const planEmpty = (volume: Volume, observed: Emptied, context: PlanContext): Plan => {
+  const { inspectJob: job, pods } = observed;
+  if (!needsInspection(volume)) return makeEmpty(volume, observed, {}, context);
+  const looked = planInspection(volume, { job, pods, build: () => buildLookJob(volume, context.settings) }, context);
+  if (looked.is === 'planned') return looked.plan;
+  const { diskBytes, inspection, state } = looked;
+  const sized = { ...volume, state, claim: { ...volume.claim, diskBytes } };
+  return makeEmpty(sized, observed, { inspected: inspection }, context);
+};
+
+const makeEmpty = (
+  volume: Volume,
+  observed: Emptied,
+  { inspected }: { readonly inspected?: Inspection },
+  context: PlanContext,
+): Plan => {
+  const { storageClass } = observed;
+  const { volumeMode, accessModes } = modesFor(volume, observed);
+  const claim = buildClaim(volume, {
+    className: storageClass.metadata.name,
+    volumeMode,
+    accessModes,
+    bytes: atLeast(bytesFor(volume, volumeMode, context) ?? 0, volume, observed),
+    inspected,
+    content: contentMark(volume, observed),
+  });
+  return makeClaim(volume, { claim, storageClass, spool: observed.spool }, context);
+};

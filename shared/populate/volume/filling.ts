@@ -1,0 +1,208 @@
+// A claim that is not filled yet: by its storage, which restores or clones, or by a Job. Once its bytes are there, it is marked.
+import { travellingLabels } from '#shared/api/cdi/names.ts';
+import { type Job, type PersistentVolumeClaim, jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import {
+  type Action,
+  amend,
+  create,
+  patch,
+  remove,
+  removeJob,
+  type Plan,
+  type PlanContext,
+} from '#shared/populate/actions.ts';
+import { keepSpool, releaseSpool } from '#shared/populate/job/spooling.ts';
+import type { ImageState } from '#shared/populate/filled.ts';
+import { followTransfer } from '#shared/populate/job/following.ts';
+import { countAttempts, storageWaitingState, waitingState } from '#shared/populate/state.ts';
+import { type TransferRun, readTransfer } from '#shared/populate/job/attempts.ts';
+import { type Population, guestLabels, populatedPatch } from '#shared/populate/population.ts';
+import { needsBinder, planBinder } from '#shared/populate/volume/binding.ts';
+import { arrivedAction } from '#shared/populate/volume/handover.ts';
+import { planRetainedCopy } from '#shared/populate/volume/retained-copy.ts';
+import { planLate } from '#shared/populate/volume/cloning.ts';
+import { buildFillJob } from '#shared/populate/volume/making.ts';
+import { recordOf } from '#shared/populate/clone/strategy.ts';
+import type { ObservedVolume } from '#shared/populate/volume/observed.ts';
+import { cloneOf, isHeldBack, rest, restForConsumer, unplaced, usableState } from '#shared/populate/volume/state.ts';
+import { type Volume, bytesOf } from '#shared/populate/volume/volume.ts';
+import { redact } from '#shared/runtime/redact.ts';
+
+type Filling = ObservedVolume & { readonly claim: PersistentVolumeClaim };
+
+export const planFilling = (volume: Volume, observed: Filling, context: PlanContext): Plan => {
+  if (isUnplaced(observed)) return planUnplaced(volume, observed);
+  const known = { ...volume, state: stateWith(volume, observed.claim) };
+  const record = recordOf(observed.claim);
+  const isFilledByStorage = record !== undefined && (record.strategy !== 'copy' || record.volume !== undefined);
+  return isFilledByStorage
+    ? planByStorage(known, observed, { population: record.population, context })
+    : planByJob(known, observed, context);
+};
+
+const isUnplaced = ({ claim }: Filling): boolean =>
+  claim.spec.storageClassName === undefined && claim.status?.phase !== 'Bound';
+
+/** Made while there was no class to make it in, so that nothing is in it. */
+const planUnplaced = (volume: Volume, { claim, storageClass }: Filling): Plan => ({
+  actions: storageClass === undefined || volume.claim.fills !== undefined ? [] : remove(persistentVolumeClaims, claim),
+  state: rest(volume, unplaced).state,
+});
+
+/** A crash may have come between making the claim and writing it down. */
+const stateWith = ({ state }: Volume, claim: PersistentVolumeClaim): ImageState => ({
+  ...state,
+  clone: cloneOf(claim),
+  storageClassName: claim.spec.storageClassName ?? state.storageClassName,
+  children: { ...state.children, volume: claim.metadata.name },
+});
+
+const isWaitingForConsumer = ({ claim, storageClass }: Filling): boolean =>
+  storageClass?.volumeBindingMode === 'WaitForFirstConsumer' &&
+  claim.metadata.annotations?.['volume.kubernetes.io/selected-node'] === undefined;
+
+const planByStorage = (
+  volume: Volume,
+  observed: Filling,
+  { population, context }: { readonly population: Population | undefined; readonly context: PlanContext },
+): Plan => {
+  const { claim, warnings: [warning] = [] } = observed;
+  if (claim.status?.phase === 'Bound') return fill(volume, observed, population ?? nothingKnown);
+  if (observed.handed === undefined && isWaitingForConsumer(observed))
+    return needsBinder(volume, claim, observed.storageClass)
+      ? planBinder(volume, observed, context)
+      : restForConsumer(volume, claim);
+  const step =
+    warning === undefined
+      ? { reason: 'Cloning', message: `waiting for claim ${claim.metadata.name} to be bound` }
+      : {
+          reason: warning.reason ?? 'Cloning',
+          message: `claim ${claim.metadata.name}: ${redact(warning.message ?? '')}`,
+        };
+  const wait = { ...step, phase: 'Cloning', child: claim, isComplaining: warning !== undefined } as const;
+  return { actions: [], state: storageWaitingState(volume, volume.state, wait, context) };
+};
+
+const nothingKnown: Population = { inspection: { format: 'raw', compression: 'none' }, digests: {} };
+
+/** What storage copied has the room that its source had. */
+const marksOf = ({ claim: { filled, preallocated } }: Volume, claim: PersistentVolumeClaim) => {
+  const isByJob = (recordOf(claim)?.strategy ?? 'copy') === 'copy';
+  return { ...filled, ...(isByJob ? preallocated : {}) };
+};
+
+/**
+ * What an ended transfer still holds: a claim does not go while a pod names it, also one that has ended. Where the transfer read a claim of its own,
+ * its Job goes. Where it read somebody else's, only the pods do: the Job's name keeps a late pass from copying into a disk that is in use by now.
+ */
+export const releaseSource = (
+  volume: Volume,
+  claim: PersistentVolumeClaim,
+  { job, pods: workers }: Pick<ObservedVolume, 'job' | 'pods'>,
+): readonly Action[] => {
+  const record = recordOf(claim);
+  if (record?.from?.restored === true) return removeJob(job);
+  const copied = record?.strategy === 'copy' ? workers.flatMap((pod) => remove(pods, pod)) : [];
+  return [...copied, ...releaseSpool({ ref: volume.ref, source: bytesOf(volume) }, job)];
+};
+
+const sourceLabels = (claim: PersistentVolumeClaim): Readonly<Record<string, string>> =>
+  travellingLabels(recordOf(claim)?.labels);
+
+/** The object has them too where its clients look at it alone. */
+const notifyOwner = ({ labelled, ref, claim }: Volume, labels: Readonly<Record<string, string>>): readonly Action[] => {
+  const isReported = Object.entries(labels).every(([name, value]) => claim.labels?.[name] === value);
+  return labelled === undefined || isReported ? [] : [amend(labelled, ref, { metadata: { labels } })];
+};
+
+/** A snapshot that was taken for this clone alone goes in the same step: a usable volume is not looked at again. */
+const fill = (
+  volume: Volume,
+  { claim, job, pods: workers, spool, sourceSnapshot, restored, handed }: Filling,
+  population: Population,
+): Plan => ({
+  actions: [
+    ...(handed === undefined ? [] : [arrivedAction(handed)]),
+    // Before the mark: of a claim that is marked nobody asks any more what it was made through.
+    ...remove(persistentVolumeClaims, spool),
+    ...remove(persistentVolumeClaims, restored),
+    ...notifyOwner(volume, { ...guestLabels(population), ...sourceLabels(claim) }),
+    patch(persistentVolumeClaims, claim, populatedPatch(population, marksOf(volume, claim), sourceLabels(claim))),
+    ...remove(volumeSnapshots, sourceSnapshot),
+    ...releaseSource(volume, claim, { job, pods: workers }),
+  ],
+  state: usableState(volume, claim, population),
+});
+
+const planByJob = (volume: Volume, observed: Filling, context: PlanContext): Plan => {
+  const { claim, job, spool } = observed;
+  if (job === undefined) return planUnstarted(volume, observed, context);
+  const leaving = [job, spool].find((child) => child?.metadata.deletionTimestamp !== undefined);
+  if (leaving !== undefined) {
+    const message = `${leaving.kind} ${leaving.metadata.name} is being deleted; starting again once it is gone`;
+    const step = { phase: 'Pending', reason: 'ChildDeleted', message } as const;
+    return { actions: removeJob(job), state: waitingState(volume, volume.state, step, context) };
+  }
+  const run = readTransfer(job, observed.pods, context.now);
+  if (run.is !== 'succeeded') return planUnfinished(volume, { ...observed, job }, run, context);
+  const known = recordOf(claim)?.population;
+  const { inspection, digests } = run.report;
+  const counted = { ...volume, state: countAttempts(volume.state, run) };
+  const population = known ?? { inspection, digests };
+  const keeping = planRetainedCopy(counted, observed.retainedCopy, { claim, population, pods: observed.pods }, context);
+  if (keeping.is === 'under way') return keeping.plan;
+  const filled = fill(counted, observed, population);
+  return { ...filled, actions: [...keeping.actions, ...filled.actions] };
+};
+
+const planUnstarted = (volume: Volume, observed: Filling, context: PlanContext): Plan => {
+  const { claim, storageClass, singleflight } = observed;
+  const isBound = claim.status?.phase === 'Bound';
+  if (!isBound && isHeldBack(volume, storageClass)) return restForConsumer(volume, claim);
+  if (singleflight === undefined || storageClass === undefined) return startJob(volume, observed, context);
+  const start = (late: Volume, target: PersistentVolumeClaim) =>
+    startJob(late, { ...observed, claim: target }, context);
+  return planLate(volume, { ...observed, singleflight, storageClass }, start, context);
+};
+
+const planUnfinished = (
+  volume: Volume,
+  observed: Filling & { readonly job: Job },
+  run: Exclude<TransferRun, { is: 'succeeded' }>,
+  context: PlanContext,
+): Plan => {
+  const { job, warnings, spool } = observed;
+  const followed = followTransfer(volume, { job, run, warnings, spool }, context);
+  // Somebody took it away: the next pod could not start.
+  const kept = followed.state.phase === 'Failed' ? [] : keepOf(volume, observed, context);
+  const told = run.is === 'running' ? reportListening(volume, observed.claim) : [];
+  return { ...followed, actions: [...kept, ...told, ...followed.actions] };
+};
+
+/** Clients that know of the claim alone wait for these before they send anything. */
+const reportListening = ({ claim: { listening = {} } }: Volume, claim: PersistentVolumeClaim): readonly Action[] => {
+  const { annotations = {} } = claim.metadata;
+  const isReported = Object.entries(listening).every(([name, value]) => annotations[name] === value);
+  return isReported ? [] : [patch(persistentVolumeClaims, claim, { metadata: { annotations: listening } })];
+};
+
+const keepOf = (volume: Volume, { claim, spool }: Filling, context: PlanContext) =>
+  keepSpool({ ref: volume.ref, source: bytesOf(volume) }, { spool, target: claim }, context);
+
+const startJob = (volume: Volume, observed: Filling, context: PlanContext): Plan => {
+  const { claim } = observed;
+  const job = buildFillJob(volume, claim, context.settings);
+  const next = {
+    ...volume.state,
+    attempts: 0,
+    attemptsFailed: 0,
+    lastFailure: undefined,
+    children: { ...volume.state.children, job: job.metadata.name },
+  };
+  const step = { phase: 'Pending', reason: 'Starting', message: 'the transfer is being started' } as const;
+  return {
+    actions: [...keepOf(volume, observed, context), create(jobs, job)],
+    state: waitingState(volume, next, step, context),
+  };
+};

@@ -1,0 +1,222 @@
+// The claim of a volume, and the step that makes it together with the Job that fills it. Called by the plans of this folder.
+import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
+import {
+  type PersistentVolumeClaim,
+  type StorageClass,
+  type TypedLocalReference,
+  type VolumeMode,
+  jobs,
+  persistentVolumeClaims,
+  type Job,
+} from '#shared/api/foreign/core.ts';
+import { type Action, create, type Plan, type PlanContext } from '#shared/populate/actions.ts';
+import { withJob } from '#shared/populate/job/inspecting.ts';
+import { keepSpool } from '#shared/populate/job/spooling.ts';
+import { waitingState } from '#shared/populate/state.ts';
+import {
+  type ClaimProfile,
+  claimProfileOf,
+  claimSetsOf,
+  completeClaim,
+  leastBytesOf,
+  noModesMessage,
+} from '#shared/populate/storage/profile.ts';
+import { volumeBytesFor, diskBytesIn } from '#shared/populate/population.ts';
+import {
+  buildVolume,
+  contentLabel,
+  holdsFiles,
+  inspectedOf,
+  requestedBytes,
+  volumeModeOf,
+} from '#shared/populate/population.ts';
+import { type CloneRecord, recordAnnotation, recordOf } from '#shared/populate/clone/strategy.ts';
+import { isHeldBack, restForConsumer } from '#shared/populate/volume/state.ts';
+import { type Volume, bytesOf } from '#shared/populate/volume/volume.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
+import type { PopulateSettings } from '#shared/populate/settings.ts';
+import { type TransferRequest, buildTransferJob } from '#shared/populate/job/transfer-job.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
+
+interface Class {
+  readonly storageClass: StorageClass | undefined;
+  /** What is said of the class; read for claims that are completed from it. */
+  readonly profile?: StorageProfile | undefined;
+}
+
+/** `undefined`: the claim leaves open what its class does not say. */
+const profiledModes = (
+  { claim }: Volume,
+  { storageClass, profile }: Class,
+  preferred: Partial<ClaimProfile>,
+): ClaimProfile | undefined => {
+  const sets = claimSetsOf(storageClass, profile);
+  const volumeMode = claim.volumeMode ?? preferred.volumeMode;
+  // Where nobody knows what a class can, a copy can have what its source has.
+  const accessModes = claim.accessModes ?? (sets.length === 0 ? preferred.accessModes : undefined);
+  return completeClaim(sets, {
+    ...(volumeMode === undefined ? {} : { volumeMode }),
+    ...(accessModes === undefined ? {} : { accessModes }),
+  });
+};
+
+/** `preferred` is what the source has, where there is one. */
+export const modesFor = (volume: Volume, described: Class, preferred: Partial<ClaimProfile> = {}): ClaimProfile => {
+  const { claim } = volume;
+  const profiled = claim.isProfiled === true ? profiledModes(volume, described, preferred) : undefined;
+  if (profiled !== undefined) return profiled;
+  const usual = claimProfileOf(described.storageClass);
+  return {
+    volumeMode: claim.volumeMode ?? preferred.volumeMode ?? usual.volumeMode,
+    accessModes: claim.accessModes ?? preferred.accessModes ?? usual.accessModes,
+  };
+};
+
+/** Why the claim cannot be made as long as its class does not say more; `undefined`: it can. */
+export const openModes = (
+  volume: Volume,
+  described: Class & { readonly storageClass: StorageClass },
+  preferred: Partial<ClaimProfile> = {},
+): string | undefined => {
+  const isOpen = volume.claim.isProfiled === true && profiledModes(volume, described, preferred) === undefined;
+  return isOpen ? noModesMessage(described.storageClass, volume.claim.volumeMode) : undefined;
+};
+
+/** Drivers refuse what is less than their least, or round it up; what they will make is what is asked for. */
+export const atLeast = (bytes: number, { claim }: Volume, { storageClass, profile }: Class): number =>
+  claim.isProfiled === true ? Math.max(bytes, leastBytesOf(storageClass, profile)) : bytes;
+
+/** Bytes of the claim, as far as its user or an inspection told. */
+export const bytesFor = ({ claim }: Volume, mode: VolumeMode, { settings }: PlanContext): number | undefined =>
+  claim.bytes ??
+  (claim.diskBytes === undefined ? undefined : volumeBytesFor(claim.diskBytes, mode, settings.filesystemOverhead));
+
+interface Shape {
+  /** `undefined` while there is none. */
+  readonly className: string | undefined;
+  readonly volumeMode: VolumeMode;
+  readonly accessModes: NonNullable<PersistentVolumeClaim['spec']['accessModes']>;
+  readonly bytes: number;
+  /** What it is to hold, by the name others find it under. */
+  readonly content?: string | undefined;
+  readonly record?: CloneRecord;
+  readonly dataSource?: TypedLocalReference | undefined;
+  /** A persistent volume that is promised to it. */
+  readonly volumeName?: string;
+  /** What told its size; left out where the user did. */
+  readonly inspected?: Inspection | undefined;
+}
+
+export const buildClaim = ({ ref, claim }: Volume, shape: Shape): PersistentVolumeClaim => {
+  const built = buildVolume({
+    owner: ref,
+    role: 'disk',
+    name: claim.name,
+    storageClassName: shape.className,
+    volumeMode: shape.volumeMode,
+    accessModes: shape.accessModes,
+    bytes: shape.bytes,
+    inspected: shape.inspected,
+    annotations: {
+      ...claim.annotations,
+      ...(shape.record === undefined ? {} : recordAnnotation(shape.record)),
+    },
+  });
+  return {
+    ...built,
+    metadata: {
+      ...built.metadata,
+      labels: {
+        ...claim.labels,
+        ...(shape.volumeMode === 'Filesystem' ? claim.fileSystemLabels : {}),
+        ...built.metadata.labels,
+        ...contentLabel(shape.content),
+      },
+    },
+    spec: {
+      ...built.spec,
+      ...(shape.dataSource === undefined ? {} : { dataSource: shape.dataSource }),
+      ...(shape.volumeName === undefined ? {} : { volumeName: shape.volumeName }),
+    },
+  };
+};
+
+interface Made {
+  readonly claim: PersistentVolumeClaim;
+  readonly storageClass: StorageClass;
+  readonly record?: CloneRecord;
+  /** What there is of it, where an upload is to fill the claim. */
+  readonly spool?: PersistentVolumeClaim | undefined;
+}
+
+export const makeClaim = (volume: Volume, { claim, storageClass, record, spool }: Made, context: PlanContext): Plan => {
+  const isFilledByJob = record === undefined || record.strategy === 'copy';
+  const isFilledNow = isFilledByJob && !isHeldBack(volume, storageClass);
+  const job = isFilledNow ? buildFillJob(volume, claim, context.settings) : undefined;
+  const kept = keepSpool({ ref: volume.ref, source: bytesOf(volume) }, { spool, target: claim }, context);
+  const actions: readonly Action[] = [
+    create(persistentVolumeClaims, claim),
+    ...(job === undefined ? [] : [...kept, create(jobs, job)]),
+  ];
+  const next = {
+    ...withJob(volume.state, { volume: claim.metadata.name, ...(job === undefined ? {} : { job: job.metadata.name }) }),
+    storageClassName: storageClass.metadata.name,
+    clone: record === undefined ? undefined : { strategy: record.strategy, because: record.because },
+  };
+  // Nothing tells of a claim that stays as it was made.
+  const isLate = storageClass.volumeBindingMode === 'WaitForFirstConsumer' && volume.isBoundAtOnce !== true;
+  const isForConsumer = job === undefined && isLate;
+  if (isForConsumer) return { ...restForConsumer({ ...volume, state: next }, claim), actions };
+  const step = { phase: 'Cloning', reason: 'Starting', message: 'the volume is being made' } as const;
+  return { actions, state: waitingState(volume, next, step, context) };
+};
+
+// The Job that fills a volume: from another claim, or from a source of bytes.
+
+/** Whatever is copied was held against its digest when it was fetched. Volumes whose spec has faults never get as far as a Job. */
+const filledFrom = (
+  { ref, source, checksum, faults }: Volume,
+  claim: PersistentVolumeClaim,
+): Pick<TransferRequest, 'source' | 'checksum' | 'expected'> => {
+  const record = recordOf(claim);
+  const { name: claimName, volumeMode } = record?.from ?? {};
+  if (claimName !== undefined && volumeMode !== undefined)
+    return { source: { type: 'claim', claimName, volumeMode, holdsFiles: holdsFiles(record?.population) } };
+  if (source?.type === 'transfer') return { source: source.from, checksum, expected: inspectedOf(claim) };
+  throw new InvalidInput(`${ref.kind} ${ref.name} has no source of bytes`, faults);
+};
+
+/** What is to come into the claim are the files of an archive, or of a volume that holds such. */
+const isForFiles = (volume: Volume, claim: PersistentVolumeClaim): boolean =>
+  volume.source?.type === 'transfer' ? volume.holdsFiles === true : holdsFiles(recordOf(claim)?.population);
+
+/** Left out, what is looked at is the source of bytes. */
+export const buildLookJob = (volume: Volume, settings: PopulateSettings, at = bytesOf(volume)): Job => {
+  const { ref, retries, pod } = volume;
+  if (at === undefined) throw new InvalidInput(`${ref.kind} ${ref.name} has no source of bytes`);
+  return buildTransferJob({ mode: 'inspect', owner: ref, source: at, retries, pod }, settings);
+};
+
+/** The guest's disk becomes as large as the volume lets it. */
+export const buildFillJob = (volume: Volume, claim: PersistentVolumeClaim, settings: PopulateSettings): Job => {
+  const volumeMode = volumeModeOf(claim);
+  const capacityBytes = diskBytesIn(requestedBytes(claim), volumeMode, settings.filesystemOverhead);
+  return buildTransferJob(
+    {
+      mode: 'import',
+      owner: volume.ref,
+      ...filledFrom(volume, claim),
+      pod: volume.pod,
+      retries: volume.retries,
+      target: {
+        claimName: claim.metadata.name,
+        volumeMode,
+        capacityBytes,
+        ...(isForFiles(volume, claim) ? { content: 'archive' as const } : {}),
+        ...(volumeMode === 'Filesystem' ? { diskBytes: capacityBytes } : {}),
+        preallocated: volume.claim.preallocated !== undefined,
+      },
+    },
+    settings,
+  );
+};

@@ -1,0 +1,67 @@
+// The moves between states that are a volume's own. Called by the plans of this folder.
+import type { PersistentVolumeClaim, StorageClass } from '#shared/api/foreign/core.ts';
+import type { Filled, ImageState } from '#shared/populate/filled.ts';
+import { noClassStep, restingState, waitingState } from '#shared/populate/state.ts';
+import type { Population } from '#shared/populate/population.ts';
+import { recordOf } from '#shared/populate/clone/strategy.ts';
+import type { Volume } from '#shared/populate/volume/volume.ts';
+import type { Plan, PlanContext } from '#shared/populate/actions.ts';
+
+/** Waits for what is the user's to do, for as long as it takes. */
+export const rest = (volume: Filled, why: { readonly reason: string; readonly message: string }): Plan => ({
+  actions: [],
+  state: restingState(volume, why),
+});
+
+/** `because`: why it fetches what others have or had; `undefined`: it does not. */
+export const fetchedFor = <V extends Filled>(volume: V, because: string | undefined): V => ({
+  ...volume,
+  state: { ...volume.state, fetchReason: because },
+});
+
+/** A version of a cron in a cluster without a default class. */
+export const unplaced = {
+  reason: 'StorageClassNotFound',
+  message: 'the cluster has no default storage class: mark one as default, and this volume is made in it',
+} as const;
+
+/** Waits for a class that an administrator may make, though not for ever. */
+export const noClass = (volume: Volume, sourceClass: string | undefined, context: PlanContext): Plan => {
+  const step = noClassStep(volume.claim.className ?? sourceClass, 'this object');
+  return { actions: [], state: waitingState(volume, volume.state, step, context) };
+};
+
+/** Whether nothing may be put into the volume before its consumer is there. */
+export const isHeldBack = ({ waitsForConsumer }: Volume, storageClass: StorageClass | undefined): boolean =>
+  waitsForConsumer && storageClass?.volumeBindingMode === 'WaitForFirstConsumer';
+
+/** Machines are started once their volumes say so. */
+export const restForConsumer = (volume: Filled, { metadata }: Pick<PersistentVolumeClaim, 'metadata'>): Plan =>
+  rest(volume, {
+    reason: 'WaitForFirstConsumer',
+    message: `claim ${metadata.name} is bound once a virtual machine uses it, as its storage class asks`,
+  });
+
+/** A usable volume is never started over, so a retry that came late is answered by it. */
+export const usableState = (volume: Volume, claim: PersistentVolumeClaim, population: Population): ImageState => ({
+  ...volume.state,
+  phase: 'Available',
+  reason: 'Ready',
+  message: 'the volume is ready to use',
+  progress: 100,
+  inspection: population.inspection,
+  digests: population.digests,
+  clone: cloneOf(claim),
+  storageClassName: claim.spec.storageClassName,
+  children: { ...volume.state.children, volume: claim.metadata.name, snapshot: undefined },
+  lastFailure: undefined,
+  deadline: undefined,
+  nextAttemptTime: undefined,
+  transfer: undefined,
+  handledRetryToken: volume.retryToken ?? volume.state.handledRetryToken,
+});
+
+export const cloneOf = (claim: PersistentVolumeClaim): ImageState['clone'] => {
+  const record = recordOf(claim);
+  return record === undefined ? undefined : { strategy: record.strategy, because: record.because };
+};

@@ -1,0 +1,146 @@
+// How a kind of volume is reconciled. Called by registry.ts, once for each dialect.
+import {
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  jobs,
+  kubeEvents,
+  persistentVolumeClaims,
+  persistentVolumes,
+  pods,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
+import { volumeSnapshotClasses, volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
+import { finalizers } from '#shared/api/names.ts';
+import type { ServedKind } from '#shared/api/kind.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import { type ImageState, isFinal, isRetryDue } from '#shared/populate/filled.ts';
+import {
+  follow,
+  hasAttemptEnded,
+  isLeaving,
+  isSnapshotDecided,
+  type WatchedChild,
+} from '#shared/populate/watched-child.ts';
+import type { Note } from '#shared/resources/transitions.ts';
+import type { Reconciler } from '#shared/resources/reconciler.ts';
+import { fillable, refusalOfFaults } from '#shared/resources/fillable.ts';
+import { removeOrphans } from '#shared/populate/volume/elsewhere.ts';
+import { mayLieElsewhere } from '#shared/populate/volume/elsewhere-observed.ts';
+import { contentLinkOf, contentGroupKind } from '#shared/resources/fillable.ts';
+import { contentOfVolume } from '#shared/populate/volume/volume.ts';
+import { planVolume } from '#shared/populate/volume/plan.ts';
+import { type OriginReaders, type ObservedVolume, checkVolume } from '#shared/populate/volume/observed.ts';
+import { recordOf } from '#shared/populate/clone/strategy.ts';
+import { isFromServer } from '#shared/populate/source.ts';
+import { populationOf } from '#shared/populate/population.ts';
+import { type Volume, bytesOf } from '#shared/populate/volume/volume.ts';
+
+/** How a kind is translated to and from the volume the engine knows. */
+export interface VolumeDialect<T extends KubeObject> {
+  readonly kind: ServedKind<T>;
+  /** Kinds, as `<kind>.<group>`, that it can be made from. */
+  readonly sourceKinds: readonly string[];
+  toVolume(object: T): Volume;
+  toStatus(object: T, volume: Volume, state: ImageState, now: string): object;
+  /** Events that its clients look for beside ours. */
+  notesOf?(before: ImageState, after: ImageState, volume: Volume): readonly Note[];
+}
+
+const isBound = ({ status }: PersistentVolumeClaim): boolean => status?.phase === 'Bound';
+
+/** Bound: restored, cloned, or taken by its first consumer. Marked: that was our own doing. */
+const claims = follow<PersistentVolumeClaim>(
+  persistentVolumeClaims,
+  ['create', 'patch', 'delete'],
+  (claim) =>
+    (isBound(claim) && populationOf(claim) === undefined) || claim.status?.phase === 'Lost' || isLeaving(claim),
+);
+
+/** Somebody else's claim that is to be uploaded into: to whom our label tells it apart, it comes when it gets that, and may be bound by nobody but us. */
+const isTakenOver = ({ metadata }: KubeObject): boolean =>
+  metadata.annotations?.[cdiAnnotations.uploadTarget] !== undefined && metadata.ownerReferences === undefined;
+
+const watchedChildren: readonly WatchedChild[] = [
+  follow(jobs, ['create', 'delete'], hasAttemptEnded),
+  {
+    ...claims,
+    matters: (object, change) => claims.matters(object, change) || (change === 'add' && isTakenOver(object)),
+  },
+  follow(volumeSnapshots, ['create', 'delete'], isSnapshotDecided),
+  // Marked as ours only while it changes hands: its old claim is gone.
+  follow<PersistentVolume>(persistentVolumes, ['patch'], ({ status }) => status?.phase === 'Released'),
+];
+
+/** A Job is on its way to a claim that its storage fills nothing into: that claim is bound for it, and the Job tells of the rest. */
+const isMovedBy = ({ state, claim: { name } }: Volume, child: KubeObject): boolean => {
+  if (child.kind !== persistentVolumeClaims.kind || child.metadata.name !== name) return true;
+  const claim = child as PersistentVolumeClaim;
+  return state.children?.job === undefined || !isBound(claim) || isLeaving(claim) || recordOf(claim) !== undefined;
+};
+
+/** Children in other namespaces are found by label. */
+const listed = [jobs, persistentVolumeClaims, volumeSnapshots, persistentVolumes] as readonly unknown[];
+
+const reads = [
+  pods,
+  storageClasses,
+  storageProfiles,
+  volumeSnapshotClasses,
+  volumeSnapshotContents,
+  kubeEvents,
+  ...listed,
+].map((type) => type as ResourceType);
+
+const claimOf = ({ ref, claim }: Volume) => ({
+  groupKind: persistentVolumeClaims.kind,
+  namespace: ref.namespace ?? 'default',
+  name: claim.name,
+});
+
+const contentLink = (volume: Volume) => contentLinkOf(volume.ref, contentOfVolume(volume));
+
+export const volumeReconciler = <T extends KubeObject>(
+  dialect: VolumeDialect<T>,
+  readers: OriginReaders,
+): Reconciler<T, Volume> => ({
+  ...fillable,
+  kind: dialect.kind,
+  read: (object) => dialect.toVolume(object),
+  toStatus: (object, volume, state, now) => dialect.toStatus(object, volume, state, now),
+  notesOf: (before, after, volume) => [
+    ...fillable.notesOf(before, after, volume),
+    ...(dialect.notesOf?.(before, after, volume) ?? []),
+  ],
+  watchedChildren: () => watchedChildren,
+  reads: () => reads,
+  refusalOf: refusalOfFaults,
+  isMovedBy,
+  plannerOf: () => ({
+    check: (kube, volume) => checkVolume(kube, volume, readers),
+    plan: (volume, observed, context) => planVolume(volume, observed as ObservedVolume, context),
+    // What it made here carries its owner reference, and no order matters.
+    remove: (volume, observed) => {
+      const { orphans } = observed as ObservedVolume;
+      return {
+        actions: orphans === undefined ? [] : removeOrphans(volume, orphans),
+        state: volume.state,
+        removed: true,
+      };
+    },
+  }),
+  fetches: (volume) => isFromServer(bytesOf(volume)),
+  finalizerOf: (volume) => (mayLieElsewhere(volume) ? finalizers.clone : undefined),
+  links: {
+    waitsFor: [...dialect.sourceKinds, contentGroupKind],
+    sourceOf: (volume) => (volume.source?.type === 'object' ? volume.source : contentLink(volume)),
+    offersOf: (volume) => [claimOf(volume), contentLink(volume)].filter((offer) => offer !== undefined),
+  },
+  // Clients that look at the claim alone wait for it to say that somebody listens.
+  isPassDue: ({ claim, state }, { phase }) =>
+    claim.listening !== undefined && state.phase === 'Pending' && phase !== 'Pending',
+  // Machines watch the object itself.
+  announcementOf: () => undefined,
+  isSettled: (volume) => !volume.deleting && isFinal(volume.state) && !isRetryDue(volume),
+});
