@@ -1,7 +1,7 @@
 // What is made again after a loss never has other bytes silently: through every backend that fetches, and for each way to compare.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { initialize } from '#shared/backends/csi/plan.ts';
+import { csi } from '#shared/backends/csi/index.ts';
 import type { ImageState } from '#shared/populate/filled.ts';
 import { contentCondition, lostState } from '#shared/populate/loss.ts';
 import { restartedState } from '#shared/populate/state.ts';
@@ -79,17 +79,17 @@ describe('an image of csi', () => {
     });
 
   it('carries its digests through loss and retry to what the source has become', () => {
-    const observed = { pods: [], foreign: [], snapshotClasses: [] };
+    const observed = { pods: [], snapshotClasses: [] };
     let image = anImage({});
     const pass = (over: object, retryToken = image.retryToken) => {
       image = { ...image, retryToken };
-      image = { ...image, state: initialize(image, { ...observed, ...over }, context).state };
+      image = { ...image, state: csi.initialize(image, { ...observed, ...over }, context).state };
       return image.state;
     };
-    expect(pass({ volume: filled('a') })).toMatchObject({ phase: 'Available', digests: { sha256: 'a' } });
+    expect(pass({ claim: filled('a') })).toMatchObject({ phase: 'Available', digests: { sha256: 'a' } });
     expect(pass({})).toMatchObject({ phase: 'Failed', reason: 'VolumeLost' });
     expect(pass({}, '1').phase).toBe('Pending');
-    expect(contentCondition(pass({ volume: filled('b') }))).toMatchObject({
+    expect(contentCondition(pass({ claim: filled('b') }))).toMatchObject({
       status: 'True',
       message: expect.stringMatching(/sha256 was a and is b/) as string,
     });

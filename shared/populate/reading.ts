@@ -70,22 +70,6 @@ export const readProfile = async (
 ): Promise<StorageProfile | undefined> =>
   className === undefined ? undefined : kube.get(storageProfiles, { name: className });
 
-/** A class and what is said of it. */
-export interface ClassAndProfile {
-  readonly storageClass?: StorageClass | undefined;
-  readonly profile?: StorageProfile | undefined;
-}
-
-/** The class named, or the default one. */
-export const readClassAndProfile = async (kube: KubeClient, name: string | undefined): Promise<ClassAndProfile> => {
-  if (name === undefined) {
-    const storageClass = await readClass(kube, undefined);
-    return { storageClass, profile: await readProfile(kube, storageClass?.metadata.name) };
-  }
-  const [storageClass, profile] = await Promise.all([readClass(kube, name), readProfile(kube, name)]);
-  return { storageClass, profile };
-};
-
 /** Which of the snapshot classes of its driver the StorageProfile of a class names. Nobody is asked where there is no choice. */
 export const readToldClass = async (
   kube: KubeClient,

@@ -108,11 +108,11 @@ export const takenState = (image: Filled, { kind, metadata }: KubeObject, contex
 };
 
 /** Nothing more happens until somebody changes something, and anybody may use it. */
-export const usableState = (image: Filled, state: ImageState): ImageState => ({
+export const usableState = (image: Filled, state: ImageState, what: 'image' | 'volume' = 'image'): ImageState => ({
   ...state,
   phase: 'Available',
   reason: 'Ready',
-  message: 'the image is ready to use',
+  message: `the ${what} is ready to use`,
   progress: 100,
   deadline: undefined,
   nextAttemptTime: undefined,

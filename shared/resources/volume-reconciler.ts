@@ -31,7 +31,9 @@ import { mayLieElsewhere } from '#shared/populate/volume/elsewhere-observed.ts';
 import { contentLinkOf, contentGroupKind } from '#shared/resources/fillable.ts';
 import { contentOfVolume } from '#shared/populate/volume/volume.ts';
 import { planVolume } from '#shared/populate/volume/plan.ts';
-import { type OriginReaders, type ObservedVolume, checkVolume } from '#shared/populate/volume/observed.ts';
+import { checkVolume } from '#shared/populate/volume/check.ts';
+import type { ObservedVolume, OriginReaders } from '#shared/populate/volume/observed.ts';
+import { type Orphans, readOrphans } from '#shared/populate/volume/elsewhere-observed.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import { isFromServer } from '#shared/populate/source.ts';
 import { populationOf } from '#shared/populate/population.ts';
@@ -118,17 +120,14 @@ export const volumeReconciler = <T extends KubeObject>(
   refusalOf: refusalOfFaults,
   isMovedBy,
   plannerOf: () => ({
-    check: (kube, volume) => checkVolume(kube, volume, readers),
+    check: (kube, volume) => (volume.deleting ? readOrphans(kube, volume) : checkVolume(kube, volume, readers)),
     plan: (volume, observed, context) => planVolume(volume, observed as ObservedVolume, context),
     // What it made here carries its owner reference, and no order matters.
-    remove: (volume, observed) => {
-      const { orphans } = observed as ObservedVolume;
-      return {
-        actions: orphans === undefined ? [] : removeOrphans(volume, orphans),
-        state: volume.state,
-        removed: true,
-      };
-    },
+    remove: (volume, observed) => ({
+      actions: removeOrphans(volume, observed as Orphans),
+      state: volume.state,
+      removed: true,
+    }),
   }),
   fetches: (volume) => isFromServer(bytesOf(volume)),
   finalizerOf: (volume) => (mayLieElsewhere(volume) ? finalizers.clone : undefined),

@@ -12,9 +12,14 @@ import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snap
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { Backend, BackendMutator, BackendValidator } from '#shared/backends/backend.ts';
 import type { ImageState } from '#shared/populate/filled.ts';
-import { initialize, planDelete } from '#shared/backends/csi/plan.ts';
-import { type ObservedCsi, check } from '#shared/backends/csi/observed.ts';
-import { filledState } from '#shared/backends/csi/snapshotting.ts';
+import { originReaders, volumeOf } from '#shared/backends/csi/volume.ts';
+import { markExported } from '#shared/backends/source-claim.ts';
+import type { Plan } from '#shared/populate/actions.ts';
+import { checkVolume, readChildren } from '#shared/populate/volume/check.ts';
+import type { ObservedVolume } from '#shared/populate/volume/observed.ts';
+import { planVolume } from '#shared/populate/volume/plan.ts';
+import { planRemoval } from '#shared/populate/volume/removal.ts';
+import { filledState } from '#shared/populate/volume/state.ts';
 import { populationOf } from '#shared/populate/population.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 import {
@@ -95,23 +100,29 @@ const validator: BackendValidator = {
 
 const mutator: BackendMutator = { classParameters: () => undefined };
 
-const updateVirtualSize = (image: Image, observed: ObservedCsi): ImageState | undefined => {
-  const population = populationOf(observed.volume);
-  if (image.state.inspection?.virtualSize !== undefined || population === undefined || observed.volume === undefined) {
-    return undefined;
-  }
-  return filledState(image, observed.volume, population);
+const updateVirtualSize = (image: Image, { claim }: ObservedVolume): ImageState | undefined => {
+  const population = populationOf(claim);
+  return image.state.inspection?.virtualSize !== undefined || population === undefined || claim === undefined
+    ? undefined
+    : filledState(image, claim, population);
 };
 
-export const csi: Backend<ObservedCsi> = {
+/** A claim that is exported is marked before it is copied. */
+const markSource = (image: Image, { origin }: ObservedVolume, plan: Plan): Plan =>
+  image.source?.type === 'export-from-volume' && origin?.is === 'ready' && plan.actions.length > 0
+    ? { ...plan, actions: [...markExported(origin.claim, image), ...plan.actions] }
+    : plan;
+
+export const csi: Backend<ObservedVolume> = {
   capabilities: {
     sources: ['http', 'object', 'upload', 'export-from-volume', 'clone', 's3', 'nfs'],
     copiesNearby: true,
   },
-  check,
-  initialize,
+  check: (kube, image) =>
+    image.deleting ? readChildren(kube, volumeOf(image)) : checkVolume(kube, volumeOf(image), originReaders),
+  initialize: (image, observed, context) => markSource(image, observed, planVolume(volumeOf(image), observed, context)),
   updateVirtualSize,
-  delete: planDelete,
+  delete: (image, observed) => planRemoval(volumeOf(image), observed),
   rootDiskOf: ({ childNames, state }) => ({
     is: 'copy',
     volume: state.children?.volume ?? childNames.volume,

@@ -3,9 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { ImageState } from '#shared/populate/filled.ts';
-import { initialize } from '#shared/backends/csi/plan.ts';
-import { planDelete } from '#shared/backends/csi/plan.ts';
-import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
+import { csi } from '#shared/backends/csi/index.ts';
+import type { ObservedVolume } from '#shared/populate/volume/observed.ts';
 import {
   aFault,
   aJob,
@@ -25,7 +24,7 @@ import type { Plan } from '#shared/populate/actions.ts';
 import type { Image } from '#shared/backends/image.ts';
 
 const context = { now: testTime, settings: testSettings };
-const observed = (over: Partial<ObservedCsi> = {}): ObservedCsi => ({ pods: [], foreign: [], ...over });
+const observed = (over: Partial<ObservedVolume> = {}): ObservedVolume => ({ pods: [], ...over });
 const filled = (over: Partial<PersistentVolumeClaim> = {}) =>
   aVolume({
     ...over,
@@ -59,7 +58,7 @@ const storageClass = aStorageClass();
 interface Row {
   readonly name: string;
   readonly image?: Image;
-  readonly observed: ObservedCsi;
+  readonly observed: ObservedVolume;
   readonly actions: readonly string[];
   readonly state: Partial<Record<keyof ImageState, unknown>>;
 }
@@ -121,27 +120,27 @@ const rows: readonly Row[] = [
   },
   {
     name: 'a volume of that name belongs to somebody else: it is never touched',
-    observed: observed({ storageClass, foreign: [aVolume()] }),
+    observed: observed({ storageClass, foreign: aVolume() }),
     actions: [],
     state: { phase: 'Pending', reason: 'NameTaken' },
   },
   {
     name: 'a crash came between volume and Job: the Job is made',
-    observed: observed({ volume: aVolume() }),
+    observed: observed({ claim: aVolume() }),
     actions: ['create Job import-<uid>'],
     state: { phase: 'Pending', children: { volume: 'ubuntu-image-pvc', job: expect.stringMatching(/^import-/) } },
   },
   {
     name: 'the worker runs',
-    observed: observed({ volume: aVolume(), importJob: active, pods: [aPod(active, 'a', 'Running')] }),
+    observed: observed({ claim: aVolume(), job: active, pods: [aPod(active, 'a', 'Running')] }),
     actions: [],
     state: { phase: 'Downloading', attempts: 1, attemptsFailed: 0, message: 'attempt 1 of 4: downloading' },
   },
   {
     name: 'the worker has no node: the image says so',
     observed: observed({
-      volume: aVolume(),
-      importJob: active,
+      claim: aVolume(),
+      job: active,
       pods: [
         {
           ...aPod(active, 'a', 'Pending'),
@@ -165,15 +164,15 @@ const rows: readonly Row[] = [
         children: { job: active.metadata.name },
       },
     }),
-    observed: observed({ volume: aVolume(), importJob: active, pods: [aPod(active, 'a', 'Pending')] }),
+    observed: observed({ claim: aVolume(), job: active, pods: [aPod(active, 'a', 'Pending')] }),
     actions: ['delete Job import-<uid>'],
     state: { phase: 'Failed', reason: 'Starting' },
   },
   {
     name: 'an attempt failed: when the next one starts is told',
     observed: observed({
-      volume: aVolume(),
-      importJob: aJob('import', { failed: 1 }),
+      claim: aVolume(),
+      job: aJob('import', { failed: 1 }),
       pods: [aPod(active, 'a', 'Failed', { exitCode: 1, report: aFault(), finishedAt: '2026-01-02T03:04:00Z' })],
     }),
     actions: [],
@@ -192,8 +191,8 @@ const rows: readonly Row[] = [
     name: 'the second attempt runs: the failure of the first is still told',
     image: anImage({ state: { phase: 'Pending', attempts: 1, attemptsFailed: 1, failures: 1, progress: 40 } }),
     observed: observed({
-      volume: aVolume(),
-      importJob: aJob('import', { failed: 1, active: 1 }),
+      claim: aVolume(),
+      job: aJob('import', { failed: 1, active: 1 }),
       pods: [aPod(active, 'a', 'Failed', { report: aFault() }), aPod(active, 'b', 'Running')],
     }),
     actions: [],
@@ -209,8 +208,8 @@ const rows: readonly Row[] = [
     name: 'all attempts are used up',
     image: anImage({ state: { phase: 'Downloading', attempts: 4, attemptsFailed: 3, failures: 5 } }),
     observed: observed({
-      volume: aVolume(),
-      importJob: exhausted,
+      claim: aVolume(),
+      job: exhausted,
       pods: [
         aPod(exhausted, 'd', 'Failed', { report: aFault({ reason: 'SourceStalled', message: 'no byte for 60 s' }) }),
       ],
@@ -226,8 +225,8 @@ const rows: readonly Row[] = [
   {
     name: 'a permanent fault ends the image at once',
     observed: observed({
-      volume: aVolume(),
-      importJob: complete,
+      claim: aVolume(),
+      job: complete,
       pods: [
         aPod(complete, 'a', 'Succeeded', {
           report: aFault({ reason: 'NotADiskImage', message: 'an HTML page', retryable: false }),
@@ -245,15 +244,15 @@ const rows: readonly Row[] = [
   },
   {
     name: 'a Job that succeeded without a report makes no image available',
-    observed: observed({ volume: aVolume(), importJob: complete, pods: [] }),
+    observed: observed({ claim: aVolume(), job: complete, pods: [] }),
     actions: [],
     state: { phase: 'Failed', reason: 'ReportMissing' },
   },
   {
     name: 'out of memory is told as such',
     observed: observed({
-      volume: aVolume(),
-      importJob: exhausted,
+      claim: aVolume(),
+      job: exhausted,
       pods: [aPod(exhausted, 'd', 'Failed', { exitCode: 137, reason: 'OOMKilled' })],
     }),
     actions: [],
@@ -262,8 +261,8 @@ const rows: readonly Row[] = [
   {
     name: 'the bytes are there: the volume is marked, then snapshotted',
     observed: observed({
-      volume: aVolume(),
-      importJob: complete,
+      claim: aVolume(),
+      job: complete,
       pods: [success],
       storageClass,
       snapshotClasses: [aSnapshotClass()],
@@ -274,8 +273,8 @@ const rows: readonly Row[] = [
   {
     name: 'the pod has succeeded before its Job says so',
     observed: observed({
-      volume: aVolume(),
-      importJob: active,
+      claim: aVolume(),
+      job: active,
       pods: [success].map((pod) => ({
         ...pod,
         metadata: { ...pod.metadata, ownerReferences: aPod(active, 'a', 'Succeeded').metadata.ownerReferences! },
@@ -289,21 +288,21 @@ const rows: readonly Row[] = [
   {
     name: 'the digest is not the one asked for, whatever the worker says',
     image: anImage({ checksum: { algorithm: 'sha256', hex: 'cd'.repeat(32) } }),
-    observed: observed({ volume: aVolume(), importJob: complete, pods: [success], snapshotClasses: [] }),
+    observed: observed({ claim: aVolume(), job: complete, pods: [success], snapshotClasses: [] }),
     actions: [],
     state: { phase: 'Failed', reason: 'ChecksumMismatch' },
   },
   {
     name: 'the worker did not check the digest asked for',
     image: anImage({ checksum: { algorithm: 'md5', hex: 'cd'.repeat(16) } }),
-    observed: observed({ volume: aVolume(), importJob: complete, pods: [success], snapshotClasses: [] }),
+    observed: observed({ claim: aVolume(), job: complete, pods: [success], snapshotClasses: [] }),
     actions: [],
     state: { phase: 'Failed', reason: 'ChecksumMismatch' },
   },
   {
     name: 'the driver makes no snapshots: the image is available without one',
     observed: observed({
-      volume: filled(),
+      claim: filled(),
       storageClass,
       snapshotClasses: [aSnapshotClass('other', { driver: 'other' })],
     }),
@@ -314,7 +313,7 @@ const rows: readonly Row[] = [
     name: 'the snapshot class asked for is of another driver',
     image: anImage({ storage: { className: 'local', snapshotClassName: 'other' } }),
     observed: observed({
-      volume: filled(),
+      claim: filled(),
       storageClass,
       snapshotClasses: [aSnapshotClass('other', { driver: 'other' })],
     }),
@@ -323,13 +322,13 @@ const rows: readonly Row[] = [
   },
   {
     name: 'the snapshot is in error: it is waited for',
-    observed: observed({ volume: filled(), snapshot: aSnapshot({ error: { message: 'pool is full' } }) }),
+    observed: observed({ claim: filled(), snapshot: aSnapshot({ error: { message: 'pool is full' } }) }),
     actions: [],
     state: { phase: 'Snapshotting', reason: 'SnapshotFailed', message: expect.stringContaining('pool is full') },
   },
   {
     name: 'the snapshot is ready: the image is available',
-    observed: observed({ volume: filled(), snapshot: aSnapshot({ readyToUse: true }) }),
+    observed: observed({ claim: filled(), snapshot: aSnapshot({ readyToUse: true }) }),
     actions: [],
     state: {
       phase: 'Available',
@@ -348,14 +347,14 @@ const rows: readonly Row[] = [
   {
     name: 'the snapshot of an available image is gone: it is made again',
     image: anImage({ state: { phase: 'Available', progress: 100, children: { snapshot: 'ubuntu-image-snapshot' } } }),
-    observed: observed({ volume: filled(), storageClass, snapshotClasses: [aSnapshotClass()] }),
+    observed: observed({ claim: filled(), storageClass, snapshotClasses: [aSnapshotClass()] }),
     actions: ['create VolumeSnapshot ubuntu-image-snapshot'],
     state: { phase: 'Snapshotting' },
   },
   {
     name: 'a snapshot class appears later: an available image stays available',
     image: anImage({ state: { phase: 'Available', progress: 100 } }),
-    observed: observed({ volume: filled(), storageClass, snapshotClasses: [aSnapshotClass()] }),
+    observed: observed({ claim: filled(), storageClass, snapshotClasses: [aSnapshotClass()] }),
     actions: [],
     state: { phase: 'Available' },
   },
@@ -369,7 +368,7 @@ const rows: readonly Row[] = [
   {
     name: 'a retry first removes what the last try left',
     image: anImage({ retryToken: '1', state: { phase: 'Failed', failures: 4 } }),
-    observed: observed({ volume: aVolume(), importJob: exhausted, snapshot: aSnapshot(), storageClass }),
+    observed: observed({ claim: aVolume(), job: exhausted, snapshot: aSnapshot(), storageClass }),
     actions: [
       'delete Job import-<uid>',
       'delete VolumeSnapshot ubuntu-image-snapshot',
@@ -381,7 +380,7 @@ const rows: readonly Row[] = [
     name: 'a retry that cannot remove what is left fails, and waits for the next retry',
     image: anImage({ retryToken: '1', state: { phase: 'Pending', deadline: '2026-01-02T03:04:00Z' } }),
     observed: observed({
-      volume: aVolume({ metadata: { name: 'ubuntu-image-pvc', deletionTimestamp: '2026-01-02T02:00:00Z' } }),
+      claim: aVolume({ metadata: { name: 'ubuntu-image-pvc', deletionTimestamp: '2026-01-02T02:00:00Z' } }),
     }),
     actions: [],
     state: { phase: 'Failed', reason: 'Restarting', handledRetryToken: '1' },
@@ -397,8 +396,8 @@ const rows: readonly Row[] = [
     name: 'a retry never throws away a filled volume',
     image: anImage({ retryToken: '1', state: { phase: 'Failed', reason: 'SnapshotClassInvalid' } }),
     observed: observed({
-      volume: filled(),
-      importJob: complete,
+      claim: filled(),
+      job: complete,
       pods: [success],
       storageClass,
       snapshotClasses: [aSnapshotClass()],
@@ -409,7 +408,7 @@ const rows: readonly Row[] = [
   {
     name: 'a retry of an available image changes nothing',
     image: anImage({ retryToken: '1', state: { phase: 'Available', progress: 100 } }),
-    observed: observed({ volume: filled(), snapshot: aSnapshot({ readyToUse: true }) }),
+    observed: observed({ claim: filled(), snapshot: aSnapshot({ readyToUse: true }) }),
     actions: [],
     state: { phase: 'Available', handledRetryToken: '1' },
   },
@@ -436,7 +435,7 @@ const rows: readonly Row[] = [
   {
     name: 'the volume was removed while it was being filled: both start again',
     image: anImage({ state: { phase: 'Downloading', attempts: 1, progress: 30 } }),
-    observed: observed({ importJob: active, storageClass }),
+    observed: observed({ job: active, storageClass }),
     actions: ['delete Job import-<uid>'],
     state: { phase: 'Pending', reason: 'VolumeMissing', progress: 0, attempts: 0 },
   },
@@ -444,8 +443,8 @@ const rows: readonly Row[] = [
     name: 'the volume is on its way out under a Job: the Job goes, whose pod would hold it for ever',
     image: anImage({ state: { phase: 'Downloading', attempts: 1 } }),
     observed: observed({
-      volume: aVolume({ metadata: { name: 'ubuntu-image-pvc', deletionTimestamp: '2026-01-02T03:00:00Z' } }),
-      importJob: active,
+      claim: aVolume({ metadata: { name: 'ubuntu-image-pvc', deletionTimestamp: '2026-01-02T03:00:00Z' } }),
+      job: active,
     }),
     actions: ['delete Job import-<uid>'],
     state: { phase: 'Pending', reason: 'ChildDeleted' },
@@ -453,7 +452,7 @@ const rows: readonly Row[] = [
   {
     name: 'the volume is on its way out: nothing is made until it is gone',
     observed: observed({
-      volume: aVolume({ metadata: { name: 'ubuntu-image-pvc', deletionTimestamp: '2026-01-02T03:00:00Z' } }),
+      claim: aVolume({ metadata: { name: 'ubuntu-image-pvc', deletionTimestamp: '2026-01-02T03:00:00Z' } }),
     }),
     actions: [],
     state: { phase: 'Pending', reason: 'ChildDeleted' },
@@ -462,20 +461,20 @@ const rows: readonly Row[] = [
 
 describe('initialize', () => {
   it.each(rows)('$name', ({ image = anImage(), observed: world, actions, state }) => {
-    const plan = initialize(image, world, context);
+    const plan = csi.initialize(image, world, context);
     expect({ actions: actionsOf(plan), state: plan.state }).toEqual({ actions, state: expect.objectContaining(state) });
   });
 
   // That a volume is marked is observed by the next pass only; a retry that is answered and a stop of a stuck Job are one-way.
   const repeatable = rows.filter(({ image = anImage(), observed: world }) => {
-    const { actions, state } = initialize(image, world, context);
+    const { actions, state } = csi.initialize(image, world, context);
     const isMarking = actions.some((action) => action.do === 'patch');
     return !isMarking && state.phase !== 'Failed' && image.retryToken === undefined;
   });
 
   it.each(repeatable)('plans the same the second time: $name', ({ image = anImage(), observed: world }) => {
-    const first = initialize(image, world, context);
-    const second = initialize({ ...image, state: first.state }, world, context);
+    const first = csi.initialize(image, world, context);
+    const second = csi.initialize({ ...image, state: first.state }, world, context);
     expect({ actions: actionsOf(second), deadline: second.state.deadline }).toEqual({
       actions: actionsOf(first),
       deadline: first.state.deadline,
@@ -489,7 +488,7 @@ describe('initialize', () => {
     const profile = aStorageProfile({ annotations: { 'cdi.kubevirt.io/minimumSupportedPvcSize': '4Gi' } });
     const image = anImage({ storage: { className: 'local', volumeMode: 'Block', capacityBytes: asked } });
     const looked = { inspectJob: inspected, pods: [aPod(inspected, 'a', 'Succeeded', { report: aSuccess() })] };
-    const { actions } = initialize(image, observed({ storageClass, profile, ...looked }), context);
+    const { actions } = csi.initialize(image, observed({ storageClass, profile, ...looked }), context);
     expect(actions[0]).toMatchObject({ object: { spec: { resources: { requests: { storage: size } } } } });
   });
 
@@ -499,7 +498,7 @@ describe('initialize', () => {
       spec: { claimPropertySets: [{ volumeMode: 'Filesystem', accessModes: ['ReadWriteMany'] }] },
     });
     const image = anImage({ storage: { className: 'local', capacityBytes: 2 ** 30 } });
-    const { actions } = initialize(image, observed({ storageClass: unknown, profile }), context);
+    const { actions } = csi.initialize(image, observed({ storageClass: unknown, profile }), context);
     expect(actions[0]).toMatchObject({
       object: { spec: { volumeMode: 'Filesystem', accessModes: ['ReadWriteMany'] } },
     });
@@ -508,9 +507,9 @@ describe('initialize', () => {
   it('holds the import against what the inspection found, also after a crash between volume and Job', () => {
     const expected = aSuccess().inspection;
     const pod = aPod(inspected, 'a', 'Succeeded', { report: aSuccess() });
-    const sized = initialize(unsized(), observed({ storageClass, inspectJob: inspected, pods: [pod] }), context);
+    const sized = csi.initialize(unsized(), observed({ storageClass, inspectJob: inspected, pods: [pod] }), context);
     const [volume, job] = sized.actions.map((action) => (action.do === 'create' ? action.object : undefined));
-    const resumed = initialize(unsized(), observed({ volume: volume as unknown as PersistentVolumeClaim }), context);
+    const resumed = csi.initialize(unsized(), observed({ claim: volume as unknown as PersistentVolumeClaim }), context);
     const [again] = resumed.actions.map((action) => (action.do === 'create' ? action.object : undefined));
     for (const transfer of [job, again] as unknown as readonly ReturnType<typeof aJob>[]) {
       const env = transfer.spec.template.spec.containers[0]!.env!;
@@ -522,7 +521,7 @@ describe('initialize', () => {
     const image = anImage({ storage: { className: 'nfs' } });
     const job = aPod(inspected, 'a', 'Succeeded', { report: aSuccess() });
     const nfs = aStorageClass('nfs', { provisioner: 'nfs.csi.k8s.io' });
-    const plan = initialize(image, observed({ storageClass: nfs, inspectJob: inspected, pods: [job] }), context);
+    const plan = csi.initialize(image, observed({ storageClass: nfs, inspectJob: inspected, pods: [job] }), context);
     const [volume, transfer] = plan.actions.map((action) => (action.do === 'create' ? action.object : undefined));
     expect(volume).toMatchObject({
       spec: { volumeMode: 'Filesystem', resources: { requests: { storage: '1138166334' } } },
@@ -537,8 +536,8 @@ describe('initialize', () => {
 describe('delete', () => {
   it('removes every child at once and waits until the last is gone', () => {
     const image = anImage({ deleting: true });
-    const all = observed({ volume: aVolume(), importJob: active, inspectJob: inspected, snapshot: aSnapshot() });
-    const plan = planDelete(image, all);
+    const all = observed({ claim: aVolume(), job: active, inspectJob: inspected, snapshot: aSnapshot() });
+    const plan = csi.delete(image, all, context);
     expect(plan.removed).toBe(false);
     expect(plan.state.phase).toBe('Terminating');
     expect(actionsOf(plan)).toEqual([
@@ -557,19 +556,19 @@ describe('delete', () => {
         finalizers: ['kubernetes.io/pvc-protection'],
       },
     });
-    const plan = planDelete(anImage({ deleting: true }), observed({ volume }));
+    const plan = csi.delete(anImage({ deleting: true }), observed({ claim: volume }), context);
     expect(plan.actions).toEqual([]);
     expect(plan.state.message).toContain('ubuntu-image-pvc (held by kubernetes.io/pvc-protection)');
   });
 
   it('waits for a worker that still writes', () => {
-    expect(planDelete(anImage({ deleting: true }), observed({ pods: [aPod(active, 'a', 'Running')] })).removed).toBe(
-      false,
-    );
+    expect(
+      csi.delete(anImage({ deleting: true }), observed({ pods: [aPod(active, 'a', 'Running')] }), context).removed,
+    ).toBe(false);
   });
 
   it('leaves what belongs to somebody else', () => {
-    const plan = planDelete(anImage({ deleting: true }), observed({ foreign: [aVolume()] }));
+    const plan = csi.delete(anImage({ deleting: true }), observed({ foreign: aVolume() }), context);
     expect(plan).toMatchObject({ actions: [], removed: true });
   });
 });

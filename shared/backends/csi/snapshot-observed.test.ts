@@ -4,8 +4,7 @@ import { type StorageProfileSpec, storageProfiles } from '#shared/api/cdi/storag
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { annotations } from '#shared/api/names.ts';
-import { initialize } from '#shared/backends/csi/plan.ts';
-import { check } from '#shared/backends/csi/observed.ts';
+import { csi } from '#shared/backends/csi/index.ts';
 import {
   aPopulation,
   aSnapshotClass,
@@ -50,7 +49,10 @@ const take = async ({ classes = ['b', 'a'], spec, status, asked, marked, isRetri
     ...volume,
     metadata: { ...metadata, annotations: { ...metadata.annotations, ...marks } },
   });
-  const { actions, state } = initialize(image, await check(kube, image), { now: testTime, settings: testSettings });
+  const { actions, state } = csi.initialize(image, await csi.check(kube, image), {
+    now: testTime,
+    settings: testSettings,
+  });
   const [snapshot] = actions.flatMap((one) => (one.do === 'create' ? [one.object as VolumeSnapshot] : []));
   const reads = kube.calls.map(({ resource }) => resource).filter((resource) => resource.startsWith('volumesnapshotc'));
   return { made: snapshot?.spec.volumeSnapshotClassName ?? state.reason, reads };

@@ -2,9 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
-import { initialize } from '#shared/backends/csi/plan.ts';
-import { planDelete } from '#shared/backends/csi/plan.ts';
-import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
+import { csi } from '#shared/backends/csi/index.ts';
 import { type ImageState, initialState } from '#shared/populate/filled.ts';
 import { buildSpool, spoolName } from '#shared/populate/job/spool.ts';
 import { requestedBytes } from '#shared/populate/population.ts';
@@ -56,7 +54,7 @@ interface Row {
   readonly spool?: PersistentVolumeClaim;
   readonly hasVolume: boolean;
   readonly job?: typeof active;
-  readonly pods?: ObservedCsi['pods'];
+  readonly pods?: ObservedVolume['pods'];
   readonly actions: readonly string[];
 }
 
@@ -100,25 +98,24 @@ const rows: readonly Row[] = [
 
 describe('of an image', () => {
   it.each(rows)('$name', ({ hasVolume, job, actions, pods = [], spool: found }) => {
-    const observed: ObservedCsi = {
+    const observed: ObservedVolume = {
       pods,
-      foreign: [],
       storageClass: aStorageClass(),
-      ...(hasVolume ? { volume: aVolume() } : {}),
-      ...(job === undefined ? {} : { importJob: job }),
+      ...(hasVolume ? { claim: aVolume() } : {}),
+      ...(job === undefined ? {} : { job }),
       ...(found === undefined ? {} : { spool: found }),
     };
-    const made = actionsOf(initialize(image, observed, context)).filter((action) => !action.includes('Snapshot'));
+    const made = actionsOf(csi.initialize(image, observed, context)).filter((action) => !action.includes('Snapshot'));
     expect(made).toEqual(actions);
   });
 
   it('goes with it, and before it is started over', () => {
-    const observed = { pods: [], foreign: [], spool: there };
-    expect(actionsOf(planDelete(image, observed))).toEqual(['delete Spool']);
-    expect(planDelete(image, observed).removed).toBe(false);
+    const observed = { pods: [], spool: there };
+    expect(actionsOf(csi.delete(image, observed, context))).toEqual(['delete Spool']);
+    expect(csi.delete(image, observed, context).removed).toBe(false);
     const failed: Partial<ImageState> = { phase: 'Failed', retryHandled: 'a' } as Partial<ImageState>;
     const again = { ...image, retryToken: 'b', state: { ...image.state, ...failed } };
-    expect(actionsOf(initialize(again, { ...observed, storageClass: aStorageClass() }, context))).toEqual([
+    expect(actionsOf(csi.initialize(again, { ...observed, storageClass: aStorageClass() }, context))).toEqual([
       'delete Spool',
     ]);
   });
@@ -126,26 +123,30 @@ describe('of an image', () => {
 
 describe('an image that waits for a file', () => {
   const unsent = { ...image, offered: undefined };
-  const observed = { pods: [], foreign: [], storageClass: aStorageClass() };
+  const observed = { pods: [], storageClass: aStorageClass() };
   const later = (hours: number) => ({ ...context, now: testTime + hours * 3_600_000 });
 
   it('says so, and until when', () => {
-    const { actions, state } = initialize(unsent, observed, context);
+    const { actions, state } = csi.initialize(unsent, observed, context);
     expect([actions, state]).toMatchObject([[], { reason: 'AwaitingUpload', deadline: '2026-01-02T04:04:05Z' }]);
-    const again = initialize({ ...unsent, state }, observed, later(0.9));
+    const again = csi.initialize({ ...unsent, state }, observed, later(0.9));
     expect(again.state).toMatchObject({ reason: 'AwaitingUpload', deadline: '2026-01-02T04:04:05Z' });
   });
 
   it('fails when nobody sends one, and is started again by one that comes late', () => {
-    const { state: first } = initialize(unsent, observed, context);
-    const { state } = initialize({ ...unsent, state: first }, observed, later(1.1));
+    const { state: first } = csi.initialize(unsent, observed, context);
+    const { state } = csi.initialize({ ...unsent, state: first }, observed, later(1.1));
     expect(state).toMatchObject({
       phase: 'Failed',
       reason: 'UploadExpired',
       message: expect.stringMatching(/POST it/),
     });
     const sent = { ...image, retryToken: 'upload-1', state };
-    expect(actionsOf(initialize(sent, observed, later(1.2)))).toEqual(['create Volume', 'create Spool', 'create Job']);
+    expect(actionsOf(csi.initialize(sent, observed, later(1.2)))).toEqual([
+      'create Volume',
+      'create Spool',
+      'create Job',
+    ]);
   });
 });
 

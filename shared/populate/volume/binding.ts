@@ -11,7 +11,7 @@ import {
   persistentVolumes,
 } from '#shared/api/foreign/core.ts';
 import { create, patch, type Plan, type PlanContext } from '#shared/populate/actions.ts';
-import { storageWaitingState, waitingState } from '#shared/populate/state.ts';
+import { storageWaitingState, usableState, waitingState } from '#shared/populate/state.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
@@ -29,7 +29,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { buildClaim } from '#shared/populate/volume/making.ts';
 import { labels } from '#shared/api/names.ts';
 import { childMetadata } from '#shared/api/owner.ts';
-import { usableState } from '#shared/populate/volume/state.ts';
+import { filledState } from '#shared/populate/volume/state.ts';
 
 export const needsBinder = (
   { isBoundAtOnce }: Volume,
@@ -119,7 +119,7 @@ export const planBinding = (volume: Volume, { metadata, spec }: PersistentVolume
   return { actions: [], state: waitingState(volume, volume.state, step(message), context) };
 };
 
-// A claim that somebody else made and filled becomes ours, with what is in it; nothing is written to it.ts.
+// A claim that somebody else made and filled becomes ours, with what is in it; nothing is written to it.
 
 /** What it was filled with nobody tells: a disk as large as it is. */
 const populationIn = (claim: PersistentVolumeClaim): Population => {
@@ -145,6 +145,6 @@ export const planAdopted = (volume: Volume, claim: PersistentVolumeClaim): Plan 
   const change = { metadata: { ...metadata, labels: marks.labels, ownerReferences: ownersOf(volume, claim) } };
   return {
     actions: known === undefined ? [patch(persistentVolumeClaims, claim, change)] : [],
-    state: usableState(volume, claim, population),
+    state: usableState(volume, filledState(volume, claim, population), 'volume'),
   };
 };

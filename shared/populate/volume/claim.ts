@@ -4,13 +4,15 @@ import { create, type Plan, type PlanContext } from '#shared/populate/actions.ts
 import { decideSingleflight } from '#shared/populate/singleflight/singleflight.ts';
 import { holdKept } from '#shared/populate/singleflight/singleflight.ts';
 import { planInspection } from '#shared/populate/job/inspecting.ts';
+import { awaitOffer } from '#shared/populate/job/spooling.ts';
+import { isSent } from '#shared/populate/source.ts';
 import type { ClaimProfile } from '#shared/populate/storage/profile.ts';
 import { planClone, cloneObstacle } from '#shared/populate/volume/cloning.ts';
-import { contentMark, isGolden } from '#shared/populate/volume/volume.ts';
+import { bytesOf, contentMark, isVersion } from '#shared/populate/volume/volume.ts';
 import { planElsewhere } from '#shared/populate/volume/elsewhere.ts';
 import { buildLookJob } from '#shared/populate/volume/making.ts';
 import { atLeast, buildClaim, bytesFor, makeClaim, modesFor, openModes } from '#shared/populate/volume/making.ts';
-import { type ObservedVolume, needsInspection } from '#shared/populate/volume/observed.ts';
+import { type ObservedVolume, isSizeOpen, needsInspection } from '#shared/populate/volume/observed.ts';
 import { fetchedFor, noClass, rest, unplaced } from '#shared/populate/volume/state.ts';
 import type { Volume } from '#shared/populate/volume/volume.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
@@ -18,6 +20,7 @@ import type { Inspection } from '#shared/transfer/report.ts';
 /** What others fetch already is cloned from theirs; what nobody fetches yet is told to be fetched here, before anything is made. */
 export const planClaim = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan => {
   const { singleflight: found, storageClass } = observed;
+  if (observed.isClassUnread === true) return planEmpty(volume, observed, context);
   const open =
     storageClass === undefined ? undefined : openModes(volume, { ...observed, storageClass }, sourceModes(observed));
   if (open !== undefined) return rest(volume, { reason: 'ErrClaimNotValid', message: open });
@@ -37,7 +40,8 @@ export const planClaim = (volume: Volume, observed: ObservedVolume, context: Pla
       const { origin } = singleflight;
       const shared = fetchedFor(volume, undefined);
       if (origin.is === 'waiting') return { ...rest(shared, origin), actions: singleflight.actions };
-      const { actions, state } = planClone(shared, { ...observed, origin, storageClass }, context, obstacle);
+      const copied = { ...observed, origin, storageClass };
+      const { actions, state } = planClone(shared, copied, context, { obstacle, isShared: true });
       return { actions: actions.length === 0 ? [] : [...holdKept(volume.ref, found.name, origin), ...actions], state };
     }
   }
@@ -60,10 +64,10 @@ const planFrom = (volume: Volume, observed: ObservedVolume, context: PlanContext
   if (stage !== undefined) return planElsewhere(volume, { ...observed, stage }, context);
   if (origin?.is === 'waiting') return rest(volume, origin);
   if (storageClass === undefined) return planUnplaced(volume, observed, context);
-  if (origin === undefined) return planEmpty(volume, { ...observed, storageClass }, context);
+  if (origin === undefined) return planEmpty(volume, observed, context);
   // A snapshot alone can only be restored, and then waits.
   const obstacle = origin.clone.hasClaim ? obstacleOf(volume, storageClass) : undefined;
-  return planClone(volume, { ...observed, origin, storageClass }, context, obstacle);
+  return planClone(volume, { ...observed, origin, storageClass }, context, { obstacle });
 };
 
 /** A version of a cron waits for a class for as long as it takes, with a claim that administrators see. It is made anew once there is one. */
@@ -72,20 +76,20 @@ const planUnplaced = (volume: Volume, observed: ObservedVolume, context: PlanCon
   const sourceClass = origin?.is === 'ready' ? origin.className : undefined;
   const plan = noClass(volume, sourceClass, context);
   const isNamed = (volume.claim.className ?? sourceClass) !== undefined;
-  const modes = modesFor(volume, { ...observed, storageClass: undefined });
+  const modes = modesFor(volume, { profile: observed.profile });
   const bytes = bytesFor(volume, modes.volumeMode, context);
-  if (isNamed || origin !== undefined || bytes === undefined || !isGolden(volume)) return plan;
+  if (isNamed || origin !== undefined || bytes === undefined || !isVersion(volume)) return plan;
   const claim = buildClaim(volume, { className: undefined, ...modes, bytes });
   return { actions: [create(persistentVolumeClaims, claim)], state: rest(volume, unplaced).state };
 };
 
-type Emptied = ObservedVolume & { readonly storageClass: StorageClass };
-
-/** A claim that a Job fills from a source of bytes. */
-const planEmpty = (volume: Volume, observed: Emptied, context: PlanContext): Plan => {
-  const { inspectJob: job, pods } = observed;
+/** A claim that a Job fills from a source of bytes: how large its disk is is found out first, where nobody says. */
+const planEmpty = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan => {
+  if (isSizeOpen(volume) && isSent(bytesOf(volume))) return awaitOffer(volume, context);
   if (!needsInspection(volume)) return makeEmpty(volume, observed, {}, context);
-  const looked = planInspection(volume, { job, pods, build: () => buildLookJob(volume, context.settings) }, context);
+  const { inspectJob: job, looked: found, pods, warnings } = observed;
+  const build = () => buildLookJob(volume, context.settings);
+  const looked = planInspection(volume, { job, looked: found, pods, warnings, build }, context);
   if (looked.is === 'planned') return looked.plan;
   const { diskBytes, inspection, state } = looked;
   const sized = { ...volume, state, claim: { ...volume.claim, diskBytes } };
@@ -94,11 +98,12 @@ const planEmpty = (volume: Volume, observed: Emptied, context: PlanContext): Pla
 
 const makeEmpty = (
   volume: Volume,
-  observed: Emptied,
+  observed: ObservedVolume,
   { inspected }: { readonly inspected?: Inspection },
   context: PlanContext,
 ): Plan => {
-  const { storageClass } = observed;
+  const { storageClass, profile } = observed;
+  if (storageClass === undefined) return noClass(volume, undefined, context);
   const { volumeMode, accessModes } = modesFor(volume, observed);
   const claim = buildClaim(volume, {
     className: storageClass.metadata.name,
@@ -106,6 +111,7 @@ const makeEmpty = (
     accessModes,
     bytes: atLeast(bytesFor(volume, volumeMode, context) ?? 0, volume, observed),
     inspected,
+    profile,
     content: contentMark(volume, observed),
   });
   return makeClaim(volume, { claim, storageClass, spool: observed.spool }, context);

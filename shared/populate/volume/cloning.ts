@@ -96,23 +96,30 @@ const lookAtSource = (
   return { is: 'known', origin: { ...origin, clone: { ...origin.clone, diskBytes }, population } };
 };
 
+interface Manner {
+  /** Why the storage may not do it by its own means. */
+  readonly obstacle?: string | undefined;
+  /** It was not asked for: the bytes that are wanted are there. */
+  readonly isShared?: boolean;
+}
+
 /** The pod that looked would keep its source from going away. */
 export const planClone = (
   volume: Volume,
   observed: ObservedVolumeClone,
   context: PlanContext,
-  obstacle?: string,
+  manner: Manner = {},
 ): Plan => {
   const looked = lookAtSource(volume, observed, context);
   if (looked.is === 'planned') return looked.plan;
-  const plan = planLookedAt(volume, { ...observed, origin: looked.origin }, context, obstacle);
+  const plan = planLookedAt(volume, { ...observed, origin: looked.origin }, context, manner);
   const isMade = plan.actions.some((action) => action.do === 'create' && action.type === persistentVolumeClaims);
   const isOver = isMade || plan.state.phase === 'Failed';
   return isOver ? { ...plan, actions: [...removeJob(observed.inspectJob), ...plan.actions] } : plan;
 };
 
-const planLookedAt = (volume: Volume, observed: ObservedVolumeClone, context: PlanContext, obstacle?: string): Plan => {
-  const target = targetFor(volume, observed, context, obstacle);
+const planLookedAt = (volume: Volume, observed: ObservedVolumeClone, context: PlanContext, manner: Manner): Plan => {
+  const target = targetFor(volume, observed, context, manner.obstacle);
   const cloning = planCloning(volume, observed, target, context);
   switch (cloning.is) {
     case 'refused':
@@ -122,11 +129,11 @@ const planLookedAt = (volume: Volume, observed: ObservedVolumeClone, context: Pl
     case 'planned':
       return cloning.plan;
     case 'chosen':
-      return makeClone(volume, observed, { ...cloning, target, context });
+      return makeClone(volume, observed, { ...cloning, ...manner, target, context });
   }
 };
 
-interface Decided {
+interface Decided extends Manner {
   readonly record: CloneRecord;
   readonly dataSource: Parameters<typeof buildClaim>[1]['dataSource'];
   readonly touched: readonly Action[];
@@ -137,9 +144,9 @@ interface Decided {
 const makeClone = (
   volume: Volume,
   observed: ObservedVolumeClone,
-  { record, dataSource, touched, target, context }: Decided,
+  { record, dataSource, touched, target, context, isShared = false }: Decided,
 ): Plan => {
-  const { storageClass } = observed;
+  const { storageClass, profile, origin } = observed;
   const claim = buildClaim(volume, {
     className: storageClass.metadata.name,
     volumeMode: target.volumeMode,
@@ -148,8 +155,11 @@ const makeClone = (
     content: contentMark(volume, observed),
     record,
     dataSource,
+    profile,
   });
-  const plan = makeClaim(volume, { claim, storageClass, record }, context);
+  const message = `${isShared ? 'the bytes are there: ' : ''}copying ${origin.clone.what} (${record.because})`;
+  const copying = { reason: isShared ? 'SharedContent' : 'Cloning', message };
+  const plan = makeClaim(volume, { claim, storageClass, record, copying }, context);
   return { ...plan, actions: [...touched, ...plan.actions] };
 };
 

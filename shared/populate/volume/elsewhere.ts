@@ -61,7 +61,7 @@ const planStage = (volume: Volume, observed: Staged, context: PlanContext): Plan
   if (storageClass === undefined) return noClass(volume, origin.className, context);
   const { profile, inspectJob, pods } = observed;
   const there = { pods, inspectJob, origin, storageClass, profile, sourceSnapshot: stage.sourceSnapshot };
-  return moved(volume, stage, planClone(toStage(volume), there, context, obstacleOf(observed)), context);
+  return moved(volume, stage, planClone(toStage(volume), there, context, { obstacle: obstacleOf(observed) }), context);
 };
 
 const nothingThere = { reason: 'SourceNotFound', message: 'the source is gone' } as const;

@@ -12,20 +12,21 @@ import {
   type Plan,
   type PlanContext,
 } from '#shared/populate/actions.ts';
-import { keepSpool, releaseSpool } from '#shared/populate/job/spooling.ts';
+import { releaseSpool } from '#shared/populate/job/spooling.ts';
 import type { ImageState } from '#shared/populate/filled.ts';
 import { followTransfer } from '#shared/populate/job/following.ts';
-import { countAttempts, storageWaitingState, waitingState } from '#shared/populate/state.ts';
+import { countAttempts, failedState, storageWaitingState, waitingState } from '#shared/populate/state.ts';
 import { type TransferRun, readTransfer } from '#shared/populate/job/attempts.ts';
 import { type Population, guestLabels, populatedPatch } from '#shared/populate/population.ts';
 import { needsBinder, planBinder } from '#shared/populate/volume/binding.ts';
 import { arrivedAction } from '#shared/populate/volume/handover.ts';
 import { planRetainedCopy } from '#shared/populate/volume/retained-copy.ts';
 import { planLate } from '#shared/populate/volume/cloning.ts';
-import { buildFillJob } from '#shared/populate/volume/making.ts';
+import { buildFillJob, keepSpoolOf } from '#shared/populate/volume/making.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import type { ObservedVolume } from '#shared/populate/volume/observed.ts';
-import { cloneOf, isHeldBack, rest, restForConsumer, unplaced, usableState } from '#shared/populate/volume/state.ts';
+import { planFilled } from '#shared/populate/volume/snapshotting.ts';
+import { cloneOf, isHeldBack, rest, restForConsumer, unplaced } from '#shared/populate/volume/state.ts';
 import { type Volume, bytesOf } from '#shared/populate/volume/volume.ts';
 import { redact } from '#shared/runtime/redact.ts';
 
@@ -68,7 +69,7 @@ const planByStorage = (
   { population, context }: { readonly population: Population | undefined; readonly context: PlanContext },
 ): Plan => {
   const { claim, warnings: [warning] = [] } = observed;
-  if (claim.status?.phase === 'Bound') return fill(volume, observed, population ?? nothingKnown);
+  if (claim.status?.phase === 'Bound') return fill(volume, observed, population ?? nothingKnown, context);
   if (observed.handed === undefined && isWaitingForConsumer(observed))
     return needsBinder(volume, claim, observed.storageClass)
       ? planBinder(volume, observed, context)
@@ -117,23 +118,38 @@ const notifyOwner = ({ labelled, ref, claim }: Volume, labels: Readonly<Record<s
 };
 
 /** A snapshot that was taken for this clone alone goes in the same step: a usable volume is not looked at again. */
-const fill = (
-  volume: Volume,
-  { claim, job, pods: workers, spool, sourceSnapshot, restored, handed }: Filling,
-  population: Population,
-): Plan => ({
-  actions: [
-    ...(handed === undefined ? [] : [arrivedAction(handed)]),
-    // Before the mark: of a claim that is marked nobody asks any more what it was made through.
-    ...remove(persistentVolumeClaims, spool),
-    ...remove(persistentVolumeClaims, restored),
-    ...notifyOwner(volume, { ...guestLabels(population), ...sourceLabels(claim) }),
-    patch(persistentVolumeClaims, claim, populatedPatch(population, marksOf(volume, claim), sourceLabels(claim))),
-    ...remove(volumeSnapshots, sourceSnapshot),
-    ...releaseSource(volume, claim, { job, pods: workers }),
-  ],
-  state: usableState(volume, claim, population),
-});
+const fill = (volume: Volume, observed: Filling, population: Population, context: PlanContext): Plan => {
+  const fault = checksumFault(volume, population.digests);
+  if (fault !== undefined) return { actions: [], state: failedState(volume.state, 'ChecksumMismatch', fault) };
+  const { claim, spool, sourceSnapshot, restored, handed } = observed;
+  const mark = populatedPatch(population, marksOf(volume, claim), sourceLabels(claim));
+  const next = planFilled(volume, observed, population, context);
+  return {
+    ...next,
+    actions: [
+      ...(handed === undefined ? [] : [arrivedAction(handed)]),
+      // Before the mark: of a claim that is marked nobody asks any more what it was made through.
+      ...remove(persistentVolumeClaims, spool),
+      ...remove(persistentVolumeClaims, restored),
+      ...notifyOwner(volume, { ...guestLabels(population), ...sourceLabels(claim) }),
+      patch(persistentVolumeClaims, claim, mark),
+      ...remove(volumeSnapshots, sourceSnapshot),
+      ...releaseSource(volume, claim, observed),
+      ...next.actions,
+    ],
+  };
+};
+
+/** The worker compares as it reads; this makes sure that it did, whoever's worker it was. */
+const checksumFault = ({ source, checksum }: Volume, digests: Readonly<Record<string, string>>): string | undefined => {
+  if (checksum === undefined || source?.type !== 'transfer') return undefined;
+  const { algorithm, hex } = checksum;
+  const found = digests[algorithm]?.toLowerCase();
+  if (found === hex) return undefined;
+  return found === undefined
+    ? `the transfer did not report the ${algorithm} digest it was asked to check`
+    : `${algorithm} of the file is ${found}, expected ${hex}`;
+};
 
 const planByJob = (volume: Volume, observed: Filling, context: PlanContext): Plan => {
   const { claim, job, spool } = observed;
@@ -152,7 +168,7 @@ const planByJob = (volume: Volume, observed: Filling, context: PlanContext): Pla
   const population = known ?? { inspection, digests };
   const keeping = planRetainedCopy(counted, observed.retainedCopy, { claim, population, pods: observed.pods }, context);
   if (keeping.is === 'under way') return keeping.plan;
-  const filled = fill(counted, observed, population);
+  const filled = fill(counted, observed, population, context);
   return { ...filled, actions: [...keeping.actions, ...filled.actions] };
 };
 
@@ -175,7 +191,7 @@ const planUnfinished = (
   const { job, warnings, spool } = observed;
   const followed = followTransfer(volume, { job, run, warnings, spool }, context);
   // Somebody took it away: the next pod could not start.
-  const kept = followed.state.phase === 'Failed' ? [] : keepOf(volume, observed, context);
+  const kept = followed.state.phase === 'Failed' ? [] : keepSpoolOf(volume, { spool, target: observed.claim }, context);
   const told = run.is === 'running' ? reportListening(volume, observed.claim) : [];
   return { ...followed, actions: [...kept, ...told, ...followed.actions] };
 };
@@ -187,11 +203,8 @@ const reportListening = ({ claim: { listening = {} } }: Volume, claim: Persisten
   return isReported ? [] : [patch(persistentVolumeClaims, claim, { metadata: { annotations: listening } })];
 };
 
-const keepOf = (volume: Volume, { claim, spool }: Filling, context: PlanContext) =>
-  keepSpool({ ref: volume.ref, source: bytesOf(volume) }, { spool, target: claim }, context);
-
 const startJob = (volume: Volume, observed: Filling, context: PlanContext): Plan => {
-  const { claim } = observed;
+  const { claim, spool } = observed;
   const job = buildFillJob(volume, claim, context.settings);
   const next = {
     ...volume.state,
@@ -202,7 +215,7 @@ const startJob = (volume: Volume, observed: Filling, context: PlanContext): Plan
   };
   const step = { phase: 'Pending', reason: 'Starting', message: 'the transfer is being started' } as const;
   return {
-    actions: [...keepOf(volume, observed, context), create(jobs, job)],
+    actions: [...keepSpoolOf(volume, { spool, target: claim }, context), create(jobs, job)],
     state: waitingState(volume, next, step, context),
   };
 };

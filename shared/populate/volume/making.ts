@@ -19,6 +19,7 @@ import {
   claimSetsOf,
   completeClaim,
   leastBytesOf,
+  namedSnapshotClass,
   noModesMessage,
 } from '#shared/populate/storage/profile.ts';
 import { volumeBytesFor, diskBytesIn } from '#shared/populate/population.ts';
@@ -36,10 +37,11 @@ import { type Volume, bytesOf } from '#shared/populate/volume/volume.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { type TransferRequest, buildTransferJob } from '#shared/populate/job/transfer-job.ts';
+import { annotations } from '#shared/api/names.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
 interface Class {
-  readonly storageClass: StorageClass | undefined;
+  readonly storageClass?: StorageClass | undefined;
   /** What is said of the class; read for claims that are completed from it. */
   readonly profile?: StorageProfile | undefined;
 }
@@ -63,6 +65,10 @@ const profiledModes = (
 /** `preferred` is what the source has, where there is one. */
 export const modesFor = (volume: Volume, described: Class, preferred: Partial<ClaimProfile> = {}): ClaimProfile => {
   const { claim } = volume;
+  if (claim.role === 'volume') {
+    const { volumeMode, accessModes } = claimProfileOf(described.storageClass, described.profile?.spec);
+    return { volumeMode: claim.volumeMode ?? volumeMode, accessModes: claim.accessModes ?? accessModes };
+  }
   const profiled = claim.isProfiled === true ? profiledModes(volume, described, preferred) : undefined;
   if (profiled !== undefined) return profiled;
   const usual = claimProfileOf(described.storageClass);
@@ -84,12 +90,21 @@ export const openModes = (
 
 /** Drivers refuse what is less than their least, or round it up; what they will make is what is asked for. */
 export const atLeast = (bytes: number, { claim }: Volume, { storageClass, profile }: Class): number =>
-  claim.isProfiled === true ? Math.max(bytes, leastBytesOf(storageClass, profile)) : bytes;
+  claim.isProfiled === true || (claim.role === 'volume' && claim.bytes === undefined)
+    ? Math.max(bytes, leastBytesOf(storageClass, profile))
+    : bytes;
 
 /** Bytes of the claim, as far as its user or an inspection told. */
 export const bytesFor = ({ claim }: Volume, mode: VolumeMode, { settings }: PlanContext): number | undefined =>
   claim.bytes ??
   (claim.diskBytes === undefined ? undefined : volumeBytesFor(claim.diskBytes, mode, settings.filesystemOverhead));
+
+/** Recorded while it is known: nobody need be asked again once the volume is filled. */
+const snapshotMark = ({ snapshot }: Volume, profile: StorageProfile | undefined): Readonly<Record<string, string>> => {
+  if (snapshot === undefined || snapshot.className !== undefined) return {};
+  const named = namedSnapshotClass(profile);
+  return named === undefined ? {} : { [annotations.snapshotClass]: named };
+};
 
 interface Shape {
   /** `undefined` while there is none. */
@@ -105,12 +120,15 @@ interface Shape {
   readonly volumeName?: string;
   /** What told its size; left out where the user did. */
   readonly inspected?: Inspection | undefined;
+  /** What is said of its class. */
+  readonly profile?: StorageProfile | undefined;
 }
 
-export const buildClaim = ({ ref, claim }: Volume, shape: Shape): PersistentVolumeClaim => {
+export const buildClaim = (volume: Volume, shape: Shape): PersistentVolumeClaim => {
+  const { ref, claim } = volume;
   const built = buildVolume({
     owner: ref,
-    role: 'disk',
+    role: claim.role ?? 'disk',
     name: claim.name,
     storageClassName: shape.className,
     volumeMode: shape.volumeMode,
@@ -119,6 +137,7 @@ export const buildClaim = ({ ref, claim }: Volume, shape: Shape): PersistentVolu
     inspected: shape.inspected,
     annotations: {
       ...claim.annotations,
+      ...snapshotMark(volume, shape.profile),
       ...(shape.record === undefined ? {} : recordAnnotation(shape.record)),
     },
   });
@@ -147,13 +166,18 @@ interface Made {
   readonly record?: CloneRecord;
   /** What there is of it, where an upload is to fill the claim. */
   readonly spool?: PersistentVolumeClaim | undefined;
+  /** What is said of a copy. */
+  readonly copying?: { readonly reason: string; readonly message: string } | undefined;
 }
 
-export const makeClaim = (volume: Volume, { claim, storageClass, record, spool }: Made, context: PlanContext): Plan => {
+const starting = { phase: 'Pending', reason: 'Starting', message: 'the transfer is being started' } as const;
+
+export const makeClaim = (volume: Volume, made: Made, context: PlanContext): Plan => {
+  const { claim, storageClass, record, spool, copying } = made;
   const isFilledByJob = record === undefined || record.strategy === 'copy';
   const isFilledNow = isFilledByJob && !isHeldBack(volume, storageClass);
   const job = isFilledNow ? buildFillJob(volume, claim, context.settings) : undefined;
-  const kept = keepSpool({ ref: volume.ref, source: bytesOf(volume) }, { spool, target: claim }, context);
+  const kept = keepSpoolOf(volume, { spool, target: claim }, context);
   const actions: readonly Action[] = [
     create(persistentVolumeClaims, claim),
     ...(job === undefined ? [] : [...kept, create(jobs, job)]),
@@ -167,7 +191,7 @@ export const makeClaim = (volume: Volume, { claim, storageClass, record, spool }
   const isLate = storageClass.volumeBindingMode === 'WaitForFirstConsumer' && volume.isBoundAtOnce !== true;
   const isForConsumer = job === undefined && isLate;
   if (isForConsumer) return { ...restForConsumer({ ...volume, state: next }, claim), actions };
-  const step = { phase: 'Cloning', reason: 'Starting', message: 'the volume is being made' } as const;
+  const step = copying === undefined ? starting : ({ phase: 'Cloning', ...copying } as const);
   return { actions, state: waitingState(volume, next, step, context) };
 };
 
@@ -197,7 +221,15 @@ export const buildLookJob = (volume: Volume, settings: PopulateSettings, at = by
   return buildTransferJob({ mode: 'inspect', owner: ref, source: at, retries, pod }, settings);
 };
 
-/** The guest's disk becomes as large as the volume lets it. */
+/** What is uploaded into the volume is kept until it is a disk. */
+export const keepSpoolOf = (
+  volume: Volume,
+  spooled: Pick<Parameters<typeof keepSpool>[1], 'spool' | 'target'>,
+  context: PlanContext,
+): readonly Action[] =>
+  keepSpool({ ref: volume.ref, source: bytesOf(volume) }, { ...spooled, fileBytes: volume.offered?.size }, context);
+
+/** A guest's disk becomes as large as its volume lets it. */
 export const buildFillJob = (volume: Volume, claim: PersistentVolumeClaim, settings: PopulateSettings): Job => {
   const volumeMode = volumeModeOf(claim);
   const capacityBytes = diskBytesIn(requestedBytes(claim), volumeMode, settings.filesystemOverhead);
@@ -213,7 +245,7 @@ export const buildFillJob = (volume: Volume, claim: PersistentVolumeClaim, setti
         volumeMode,
         capacityBytes,
         ...(isForFiles(volume, claim) ? { content: 'archive' as const } : {}),
-        ...(volumeMode === 'Filesystem' ? { diskBytes: capacityBytes } : {}),
+        ...(volumeMode === 'Filesystem' && volume.claim.role !== 'volume' ? { diskBytes: capacityBytes } : {}),
         preallocated: volume.claim.preallocated !== undefined,
       },
     },

@@ -439,7 +439,7 @@ const rows: readonly Row[] = [
     imported,
     { storageClass },
     ['create PersistentVolumeClaim disk', 'create Job import-<uid>'],
-    { phase: 'Cloning' },
+    { phase: 'Pending', reason: 'Starting' },
   ],
   [
     'nothing is put into a volume before its consumer is there',

@@ -1,5 +1,5 @@
 // A disk that was fetched will be written to by its machine. Before it is handed over, something is kept of it for whoever comes to want the same
-// bytes (backends/singleflight): a snapshot where the class makes any and binds at once; else a copy, which takes as much room again, and is made only where
+// bytes (populate/singleflight): a snapshot where the class makes any and binds at once; else a copy, which takes as much room again, and is made only where
 // somebody waits for it. One for a content and class, owned by all who have it from there, and gone with the last of them.
 import { leases } from '#shared/api/foreign/coordination.ts';
 import {
@@ -124,7 +124,7 @@ const planSnapshot = (
 };
 
 // A copy of a fetched disk that is kept for those who wait for the same bytes, where no snapshot can be: a Job of ours makes it while nobody uses the
-// disk yet.ts.
+// disk yet.
 
 /** What is left to do for others before a disk is handed over: a step, or what goes with handing over. */
 type Keeping =

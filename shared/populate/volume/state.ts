@@ -42,23 +42,22 @@ export const restForConsumer = (volume: Filled, { metadata }: Pick<PersistentVol
     message: `claim ${metadata.name} is bound once a virtual machine uses it, as its storage class asks`,
   });
 
-/** A usable volume is never started over, so a retry that came late is answered by it. */
-export const usableState = (volume: Volume, claim: PersistentVolumeClaim, population: Population): ImageState => ({
-  ...volume.state,
-  phase: 'Available',
-  reason: 'Ready',
-  message: 'the volume is ready to use',
-  progress: 100,
-  inspection: population.inspection,
-  digests: population.digests,
+/** Whether its bytes were complete once: what was made from it counts on them. */
+export const wasFilled = ({ state: { phase } }: Filled): boolean => phase === 'Available' || phase === 'Snapshotting';
+
+/** What the filled claim says of itself. */
+export const filledState = (
+  { state }: Filled,
+  claim: PersistentVolumeClaim,
+  { inspection, digests }: Population,
+): ImageState => ({
+  ...state,
+  inspection,
+  digests,
   clone: cloneOf(claim),
-  storageClassName: claim.spec.storageClassName,
-  children: { ...volume.state.children, volume: claim.metadata.name, snapshot: undefined },
   lastFailure: undefined,
-  deadline: undefined,
-  nextAttemptTime: undefined,
-  transfer: undefined,
-  handledRetryToken: volume.retryToken ?? volume.state.handledRetryToken,
+  storageClassName: claim.spec.storageClassName ?? state.storageClassName,
+  children: { ...state.children, volume: claim.metadata.name },
 });
 
 export const cloneOf = (claim: PersistentVolumeClaim): ImageState['clone'] => {

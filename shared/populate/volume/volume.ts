@@ -4,6 +4,7 @@ import type { ResourceType } from '#shared/api/object.ts';
 import type { Grant } from '#shared/access/grant.ts';
 import type { Filled } from '#shared/populate/filled.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
 import type { JobSource } from '#shared/populate/source.ts';
 import type { PodWishes } from '#shared/populate/job/pod-place.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
@@ -24,12 +25,22 @@ export interface Volume extends Filled {
   readonly grants?: readonly Grant[] | undefined;
   /** Kind of the object, where it is itself to have the labels that tell how to run what is in the volume. */
   readonly labelled?: ResourceType | undefined;
+  /** Of an upload: what the client is about to send. */
+  readonly offered?: Inspection | undefined;
+  /** To be taken of it once it is filled. Default: none. */
+  readonly snapshot?: SnapshotRequest | undefined;
   /** How its Jobs' pods are to be run. */
   readonly pod?: PodWishes | undefined;
   /** Nothing is put into a volume of a WaitForFirstConsumer class before somebody uses it, who decides where it lies. */
   readonly waitsForConsumer: boolean;
   /** Its user wants it bound and filled, whatever its class waits for. */
   readonly isBoundAtOnce?: boolean;
+}
+
+export interface SnapshotRequest {
+  readonly name: string;
+  /** Default: the class of the volume's driver, if there is one. */
+  readonly className?: string | undefined;
 }
 
 /** Where the bytes come from. */
@@ -52,6 +63,11 @@ export const bytesOf = ({ source }: Pick<Volume, 'source'>): JobSource | undefin
 /** What is left out is taken from the source, then from the storage class. */
 export interface ClaimRequest {
   readonly name: string;
+  /**
+   * `volume`: golden, and protected. Its modes are those that its class prefers, so that disks of the class begin as snapshots of it, and its disk keeps
+   * the size of its source. Default: `disk`, somebody's own.
+   */
+  readonly role?: 'volume' | undefined;
   readonly className?: string | undefined;
   /** Whether the class that is marked as the default for disks counts where none is named; left out: it does. */
   readonly isForDisk?: boolean;
@@ -83,7 +99,7 @@ export interface ClaimRequest {
   readonly fills?: ((claim: PersistentVolumeClaim) => boolean) | undefined;
 }
 
-// What a volume is to hold, as far as that is known beforehand, and whether others may be cloned from it (backends/singleflight).
+// What a volume is to hold, as far as that is known beforehand, and whether others may be cloned from it (../singleflight).
 
 /** Of an archive there is a disk with the same digest, too: it is not shared. */
 export const contentOfVolume = ({ source, checksum, content, holdsFiles }: Volume): string | undefined =>
@@ -93,9 +109,13 @@ const knownContent = ({ source, checksum, content }: Pick<Volume, 'source' | 'ch
   contentOf({ from: source?.type === 'transfer' ? source.from : undefined, checksum }) ??
   (content && fileContent(content));
 
+export const isVersion = ({ claim: { labels: found = {} } }: Volume): boolean => found[cdiLabels.cron] !== undefined;
+
 /** A version of a cron, or the golden volume of an image: no machine mounts it. */
-export const isGolden = ({ claim: { labels: found = {} } }: Volume): boolean =>
-  found[cdiLabels.cron] !== undefined || found[labels.role] === 'volume';
+export const isGolden = (volume: Volume): boolean => {
+  const { role, labels: found = {} } = volume.claim;
+  return isVersion(volume) || role === 'volume' || found[labels.role] === 'volume';
+};
 
 /** Label of its claim by which others find the content. */
 export const contentMark = (

@@ -1,0 +1,68 @@
+// An image as the engine's volume: golden, with a snapshot of it where its driver can. Pure but for the readers of what it may be a copy of.
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { ObjectKey } from '#shared/api/object.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import type { Image } from '#shared/backends/image.ts';
+import { readCloned } from '#shared/backends/source-claim.ts';
+import { type Origin, readClaimOrigin, waitFor } from '#shared/populate/clone/origin.ts';
+import { isCopied, isForJob } from '#shared/populate/source.ts';
+import type { OriginReaders } from '#shared/populate/volume/observed.ts';
+import type { Volume, VolumeSource } from '#shared/populate/volume/volume.ts';
+
+const { kind, group } = harvesterImageKind.type;
+const imageGroupKind = `${kind}.${group}`;
+
+const sourceOf = ({ source }: Image): VolumeSource | undefined => {
+  if (source === undefined) return undefined;
+  if (isForJob(source)) return { type: 'transfer', from: source };
+  if (!isCopied(source)) return undefined;
+  const { namespace } = source;
+  return source.type === 'clone'
+    ? { type: 'object', groupKind: imageGroupKind, namespace, name: source.imageName }
+    : { type: 'object', groupKind: persistentVolumeClaims.kind, namespace, name: source.claimName };
+};
+
+export const volumeOf = (image: Image): Volume => {
+  const { backend: _, displayName: _name, storage, childNames, volumeMarks, ...filled } = image;
+  return {
+    ...filled,
+    source: sourceOf(image),
+    claim: {
+      name: childNames.volume,
+      role: 'volume',
+      className: storage.className,
+      volumeMode: storage.volumeMode,
+      accessModes: storage.accessModes,
+      bytes: storage.capacityBytes,
+      diskBytes: image.offered?.virtualSize,
+      annotations: volumeMarks.filling,
+      filled: volumeMarks.filled,
+    },
+    snapshot: { name: childNames.snapshot, className: storage.snapshotClassName },
+    waitsForConsumer: false,
+    isBoundAtOnce: true,
+  };
+};
+
+/** Its author was asked at admission (`use-image`, `export-claim`), and nothing else lies in the namespace that is the image's own. */
+const mayUse = () => true;
+
+const readImage = async (kube: KubeClient, { namespace = '', name }: ObjectKey): Promise<Origin> => {
+  const cloned = await readCloned(kube, { namespace, imageName: name });
+  if (cloned.is === 'waiting') return waitFor('SourceNotReady', cloned.message);
+  const what = `image ${namespace}/${name}`;
+  return readClaimOrigin(kube, { namespace, name: cloned.name }, { what, snapshot: cloned.snapshot, mayUse });
+};
+
+/** What a guest wrote has no digest, and is no longer the file that it began as. */
+const readExport = async (kube: KubeClient, key: ObjectKey): Promise<Origin> => {
+  const what = `PersistentVolumeClaim ${key.namespace}/${key.name}`;
+  const origin = await readClaimOrigin(kube, key, { what, mayUse });
+  return origin.is === 'ready' ? { ...origin, population: undefined } : origin;
+};
+
+export const originReaders: OriginReaders = {
+  [imageGroupKind]: readImage,
+  [persistentVolumeClaims.kind]: readExport,
+};

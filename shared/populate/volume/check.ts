@@ -1,0 +1,209 @@
+// Reads what the next step of a volume depends on, no more. A Job is read before the claim it fills, since it is made after it.
+import {
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  type StorageClass,
+  persistentVolumeClaims,
+  persistentVolumes,
+} from '#shared/api/foreign/core.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { readRestored } from '#shared/populate/clone/restoring.ts';
+import { recordOf } from '#shared/populate/clone/strategy.ts';
+import { isRetryDue } from '#shared/populate/filled.ts';
+import { readTransfer } from '#shared/populate/job/attempts.ts';
+import { readSpool } from '#shared/populate/job/spooling.ts';
+import { populationOf } from '#shared/populate/population.ts';
+import { readClass, readOwn, readReaders, readWorkers } from '#shared/populate/reading.ts';
+import { readSingleflight } from '#shared/populate/singleflight/read.ts';
+import type { ObservedSingleflight } from '#shared/populate/singleflight/singleflight.ts';
+import { isLeaving } from '#shared/populate/watched-child.ts';
+import { needsBinder } from '#shared/populate/volume/binding.ts';
+import { readForClaim, readJob, readSourceSnapshot, readWarnings } from '#shared/populate/volume/check-source.ts';
+import { mayLieElsewhere, readStage } from '#shared/populate/volume/elsewhere-observed.ts';
+import { type ObservedVolume, type OriginReaders, mayBe, nothing } from '#shared/populate/volume/observed.ts';
+import { isDirty, isWhole } from '#shared/populate/volume/removal.ts';
+import { mayBeKept, readRetainedCopy } from '#shared/populate/volume/retained-copy.ts';
+import { isSnapshotLast, readSnapshot, readSnapshotting } from '#shared/populate/volume/snapshotting.ts';
+import { isHeldBack, wasFilled } from '#shared/populate/volume/state.ts';
+import { type Volume, bytesOf, contentOfVolume } from '#shared/populate/volume/volume.ts';
+import { isDeepStrictEqual } from 'node:util';
+
+export const checkVolume = async (
+  kube: KubeClient,
+  volume: Volume,
+  readers: OriginReaders,
+): Promise<ObservedVolume> => {
+  if (volume.state.phase !== 'Available' && isRetryDue(volume)) return readForRestart(kube, volume, readers);
+  if (volume.state.phase === 'Failed') return nothing;
+  if (wasFilled(volume)) return readFilled(kube, volume);
+  if (!mayBeMade(volume)) return readForClaim(kube, volume, readers);
+  const {
+    own: job,
+    foreign: [taken],
+  } = await readJob(kube, volume, 'import');
+  const {
+    own: claim,
+    foreign: [foreign],
+  } = await readClaim(kube, volume);
+  const observed = { ...nothing, job, claim, foreign, taken, spool: await readSpoolOf(kube, volume) };
+  if (claim !== undefined) return { ...observed, ...(await readWithClaim(kube, volume, { claim, job })) };
+  return job === undefined ? { ...observed, ...(await readForClaim(kube, volume, readers)) } : observed;
+};
+
+/** Whether its claim may be there. One that somebody else makes is looked for each time. */
+const mayBeMade = (volume: Volume): boolean => {
+  const { adopts, fills, comesFilled } = volume.claim;
+  const isOthers = adopts !== undefined || fills !== undefined || comesFilled === true;
+  return isOthers || mayBe(volume, volume.state.children?.volume);
+};
+
+/** All that it made. */
+export const readChildren = async (kube: KubeClient, volume: Volume): Promise<ObservedVolume> => {
+  const [inspect, fill, readers] = [
+    await readJob(kube, volume, 'inspect'),
+    await readJob(kube, volume, 'import'),
+    await readReaders(kube, volume.ref),
+  ];
+  const [snapshot, sourceSnapshot] = [await readSnapshot(kube, volume), await readSourceSnapshot(kube, volume)];
+  const { own: claim, foreign } = await readClaim(kube, volume);
+  return {
+    inspectJob: inspect.own,
+    job: fill.own,
+    readers,
+    ...snapshot,
+    sourceSnapshot,
+    claim,
+    foreign: foreign[0],
+    spool: await readSpoolOf(kube, volume),
+    restored: claim === undefined ? undefined : await readRestored(kube, volume.ref, claim),
+    pods: await readWorkers(kube, volume.ref),
+  };
+};
+
+/** Starting over goes on to its first step at once, where nothing is left. */
+const readForRestart = async (kube: KubeClient, volume: Volume, readers: OriginReaders): Promise<ObservedVolume> => {
+  const children = await readChildren(kube, volume);
+  if (children.claim !== undefined && populationOf(children.claim) !== undefined)
+    return { ...children, ...(await readSnapshotting(kube, volume, children.claim)) };
+  const stage = mayLieElsewhere(volume) ? await readStage(kube, volume) : undefined;
+  const observed = { ...children, stage };
+  if (isDirty(volume, observed) || children.claim !== undefined) return observed;
+  return { ...observed, ...(await readForClaim(kube, volume, readers)) };
+};
+
+/** Its bytes were there: only the claim and what is taken of it matter. */
+const readFilled = async (kube: KubeClient, volume: Volume): Promise<ObservedVolume> => {
+  const { snapshot } = isSnapshotLast(volume) ? await readSnapshot(kube, volume) : {};
+  if (snapshot?.status?.readyToUse === true && !isLeaving(snapshot)) return { ...nothing, completed: snapshot };
+  const { own: claim, foreign } = await readClaim(kube, volume);
+  const observed = { ...nothing, claim, foreign: foreign[0] };
+  if (claim === undefined) return observed;
+  const isLookedFor = volume.trustsStatus !== true || !isWhole(claim);
+  const { own: job } = isLookedFor ? await readJob(kube, volume, 'import') : {};
+  if (!isWhole(claim)) return { ...observed, job };
+  // A pass that came late may have begun again what was done.
+  const left = isLookedFor ? { job, sourceSnapshot: await readSourceSnapshot(kube, volume) } : {};
+  const workers = job === undefined ? [] : await readWorkers(kube, volume.ref);
+  return { ...observed, ...left, pods: workers, ...(await readSnapshotting(kube, volume, claim)) };
+};
+
+type Filling = Pick<ObservedVolume, 'job'> & { readonly claim: PersistentVolumeClaim };
+
+const readWithClaim = async (
+  kube: KubeClient,
+  volume: Volume,
+  { claim, job }: Filling,
+): Promise<Partial<ObservedVolume>> => {
+  const workers = job === undefined ? [] : await readWorkers(kube, volume.ref);
+  const observed = { pods: workers, sourceSnapshot: await readSourceSnapshot(kube, volume) };
+  if (populationOf(claim) !== undefined) return { ...observed, ...(await readSnapshotting(kube, volume, claim)) };
+  const around = { ...observed, restored: await readRestored(kube, volume.ref, claim) };
+  if (job === undefined) return { ...around, ...(await readWithoutJob(kube, volume, claim)) };
+  return readTransfer(job, workers, 0).is === 'succeeded'
+    ? { ...around, ...(await readFetched(kube, volume, claim)) }
+    : { ...around, warnings: await readWarnings(kube, volume, [claim, job, ...workers]) };
+};
+
+/** Its Job is done: what is to be kept of it for others, and how it is taken a snapshot of. */
+const readFetched = async (
+  kube: KubeClient,
+  volume: Volume,
+  claim: PersistentVolumeClaim,
+): Promise<Partial<ObservedVolume>> => {
+  const snapshotting = await readSnapshotting(kube, volume, claim);
+  if (!mayBeKept(volume) || recordOf(claim) !== undefined) return snapshotting;
+  const storageClass = await readClass(kube, claim.spec.storageClassName);
+  return { storageClass, retainedCopy: await readRetainedCopy(kube, volume, storageClass), ...snapshotting };
+};
+
+/** Filled by its storage, or not begun: then its class says how. */
+const readWithoutJob = async (
+  kube: KubeClient,
+  volume: Volume,
+  claim: PersistentVolumeClaim,
+): Promise<Partial<ObservedVolume>> => {
+  const storageClass = await readClass(kube, claim.spec.storageClassName);
+  const binder = needsBinder(volume, claim, storageClass) ? await readJob(kube, volume, 'inspect') : undefined;
+  const isCopied = claim.status?.phase === 'Bound' && (recordOf(claim)?.strategy ?? 'copy') !== 'copy';
+  return {
+    storageClass,
+    inspectJob: binder?.own,
+    warnings: await readWarnings(kube, volume, [claim]),
+    handed: await readHanded(kube, claim),
+    ...(await readLate(kube, volume, { claim, storageClass })),
+    ...(isCopied ? await readSnapshotting(kube, volume, claim) : {}),
+  };
+};
+
+const readHanded = async (kube: KubeClient, claim: PersistentVolumeClaim): Promise<PersistentVolume | undefined> => {
+  const name = recordOf(claim)?.volume;
+  return name === undefined ? undefined : kube.get(persistentVolumes, { name });
+};
+
+const readClaim = (kube: KubeClient, { ref, claim }: Volume) => readOwn(kube, persistentVolumeClaims, ref, claim.name);
+
+const readSpoolOf = (kube: KubeClient, volume: Volume) => readSpool(kube, { ref: volume.ref, source: bytesOf(volume) });
+
+// Who else has the bytes of a volume whose place its consumer chose, read once that is known; and who of them can be reached from there.
+
+interface Placed {
+  readonly claim: PersistentVolumeClaim;
+  readonly storageClass: StorageClass | undefined;
+}
+
+/** Nothing for a volume that waits for its consumer still, or never did. */
+const readLate = async (
+  kube: KubeClient,
+  volume: Volume,
+  { claim, storageClass }: Placed,
+): Promise<{ readonly singleflight?: ObservedSingleflight; readonly outOfReach?: ReadonlySet<string> }> => {
+  const content = contentOfVolume(volume);
+  const isDecided = claim.status?.phase !== 'Bound' || recordOf(claim) !== undefined;
+  if (content === undefined || isDecided || storageClass === undefined || !isHeldBack(volume, storageClass)) return {};
+  const singleflight = await readSingleflight(kube, volume.ref, { content, className: storageClass.metadata.name });
+  const claims = singleflight.kept.flatMap(({ claim: kept }) => kept ?? []);
+  return { singleflight, outOfReach: await readOutOfReach(kube, claim, claims) };
+};
+
+/** Nodes that can reach a volume; `undefined`: all of them. */
+const readReach = async (kube: KubeClient, { spec }: PersistentVolumeClaim): Promise<unknown> => {
+  const name = spec.volumeName ?? '';
+  return name === '' ? undefined : (await kube.get(persistentVolumes, { name }))?.spec.nodeAffinity;
+};
+
+/** A pod that copies needs both volumes on one node. */
+const readOutOfReach = async (
+  kube: KubeClient,
+  own: PersistentVolumeClaim,
+  others: readonly PersistentVolumeClaim[],
+): Promise<ReadonlySet<string>> => {
+  if (others.length === 0) return new Set();
+  const here = await readReach(kube, own);
+  const far = await Promise.all(
+    others.map(async (other) => {
+      const there = await readReach(kube, other);
+      return here === undefined || there === undefined || isDeepStrictEqual(here, there) ? [] : [other.metadata.name];
+    }),
+  );
+  return new Set(far.flat());
+};

@@ -1,0 +1,171 @@
+// What must hold of whatever is filled, a golden image as well as somebody's own disk: one row for each rule, run over both.
+import { describe, expect, it } from 'vitest';
+import {
+  type Job,
+  type PersistentVolumeClaim,
+  jobs,
+  kubeEvents,
+  persistentVolumeClaims,
+  pods,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
+import { annotations } from '#shared/api/names.ts';
+import { childMetadata } from '#shared/api/owner.ts';
+import { volumeOf } from '#shared/backends/csi/volume.ts';
+import { type ImageState, initialState } from '#shared/populate/filled.ts';
+import { checkVolume } from '#shared/populate/volume/check.ts';
+import { planVolume } from '#shared/populate/volume/plan.ts';
+import type { Volume } from '#shared/populate/volume/volume.ts';
+import {
+  aJob,
+  aPod,
+  aPopulation,
+  aStorageClass,
+  aSuccess,
+  anImage,
+  testSettings,
+  testTime,
+} from '#test/support/builders.ts';
+import { createMemoryKube } from '#test/support/memory-kube.ts';
+import { execute } from '#test/support/reconcile.ts';
+
+const image = anImage();
+const checksum = { algorithm: 'sha256', hex: 'cd'.repeat(32) } as const;
+
+const golden = volumeOf(image);
+const disk: Volume = {
+  ...golden,
+  claim: { name: 'disk', bytes: 2 ** 30, className: 'local', volumeMode: 'Block' },
+  snapshot: undefined,
+  isBoundAtOnce: false,
+};
+const kinds = [
+  { kind: 'a golden volume', volume: golden },
+  { kind: 'somebody’s own disk', volume: disk },
+];
+
+const complete = aJob('import', { succeeded: 1, conditions: [{ type: 'Complete', status: 'True' }] });
+const active = aJob('import', { active: 1 });
+const success = aPod(complete, 'a', 'Succeeded', { report: aSuccess() });
+
+interface Situation {
+  readonly claim?: {
+    readonly marks?: Record<string, string>;
+    readonly phase?: 'Bound' | 'Lost';
+    readonly isLeaving?: true;
+  };
+  readonly job?: Job;
+  readonly state?: Partial<ImageState>;
+  readonly volume?: Partial<Volume>;
+}
+
+const claimOf = ({ ref, claim: { name, role } }: Volume, asked: NonNullable<Situation['claim']>) => {
+  const metadata = childMetadata(ref, role ?? 'disk', name);
+  const claim: PersistentVolumeClaim = {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: {
+      ...metadata,
+      annotations: { ...metadata.annotations, ...asked.marks },
+      ...(asked.isLeaving === true
+        ? { deletionTimestamp: '2026-01-02T03:00:00Z', finalizers: ['kubernetes.io/pvc-protection'] }
+        : {}),
+    },
+    spec: { storageClassName: 'local', volumeMode: 'Block', resources: { requests: { storage: '1Gi' } } },
+    status: { phase: asked.phase ?? 'Bound' },
+  };
+  return claim;
+};
+
+/** One pass over what is there; what it did, and what it says. */
+const pass = async (kind: Volume, { claim, job, state, volume }: Situation) => {
+  const kube = createMemoryKube();
+  kube.seed(storageClasses, aStorageClass());
+  if (claim !== undefined) kube.seed(persistentVolumeClaims, claimOf(kind, claim));
+  if (job !== undefined) kube.seed(jobs, job);
+  if (job === complete) kube.seed(pods, success);
+  const subject = { ...kind, ...volume, state: { ...initialState, ...state } };
+  const plan = planVolume(subject, await checkVolume(kube, subject, {}), { now: testTime, settings: testSettings });
+  await execute(kube, plan.actions);
+  return { kube, plan, state: plan.state };
+};
+
+describe.each(kinds)('$kind', ({ volume: kind }) => {
+  const populated = { [annotations.populated]: JSON.stringify(aPopulation) };
+
+  it('is not published where its digest is not the one that was asked for, whatever its worker reported', async () => {
+    const { state, plan } = await pass(kind, { claim: {}, job: complete, volume: { checksum } });
+    expect(state).toMatchObject({ phase: 'Failed', reason: 'ChecksumMismatch' });
+    expect(plan.actions).toEqual([]);
+  });
+
+  it('starts again where its claim went away under its Job: what that has written is lost', async () => {
+    const { state, kube } = await pass(kind, {
+      job: complete,
+      state: { phase: 'Downloading', attempts: 1, progress: 90 },
+    });
+    expect(state).toMatchObject({ phase: 'Pending', reason: 'VolumeMissing', attempts: 0, progress: 0 });
+    expect([kube.all(jobs), kube.all(persistentVolumeClaims)]).toEqual([[], []]);
+  });
+
+  it.each([
+    ['is gone', undefined],
+    ['is on its way out', { marks: populated, isLeaving: true }],
+    ['lost its data', { marks: populated, phase: 'Lost' }],
+  ] as const)('says that it is lost, and is not made again unasked, once its claim %s', async (_what, claim) => {
+    const { state, kube } = await pass(kind, { ...(claim && { claim }), state: { phase: 'Available' } });
+    expect(state).toMatchObject({ phase: 'Failed', reason: 'VolumeLost' });
+    expect(kube.all(jobs)).toEqual([]);
+  });
+
+  it('is never filled again where only the mark of its claim is gone', async () => {
+    const { state, kube } = await pass(kind, { claim: {}, state: { phase: 'Available' } });
+    expect(state.phase).not.toBe('Failed');
+    expect(kube.all(jobs)).toEqual([]);
+  });
+
+  it('leaves a Job of its name alone that belongs to somebody else, and says so', async () => {
+    const { ownerReferences: _ours, labels: _labels, ...metadata } = active.metadata;
+    const { state, kube } = await pass(kind, { claim: {}, job: { ...active, metadata } });
+    expect(state).toMatchObject({ phase: 'Pending', reason: 'NameTaken' });
+    expect(kube.all(jobs)).toHaveLength(1);
+  });
+
+  it('throws away what an earlier look at the source found when it is started over', async () => {
+    const looked = aJob('inspect', { succeeded: 1, conditions: [{ type: 'Complete', status: 'True' }] });
+    const { state, kube } = await pass(kind, {
+      claim: {},
+      job: looked,
+      state: { phase: 'Failed' },
+      volume: { retryToken: 'again' },
+    });
+    expect(state).toMatchObject({ phase: 'Pending', reason: 'Restarting' });
+    expect([kube.all(jobs), kube.all(persistentVolumeClaims)]).toEqual([[], []]);
+  });
+
+  it('says in its storage’s own words why a copy does not come', async () => {
+    const record = { strategy: 'csi-clone', because: 'so', population: aPopulation };
+    const marks = { [annotations.clone]: JSON.stringify(record) };
+    const kube = createMemoryKube();
+    kube.seed(storageClasses, aStorageClass());
+    const { uid = '', name } = kube.seed(persistentVolumeClaims, {
+      ...claimOf(kind, { marks }),
+      status: { phase: 'Pending' },
+    }).metadata;
+    kube.seed(kubeEvents, {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name: 'full', namespace: 'default' },
+      type: 'Warning',
+      involvedObject: { kind: 'PersistentVolumeClaim', name, namespace: 'default', uid },
+      reason: 'ProvisioningFailed',
+      message: 'the pool is full',
+      lastTimestamp: '2099-01-01T00:00:00Z',
+    } as never);
+    const deadline = new Date(testTime + 600_000).toISOString();
+    const subject = { ...kind, state: { ...initialState, phase: 'Cloning', reason: 'Cloning', deadline } as const };
+    const observed = await checkVolume(kube, subject, {});
+    const { state } = planVolume(subject, observed, { now: testTime, settings: testSettings });
+    expect(state).toMatchObject({ phase: 'Cloning', reason: 'ProvisioningFailed' });
+  });
+});

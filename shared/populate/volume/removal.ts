@@ -1,0 +1,86 @@
+// Taking away what a volume made: all of it when it is deleted, what is not worth keeping when its user starts it over. Pure.
+import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { type Action, type Plan, type PlanContext, remove, removeJob } from '#shared/populate/actions.ts';
+import { populationOf } from '#shared/populate/population.ts';
+import { describeChild, restartingState, terminatingState } from '#shared/populate/state.ts';
+import { leftThere } from '#shared/populate/volume/elsewhere.ts';
+import type { ObservedVolume } from '#shared/populate/volume/observed.ts';
+import type { Volume } from '#shared/populate/volume/volume.ts';
+
+/** Neither on its way out nor lost. */
+export const isWhole = ({ metadata, status }: PersistentVolumeClaim): boolean =>
+  metadata.deletionTimestamp === undefined && status?.phase !== 'Lost';
+
+const isWorthKeeping = (claim: PersistentVolumeClaim | undefined): boolean =>
+  claim !== undefined && populationOf(claim) !== undefined && isWhole(claim);
+
+/**
+ * What a retry throws away: Jobs, a claim that is not filled, a snapshot that failed. A claim that is filled and verified is kept, and so are the Jobs of
+ * it: its bytes are never fetched twice, and while those names are taken no stale pass can start to fill it again.
+ */
+const dirtyPart = (observed: ObservedVolume): ObservedVolume => {
+  if (!isWorthKeeping(observed.claim)) return observed;
+  const isSnapshotBroken = observed.snapshot?.status?.error !== undefined;
+  return { pods: [], snapshot: isSnapshotBroken ? observed.snapshot : undefined };
+};
+
+const childrenOf = (volume: Volume, observed: ObservedVolume): readonly KubeObject[] => {
+  const { stage } = observed;
+  const there =
+    stage?.volume === undefined
+      ? [stage?.claim, stage?.job, stage?.sourceSnapshot, stage?.restored, ...(stage?.pods ?? [])]
+      : [];
+  return [
+    observed.inspectJob,
+    observed.job,
+    ...(observed.readers ?? []),
+    ...observed.pods,
+    observed.snapshot,
+    observed.sourceSnapshot,
+    ownClaim(volume, observed),
+    observed.spool,
+    observed.restored,
+    ...there,
+  ].filter((child) => child !== undefined);
+};
+
+/** A claim that somebody else made to be filled stays. */
+const ownClaim = ({ claim: { fills } }: Volume, { claim }: ObservedVolume) => (fills === undefined ? claim : undefined);
+
+const removeAll = (volume: Volume, observed: ObservedVolume): readonly Action[] => [
+  ...removeJob(observed.inspectJob),
+  ...removeJob(observed.job),
+  ...(observed.readers ?? []).flatMap(removeJob),
+  ...remove(volumeSnapshots, observed.snapshot),
+  ...remove(volumeSnapshots, observed.sourceSnapshot),
+  ...remove(persistentVolumeClaims, ownClaim(volume, observed)),
+  ...remove(persistentVolumeClaims, observed.spool),
+  ...remove(persistentVolumeClaims, observed.restored),
+  ...leftThere(observed.stage),
+];
+
+/** Whether anything is in the way of starting over. */
+export const isDirty = (volume: Volume, observed: ObservedVolume): boolean =>
+  childrenOf(volume, dirtyPart(observed)).length > 0;
+
+/** `undefined`: nothing is in the way any more. */
+export const planRestart = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan | undefined => {
+  const dirty = dirtyPart(observed);
+  const left = childrenOf(volume, dirty);
+  return left.length === 0
+    ? undefined
+    : { actions: removeAll(volume, dirty), state: restartingState(volume, left, context) };
+};
+
+/** The next step of removal. Pods count too: the name is free only when nothing writes any more. */
+export const planRemoval = (volume: Volume, observed: ObservedVolume): Plan & { readonly removed: boolean } => {
+  const left = childrenOf(volume, observed);
+  const message = left.length === 0 ? 'removed' : `waiting for ${left.map(describeChild).join(', ')} to go`;
+  return {
+    actions: removeAll(volume, observed),
+    state: terminatingState(volume.state, 'Terminating', message),
+    removed: left.length === 0,
+  };
+};
