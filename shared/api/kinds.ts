@@ -1,4 +1,4 @@
-// Every kind we serve. The generator makes CRDs, RBAC and sources from this list; a kind is served by standing here.
+// Every kind we serve. The generator makes CRDs, RBAC and sources from this list; a kind is served by being listed here.
 import { cdiConfigKind } from '#shared/api/cdi/cdi-config.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
@@ -11,18 +11,22 @@ import { virtualMachinePvcKind, virtualMachineVolumeKind } from '#shared/api/hyp
 import { volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 
-export const servedKinds: readonly ServedKind[] = [
-  hyperCloudImageKind,
-  harvesterImageKind,
-  downloaderKind,
-  dataSourceKind,
-  dataImportCronKind,
-  virtualMachinePvcKind,
-  virtualMachineVolumeKind,
-  volumeExportKind,
-  dataVolumeKind,
-  storageProfileKind,
-];
+/** The one list: what is reconciled (`resources/registry.ts`) and admitted (`resources/admission.ts`) has a row for each of these, or does not compile. */
+export const kinds = {
+  hyperCloudImage: hyperCloudImageKind,
+  harvesterImage: harvesterImageKind,
+  downloader: downloaderKind,
+  dataSource: dataSourceKind,
+  dataImportCron: dataImportCronKind,
+  virtualMachinePvc: virtualMachinePvcKind,
+  virtualMachineVolume: virtualMachineVolumeKind,
+  volumeExport: volumeExportKind,
+  dataVolume: dataVolumeKind,
+  storageProfile: storageProfileKind,
+} as const;
+export type KindName = keyof typeof kinds;
 
-/** Kinds that only tell something: they have a CRD, and nothing is done for their objects. */
+export const servedKinds: readonly ServedKind[] = Object.values(kinds);
+
+/** Kinds that only report something: they have a CRD, and nothing is done for their objects. */
 export const reportedKinds: readonly ServedKind[] = [cdiConfigKind];

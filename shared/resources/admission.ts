@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
+import type { KindName } from '#shared/api/kinds.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
@@ -83,13 +84,13 @@ const admitVolume = <T extends KubeObject>(
     ...rest,
   });
 
-/** One line per kind: the tables that judge it. */
-const admittedKinds = (registry: BackendRegistry): readonly AdmittedKind[] => [
-  admitImage(hyperCloudImages, {
+/** The tables that judge each kind; `undefined`: its schema says all that there is to say. */
+const rowsOf = (registry: BackendRegistry): Readonly<Record<KindName, AdmittedKind | undefined>> => ({
+  hyperCloudImage: admitImage(hyperCloudImages, {
     rules: imageRules(registry, { backend: 'spec', source: 'spec.source' }),
     defaults: [],
   }),
-  admitImage(harvesterImages, {
+  harvesterImage: admitImage(harvesterImages, {
     rules: [
       ...imageRules(registry, { backend: 'spec.backend', source: 'spec.sourceType' }),
       ...harvesterImageRequestRules,
@@ -97,12 +98,21 @@ const admittedKinds = (registry: BackendRegistry): readonly AdmittedKind[] => [
     defaults: harvesterImageDefaults(registry),
     sources: harvesterImageSources,
   }),
-  admitVolume(virtualMachinePvcs, hyperCloudVolumeRules('pvc')),
-  admitVolume(virtualMachineVolumes, hyperCloudVolumeRules('volume')),
-  admit({ kind: volumeExportKind, read: toExport, rules: volumeExportRequestRules, defaults: [] }),
-  admit({ kind: dataImportCronKind, read: readCron, rules: dataImportCronRules, defaults: [] }),
-  admitVolume(dataVolumes, dataVolumeRequestRules, { sources: dataVolumeSources, defaults: dataVolumeDefaults }),
-];
+  virtualMachinePvc: admitVolume(virtualMachinePvcs, hyperCloudVolumeRules('pvc')),
+  virtualMachineVolume: admitVolume(virtualMachineVolumes, hyperCloudVolumeRules('volume')),
+  volumeExport: admit({ kind: volumeExportKind, read: toExport, rules: volumeExportRequestRules, defaults: [] }),
+  dataImportCron: admit({ kind: dataImportCronKind, read: readCron, rules: dataImportCronRules, defaults: [] }),
+  dataVolume: admitVolume(dataVolumes, dataVolumeRequestRules, {
+    sources: dataVolumeSources,
+    defaults: dataVolumeDefaults,
+  }),
+  dataSource: undefined,
+  downloader: undefined,
+  storageProfile: undefined,
+});
+
+const admittedKinds = (registry: BackendRegistry): readonly AdmittedKind[] =>
+  Object.values(rowsOf(registry)).filter((row) => row !== undefined);
 
 /** `undefined`: nothing of ours. A CDI that is installed judges its kinds itself. */
 const findKind = async (

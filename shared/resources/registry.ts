@@ -1,6 +1,7 @@
-// The kinds that are reconciled, one line each, and how an owner named by a child or an event is found among them.
+// How each kind is reconciled, and how an owner named by a child or an event is found among them.
 import { groupKindOf } from '#shared/api/owner.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
+import type { KindName } from '#shared/api/kinds.ts';
 import { dataImportCronReconciler } from '#shared/resources/data-import-cron/index.ts';
 import { dataSourceReconciler } from '#shared/resources/data-source/index.ts';
 import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
@@ -23,22 +24,24 @@ import { volumeExportReconciler } from '#shared/resources/volume-export/index.ts
 
 const originReaders = { [imageGroupKind]: readImageOrigin, [dataSourceGroupKind]: readDataSourceOrigin };
 
-const hyperCloudVolumeKinds = [
-  volumeReconciler(virtualMachinePvcs, originReaders),
-  volumeReconciler(virtualMachineVolumes, originReaders),
-];
+const virtualMachinePvc = volumeReconciler(virtualMachinePvcs, originReaders);
+const virtualMachineVolume = volumeReconciler(virtualMachineVolumes, originReaders);
 
-export const reconcilers: readonly Reconciler[] = [
-  imageReconciler(hyperCloudImages, hyperCloudVolumeKinds),
-  imageReconciler(harvesterImages),
-  dataSourceReconciler,
-  dataImportCronReconciler,
-  ...hyperCloudVolumeKinds,
-  volumeReconciler(dataVolumes, originReaders),
-  storageProfileReconciler,
-  volumeExportReconciler,
-  downloaderReconciler,
-];
+const byKind: Readonly<Record<KindName, Reconciler>> = {
+  hyperCloudImage: imageReconciler(hyperCloudImages, [virtualMachinePvc, virtualMachineVolume]),
+  harvesterImage: imageReconciler(harvesterImages),
+  dataSource: dataSourceReconciler,
+  dataImportCron: dataImportCronReconciler,
+  virtualMachinePvc,
+  virtualMachineVolume,
+  dataVolume: volumeReconciler(dataVolumes, originReaders),
+  storageProfile: storageProfileReconciler,
+  volumeExport: volumeExportReconciler,
+  downloader: downloaderReconciler,
+};
+
+/** In the order in which the tick looks at them. */
+export const reconcilers: readonly Reconciler[] = Object.values(byKind);
 
 /** `undefined` for kinds that are not reconciled. */
 export const reconcilerOf = (ref: { readonly apiVersion: string; readonly kind: string }): Reconciler | undefined =>
