@@ -3,12 +3,12 @@ import { Hono } from 'hono';
 import { renewCertificate } from '#shared/certificate/renew.ts';
 import { handleDeadLetter } from '#shared/resources/handle.ts';
 import { followKinds } from '#shared/resources/event-sources.ts';
+import type { TickDeps } from '#shared/resources/cdi-config/ensure.ts';
 import { tick } from '#shared/resources/sweep.ts';
 import { anyEventFunction, eventFunction } from '#shared/runtime/event-function.ts';
 import type { Outcome } from '#shared/runtime/outcome.ts';
-import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
-export interface CronTickDeps extends ReconcileDeps {
+export interface CronTickDeps extends TickDeps {
   /** Whether the certificate of admission is ours to keep fresh; left out: it is not. */
   readonly ownCertificate?: boolean;
 }

@@ -11,10 +11,11 @@ import { kubeEvents } from '#shared/api/foreign/core.ts';
 import { defaultSettings } from '#shared/populate/settings.ts';
 import { silentLogger as log } from '#shared/runtime/log.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
+import { nothingElse } from '#test/support/reconcile.ts';
 
 const given = () => {
   const kube = createMemoryKube();
-  return { kube, app: createApp({ kube, backends, settings: defaultSettings, now: Date.now, log }) };
+  return { kube, app: createApp({ ...nothingElse, kube, backends, settings: defaultSettings, now: Date.now, log }) };
 };
 
 describe('an event that no function can read', () => {

@@ -17,23 +17,21 @@ export interface ReconcileDeps {
   readonly kube: KubeClient;
   readonly backends: BackendRegistry;
   readonly settings: PopulateSettings;
-  /** Whether a CDI is installed. Default: ours is the only one. */
-  readonly cdi?: CdiLook | undefined;
-  /** More authorities to trust. Default: the well-known ones alone. */
-  readonly trust?: TrustLook | undefined;
-  /** Settings in objects of the cluster. Default: those of the functions alone. */
-  readonly config?: ConfigLook | undefined;
+  /** Whether a CDI is installed. */
+  readonly cdi: CdiLook;
+  /** Authorities to trust beside the well-known ones. */
+  readonly trust: TrustLook;
+  /** Settings in objects of the cluster. */
+  readonly config: ConfigLook;
+  /** How templates of HyperConverged and SSP are treated. */
+  readonly templates: TemplateSettings;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly log: Logger;
   /** Announces that an image is ready or has failed. Default: no announcements. */
   readonly announce?: Announce | undefined;
-  /** How templates of HyperConverged and SSP are treated. Default: they are ignored. */
-  readonly templates?: TemplateSettings | undefined;
-  /** Looks at sources that crons follow. Default: no polls. */
+  /** Looks at sources that crons follow. Default: no polls, as in Workers, which open no sockets of their own. */
   readonly observe?: Observe | undefined;
-  /** URL of the transfer function, as users reach it. Default: not published. */
-  readonly publicUrl?: string | undefined;
   /** Sends events to other functions. Default: their work is done here. */
   readonly send?: Send | undefined;
 }

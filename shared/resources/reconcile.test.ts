@@ -25,6 +25,7 @@ import {
 } from '#test/support/builders.ts';
 import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
+import { nothingElse } from '#test/support/reconcile.ts';
 
 const clouds = hyperCloudImageKind.type;
 const key = { namespace: 'default', name: 'ubuntu' };
@@ -43,7 +44,7 @@ beforeEach(() => {
   clock = testTime;
   kube = createMemoryKube({ now: () => clock });
   kube.seed(storageClasses, aStorageClass());
-  deps = { kube, backends, settings: testSettings, now: () => clock, log: silentLogger };
+  deps = { ...nothingElse, kube, backends, settings: testSettings, now: () => clock, log: silentLogger };
 });
 
 const imageNow = async () => (await kube.get(clouds, key))!;

@@ -64,7 +64,7 @@ export const reconcile = async (
 
 /** A CDI that is installed moves its own kinds. */
 const isLeftToCdi = async ({ cdi }: ReconcileDeps, { kind }: Reconciler): Promise<boolean> =>
-  kind.type.group === cdiGroup && (await cdi?.()) === 'use';
+  kind.type.group === cdiGroup && (await cdi()) === 'use';
 
 type Round = ReconcileOptions & { readonly isFirst: boolean };
 
@@ -114,7 +114,7 @@ const contextOf = ({ now, settings }: ReconcileDeps): PlanContext => ({ now: now
 
 /** What administrators say in objects of the cluster counts beside the functions' own settings. */
 const settingsFor = async ({ config, ...deps }: ReconcileDeps, isFetching: boolean | undefined) => {
-  const settings = config === undefined ? deps.settings : configuredSettings(deps.settings, await config());
+  const settings = configuredSettings(deps.settings, await config());
   return trustedSettings({ ...deps, settings }, isFetching);
 };
 

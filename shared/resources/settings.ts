@@ -38,7 +38,7 @@ export const createReconcileDeps = (
   const architecture = architectures[process.arch] ?? process.arch;
   const proxies = toProxies(config);
   const deps = createStepDeps(config, { kube, log, architecture, send });
-  const plainRegistries = async () => configuredSettings(deps.settings, (await deps.config?.()) ?? {}).plainRegistries;
+  const plainRegistries = async () => configuredSettings(deps.settings, await deps.config()).plainRegistries;
   return {
     ...deps,
     warm: kube.warm,

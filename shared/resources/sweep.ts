@@ -4,7 +4,7 @@ import { reconcileEach } from '#shared/resources/each.ts';
 import { reconcilers } from '#shared/resources/registry.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
 import { removeAbandoned } from '#shared/populate/job/start-transfer.ts';
-import { ensureConfig } from '#shared/resources/cdi-config/ensure.ts';
+import { type TickDeps, ensureConfig } from '#shared/resources/cdi-config/ensure.ts';
 import { createMisplacedCrons } from '#shared/resources/data-import-cron/misplaced.ts';
 import { createDuePolls } from '#shared/resources/data-import-cron/due-polls.ts';
 import { sweepMachines } from '#shared/resources/machine-disks/sync.ts';
@@ -35,7 +35,7 @@ async function* visited(objects: AsyncIterable<KubeObject>, visit: Visit): Async
 // What happens each minute: what is not settled is reconciled, and sources that are due are asked. One listing serves both.
 
 /** Nobody is asked to deliver a tick again: the next one comes by itself. */
-export const tick = async (deps: ReconcileDeps, signal?: AbortSignal): Promise<Outcome> => {
+export const tick = async (deps: TickDeps, signal?: AbortSignal): Promise<Outcome> => {
   const misplaced = createMisplacedCrons(deps, await ensureProfiles(deps));
   await ensureConfig(deps);
   await removeAbandoned(deps.kube, deps.now());

@@ -40,15 +40,14 @@ const readPem = async (kube: KubeClient): Promise<string | undefined> => {
 
 interface Trusting {
   readonly settings: PopulateSettings;
-  readonly trust?: TrustLook | undefined;
+  readonly trust: TrustLook;
 }
 
 /** Asked only where something may be fetched. */
 export const trustedSettings = async (
   { settings, trust }: Trusting,
   isFetching: boolean | undefined,
-): Promise<PopulateSettings> =>
-  trust === undefined || isFetching !== true ? settings : trusting(settings, await trust());
+): Promise<PopulateSettings> => (isFetching === true ? trusting(settings, await trust()) : settings);
 
 /** What Jobs are told. */
 export const trusting = (settings: PopulateSettings, pem: string | undefined): PopulateSettings => {

@@ -9,11 +9,19 @@ import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 export { execute } from '#shared/resources/execute.ts';
 
+/** What others might have installed or set is not there. */
+export const nothingElse: Pick<ReconcileDeps, 'cdi' | 'trust' | 'config' | 'templates'> = {
+  cdi: () => Promise.resolve('serve'),
+  trust: () => Promise.resolve(undefined),
+  config: () => Promise.resolve({}),
+  templates: { mode: 'off', namespace: 'kubevirt-os-images', architecture: 'amd64' },
+};
+
 /** With one storage class and one snapshot class, both of the same driver. */
 export const createTestReconciler = (): ReconcileDeps & { readonly kube: MemoryKube } => {
   const now = () => testTime;
   const kube = createMemoryKube({ now });
   kube.seed(storageClasses, aStorageClass());
   kube.seed(volumeSnapshotClasses, aSnapshotClass());
-  return { kube, backends, settings: testSettings, now, log: silentLogger };
+  return { ...nothingElse, kube, backends, settings: testSettings, now, log: silentLogger };
 };

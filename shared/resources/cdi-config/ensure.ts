@@ -45,7 +45,12 @@ const isTheirs = ({ metadata }: CdiConfig): boolean =>
     ({ kind, apiVersion }) => kind === cdis.kind && apiVersion.startsWith(`${cdis.group}/`),
   ) === true;
 
-const ensure = async ({ kube, settings, publicUrl }: ReconcileDeps): Promise<void> => {
+export interface TickDeps extends ReconcileDeps {
+  /** URL of the transfer function, as users reach it. Default: not published. */
+  readonly publicUrl?: string | undefined;
+}
+
+const ensure = async ({ kube, settings, publicUrl }: TickDeps): Promise<void> => {
   const { items } = await kube.list(cdiConfigs);
   const found = items.find(({ metadata }) => metadata.name === cdiConfigName);
   if (found !== undefined && isTheirs(found)) return;
@@ -56,8 +61,8 @@ const ensure = async ({ kube, settings, publicUrl }: ReconcileDeps): Promise<voi
 };
 
 /** Nobody waits for it: what goes wrong is logged, and tried again a minute later. A CDI that is installed tells this itself. */
-export const ensureConfig = async (deps: ReconcileDeps): Promise<void> => {
-  if ((await deps.cdi?.()) === 'use') return;
+export const ensureConfig = async (deps: TickDeps): Promise<void> => {
+  if ((await deps.cdi()) === 'use') return;
   try {
     await ensure(deps);
   } catch (error) {

@@ -46,7 +46,7 @@ export interface DuePolls {
 
 /** One tick's polls. Memory grows with the crons that are due, by a reference each. */
 export const createDuePolls = async (deps: ReconcileDeps): Promise<DuePolls> => {
-  const mode = await deps.cdi?.();
+  const mode = await deps.cdi();
   const groups = new Map<string, Group>();
   const awaited = new Set<string>();
   /** Crons that ask the same reference in different ways, such as for other architectures, share the requests of this tick. */

@@ -57,7 +57,7 @@ export const hand = async (deps: ReconcileDeps, cron: ObjectRef, answer: Answer)
 /** Polls a cron that is due by itself: a new one, or one whose next time somebody wrote. */
 export const pollIfDue = async (deps: ReconcileDeps, object: KubeObject): Promise<Outcome> => {
   if (!isCron(object) || deps.observe === undefined) return done;
-  const mode = await deps.cdi?.();
+  const mode = await deps.cdi();
   if (duePoll(observedBy(mode, object as DataImportCron), deps.now()) === undefined) return done;
   // The event may be old, and the poll long made.
   const fresh = await deps.kube.get(dataImportCronKind.type, refOf(object));
@@ -101,7 +101,7 @@ const recordOnce = async (
   const { type } = dataImportCronKind;
   const cron = await deps.kube.get(type, ref);
   if (cron === undefined || cron.metadata.uid !== ref.uid) return done;
-  const mode = await deps.cdi?.();
+  const mode = await deps.cdi();
   if (isOvertaken(observedBy(mode, cron), askedAt)) {
     if (mode !== 'use' && isContradicted(cron, observation))
       await deps.kube.mergePatch(type, ref, { metadata: askAgain(deps.now()) });
@@ -135,7 +135,7 @@ const recordWait = async (
   const cron = await deps.kube.get(type, ref);
   if (cron === undefined || cron.metadata.uid !== ref.uid || isOvertaken(cron, askedAt)) return done;
   // Where CDI is installed its crons have no place for this: they are put off again at the next tick.
-  if ((await deps.cdi?.()) === 'use') return done;
+  if ((await deps.cdi()) === 'use') return done;
   const { resourceVersion } = cron.metadata;
   const annotations = { [cdiAnnotations.nextCronTime]: until };
   const marked = await deps.kube.mergePatch(type, ref, { metadata: { resourceVersion, annotations } });

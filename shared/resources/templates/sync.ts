@@ -33,7 +33,7 @@ import type { ReconcileDeps } from '#shared/resources/deps.ts';
 /** Never repeats a write: a pass over settled templates only reads. */
 export const syncTemplates = async (deps: ReconcileDeps): Promise<Outcome> => {
   const { templates, kube } = deps;
-  if (templates === undefined || templates.mode === 'off') return done;
+  if (templates.mode === 'off') return done;
   const holders = await readHolders(kube);
   if (holders === undefined) return done;
   const kept = await keepSchedules(deps, templates, holders.hyperConvergeds);

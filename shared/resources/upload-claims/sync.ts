@@ -55,7 +55,7 @@ const isClaim = (object: KubeObject): object is PersistentVolumeClaim =>
 
 /** An object of any kind was added or changed. Throws what may work later. */
 export const serveUploadClaim = async (deps: ReconcileDeps, changed: KubeObject): Promise<Outcome> => {
-  if (!isClaim(changed) || !asksForUpload(changed) || (await deps.cdi?.()) === 'use') return done;
+  if (!isClaim(changed) || !asksForUpload(changed) || (await deps.cdi()) === 'use') return done;
   const claim = await deps.kube.get(persistentVolumeClaims, refOf(changed));
   if (claim !== undefined && asksForUpload(claim)) await serveOrRecord(deps, claim);
   return done;
@@ -63,7 +63,7 @@ export const serveUploadClaim = async (deps: ReconcileDeps, changed: KubeObject)
 
 /** A CDI that is installed sees to them itself. Claims of ours have an owner that does. */
 export const serveUploadClaims = async (deps: ReconcileDeps): Promise<void> => {
-  if ((await deps.cdi?.()) === 'use') return;
+  if ((await deps.cdi()) === 'use') return;
   const others = { labelSelector: `!${labels.ownerUid}` };
   for await (const claim of deps.kube.listAll(persistentVolumeClaims, others)) {
     if (asksForUpload(claim)) await serveQuietly(deps, claim);

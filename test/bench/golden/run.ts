@@ -23,6 +23,7 @@ import { type Access, startServerProcess } from '#test/support/api-server/proces
 import { pushDisk, retag } from '#test/support/registry/images.ts';
 import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
+import { nothingElse } from '#test/support/reconcile.ts';
 
 const namespace = 'golden-images';
 /** Writers while the crons are made. */
@@ -108,6 +109,7 @@ const runMinute = async (kube: KubeClient, registry: TestRegistry, time: number)
   let events = 0;
   const now = () => time;
   const deps: ReconcileDeps = {
+    ...nothingElse,
     kube: counted.client,
     backends,
     settings: defaultSettings,

@@ -13,6 +13,7 @@ import { type Outcome, done } from '#shared/runtime/outcome.ts';
 import { testSettings } from '#test/support/builders.ts';
 import { type Route, taken } from '#test/support/simulation/eventing.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
+import { nothingElse } from '#test/support/reconcile.ts';
 
 export interface FunctionsOptions {
   /** Milliseconds since the epoch. */
@@ -49,10 +50,20 @@ export const createFunctions = ({
           },
         };
 
-  const look: Pick<ReconcileDeps, 'cdi'> = cdi === undefined ? {} : { cdi: async () => cdi };
+  const look = cdi === undefined ? {} : { cdi: async () => cdi };
 
   return (to, event, kube) => {
-    const deps = { kube, backends, settings: testSettings, now, log: silentLogger, announce, ...polling, ...look };
+    const deps = {
+      ...nothingElse,
+      kube,
+      backends,
+      settings: testSettings,
+      now,
+      log: silentLogger,
+      announce,
+      ...polling,
+      ...look,
+    };
     if (to === 'initialize') return handleObjectEvent(deps, parseEvent(event));
     if (to === 'sidecar-sync') return handleChildEvent(deps, parseEvent(event));
     if (to === 'cron-tick') return tick(deps);
