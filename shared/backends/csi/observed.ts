@@ -23,6 +23,7 @@ import {
   readReaders,
   readClass,
   readClassAndProfile,
+  readMarked,
   readNewestWarnings,
   readOwn,
   readWorkers,
@@ -143,12 +144,13 @@ const readFilling = async (kube: KubeClient, image: Image): Promise<ObservedCsi>
   const observed = merge(fill, await readVolume(kube, image), { spool: await readSpool(kube, image) });
   if (observed.volume === undefined) return merge(observed, await readForVolume(kube, image));
   const { pods: workers = [] } = observed.importJob === undefined ? {} : await readPods(kube, image);
+  const volume = await readMarked(kube, image.ref, { claim: observed.volume, job: observed.importJob, workers });
   const withPods = merge(
     observed,
-    { pods: workers },
-    recordOf(observed.volume) === undefined ? {} : await readSourceSnapshot(kube, image),
+    { volume, pods: workers },
+    recordOf(volume) === undefined ? {} : await readSourceSnapshot(kube, image),
   );
-  if (!isFillable(withPods)) return merge(withPods, await readSnapshotting(kube, image, observed.volume));
+  if (!isFillable(withPods)) return merge(withPods, await readSnapshotting(kube, image, volume));
   return merge(withPods, await readWarnings(kube, image, withPods), await readClassFor(kube, observed));
 };
 

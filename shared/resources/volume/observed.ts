@@ -17,7 +17,14 @@ import { cloneName } from '#shared/backends/cloning.ts';
 import type { ObservedSingleflight } from '#shared/backends/singleflight/singleflight.ts';
 import { readSingleflight } from '#shared/backends/singleflight/read.ts';
 import { isRetryDue } from '#shared/backends/image.ts';
-import { readClass, readNewestWarnings, readOwn, readProfile, readWorkers } from '#shared/backends/reading.ts';
+import {
+  readClass,
+  readMarked,
+  readNewestWarnings,
+  readOwn,
+  readProfile,
+  readWorkers,
+} from '#shared/backends/reading.ts';
 import { readRestored, withRestoreClass } from '#shared/backends/restoring.ts';
 import { readSpool } from '#shared/backends/spooling.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -112,23 +119,24 @@ type Filling = Pick<ObservedVolume, 'job'> & { readonly claim: PersistentVolumeC
 const readWithClaim = async (
   kube: KubeClient,
   volume: Volume,
-  { claim, job }: Filling,
-): Promise<Omit<ObservedVolume, 'claim' | 'job'>> => {
+  { claim: read, job }: Filling,
+): Promise<Omit<ObservedVolume, 'job'>> => {
   // Of a volume that is usable nothing is left to count.
   const isCounted = job === undefined || volume.state.phase === 'Available';
   const workers = isCounted ? [] : await readWorkers(kube, volume.ref);
-  if (populationOf(claim) !== undefined) return { pods: workers };
+  const claim = await readMarked(kube, volume.ref, { claim: read, job: isCounted ? undefined : job, workers });
+  if (populationOf(claim) !== undefined) return { claim, pods: workers };
   const isOver = job !== undefined && readTransfer(job, workers, 0).is === 'succeeded';
   const isFetched = isOver && recordOf(claim) === undefined;
   // Its bytes are there, and nothing is to be kept of them for others.
-  if (isFetched && !mayBeKept(volume)) return { pods: workers };
+  if (isFetched && !mayBeKept(volume)) return { claim, pods: workers };
   const storageClass = await readClass(kube, claim.spec.storageClassName);
   const warnings = await readWarnings(kube, volume, [claim, job, ...workers]);
   const retainedCopy = isFetched ? await readRetainedCopy(kube, volume, storageClass) : undefined;
   const late = job === undefined ? await readLate(kube, volume, { claim, storageClass }) : {};
   const binder = await readBinder(kube, volume, { claim, storageClass });
   const [handed, restored] = [await readHanded(kube, claim), await readRestored(kube, volume.ref, claim)];
-  return { pods: workers, storageClass, warnings, retainedCopy, handed, restored, ...late, ...binder };
+  return { claim, pods: workers, storageClass, warnings, retainedCopy, handed, restored, ...late, ...binder };
 };
 
 const readBinder = async (
