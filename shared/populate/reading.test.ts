@@ -1,10 +1,11 @@
-// Which class makes snapshots of a volume: one row for each word on it.
+// What is read of children and classes: which class makes snapshots, which complaints count, a claim that was marked meanwhile.
 import { describe, expect, it } from 'vitest';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
-import { kubeEvents } from '#shared/api/foreign/core.ts';
+import { type Job, type Pod, kubeEvents, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
-import { readNewestWarnings, readSnapshotClass } from '#shared/populate/reading.ts';
-import { aSnapshotClass } from '#test/support/builders.ts';
+import { readMarked, readNewestWarnings, readSnapshotClass } from '#shared/populate/reading.ts';
+import { populatedPatch, populationOf } from '#shared/populate/population.ts';
+import { aJob, aPod, aPopulation, aSnapshotClass, aSuccess, aVolume, imageRef } from '#test/support/builders.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
 
 const driver = 'local.bullion.dev';
@@ -77,5 +78,23 @@ describe('what a reason quotes', () => {
     for (const one of events) kube.seed(kubeEvents, one as never);
     const warnings = await readNewestWarnings(kube, [child('Pod', status)]);
     expect(warnings.map(({ reason }) => reason)).toEqual(reasons);
+  });
+});
+
+describe('the claim that a Job fills', () => {
+  const job = aJob('import', { succeeded: 1, conditions: [{ type: 'Complete', status: 'True' }] });
+  const pod = aPod(job, 'a', 'Succeeded', { report: aSuccess() });
+
+  it.each<[what: string, of: Job, workers: readonly Pod[], isMarked: boolean]>([
+    ['is read again where the pod that told of its end is gone', job, [], true],
+    ['is as it was read while that pod is there', job, [pod], false],
+    ['is as it was read while the Job runs', aJob('import', { active: 1 }), [], false],
+  ])('%s', async (_what, of, workers, isMarked) => {
+    const kube = createMemoryKube();
+    const claim = kube.seed(persistentVolumeClaims, aVolume());
+    const mark = populatedPatch(aPopulation, {});
+    await kube.mergePatch(persistentVolumeClaims, claim.metadata, mark);
+    const read = await readMarked(kube, imageRef, { claim, job: of, workers });
+    expect(populationOf(read) !== undefined).toBe(isMarked);
   });
 });

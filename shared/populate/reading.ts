@@ -1,14 +1,16 @@
 // Reads of children and classes that every plan with a volume needs. Called by backends and by plans of volumes; nothing is decided here.
 import { type StorageProfile, storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import {
+  type Job,
   type KubeEvent,
+  type PersistentVolumeClaim,
   type Pod,
   type StorageClass,
+  jobs,
   kubeEvents,
+  persistentVolumeClaims,
   pods,
   storageClasses,
-  type Job,
-  jobs,
 } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshotClass, volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import type { Condition, KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts';
@@ -16,6 +18,8 @@ import { childrenOf, isOwnedBy } from '#shared/api/owner.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
 import { defaultClassOf } from '#shared/populate/storage/profile.ts';
 import { chooseSnapshotClass } from '#shared/populate/storage/snapshot.ts';
+import { isComplete, readTransfer } from '#shared/populate/job/attempts.ts';
+import { populationOf } from '#shared/populate/population.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 import { transferJobName } from '#shared/populate/job/transfer-job.ts';
 
@@ -34,6 +38,26 @@ export const readOwn = async <T extends KubeObject>(
 /** Pods of all transfers of one owner. */
 export const readWorkers = async (kube: KubeClient, owner: ObjectRef): Promise<readonly Pod[]> =>
   (await kube.list(pods, { namespace: owner.namespace, labelSelector: childrenOf(owner.uid) })).items;
+
+interface Filled {
+  readonly claim: PersistentVolumeClaim;
+  readonly job: Job | undefined;
+  readonly workers: readonly Pod[];
+}
+
+/**
+ * The claim that a Job fills; read again where the Job is complete and the pod that told so is gone: another pass marks the claim before it takes that
+ * pod away, and both may have come between the reads of this one.
+ */
+export const readMarked = async (
+  kube: KubeClient,
+  owner: ObjectRef,
+  { claim, job, workers }: Filled,
+): Promise<PersistentVolumeClaim> => {
+  const isTold = job === undefined || !isComplete(job) || readTransfer(job, workers, 0).is === 'succeeded';
+  if (isTold || populationOf(claim) !== undefined) return claim;
+  return (await readOwn(kube, persistentVolumeClaims, owner, claim.metadata.name)).own ?? claim;
+};
 
 /** The class named, or the default one: where `forDisks` is false, that of the cluster whatever is marked for disks of virtual machines. */
 export const readClass = async (

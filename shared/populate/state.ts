@@ -131,10 +131,18 @@ export const terminatingState = (state: ImageState, reason: string, message: str
   nextAttemptTime: undefined,
 });
 
-/** Waits until what the last try left is gone; a retry that is given up counts as acted on. */
+/**
+ * Waits until what the last try left is gone, each child for as long as it has been on its way out: one that is only now asked to go has all of its
+ * time. Pods go with their Jobs. A retry that is given up counts as acted on.
+ */
 export const restartingState = (image: Filled, left: readonly KubeObject[], context: PlanContext): ImageState => {
   const message = `removing what the last try left: ${left.map(describeChild).join(', ')}`;
-  const state = waitingState(image, image.state, { phase: 'Pending', reason: 'Restarting', message }, context);
+  const begun = left.flatMap(({ metadata }) => parseTime(metadata.deletionTimestamp) ?? []);
+  const deadline =
+    begun.length > 0 ? isoTime(Math.min(...begun) + context.settings.childSeconds * 1000) : image.state.deadline;
+  const isAsked = begun.length === 0 && left.some(({ kind }) => kind !== 'Pod');
+  const waited = { ...image, state: { ...image.state, deadline: isAsked ? undefined : deadline } };
+  const state = waitingState(waited, image.state, { phase: 'Pending', reason: 'Restarting', message }, context);
   return state.phase === 'Failed' ? { ...state, handledRetryToken: image.retryToken } : state;
 };
 

@@ -8,6 +8,7 @@ import { virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
 import { annotations, finalizers, labels } from '#shared/api/names.ts';
 import { type KubeObject, type ResourceType, refOf } from '#shared/api/object.ts';
 import { sourceLabel } from '#shared/api/owner.ts';
+import { removeAbandoned } from '#shared/populate/job/start-transfer.ts';
 import { backends } from '#shared/backends/registry.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import { toKubeEvent } from '#shared/resources/transitions.ts';
@@ -140,6 +141,29 @@ describe('reconcile', () => {
     await expect(reconcileOne(image)).rejects.toThrow(Unavailable);
     expect(await reconcileOne(image)).toMatchObject({ kind: 'waiting' });
     expect(kube.all(jobs)).toHaveLength(1);
+  });
+
+  it('gives a transfer that is started again its own time where the start before was cut short', async () => {
+    const image = kube.seed(clouds, sized);
+    kube.failNext({ verb: 'patch', resource: 'jobs' }, { error: new Unavailable('down'), when: 'before' });
+    kube.failNext({ verb: 'delete', resource: 'jobs' }, { error: new Unavailable('down'), when: 'before' });
+    await expect(reconcileOne(image)).rejects.toThrow(Unavailable);
+    expect(await reconcileOne(image)).toMatchObject({ kind: 'waiting' });
+    clock += testSettings.childSeconds * 1000;
+    await removeAbandoned(kube, clock);
+    kube.collectGarbage();
+    expect(await reconcileOne(image)).toMatchObject({ kind: 'waiting' });
+    expect(kube.all(jobs).map(({ spec: { suspend } }) => suspend)).toEqual([false]);
+  });
+
+  it('starts no transfer for what it gives up in the same pass', async () => {
+    const image = kube.seed(clouds, sized);
+    await reconcileOne(image);
+    for (const job of kube.all(jobs))
+      await kube.delete(jobs, job.metadata, { uid: job.metadata.uid!, propagation: 'Background' });
+    clock += testSettings.childSeconds * 1000;
+    expect(await reconcileOne(image)).toMatchObject({ kind: 'failed', reason: 'Starting' });
+    expect(kube.all(jobs)).toEqual([]);
   });
 
   it.each([

@@ -53,7 +53,7 @@ export const reconcile = async (
     try {
       // Rounds follow each other: each begins with a fresh read.
       // oxlint-disable-next-line no-await-in-loop
-      return await reconcileOnce(deps, reconciler, target, { ...options, isFirst: round === 0 });
+      return await reconcileOnce(deps, reconciler, target, round === 0 ? { ...options, isFirst: true } : again);
     } catch (error) {
       // Not found: the object went away while it was looked at.
       if (!isConflict(error) && !isNotFound(error)) throw error;
@@ -67,6 +67,9 @@ const isLeftToCdi = async ({ cdi }: ReconcileDeps, { kind }: Reconciler): Promis
   kind.type.group === cdiGroup && (await cdi()) === 'use';
 
 type Round = ReconcileOptions & { readonly isFirst: boolean };
+
+/** Of an object that changed under the pass before: also one that has come to rest may have to be cleared of what that pass made. */
+const again: Round = { which: 'all', isFirst: false };
 
 const reconcileOnce = async (
   deps: ReconcileDeps,
@@ -127,14 +130,19 @@ const advance = async (reconciliation: Reconciliation): Promise<Outcome> => {
   const held = await hold({ ...reconciliation, resource: { ...resource, state: reconciler.revived(resource) } });
   const taken = await claimName({ kube: deps.kube, reconciler, resource: held.resource });
   if (taken !== undefined) return conclude(held, reconciler.failed(held.resource, taken));
-  return conclude(held, await stepOf(held, planner));
+  const { state, hasBegun } = await stepOf(held, planner);
+  return conclude(held, state, hasBegun);
 };
 
-/** Plans and acts; gives the state to write down. What the API refuses for good is told the user, not the sender of the event. */
-const stepOf = async (
-  { deps, reconciler, resource }: Reconciliation,
-  planner: Planner<Resource>,
-): Promise<ReconciledState> => {
+interface Stepped {
+  /** To write down. */
+  readonly state: ReconciledState;
+  /** Whether something was made, which is right only for the object as it was read. */
+  readonly hasBegun: boolean;
+}
+
+/** Plans and acts. What the API refuses for good is told the user, not the sender of the event. */
+const stepOf = async ({ deps, reconciler, resource }: Reconciliation, planner: Planner<Resource>): Promise<Stepped> => {
   const context = contextOf(deps);
   try {
     const observed = await planner.check(deps.kube, resource);
@@ -142,13 +150,17 @@ const stepOf = async (
       ...context,
       settings: await settingsFor(deps, reconciler.fetches?.(resource)),
     });
-    await act(deps, actions);
-    return state;
+    // What a wait is given up with may be the step that would begin it anew: nothing may come to life for what has failed.
+    const wanted = state.phase === 'Failed' ? actions.filter((action) => !isBeginning(action)) : actions;
+    await act(deps, wanted);
+    return { state, hasBegun: wanted.some(isBeginning) };
   } catch (error) {
     if (!(error instanceof AppError) || error.retryable) throw error;
-    return reconciler.refused(resource, error, context);
+    return { state: reconciler.refused(resource, error, context), hasBegun: false };
   }
 };
+
+const isBeginning = ({ do: what }: Action): boolean => what === 'create';
 
 const act = async ({ kube, log }: ReconcileDeps, actions: readonly Action[]): Promise<void> => {
   for (const action of actions) {
@@ -194,14 +206,14 @@ const removalOf = async (
  * Tells whom it concerns and writes the new state down. Events come first: they can be said twice without harm, but a step whose state is
  * written is not taken again, so what was not said before a crash would never be.
  */
-const conclude = async (reconciliation: Reconciliation, state: ReconciledState): Promise<Outcome> => {
+const conclude = async (reconciliation: Reconciliation, state: ReconciledState, hasBegun = false): Promise<Outcome> => {
   const { deps, reconciler, resource } = reconciliation;
   const isQuiet = deps.announce === undefined;
   const told = isQuiet ? { ...state, announced: reconciler.announcementOf(resource, state) } : state;
   const now = isoTime(deps.now());
   await recordNotes(reconciliation, told);
   recordLife(reconciliation, state);
-  const written = await writeStatus(reconciliation, told, now);
+  const written = await writeStatus(reconciliation, told, now, hasBegun);
   const isReported = isQuiet || (await announceFinal({ ...reconciliation, object: written }, told, now));
   return isReported ? reconciler.outcomeOf(state) : retry(10, 'the event sink does not take events');
 };

@@ -17,17 +17,18 @@ const maxWrites = 5;
 export const statusOf = (object: KubeObject): unknown => (object as { readonly status?: unknown }).status;
 
 /**
- * Writes nothing when the status says `state` already. Conflict when what the decision was made from has changed since it was read; labels
+ * Writes nothing when the status says `state` already, unless it `mustWrite`: for those who need to know whether they were late. Conflict when what the decision was made from has changed since it was read; labels
  * and annotations of others are no such thing, or people who write often would keep an import from ever going on. `now` is RFC 3339.
  */
 export const writeStatus = async (
   reconciliation: Reconciliation,
   state: ReconciledState,
   now: string,
+  mustWrite = false,
 ): Promise<KubeObject> => {
   const { deps, reconciler, object, resource } = reconciliation;
   const status = reconciler.toStatus(object, resource, state, now);
-  if (isDeepStrictEqual(status, statusOf(object))) return object;
+  if (!mustWrite && isDeepStrictEqual(status, statusOf(object))) return object;
   let base = object;
   for (let write = 1; ; write += 1) {
     const next: KubeObject & { readonly status: object } = { ...base, status };

@@ -4,7 +4,7 @@ import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { ImageObject } from '#shared/resources/dialect.ts';
-import { leftInStore, orphansIn, summaryOf, untoldIn, watchInvariants } from '#test/faults/invariants.ts';
+import { begunIn, leftInStore, orphansIn, summaryOf, untoldIn, watchInvariants } from '#test/faults/invariants.ts';
 import type { Scenario } from '#test/faults/scenarios.ts';
 import { aSnapshotClass, aStorageClass } from '#test/support/builders.ts';
 import { NotFound } from '#shared/runtime/errors.ts';
@@ -40,7 +40,7 @@ export const runScenario = async (scenario: Scenario, seed: number, over: Partia
   playUser(world, scenario, seed);
   await world.run(limitMs);
   violations.push(...world.cluster.overwrites, ...world.bugs.map((bug) => `a bug was thrown: ${String(bug)}`));
-  violations.push(...orphansIn(world), ...untoldIn(world), ...leftInStore(world));
+  violations.push(...orphansIn(world), ...untoldIn(world), ...leftInStore(world), ...begunIn(world));
   const { transfers, ...summary } = summaryOf(world);
   if (scenario.user !== 'retries') return { world, violations, summary: { ...summary, transfers } };
   // Whether the import was over when its user asked for it again is up to the storm.

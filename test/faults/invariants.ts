@@ -6,6 +6,7 @@ import { finalizers } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { ownerOf } from '#shared/api/owner.ts';
 import { populationOf } from '#shared/populate/population.ts';
+import { isFinished } from '#shared/populate/job/attempts.ts';
 import type { ImageObject } from '#shared/resources/dialect.ts';
 import type { Change } from '#test/support/memory-kube.ts';
 import { type World, imageIn } from '#test/support/simulation/world.ts';
@@ -150,6 +151,17 @@ export const untoldIn = (world: World): readonly string[] => {
   const phase = image?.status?.phase === 'Imported' ? 'Available' : image?.status?.phase;
   const isFinal = phase === 'Available' || phase === 'Failed';
   return isFinal && !world.heard.includes(`${image?.metadata.uid} ${phase}`) ? [`nobody was told: ${phase}`] : [];
+};
+
+/** What would come to life after its owner has failed, once everything is quiet. */
+export const begunIn = (world: World): readonly string[] => {
+  const failed = new Set(
+    world.kube.all<ImageObject>().flatMap(({ status, metadata }) => (status?.phase === 'Failed' ? [metadata.uid] : [])),
+  );
+  return world.kube
+    .all(jobs)
+    .filter((job) => failed.has(ownerOf(job)?.uid) && job.metadata.deletionTimestamp === undefined && !isFinished(job))
+    .map(({ metadata }) => `Job ${metadata.name} is there to run for what has failed`);
 };
 
 const withoutUid = (name: string): string => name.replace(/[0-9a-f-]{36}$/, '');

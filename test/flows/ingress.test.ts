@@ -82,6 +82,7 @@ describe.skipIf(nginxPath === undefined)('behind an ingress', { timeout: 300_000
   it('virtctl uploads, with --insecure', async () => {
     await imageUpload({
       kube: cluster.kube,
+      kubeconfigPath: cluster.kubeconfigPath,
       namespace,
       type: 'dv',
       name: 'virtctl',

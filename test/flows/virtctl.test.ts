@@ -36,6 +36,7 @@ afterAll(() => cluster?.close());
 const upload = (type: ImageUpload['type'], name: string, more: Partial<ImageUpload> = {}): Promise<void> =>
   imageUpload({
     kube: cluster.kube,
+    kubeconfigPath: cluster.kubeconfigPath,
     namespace,
     type,
     name,
@@ -111,6 +112,7 @@ describe('virtctl image-upload dv', { timeout: 400_000 }, () => {
     await expect.poll(() => read('prepared'), { timeout: 120_000 }).toBeDefined();
     await imageUpload({
       kube: cluster.kube,
+      kubeconfigPath: cluster.kubeconfigPath,
       namespace,
       type: 'dv',
       name: 'prepared',
@@ -189,6 +191,7 @@ describe('virtctl image-upload pvc', { timeout: 400_000 }, () => {
     await withTicks(() =>
       imageUpload({
         kube: cluster.kube,
+        kubeconfigPath: cluster.kubeconfigPath,
         namespace,
         type: 'pvc',
         name: 'mine',

@@ -386,6 +386,13 @@ const rows: readonly Row[] = [
     state: { phase: 'Failed', reason: 'Restarting', handledRetryToken: '1' },
   },
   {
+    name: 'a retry gives what is only now asked to go its own time, however long it waited before',
+    image: anImage({ retryToken: '1', state: { phase: 'Pending', deadline: '2026-01-02T03:04:00Z' } }),
+    observed: observed({ claim: aVolume() }),
+    actions: ['delete PersistentVolumeClaim ubuntu-image-pvc'],
+    state: { phase: 'Pending', reason: 'Restarting' },
+  },
+  {
     name: 'a retry starts anew once nothing is left, and keeps count of past failures',
     image: anImage({ retryToken: '1', state: { phase: 'Failed', failures: 4, attempts: 4, attemptsFailed: 4 } }),
     observed: observed({ storageClass }),

@@ -17,6 +17,7 @@ import {
   waitingState,
 } from '#shared/populate/state.ts';
 import type { TransferRun } from '#shared/populate/job/attempts.ts';
+import { labels } from '#shared/api/names.ts';
 import { redact } from '#shared/runtime/redact.ts';
 
 type Unfinished = Exclude<TransferRun, { is: 'succeeded' }>;
@@ -34,7 +35,10 @@ interface Followed {
 /** A stuck transfer is also stopped: it must not come to life after the image has failed. */
 export const followTransfer = (image: Filled, followed: Followed, context: PlanContext): Plan => {
   const { job, run } = followed;
-  const counted = countAttempts({ ...image.state, children: { ...image.state.children, job: job.metadata.name } }, run);
+  // One that is still being started may never run: whoever makes it again begins to wait anew.
+  const isStarting = job.metadata.labels?.[labels.starting] !== undefined;
+  const children = isStarting ? image.state.children : { ...image.state.children, job: job.metadata.name };
+  const counted = countAttempts({ ...image.state, children }, run);
   const state = stateOf(image, counted, followed, context);
   const isStuck = state.phase === 'Failed' && run.is !== 'failed';
   const isOver = state.phase === 'Failed';

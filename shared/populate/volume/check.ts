@@ -13,7 +13,7 @@ import { isRetryDue } from '#shared/populate/filled.ts';
 import { readTransfer } from '#shared/populate/job/attempts.ts';
 import { readSpool } from '#shared/populate/job/spooling.ts';
 import { populationOf } from '#shared/populate/population.ts';
-import { readClass, readOwn, readReaders, readWorkers } from '#shared/populate/reading.ts';
+import { readClass, readMarked, readOwn, readReaders, readWorkers } from '#shared/populate/reading.ts';
 import { readSingleflight } from '#shared/populate/singleflight/read.ts';
 import type { ObservedSingleflight } from '#shared/populate/singleflight/singleflight.ts';
 import { isLeaving } from '#shared/populate/watched-child.ts';
@@ -112,10 +112,11 @@ type Filling = Pick<ObservedVolume, 'job'> & { readonly claim: PersistentVolumeC
 const readWithClaim = async (
   kube: KubeClient,
   volume: Volume,
-  { claim, job }: Filling,
+  { claim: read, job }: Filling,
 ): Promise<Partial<ObservedVolume>> => {
   const workers = job === undefined ? [] : await readWorkers(kube, volume.ref);
-  const observed = { pods: workers, sourceSnapshot: await readSourceSnapshot(kube, volume) };
+  const claim = await readMarked(kube, volume.ref, { claim: read, job, workers });
+  const observed = { claim, pods: workers, sourceSnapshot: await readSourceSnapshot(kube, volume) };
   if (populationOf(claim) !== undefined) return { ...observed, ...(await readSnapshotting(kube, volume, claim)) };
   const around = { ...observed, restored: await readRestored(kube, volume.ref, claim) };
   if (job === undefined) return { ...around, ...(await readWithoutJob(kube, volume, claim)) };

@@ -1,16 +1,25 @@
 // The end of an export: who wrote to the disk meanwhile, a Job that is behind its worker, a Job that does not stop, a name that is taken.
 import { describe, expect, it } from 'vitest';
-import { type Pod, jobs, persistentVolumeClaims, pods as podType } from '#shared/api/foreign/core.ts';
+import { type Pod, jobs, persistentVolumeClaims, pods as podType, storageClasses } from '#shared/api/foreign/core.ts';
+import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
+import { refOf } from '#shared/api/object.ts';
+import { backends } from '#shared/backends/registry.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
+import { toExport, toExportStatus } from '#shared/resources/volume-export/dialect.ts';
+import { silentLogger } from '#shared/runtime/log.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { buildExportJob } from '#shared/resources/volume-export/children.ts';
 import type { ExportState } from '#shared/resources/volume-export/export.ts';
 import { removeExport } from '#shared/resources/volume-export/failing.ts';
 import { planExport } from '#shared/resources/volume-export/plan.ts';
-import { checkExport } from '#shared/resources/volume-export/observed.ts';
-import { testSettings, testTime } from '#test/support/builders.ts';
+import { type ObservedExport, checkExport } from '#shared/resources/volume-export/observed.ts';
+import { aSnapshotClass, aStorageClass, testSettings, testTime } from '#test/support/builders.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
 import {
   anExport,
+  anExportObject,
   anExportJob as aJob,
   exportContext as context,
   exportPodOf as podOf,
@@ -18,8 +27,10 @@ import {
   iso,
   observedWith,
 } from '#test/support/volume-export.ts';
+import { nothingElse } from '#test/support/reconcile.ts';
 
 const name = 'export-uid-1';
+const deps = { ...nothingElse, backends, settings: context.settings, now: () => testTime, log: silentLogger };
 const running: Partial<ExportState> = { phase: 'Exporting', children: { job: name }, from: 'claim' };
 
 /** Has the claim from one second to another; it is there still where the latter is left out. */
@@ -132,6 +143,59 @@ describe('a Job that does not stop', () => {
   it('does not hold up a deletion for ever', () => {
     expect(removeExport(anExport(running), observedWith({ job }), context).removed).toBe(false);
     expect(removeExport(anExport(running), observedWith({ job }), late).removed).toBe(true);
+  });
+});
+
+describe('an export that is over, which a late pass has begun again', () => {
+  const metadata = (uid: string) => ({ name, namespace: 'ns', uid });
+  const begun = {
+    job: aJob(name),
+    snapshot: { apiVersion: 'snapshot.storage.k8s.io/v1', kind: 'VolumeSnapshot', metadata: metadata('s'), spec: {} },
+    copy: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: metadata('c'), spec: {} },
+  } as unknown as Partial<ObservedExport>;
+  const clearJob = aJob('abort-uid-1');
+  const file = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: metadata('f'), spec: {} };
+
+  it.each([
+    ['Available', ['copy', 'snapshot', 'job', 'clearJob']],
+    ['Failed', ['copy', 'snapshot', 'job', 'file']],
+  ] as const)('stays %s, and what was begun goes', (phase, gone) => {
+    const all = { ...begun, clearJob, file };
+    const resource = anExport({ phase, reason: 'X', children: { job: name } });
+    const { actions, state } = planExport(resource, observedWith(all), context);
+    expect(state).toEqual(resource.state);
+    expect(actions.map((action) => 'uid' in action && action.uid)).toEqual(gone.map((key) => all[key]!.metadata.uid));
+  });
+
+  it('is cleared by the late pass itself, once that finds that it was late', async () => {
+    const kube = createMemoryKube();
+    kube.seed(storageClasses, aStorageClass());
+    kube.seed(volumeSnapshotClasses, aSnapshotClass());
+    kube.seed(persistentVolumeClaims, {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name: 'root', namespace: 'ns' },
+      spec: { storageClassName: 'local', volumeName: 'pv', resources: { requests: { storage: '1Gi' } } },
+      status: { phase: 'Bound' },
+    });
+    const ref = refOf(kube.seed(volumeExportKind.type, anExportObject()));
+    const pass = (client: KubeClient) =>
+      reconcile({ ...deps, kube: client }, { ...ref, uid: undefined }, { which: 'unsettled' });
+    await pass(kube);
+    const [first] = kube.all(volumeSnapshots);
+    await kube.delete(volumeSnapshots, first!.metadata, { uid: first!.metadata.uid!, propagation: 'Background' });
+    const late = {
+      ...kube,
+      create: async (...args: Parameters<KubeClient['create']>) => {
+        kube.edit(volumeExportKind.type, ref, (edited) => {
+          const state = { ...toExport(edited).state, phase: 'Available', reason: 'Ready', progress: 100 } as const;
+          Object.assign(edited, { status: toExportStatus(edited, toExport(edited), state, iso(0)) });
+        });
+        return kube.create(...args);
+      },
+    } as KubeClient;
+    expect(await pass(late)).toEqual({ kind: 'done' });
+    expect(kube.all(volumeSnapshots)).toEqual([]);
   });
 });
 

@@ -48,7 +48,8 @@ const nothing: ObservedExport = { pods: [], foreign: [] };
 
 export const checkExport = async (kube: KubeClient, resource: VolumeExport): Promise<ObservedExport> => {
   const { state, deleting, ref } = resource;
-  if (isFinal(state) && (deleting || !isRetryDue(resource))) return nothing;
+  if (isFinal(state) && deleting) return nothing;
+  if (isFinal(state) && !isRetryDue(resource)) return readLeft(kube, resource);
   const { own: job, foreign } = await readOwn(kube, jobs, ref, exportName(resource));
   if (job === undefined && state.failing === undefined && !deleting) return readForStart(kube, resource, foreign);
   const observed = { job, foreign, pods: await readWorkers(kube, ref) };
@@ -57,6 +58,13 @@ export const checkExport = async (kube: KubeClient, resource: VolumeExport): Pro
   return isUnderWay(resource, job, observed.pods)
     ? { ...observed, warnings: await readWarnings(kube, resource, [job, ...observed.pods]) }
     : readForEnd(kube, resource, observed);
+};
+
+/** A pass that began before the end was written may have begun again what was over. */
+const readLeft = async (kube: KubeClient, resource: VolumeExport): Promise<ObservedExport> => {
+  const { own: job } = await readOwn(kube, jobs, resource.ref, exportName(resource));
+  const made = await readMade(kube, resource);
+  return { ...made, ...(await readClearJob(kube, resource)), job, pods: [], foreign: [] };
 };
 
 const isUnderWay = (resource: VolumeExport, job: Job | undefined, workers: readonly Pod[]): job is Job =>

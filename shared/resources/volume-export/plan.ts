@@ -49,8 +49,9 @@ type Going = VolumeExport & { readonly destination: ExportDestination };
 /** Whatever it fails with, what it began is removed before that is said. */
 export const planExport = (resource: VolumeExport, observed: ObservedExport, context: PlanContext): ExportPlan => {
   const { destination, state } = resource;
-  if (destination === undefined || (isFinal(state) && (state.phase === 'Available' || !isRetryDue(resource))))
-    return { actions: [], state };
+  if (state.phase === 'Available' || (isFinal(state) && !isRetryDue(resource)))
+    return { actions: removeBegunAgain(state, observed), state };
+  if (destination === undefined) return { actions: [], state };
   const going = { ...resource, destination };
   if (isRetryDue(resource)) return planRestart(going, observed, context);
   if (state.failing !== undefined) return planFailing(going, observed, state.failing, context);
@@ -198,6 +199,13 @@ const planDone = (
     state,
   };
 };
+
+/** A pass that read the export before its end was written finds no child of it any more, and begins again. */
+const removeBegunAgain = ({ phase }: ExportState, observed: ObservedExport): readonly Action[] => [
+  ...removeReading(observed),
+  ...removeJob(observed.job),
+  ...(phase === 'Available' ? removeJob(observed.clearJob) : remove(persistentVolumeClaims, observed.file)),
+];
 
 /** A local export can be fetched from a pod, and its claim says that it is complete. */
 const shownActions = (

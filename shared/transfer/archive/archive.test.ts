@@ -17,7 +17,7 @@ import { describe, expect, it } from 'vitest';
 import { runTransfer } from '#shared/transfer/run.ts';
 import { TransferSpec } from '#shared/transfer/spec.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
-import { damaged, damagesOf } from '#test/support/damage.ts';
+import { damaged, damagesOf, withMendedSums } from '#test/support/damage.ts';
 import { noise } from '#test/support/disk.ts';
 import { effort, fuzzTimeout } from '#test/support/random.ts';
 import { tarOf } from '#test/support/registry/images.ts';
@@ -79,23 +79,6 @@ const files = {
 };
 const expected = Object.fromEntries(Object.entries(files).map(([name, bytes]) => [name, bytes.toString('base64')]));
 
-/** Headers with a sum that fits again: without it hardly any damage is ever read. */
-const mendSums = (archive: Buffer): void => {
-  for (let at = 0; at + 512 <= archive.length; at += 512) {
-    const header = archive.subarray(at, at + 512);
-    if (!header.toString('latin1', 257, 262).startsWith('ustar')) continue;
-    header.fill(0x20, 148, 156);
-    header.write(
-      `${header
-        .reduce((sum, byte) => sum + byte, 0)
-        .toString(8)
-        .padStart(6, '0')}\0 `,
-      148,
-      'latin1',
-    );
-  }
-};
-
 /** Asked only of what was unpacked here: so nothing in it is a link or leads out. */
 const verdictOfTar = (archive: Buffer, into: string): string => {
   const jail = mkdtempSync(join(root, 'jail-'));
@@ -149,8 +132,8 @@ describe('an archive', () => {
       const verdicts: Record<string, number> = {};
       await fc.assert(
         fc.asyncProperty(damage, fc.boolean(), async (changes, isMended) => {
-          const changed = damaged(archive, 'BE', changes);
-          if (isMended) mendSums(changed);
+          const broken = damaged(archive, 'BE', changes);
+          const changed = isMended ? withMendedSums(broken) : broken;
           const { report, into } = await unpack(changed);
           const verdict = report.outcome === 'failed' ? report.reason : verdictOfTar(changed, into);
           verdicts[verdict] = (verdicts[verdict] ?? 0) + 1;
@@ -204,6 +187,15 @@ describe('is refused, and leaves nothing', () => {
       ]),
       'ImageCorrupt',
       /ENAMETOOLONG/,
+    ],
+    [
+      'with a name that is no text',
+      tarOf([
+        { name: 'first', type: 'L', content: Buffer.from([0x61, 0xe4]) },
+        { name: 'a', content },
+      ]),
+      'ImageCorrupt',
+      /not UTF-8/,
     ],
     ['that ends within a file', cut(tarOf([good]), 1400), 'ImageCorrupt', /ends within a file/],
     ['that ends between files', cut(tarOf([good]), 1024), 'ImageCorrupt', /ends too early/],

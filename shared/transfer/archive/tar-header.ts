@@ -50,6 +50,7 @@ const readPax = (bytes: Buffer): Readonly<Record<string, string>> => {
       throw broken('has broken attributes');
     const record = bytes.toString('utf8', space + 1, at + length - 1);
     const equals = record.indexOf('=');
+    if (equals < 1 || bytes[at + length - 1] !== 0x0a) throw broken('has broken attributes');
     records[record.slice(0, equals)] = record.slice(equals + 1);
     at += length;
   }
@@ -76,11 +77,19 @@ const nameOf = (header: Buffer): string => {
   return prefix === '' ? name : `${prefix}/${name}`;
 };
 
+/** What may stand for all entries at once: times and owners, which nobody asks for, and not what an entry is. */
+const forAll = (pax: Readonly<Record<string, string>>, before: Extra): Extra => {
+  if (Object.keys(pax).some((key) => key === 'path' || key === 'size' || key.startsWith('GNU.sparse.')))
+    throw broken('has one name or size for all its entries');
+  return before;
+};
+
 /** What the attributes in `bytes`, of an entry of this type, add to those before. */
 export const extraOf = (type: string, bytes: Buffer, before: Extra): Extra => {
   if (type === 'L') return { ...before, path: textOf(bytes) };
-  if (type !== 'x') return before;
+  if (type === 'K') return before;
   const pax = readPax(bytes);
+  if (type === 'g') return forAll(pax, before);
   const size = pax['size'];
   return {
     path: pax['path'] ?? before.path,
@@ -121,9 +130,12 @@ export const openHeader = (block: Buffer): { readonly type: string; readonly own
 /** Whether the entry says something about the next one and is none itself. */
 export const isMeta = (type: string): boolean => 'LKxg'.includes(type);
 
+/** Links, directories, devices and pipes: no content follows, whatever size they state. */
+const isBodiless = (type: string): boolean => '123456'.includes(type);
+
 export const readHeader = (block: Buffer, extra: Extra): Header => {
   const { type, ownSize } = openHeader(block);
-  const size = extra.size ?? ownSize;
+  const size = isBodiless(type) ? 0 : (extra.size ?? ownSize);
   if (!Number.isSafeInteger(size) || size < 0) throw broken('has an entry of an impossible size');
   const mode = numberOf(block.subarray(100, 108)) & 0o777;
   return { name: cleanName(extra.path ?? nameOf(block)), kind: kindOf(type, extra), size, mode };

@@ -89,19 +89,27 @@ export interface TarOptions {
   readonly needsEnd?: boolean;
 }
 
-/** The next header that is neither a filler nor about the one after it; `undefined` at the end. */
+const isZero = (block: Buffer): boolean => block.every((byte) => byte === 0);
+
+/** Two empty blocks are the end of an archive: what follows is none of it, and is read for the digest alone. */
+const readPastEnd = async (cursor: Cursor): Promise<void> => {
+  const second = await cursor.exactly(blockBytes);
+  if (second !== undefined && !isZero(second)) throw broken('goes on behind an empty block');
+  while ((await cursor.some(Infinity)) !== undefined);
+};
+
+/** The next header that is not about the one after it; `undefined` at the end. */
 const nextHeader = async (cursor: Cursor, { needsEnd }: TarOptions): Promise<Header | undefined> => {
   let extra: Extra = {};
-  let isEnded = false;
   for (;;) {
     const block = await cursor.exactly(blockBytes);
     if (block === undefined) {
-      if (needsEnd === true && !isEnded) throw broken('ends too early');
+      if (needsEnd === true) throw broken('ends too early');
       return undefined;
     }
-    if (block.every((byte) => byte === 0)) {
-      isEnded = true;
-      continue;
+    if (isZero(block)) {
+      await readPastEnd(cursor);
+      return undefined;
     }
     const { type, ownSize } = openHeader(block);
     if (!isMeta(type)) return readHeader(block, extra);

@@ -106,6 +106,9 @@ export const createTree = ({ path: root, volumeMode, capacityBytes }: TransferTa
   const place = async (entry: TarEntry, signal: AbortSignal): Promise<void> => {
     const { name, kind, mode } = entry;
     const path = join(root, name);
+    // What stands for bytes that are no text: the file would have another name, maybe that of a second one.
+    if (name.includes('\uFFFD'))
+      throw broken(`has a name that is not UTF-8: ${quoted(name)}; pack it with one that is`);
     if (kind === 'directory') return name === '' ? undefined : makeDirectory(path, mode);
     if (kind !== 'file') return refuseKind(entry);
     if (name === '') throw broken('has a file without a name');

@@ -40,10 +40,12 @@ const unusable = (name: string, kind: string): TransferError =>
     `/${name} in the image is ${kind}; the disk must be a plain file in /${folder}/`,
   );
 
-const several = (names: readonly string[]): TransferError =>
+const several = ([name, other]: readonly [string, string]): TransferError =>
   new TransferError(
     'NotADiskImage',
-    `the image has several files in /${folder}/ (${names.map((name) => `/${name}`).join(', ')}); it must have one`,
+    name === other
+      ? `a layer of the image has /${name} twice; build the image again, with one`
+      : `the image has several files in /${folder}/ (/${name}, /${other}); it must have one`,
   );
 
 /** What layers above took away. */
@@ -60,8 +62,7 @@ async function* diskContent(
 ): AsyncGenerator<Buffer, void, undefined> {
   try {
     yield* entry.content;
-    for await (const other of rest)
-      if (roleOf(other) === 'disk' && other.name !== entry.name) throw several([entry.name, other.name]);
+    for await (const other of rest) if (roleOf(other) === 'disk') throw several([entry.name, other.name]);
   } finally {
     await rest.return();
   }
