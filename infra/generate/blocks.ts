@@ -9,7 +9,7 @@ import { admissionFunctions, jobFunctions, metricsFunction, transferFunction } f
 import { servedKinds } from '#shared/api/kinds.ts';
 import { type Registration, backends } from '#shared/backends/registry.ts';
 import { sources } from '#shared/populate/source.ts';
-import { toOutcomeList, toTenantRows } from '#test/tenants/rows.ts';
+import { toOutcomeList, toTenantList } from '#test/tenants/rows.ts';
 import { type SettingRow, settingRows } from '#shared/runtime/config.ts';
 
 type Settings = Readonly<Record<string, readonly SettingRow[]>>;
@@ -24,7 +24,7 @@ export const loadBlocks = async (root: URL): Promise<Blocks> => {
     kinds: toKindList,
     sources: toSourceTable,
     accounts: toAccountTables,
-    tenants: toTenantTable,
+    tenants: toTenants,
     workers: toWorkerList,
     config: () => toWholeConfig(settings),
     ...Object.fromEntries(
@@ -108,8 +108,9 @@ const toKindList = (): string =>
   );
 
 /** What a tenant may try, as it is tested. */
-const toTenantTable = (): string =>
-  `${toList(toOutcomeList())}\n\n${toTable(['where', 'what is written', 'to', 'outcome'], toTenantRows())}`;
+const toTenants = (): string => `${toList(toOutcomeList())}
+
+${toList(toTenantList())}`;
 
 /** Every type of source, how it arrives, and which backends take it. */
 const toSourceTable = (): string =>

@@ -28,15 +28,15 @@ const shown: readonly ShownRow[] = [
 const code = (text: string): string => `\`${text}\``;
 const list = (texts: Iterable<string>): string => [...new Set(texts)].map(code).join(', ');
 
-/** Rows that are alike in attack and outcome, in the order of the table: kinds, references, attack, outcome. */
-export const toTenantRows = (): readonly (readonly string[])[] =>
-  [...Map.groupBy(shown, ({ attack, holds, where }) => JSON.stringify([attack, holds, where])).values()].map(
+/** Rows that are alike in place, attack and outcome, in the order of the table. */
+export const toTenantList = (): readonly string[] =>
+  [...Map.groupBy(shown, ({ attack, holds, where }) => JSON.stringify([where, attack, holds])).values()].map(
     (alike) => {
       const { where, attack, holds } = alike[0]!;
-      return [code(where), list(alike.map(({ reference }) => reference)), attack, holds];
+      return `**${where}**, to ${attack}: ${holds}: ${list(alike.map(({ reference }) => reference))}`;
     },
   );
 
-/** What the words of the last column mean. */
+/** What the words of the rows mean. */
 export const toOutcomeList = (): readonly string[] =>
   Object.entries(outcomes).map(([word, text]) => `**${word}**: ${text}`);
