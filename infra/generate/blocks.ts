@@ -9,11 +9,12 @@ import { admissionFunctions, jobFunctions, metricsFunction, transferFunction } f
 import { servedKinds } from '#shared/api/kinds.ts';
 import { type Registration, backends } from '#shared/backends/registry.ts';
 import { sources } from '#shared/populate/source.ts';
+import { toOutcomeList, toTenantList } from '#test/tenants/rows.ts';
 import { type SettingRow, settingRows } from '#shared/runtime/config.ts';
 
 type Settings = Readonly<Record<string, readonly SettingRow[]>>;
 
-/** Blocks: `functions`, `kinds`, `sources`, `accounts`, `workers`, `config` and `config:<function>`, `config:workers/<name>`, `fields:<plural>.<group>`. */
+/** Blocks: `functions`, `kinds`, `sources`, `accounts`, `tenants`, `workers`, `config` and `config:<function>`, `config:workers/<name>`, `fields:<plural>.<group>`. */
 export const loadBlocks = async (root: URL): Promise<Blocks> => {
   const settings = await loadSettings(root, 'functions', 'config');
   const ofWorkers = await loadSettings(root, 'infra/workers', 'worker');
@@ -23,6 +24,7 @@ export const loadBlocks = async (root: URL): Promise<Blocks> => {
     kinds: toKindList,
     sources: toSourceTable,
     accounts: toAccountTables,
+    tenants: toTenants,
     workers: toWorkerList,
     config: () => toWholeConfig(settings),
     ...Object.fromEntries(
@@ -104,6 +106,11 @@ const toKindList = (): string =>
       return `**\`${type.kind}\`** (\`${type.group}/${type.version}\`${short}). ${description}`;
     }),
   );
+
+/** What a tenant may try, as it is tested. */
+const toTenants = (): string => `${toList(toOutcomeList())}
+
+${toList(toTenantList())}`;
 
 /** Every type of source, how it arrives, and which backends take it. */
 const toSourceTable = (): string =>

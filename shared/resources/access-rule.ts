@@ -1,5 +1,6 @@
 // Whether the author of an object may use what it is made from: asked and written down by `mutate`, asked again and enforced by `validate`,
 // and told before anything else. Why this cannot be forged: shared/access/README.md.
+import { isDeepStrictEqual } from 'node:util';
 import { type Grant, type UsedSource, anyName, toGrantText } from '#shared/access/grant.ts';
 import { grantFor } from '#shared/access/sources.ts';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
@@ -12,8 +13,8 @@ import { type Fault, Unavailable } from '#shared/runtime/errors.ts';
 /** A source, and how to speak of it. */
 export interface AskedSource extends UsedSource {
   readonly field: string;
-  /** Reached by a reference of the user's: where it leads to may be none of their business. */
-  readonly indirect?: boolean;
+  /** How to speak of what is reached by a reference of the user's: where it leads to may be none of their business. */
+  readonly shown?: string;
   /** What a reference may lead to later on: granted where it is allowed, and not missed where it is not. */
   readonly optional?: boolean;
 }
@@ -70,16 +71,14 @@ export const fillGrants = async (
   return withGrants(object, toGrantText(grants));
 };
 
-const shown = ({ indirect, namespace, name }: AskedSource): string => {
-  if (indirect === true) return 'what it leads to';
-  return name === anyName ? namespace : `${namespace}/${name}`;
-};
+const shownOf = ({ namespace, name, shown = name === anyName ? namespace : `${namespace}/${name}` }: AskedSource) =>
+  shown;
 
 const toFault =
   ({ userInfo }: AdmissionRequest) =>
   (source: AskedSource): Fault => ({
     field: source.field,
-    message: `user ${userInfo.username} is not allowed to ${wordsOf[source.use]} ${shown(source)}: ${adviceOf[source.use]}`,
+    message: `user ${userInfo.username} is not allowed to ${wordsOf[source.use]} ${shownOf(source)}: ${adviceOf[source.use]}`,
   });
 
 const wordsOf = {
@@ -129,6 +128,19 @@ export const reviewAccess = async (
   if (written === text) return undefined;
   if (written === undefined) throw new Unavailable('the right to its source was not written down by mutate: try again');
   return foreignGrant;
+};
+
+/** What is named anew must be for its author to use. Nothing is written down: what it leads to stays what it is. */
+export const reviewUses = async (
+  request: AdmissionRequest,
+  now: readonly AskedSource[],
+  before: readonly AskedSource[],
+  kube: KubeClient,
+): Promise<AdmissionAnswer | undefined> => {
+  if (isOwnAccount(request)) return undefined;
+  const added = now.filter((one) => !before.some((other) => isDeepStrictEqual(one, other)));
+  const { denied } = await askAll(request, added, kube);
+  return denied.length === 0 ? undefined : refused('Forbidden', denied.map(toFault(request)));
 };
 
 const foreignGrant = refused('Forbidden', [{ field, message: 'is written by admission alone: leave it as it is' }]);

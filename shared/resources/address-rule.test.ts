@@ -18,6 +18,8 @@ describe('an address that no transfer connects to is refused', () => {
     ['spec.source.http.url', { source: { http: { url: 'http://[::ffff:169.254.169.254]/disk' } } }],
     ['spec.source.registry.url', { source: { registry: { url: 'docker://100.100.100.200/a:b' } } }],
     ['spec.source.s3.url', { source: { s3: { url: 'http://169.254.169.254/bucket/key' } } }],
+    ['spec.source.http.checksumURL', { source: { http: { checksumURL: 'http://169.254.169.254/sums' } } }],
+    ['spec.destination.s3.url', { destination: { s3: { url: 'http://169.254.169.254/bucket/key' } } }],
     [
       'spec.template.spec.source.registry.url',
       { template: { spec: { source: { registry: { url: 'docker://127.0.0.1:5000/a' } } } } },

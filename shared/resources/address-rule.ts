@@ -6,10 +6,11 @@ import { type RequestRule, faultIf } from '#shared/resources/rule.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
 /** Fields of a source that hold a URL, whichever kind it is of. */
-const inSource = ['http', 'http.url', 'registry.url', 's3.url', 'gcs.url'];
+const inSource = ['http', 'http.url', 'http.checksumURL', 'registry.url', 's3.url', 'gcs.url'];
 
 const places: readonly string[] = [
   'spec.url',
+  'spec.destination.s3.url',
   ...['spec.source', 'spec.template.spec.source'].flatMap((source) => inSource.map((field) => `${source}.${field}`)),
 ];
 

@@ -6,10 +6,18 @@ import type { ServedKind } from '#shared/api/kind.ts';
 import type { KindName } from '#shared/api/kinds.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { readDataSource, sourcesLookedAt } from '#shared/resources/data-source/resource.ts';
 import { volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import { type BackendRegistry, backends } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { type SourcesOf, fillGrants, reviewAccess } from '#shared/resources/access-rule.ts';
+import {
+  type AskedSource,
+  type SourcesOf,
+  fillGrants,
+  reviewAccess,
+  reviewUses,
+} from '#shared/resources/access-rule.ts';
 import type { CdiLook } from '#shared/resources/cdi-mode.ts';
 import { dataImportCronRules } from '#shared/resources/data-import-cron/rules.ts';
 import { readCron } from '#shared/resources/data-import-cron/cron.ts';
@@ -30,7 +38,8 @@ import { hyperCloudVolumeRules } from '#shared/resources/hypercloud-volume/rules
 import { imageRules } from '#shared/resources/image-rules.ts';
 import { reviewProtected, unmarked } from '#shared/resources/protected/review.ts';
 import { withClassLabel } from '#shared/resources/protected/storage-class.ts';
-import type { DefaultRule, RequestRule, RuleReason, RuleRequest } from '#shared/resources/rule.ts';
+import { imagesOfClasses } from '#shared/resources/named-classes.ts';
+import type { DefaultRequest, DefaultRule, RequestRule, RuleReason, RuleRequest } from '#shared/resources/rule.ts';
 import { toExport } from '#shared/resources/volume-export/dialect.ts';
 import { volumeExportRequestRules } from '#shared/resources/volume-export/rules.ts';
 import type { VolumeDialect } from '#shared/resources/volume-reconciler.ts';
@@ -52,6 +61,8 @@ interface AdmittedKind<T extends KubeObject = KubeObject, S = unknown> {
   readonly defaults: readonly DefaultRule<T>[];
   /** What its author must be allowed to use; left out: nothing but what is in its own namespace. */
   readonly sources?: SourcesOf<T>;
+  /** What its author must be allowed to use whenever they name it, also later; left out: nothing but the images of classes. */
+  readonly uses?: (object: T) => readonly AskedSource[];
   /** Images: the storage class it is kept in. */
   readonly classOf?: (object: T) => string | undefined;
 }
@@ -106,7 +117,7 @@ const rowsOf = (registry: BackendRegistry): Readonly<Record<KindName, AdmittedKi
     sources: dataVolumeSources,
     defaults: dataVolumeDefaults,
   }),
-  dataSource: undefined,
+  dataSource: admit({ kind: dataSourceKind, read: readDataSource, rules: [], defaults: [], uses: sourcesLookedAt }),
   downloader: undefined,
   storageProfile: undefined,
 });
@@ -131,6 +142,18 @@ export interface ValidatorOptions {
   readonly allowedAddresses?: readonly string[] | undefined;
 }
 
+/** What an object names that others own, and what it named before. What is in its own namespace is its author's to use. */
+const usesOf = async (
+  { uses }: AdmittedKind,
+  { object, before, kube }: DefaultRequest<KubeObject>,
+): Promise<readonly [now: readonly AskedSource[], before: readonly AskedSource[]]> => {
+  const read = async (one: KubeObject): Promise<readonly AskedSource[]> => [
+    ...(uses?.(one) ?? []),
+    ...(await imagesOfClasses(one, kube)).filter(({ namespace }) => namespace !== object.metadata.namespace),
+  ];
+  return [await read(object), before === undefined ? [] : await read(before)];
+};
+
 export const createValidator = (kube: KubeClient, { cdi, allowedAddresses = [] }: ValidatorOptions = {}): Review => {
   const kinds = admittedKinds(backends);
   let policy: AddressPolicy | undefined;
@@ -146,6 +169,12 @@ export const createValidator = (kube: KubeClient, { cdi, allowedAddresses = [] }
     // Before anything is looked up that the answer might tell of.
     const forbidden = await reviewAccess(request, object, kind.sources ?? noSources, kube);
     if (forbidden !== undefined) return forbidden;
+    const unusable = await reviewUses(
+      request,
+      ...(await usesOf(kind, { object, before: request.oldObject, kube })),
+      kube,
+    );
+    if (unusable !== undefined) return unusable;
     return judge(
       [...kind.rules, addressRule(isRefused)],
       toRuleRequest(kind, object, { request, kube }),

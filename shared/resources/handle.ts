@@ -4,7 +4,7 @@ import { recordDeadLetter } from '#events/dead-letter.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
 import { type Owner, sourceLabel } from '#shared/api/owner.ts';
-import { pollIfDue, recordObservation } from '#shared/resources/data-import-cron/poll.ts';
+import { pollIfDue } from '#shared/resources/data-import-cron/poll.ts';
 import { dataSourcesConcernedBy } from '#shared/resources/data-source/index.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 import { isBegun, isUpToDate } from '#shared/resources/up-to-date.ts';
@@ -23,13 +23,14 @@ import type { Change, WatchedChild } from '#shared/populate/watched-child.ts';
 
 /** An object of ours was created or changed, or the source of a cron was asked. */
 export const handleObjectEvent = async (deps: ReconcileDeps, event: KnownEvent): Promise<Outcome> => {
-  if (event.type === eventTypes.sourcePolled) return recordAnswer(deps, event);
   const ref = objectOf(event);
   if (ref === undefined) return done;
   if (holdsTemplates(ref)) return syncTemplates(deps);
   if (isMachine(ref)) return handleMachineEvent(deps, ref);
   const reconciler = reconcilerOf(ref);
   if (reconciler === undefined) return done;
+  // What the answer was is written in the cron: whoever posts an event decides nothing.
+  if (event.type === eventTypes.sourcePolled) return reconcile(deps, ref, { which: 'all' });
   if (event.type !== eventTypes.objectAdded && event.type !== eventTypes.objectUpdated)
     return reconcile(deps, ref, { which: 'news' });
   const object = event.data as KubeObject;
@@ -51,22 +52,13 @@ const reconcileChanged = async (
   { ref, object, isNew }: Changed,
 ): Promise<Outcome> => {
   const isOurs = isUpToDate(reconciler, object) || (!isNew && isBegun(reconciler, object));
-  return isOurs ? done : reconcile(deps, ref, { which: 'news', made: isNew ? object : undefined });
+  return isOurs ? done : reconcile(deps, ref, { which: 'news' });
 };
 
 const notifyOthers = async (deps: ReconcileDeps, reconciler: Reconciler, object: KubeObject): Promise<Outcome> => {
   const woken = await wakeOthers(deps, reconciler, object);
   await makeDisksOf(deps, object);
   return woken;
-};
-
-const recordAnswer = async (
-  deps: ReconcileDeps,
-  { data, time }: Extract<KnownEvent, { readonly type: typeof eventTypes.sourcePolled }>,
-): Promise<Outcome> => {
-  if (data === undefined) return done;
-  const askedAt = Date.parse(time ?? '');
-  return recordObservation(deps, data.cron, data.observation, Number.isNaN(askedAt) ? deps.now() : askedAt);
 };
 
 /** What is told to machines first comes to rest with that. */

@@ -7,7 +7,7 @@ import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
 import { isUpToDate } from '#shared/resources/up-to-date.ts';
 import type { Reconciler, ReconciledState, Planner, Resource } from '#shared/resources/reconciler.ts';
 import { execute } from '#shared/resources/execute.ts';
-import { hold, writeMetadata, announceFinal, recordNotes, statusOf, writeStatus } from '#shared/resources/write.ts';
+import { hold, writeMetadata, announceFinal, recordNotes, writeStatus } from '#shared/resources/write.ts';
 import { claimName, releaseName } from '#shared/resources/name-claim.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
 import { trustedSettings } from '#shared/resources/trust.ts';
@@ -32,8 +32,6 @@ export interface ReconcileOptions {
    * nobody has acted on yet.
    */
   readonly which?: 'unsettled' | 'all' | 'news';
-  /** The object as an event says it was made. It need not be read again where the first write is for that version of it alone (`isAsMade`). */
-  readonly made?: KubeObject | undefined;
   /** The child that has changed. */
   readonly child?: KubeObject | undefined;
 }
@@ -77,7 +75,8 @@ const reconcileOnce = async (
   target: ReconcileTarget,
   round: Round,
 ): Promise<Outcome> => {
-  const object = await readTarget(deps, reconciler, target, round);
+  // Whatever an event says of it: anybody may post one where callers are not asked who they are.
+  const object = await deps.kube.get(reconciler.kind.type, target);
   if (object === undefined) return done;
   const resource = reconciler.read(object);
   if (target.uid !== undefined && target.uid !== resource.ref.uid) return done;
@@ -90,27 +89,11 @@ const reconcileOnce = async (
   );
 };
 
-const readTarget = async (
-  { kube }: ReconcileDeps,
-  reconciler: Reconciler,
-  target: ReconcileTarget,
-  { made, isFirst }: Round,
-): Promise<KubeObject | undefined> =>
-  isFirst && made !== undefined && isAsMade(reconciler, made) ? made : kube.get(reconciler.kind.type, target);
-
 /** Whether nothing that was asked for can move it on. */
 const isAtRest = ({ reconciler, object, resource }: Reconciliation, { which = 'unsettled', child }: Round): boolean => {
   if (child !== undefined && reconciler.isMovedBy?.(resource, child) === false) return true;
   if (which === 'all') return false;
   return which === 'news' ? isUpToDate(reconciler, object) : reconciler.isSettled(resource);
-};
-
-/** Whether nobody has taken hold of it yet: taking hold is a write that is void if it is no longer so. */
-const isAsMade = (reconciler: Reconciler, object: KubeObject): boolean => {
-  const resource = reconciler.read(object);
-  const finalizer = reconciler.finalizerOf(resource);
-  const isNew = !resource.deleting && statusOf(object) === undefined && object.metadata.resourceVersion !== undefined;
-  return isNew && finalizer !== undefined && !resource.finalizers.includes(finalizer);
 };
 
 const contextOf = ({ now, settings }: ReconcileDeps): PlanContext => ({ now: now(), settings });

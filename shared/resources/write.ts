@@ -14,7 +14,7 @@ import type { ReconcileDeps, Reconciliation } from '#shared/resources/deps.ts';
 /** Tries to write one status while others keep writing what is none of ours. */
 const maxWrites = 5;
 
-export const statusOf = (object: KubeObject): unknown => (object as { readonly status?: unknown }).status;
+const statusOf = (object: KubeObject): unknown => (object as { readonly status?: unknown }).status;
 
 /**
  * Writes nothing when the status says `state` already, unless it `mustWrite`: for those who need to know whether they were late. Conflict when what the decision was made from has changed since it was read; labels

@@ -109,6 +109,8 @@ export const createStage = async (kube: KubeClient): Promise<Stage> => {
         const uid = await make(own);
         if (isFirst(draft)) uids.set(String(draft.metadata['uid']), uid);
       }
+      const place = asked.object && rename(asked.object).metadata['namespace'];
+      if (typeof place === 'string') await ensureNamespace(place);
       const plain = (draft: Draft | undefined): Draft | undefined => {
         if (draft === undefined) return undefined;
         const { metadata, ...rest } = rename(draft);
@@ -131,7 +133,7 @@ export const grantRights = async (kube: KubeClient, user: string, rights: readon
   const role = { apiVersion: 'rbac.authorization.k8s.io/v1' } as const;
   const subjects = [{ kind: 'User', name: user, apiGroup: 'rbac.authorization.k8s.io' }];
   const refer = (kind: string, name: string) => ({ apiGroup: 'rbac.authorization.k8s.io', kind, name });
-  const made = ['persistentvolumeclaims', 'virtualmachineimages', 'virtualmachines', 'datavolumes'];
+  const made = ['persistentvolumeclaims', 'virtualmachineimages', 'virtualmachines', 'datavolumes', 'datasources'];
   const named = [...new Set(rights)].map((right, index) => {
     const [, verb = '', resource = '', namespace = ''] = /^(\S+) (\S+) ([^/]*)\//.exec(right) ?? [];
     return { name: `${user}-${index}`, verb, resource, namespace };
@@ -142,7 +144,11 @@ export const grantRights = async (kube: KubeClient, user: string, rights: readon
       kind: 'ClusterRole',
       metadata: { name: user },
       rules: [
-        { apiGroups: ['', 'harvesterhci.io', 'kubevirt.io', 'cdi.kubevirt.io'], resources: made, verbs: ['create'] },
+        {
+          apiGroups: ['', 'harvesterhci.io', 'kubevirt.io', 'cdi.kubevirt.io'],
+          resources: made,
+          verbs: ['create', 'update'],
+        },
       ],
     },
     { ...role, kind: 'ClusterRoleBinding', metadata: { name: user }, roleRef: refer('ClusterRole', user), subjects },

@@ -48,6 +48,17 @@ const withDisk: Loose = {
 };
 const withLabel = claim(owned('volume', { labels: { ...(owned('volume')['labels'] as object), mine: 'x' } }));
 
+const blank = (storageClassName: string): Draft => ({
+  ...dataVolume('', { name: 'mine', namespace: 'tenant' }),
+  spec: { source: { blank: {} }, storage: { storageClassName, resources: { requests: { storage: '1Gi' } } } },
+});
+const dataSource = (namespace: string): Draft => ({
+  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  kind: 'DataSource',
+  metadata: { name: 'fedora', namespace: 'tenant' },
+  spec: { source: { pvc: { namespace, name: 'fedora' } } },
+});
+
 export const protectedRows: readonly ProtectedRow[] = [
   {
     id: 'protected/image-of-template',
@@ -65,6 +76,24 @@ export const protectedRows: readonly ProtectedRow[] = [
     allowed: { object: claim({}, { storageClassName: 'standard' }) },
     denied: { object: claim({}, { storageClassName: 'lh-uid-1' }) },
     says: /user jane is not allowed to use the image of this class/,
+  },
+  {
+    id: 'any/class-allowed',
+    what: 'a volume of the class of an image for who may not see it',
+    given: [imageClass, image],
+    rights: ['get virtualmachineimages open/*'],
+    allowed: { object: blank('standard') },
+    denied: { object: blank('lh-uid-1') },
+    says: /spec\.storage\.storageClassName.*user jane is not allowed to use the image of this class/,
+  },
+  {
+    id: 'data-source/source-allowed',
+    what: 'a name for a claim of others',
+    given: [],
+    rights: ['create datavolumes/source open/*'],
+    allowed: { object: dataSource('open') },
+    denied: { object: dataSource('vault') },
+    says: /spec\.source\.pvc.*user jane is not allowed to clone from vault\/fedora/,
   },
   {
     id: 'protected/marks-are-ours',

@@ -6,7 +6,11 @@ import type { KubeObject } from '#shared/api/object.ts';
 /** A claim as it would be created, but for its `storageClassName` where `imageId` names the image it begins as. */
 const ClaimTemplate = z.looseObject({
   metadata: z
-    .looseObject({ name: z.string().optional(), annotations: z.record(z.string(), z.string()).optional() })
+    .looseObject({
+      name: z.string().optional(),
+      labels: z.record(z.string(), z.string()).optional(),
+      annotations: z.record(z.string(), z.string()).optional(),
+    })
     .optional(),
   spec: z
     .looseObject({

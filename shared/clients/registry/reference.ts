@@ -1,5 +1,6 @@
 // Names of images in registries: `docker://host[:port]/repository[:tag][@digest]`. Read by admission, polls and the transfer source.
 import { InvalidInput } from '#shared/runtime/errors.ts';
+import { redactUrl } from '#shared/runtime/redact.ts';
 
 export interface Reference {
   /** Host and port as the user wrote them: what credentials are looked up by. */
@@ -55,7 +56,7 @@ const officially = (host: string, repository: string): string =>
 export const parseReference = (text: string): Reference => {
   const parsed = readReference(text);
   if ('value' in parsed) return parsed.value;
-  throw new InvalidInput(`the image reference "${text}" ${parsed.problem}`);
+  throw new InvalidInput(`the image reference "${redactUrl(text)}" ${parsed.problem}`);
 };
 
 /** Where requests for this host go. */

@@ -1,4 +1,4 @@
-// Writes into a cron what its source answered. Called by the polls of a tick and by initialize, which also polls a cron that is due by itself.
+// Writes into a cron what its source answered. Called by the polls of a tick, and by initialize for a cron that is due by itself.
 import { buildSourcePolled } from '#events/build.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { type DataImportCron, dataImportCronKind, PollStatus } from '#shared/api/cdi/data-import-cron.ts';
@@ -46,12 +46,14 @@ export const isCron = ({ apiVersion, kind }: KubeObject): boolean =>
 const polledEvent = (cron: ObjectRef, { observation, askedAt }: Answer, source: string): CloudEvent =>
   buildSourcePolled({ cron, observation }, { source, now: new Date(askedAt) });
 
-/** As an event where there is a sink, so that the work spreads over instances; else, or when nobody takes it, at once. */
+/**
+ * Written down here, by who asked: an event may come from anybody. What follows from it is done by who hears the event, so that the work spreads
+ * over instances; at once where nobody takes it.
+ */
 export const hand = async (deps: ReconcileDeps, cron: ObjectRef, answer: Answer): Promise<void> => {
-  const { observation, askedAt } = answer;
-  const event = polledEvent(cron, answer, 'bullion.dev/cron-tick');
-  const isTaken = deps.send !== undefined && (await deps.send(event)).isDelivered;
-  if (!isTaken) await recordObservation(deps, cron, observation, askedAt);
+  const recorded = await record(deps, cron, answer);
+  const sent = await deps.send?.(polledEvent(cron, answer, 'bullion.dev/cron-tick'));
+  if (recorded === 'news' && sent?.isDelivered !== true) await reconcile(deps, cron, { which: 'all' });
 };
 
 /** Polls a cron that is due by itself: a new one, or one whose next time somebody wrote. */
@@ -79,6 +81,16 @@ export const recordObservation = async (
   observation: Observation,
   askedAt = deps.now(),
 ): Promise<Outcome> => {
+  const recorded = await record(deps, cron, { observation, askedAt });
+  return recorded === 'news' ? reconcile(deps, cron, { which: 'all' }) : recorded;
+};
+
+/** `news`: the cron is to be reconciled for it. */
+const record = async (
+  deps: ReconcileDeps,
+  cron: ObjectRef,
+  { observation, askedAt }: Answer,
+): Promise<Outcome | 'news'> => {
   for (let round = 0; round < maxRounds; round += 1) {
     try {
       // oxlint-disable-next-line no-await-in-loop
@@ -97,7 +109,7 @@ const recordOnce = async (
   deps: ReconcileDeps,
   ref: ObjectRef,
   { observation, askedAt }: Answer<Answered>,
-): Promise<Outcome> => {
+): Promise<Outcome | 'news'> => {
   const { type } = dataImportCronKind;
   const cron = await deps.kube.get(type, ref);
   if (cron === undefined || cron.metadata.uid !== ref.uid) return done;
@@ -121,7 +133,7 @@ const recordOnce = async (
   const { waiting: _over, ...status } = marked.status ?? {};
   await deps.kube.replace(type, { ...marked, status: { ...status, lastPoll, counts } }, { subresource: 'status' });
   await tell(deps, ref, cron, lastPoll);
-  return reconcile(deps, ref, { which: 'all' });
+  return 'news';
 };
 
 /** No poll, and no attempt: the cron says what it waits for, and until when. */
@@ -130,7 +142,7 @@ const recordWait = async (
   ref: ObjectRef,
   { message, until }: Waiting,
   askedAt: number,
-): Promise<Outcome> => {
+): Promise<Outcome | 'news'> => {
   const { type } = dataImportCronKind;
   const cron = await deps.kube.get(type, ref);
   if (cron === undefined || cron.metadata.uid !== ref.uid || isOvertaken(cron, askedAt)) return done;
@@ -141,7 +153,7 @@ const recordWait = async (
   const marked = await deps.kube.mergePatch(type, ref, { metadata: { resourceVersion, annotations } });
   const status = { ...marked.status, waiting: { message, until } };
   await deps.kube.replace(type, { ...marked, status }, { subresource: 'status' });
-  return reconcile(deps, ref, { which: 'all' });
+  return 'news';
 };
 
 const decisions = { Same: 'unchanged', Changed: 'changed', Failed: 'not asked' } as const;

@@ -8,6 +8,7 @@ import type { ObjectMeta } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { pinReference } from '#shared/clients/registry/reference.ts';
 import { isValidator } from '#shared/golden/version.ts';
+import { withoutOwnMarks } from '#shared/resources/protected/marks.ts';
 import type { CronResource, ObservedCron } from '#shared/resources/data-import-cron/cron.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -103,9 +104,9 @@ export const buildImport = (cron: CronResource, name: string, observed: Importin
     kind: 'DataVolume',
     metadata: {
       ...metadata,
-      labels: { ...template?.metadata?.labels, ...metadata.labels },
+      labels: { ...withoutOwnMarks(template?.metadata?.labels), ...metadata.labels },
       annotations: {
-        ...template?.metadata?.annotations,
+        ...withoutOwnMarks(template?.metadata?.annotations),
         ...metadata.annotations,
         // Nobody consumes a golden volume: it must not wait for somebody who does.
         [cdiAnnotations.immediateBinding]: 'true',

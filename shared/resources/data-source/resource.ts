@@ -1,5 +1,6 @@
 // A DataSource as the reconciler sees it.
 import type { DataSource, DataSourceSource } from '#shared/api/cdi/data-source.ts';
+import type { AskedSource } from '#shared/resources/access-rule.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import type { ReconciledState, Resource } from '#shared/resources/reconciler.ts';
 import { readResource } from '#shared/resources/dialect.ts';
@@ -34,3 +35,18 @@ export const readDataSource = (object: DataSource): DataSourceResource => ({
   namespace: object.metadata.namespace ?? '',
   isManaged: (object.metadata.labels?.[cdiLabels.cron] ?? '') !== '',
 });
+
+/** What is told of a claim or snapshot of another namespace, and which labels it has, is for those who may clone it. */
+export const sourcesLookedAt = ({ metadata, spec }: DataSource): readonly AskedSource[] => {
+  const own = metadata.namespace ?? '';
+  const { pvc, snapshot } = spec.source;
+  const named = [
+    { use: 'clone-claim', field: 'spec.source.pvc', of: pvc },
+    { use: 'clone-snapshot', field: 'spec.source.snapshot', of: snapshot },
+  ] as const;
+  return named.flatMap(({ of, ...asked }) =>
+    of === undefined || (of.namespace ?? own) === own
+      ? []
+      : [{ ...asked, name: of.name, namespace: of.namespace ?? own }],
+  );
+};

@@ -167,10 +167,11 @@ const registryUrl: Check = ({ spec: { source = {} } }) =>
   faultIf(
     source.registry !== undefined && source.registry.imageStream === undefined && !isRegistryUrl(source.registry.url),
     'spec.source.registry.url',
-    'must name an image, such as docker://quay.io/containerdisks/fedora:latest',
+    'must name an image, such as docker://quay.io/containerdisks/fedora:latest, and hold no password: name a Secret in secretRef',
   );
 
-const isRegistryUrl = (text: string | undefined): boolean => text?.startsWith('docker://') === true;
+/** Without a password, which everybody who can read the object would see. */
+const isRegistryUrl = (text: string | undefined): boolean => /^docker:\/\/(?![^/]*@)/.test(text ?? '');
 
 const checksum: Check = ({ spec: { source = {} } }) =>
   source.http?.checksum === undefined ? [] : faultOf(parseChecksum(source.http.checksum), 'spec.source.http.checksum');

@@ -9,6 +9,7 @@ import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
 import { ownerOf } from '#shared/api/owner.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { type Action, create, patch, remove } from '#shared/populate/actions.ts';
+import { withoutOwnMarks } from '#shared/resources/protected/marks.ts';
 import type { RootDisk } from '#shared/backends/backend.ts';
 
 /** A disk that is wanted in a namespace. */
@@ -24,8 +25,8 @@ export interface ObservedDisk {
   readonly dataVolume?: DataVolume | undefined;
   /** Of the claim; read only where it is to grow. */
   readonly storageClass?: StorageClass | undefined;
-  /** Whether images of the image's namespace are for this one. */
-  readonly mayUse?: boolean;
+  /** What it would be made of that is not for this namespace. */
+  readonly denied?: string;
   readonly image?: HarvesterImage | undefined;
   /** What a disk of the image begins as; left out: it is not ready, or never will be. */
   readonly rootDisk?: RootDisk | undefined;
@@ -48,14 +49,14 @@ const obstacle = (reason: string, message: string): DiskPlan => ({ actions: [], 
 export const planDisk = (wish: DiskWish, observed: ObservedDisk): DiskPlan => {
   if (observed.claim !== undefined) return planGrowth(wish, observed.claim, observed.storageClass);
   if (observed.dataVolume !== undefined) return nothing;
-  const id = imageIdOf(wish.template);
-  if (id === '') return { actions: [create(persistentVolumeClaims, buildClaim(wish, undefined))] };
   const disk = `disk ${wish.name}`;
-  if (observed.mayUse === false) {
+  if (observed.denied !== undefined) {
     const who = `system:serviceaccounts:${wish.namespace}`;
-    const message = `${disk} is made from the image ${id} of another namespace: let the group ${who} get virtualmachineimages there`;
+    const message = `${disk} is made ${observed.denied} of another namespace: let the group ${who} get virtualmachineimages there`;
     return obstacle('ImageNotAllowed', message);
   }
+  const id = imageIdOf(wish.template);
+  if (id === '') return { actions: [create(persistentVolumeClaims, buildClaim(wish, undefined))] };
   if (observed.image === undefined)
     return obstacle('ImageNotFound', `${disk} waits for the image ${id}, which is not there`);
   if (observed.rootDisk === undefined)
@@ -98,13 +99,18 @@ const buildClaim = ({ namespace, name, template }: DiskWish, className: string |
   ({
     apiVersion: 'v1',
     kind: persistentVolumeClaims.kind,
-    metadata: { ...template.metadata, namespace, name },
+    metadata: {
+      namespace,
+      name,
+      labels: withoutOwnMarks(template.metadata?.labels),
+      annotations: withoutOwnMarks(template.metadata?.annotations),
+    },
     spec: { ...template.spec, ...(className === undefined ? {} : { storageClassName: className }) },
   }) as PersistentVolumeClaim;
 
 /** What its author may use was asked before; admission would not ask for us. */
 const marksOf = ({ namespace, template }: DiskWish, source: UsedSource): Readonly<Record<string, string>> => ({
-  ...template.metadata?.annotations,
+  ...withoutOwnMarks(template.metadata?.annotations),
   ...(source.namespace === namespace ? {} : { [annotations.granted]: toGrantText([source]) ?? '' }),
 });
 

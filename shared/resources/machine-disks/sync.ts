@@ -11,6 +11,7 @@ import { type KubeObject, type ObjectKey, apiVersionOf, refOf } from '#shared/ap
 import type { RootDisk } from '#shared/backends/backend.ts';
 import { registrationOf } from '#shared/backends/registry.ts';
 import { execute } from '#shared/resources/execute.ts';
+import { imageOfClass } from '#shared/resources/named-classes.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { holdMachine, releaseMachine } from '#shared/resources/machine-disks/hold.ts';
 import {
@@ -91,13 +92,29 @@ const readDisk = async ({ kube, backends }: ReconcileDeps, wish: DiskWish): Prom
     return { claim, storageClass: isSmall ? await kube.get(storageClasses, { name: className }) : undefined };
   }
   const dataVolume = await kube.get(dataVolumeKind.type, { namespace, name });
+  if (dataVolume !== undefined) return { dataVolume };
+  const denied = await deniedOf({ kube }, wish);
   const id = imageIdOf(template);
-  if (dataVolume !== undefined || id === '') return { dataVolume };
+  if (denied !== undefined || id === '') return denied === undefined ? {} : { denied };
   const [imageNamespace = '', imageName = ''] = id.split('/');
   const key = { namespace: imageNamespace, name: imageName };
-  if (!(await mayUse({ kube }, namespace, key))) return { mayUse: false };
   const image = await kube.get(harvesterImageKind.type, key);
   return { image, rootDisk: image && rootDiskOf(backends, image) };
+};
+
+/** What it would be made of that is not for its namespace: claims are made by us, who may see every image. */
+const deniedOf = async (
+  { kube }: Pick<ReconcileDeps, 'kube'>,
+  { namespace, template }: DiskWish,
+): Promise<string | undefined> => {
+  const className = template.spec?.storageClassName ?? '';
+  const ofClass = await imageOfClass(kube, className);
+  if (ofClass !== undefined && !(await mayUse({ kube }, namespace, ofClass)))
+    return `in the class ${className} of an image`;
+  const id = imageIdOf(template);
+  const [imageNamespace = '', name = ''] = id.split('/');
+  if (id === '' || (await mayUse({ kube }, namespace, { namespace: imageNamespace, name }))) return undefined;
+  return `from the image ${id}`;
 };
 
 /** Later passes act for nobody, so it is what whoever runs things in the machine's namespace may do that counts. */

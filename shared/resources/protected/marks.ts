@@ -37,6 +37,13 @@ export const ownMarks = {
   ],
 } as const;
 
+const isOurs = (key: string): boolean =>
+  key.startsWith('bullion.dev/') || [...ownMarks.labels, ...ownMarks.annotations].some((mark) => mark === key);
+
+/** Labels or annotations of a template that people wrote and we make objects from: what we write passes admission unasked. */
+export const withoutOwnMarks = (map: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(map).filter(([key]) => !isOurs(key)));
+
 /** What stays on an object that holds an image: people write some of it on others. */
 export const keptMarks = {
   labels: ownMarks.labels,

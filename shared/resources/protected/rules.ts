@@ -1,11 +1,6 @@
 // The table: one rule one line. Called by admission.ts; which requests get here at all is in infra/generate/wiring.ts.
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
-import {
-  persistentVolumeClaims,
-  secrets,
-  storageClasses,
-  type PersistentVolumeClaim,
-} from '#shared/api/foreign/core.ts';
+import { persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { harvesterImageKind, type HarvesterImage } from '#shared/api/harvester/image.ts';
 import { checkClass } from '#shared/resources/protected/class-rules.ts';
@@ -15,9 +10,9 @@ import { keepGoldenUnmounted, mayUseImages } from '#shared/resources/protected/m
 import { keepMachineDisk } from '#shared/resources/protected/machine-disk.ts';
 import { keepMarks } from '#shared/resources/protected/marks.ts';
 import { keepClassInUse, keepReservedClass } from '#shared/resources/protected/storage-class.ts';
-import { grantFor } from '#shared/access/sources.ts';
+import { reviewUses } from '#shared/resources/access-rule.ts';
+import { imagesOfClasses } from '#shared/resources/named-classes.ts';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
-import { ownerOf } from '#shared/api/owner.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 import { isTrue } from '#shared/api/conditions.ts';
@@ -84,19 +79,11 @@ const keepExported = async (request: AdmissionRequest, kube: KubeClient): Promis
   return refused('Forbidden', [], message);
 };
 
-// A claim of the storage class of an image is a copy of that image: whoever makes one must be allowed to see it (protected/image-class-allowed).
-
-const field = 'spec.storageClassName';
+// A claim of the storage class of an image is a copy of that image (protected/image-class-allowed).
 
 const mayUseClass = async (request: AdmissionRequest, kube: KubeClient): Promise<AdmissionAnswer> => {
-  const { spec } = request.object as PersistentVolumeClaim;
-  const name = spec.storageClassName ?? '';
-  const storageClass = name === '' ? undefined : await kube.get(storageClasses, { name });
-  const image = storageClass === undefined ? undefined : ownerOf(storageClass);
-  if (image === undefined) return allowed;
-  const grant = await grantFor(kube, request.userInfo, { use: 'use-image', ...image });
-  const message = `user ${request.userInfo.username} is not allowed to use the image of this class: it takes the right to get it`;
-  return grant === undefined ? refused('Forbidden', [{ field, message }]) : allowed;
+  const named = request.object === undefined ? [] : await imagesOfClasses(request.object, kube);
+  return (await reviewUses(request, named, [], kube)) ?? allowed;
 };
 
 const machines = [virtualMachines];

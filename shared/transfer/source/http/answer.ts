@@ -87,6 +87,9 @@ const elementIn = (xml: string, name: string): string =>
 
 const longestReason = 160;
 
+/** Of an address that a server repeats, which may be all that opens it. */
+const queryInText = /(\/[^\s?"<>]*)\?[^\s"<>]+/g;
+
 /**
  * Why a server refuses, in its own words: the code and message of an object store's XML, or the first line of a plain text. Nothing of pages that are
  * meant for a browser, and nothing that may be a secret.
@@ -97,7 +100,8 @@ export const refusalWords = (body: string, contentType: string | undefined): str
   const parts = isXml ? ['Code', 'Message'].map((name) => elementIn(body, name)) : [isText ? firstLine(body) : ''];
   const words = parts.filter((part) => part.trim() !== '').join(': ');
   // oxlint-disable-next-line no-control-regex
-  const shown = redact(words.replace(/[\u0000-\u001f\u007f-\u009f\ufffd\s]+/g, ' ').trim());
+  const line = words.replace(/[\u0000-\u001f\u007f-\u009f\ufffd\s]+/g, ' ').trim();
+  const shown = redact(line.replace(queryInText, '$1'));
   if (shown === '') return undefined;
   return shown.length <= longestReason ? shown : `${shown.slice(0, longestReason)}…`;
 };

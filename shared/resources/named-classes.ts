@@ -1,0 +1,49 @@
+// A volume of the storage class of an image is a copy of that image: whoever names the class, in an object of whatever kind, must be allowed to see
+// the image. Asked at admission, since claims are then made by functions that may see every image.
+import { storageClasses } from '#shared/api/foreign/core.ts';
+import { harvesterAnnotations } from '#shared/api/harvester/image.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { type Owner, ownerOf } from '#shared/api/owner.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { AskedSource } from '#shared/resources/access-rule.ts';
+
+interface NamedClass {
+  readonly field: string;
+  readonly name: string;
+}
+
+const isClassField = (key: string): boolean => /storageClassName$/i.test(key);
+
+/** Wherever it stands: fields have one name in all kinds. */
+const classesIn = (value: unknown, path: string): readonly NamedClass[] => {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]: [string, unknown]) => {
+    const field = `${path}.${key}`;
+    if (typeof inner !== 'string') return classesIn(inner, field);
+    return isClassField(key) && inner !== '' ? [{ field, name: inner }] : [];
+  });
+};
+
+export const namedClasses = (object: KubeObject): readonly NamedClass[] => {
+  const key = harvesterAnnotations.storageClassName;
+  const name = object.metadata.annotations?.[key] ?? '';
+  const written = name === '' ? [] : [{ field: `metadata.annotations[${key}]`, name }];
+  return [...classesIn((object as { readonly spec?: unknown }).spec, 'spec'), ...written];
+};
+
+export const imageOfClass = async (kube: KubeClient, name: string): Promise<Owner | undefined> => {
+  const found = name === '' ? undefined : await kube.get(storageClasses, { name });
+  return found && ownerOf(found);
+};
+
+/** Images behind the classes that an object names; one look-up a class. */
+export const imagesOfClasses = async (object: KubeObject, kube: KubeClient): Promise<readonly AskedSource[]> => {
+  const found = await Promise.all(
+    namedClasses(object).map(async ({ field, name }): Promise<readonly AskedSource[]> => {
+      const image = await imageOfClass(kube, name);
+      if (image === undefined) return [];
+      return [{ use: 'use-image', namespace: image.namespace, name: image.name, field, shown: 'of this class' }];
+    }),
+  );
+  return found.flat();
+};

@@ -1,0 +1,85 @@
+// Everything that leaves a cluster, as text by where it was: what the sweep looks for words in.
+import { readFile, readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { discover } from '#local-cluster/controllers/discovery.ts';
+import { servedKinds } from '#shared/api/kinds.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+
+/** Where a text was → the text. */
+export type Texts = Map<string, string>;
+
+/** What people write in the API of ours is theirs to read again: the spec of a kind we serve, and a Secret. */
+export const shown = (object: KubeObject): unknown => {
+  // Longhorn fetches itself, and is told in its own objects where from; only administrators see them.
+  if (object.kind === 'Secret' || object.kind.startsWith('BackingImage')) return undefined;
+  const isServed = servedKinds.some(
+    ({ type }) => type.kind === object.kind && object.apiVersion.startsWith(`${type.group}/`),
+  );
+  if (!isServed) return object;
+  const { spec: _, ...rest } = object as KubeObject & { readonly spec?: unknown };
+  return rest;
+};
+
+export const objectsOf = async (kube: KubeClient): Promise<Texts> => {
+  const texts: Texts = new Map();
+  for (const type of (await discover(kube)).types) {
+    // Not every kind can be listed.
+    const { items } = await kube.list(type).catch(() => ({ items: [] }));
+    for (const item of items) {
+      const object = {
+        ...item,
+        kind: type.kind,
+        apiVersion: type.group === '' ? type.version : `${type.group}/${type.version}`,
+      };
+      const { namespace = '', name } = item.metadata;
+      texts.set(`${type.kind} ${namespace}/${name}`, JSON.stringify(shown(object)) ?? '');
+    }
+  }
+  return texts;
+};
+
+/** Stores of the API server and of objects, volumes, keys of the cluster itself; and Secrets that pods at work have mounted, as a kubelet does it. */
+const kept =
+  /^(api|etcd|store|object-store|storage|accounts|pki|longhorn|kubeconfig|lock|ports)|^pods\/[^/]+\/volumes\/(source|transfer)-secret\//;
+const mostBytes = 16 * 2 ** 20;
+
+/** Files that are left in the directory of a cluster, logs among them. */
+export const filesOf = async (dataDir: string): Promise<Texts> => {
+  const texts: Texts = new Map();
+  for (const path of await readdir(dataDir, { recursive: true })) {
+    const file = join(dataDir, path);
+    const found = await stat(file).catch(() => undefined);
+    if (kept.test(path) || found?.isFile() !== true || found.size > mostBytes) continue;
+    texts.set(`file ${path}`, await readFile(file, 'latin1'));
+  }
+  return texts;
+};
+
+/** Arguments and environment of every process that appears until it is stopped; of this process only those of its children. */
+export const watchProcesses = () => {
+  const texts: Texts = new Map();
+  const own = new Set([String(process.pid), String(process.ppid)]);
+  let isOn = true;
+  const look = async (): Promise<void> => {
+    for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && !own.has(name))) {
+      const read = (file: string) => readFile(`/proc/${pid}/${file}`, 'latin1').catch(() => '');
+      const [line, environment] = [await read('cmdline'), await read('environ')];
+      if (/BULLION_|transfer-job|qemu-img/.test(line + environment))
+        texts.set(`process ${pid} ${line.slice(0, 80)}`, `${line}\n${environment}`);
+    }
+  };
+  const loop = (async () => {
+    while (isOn) {
+      await look();
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  })();
+  return {
+    texts,
+    stop: async () => {
+      isOn = false;
+      await loop;
+    },
+  };
+};

@@ -1,0 +1,159 @@
+// Every way to give a credential that the schemas of our kinds have: a word of its own in each, in a source that works and in one that refuses.
+import type { Draft, Loose } from '#test/support/admission.ts';
+
+/** Where things are while the sweep runs. */
+export interface Places {
+  /** Answers `/ok` with a disk, and everything else with 403 and all that it was asked with. */
+  readonly origin: string;
+  /** The same, by a name that only the proxy knows. */
+  readonly behindProxy: string;
+  readonly store: string;
+  readonly bucket: string;
+}
+
+export type Ending = 'ok' | 'denied';
+
+export interface Way {
+  /** Fields, as `<kind> <path>`, that it is a way for. */
+  readonly fields: readonly string[];
+  /** Secrets by name: key to word. */
+  readonly secrets?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** Left out: it can only be refused here. */
+  readonly works?: boolean;
+  readonly object: (places: Places, ending: Ending, word: (part: string) => string) => Draft;
+}
+
+const storage = { resources: { requests: { storage: '16Mi' } }, storageClassName: 'local' };
+const immediate = { annotations: { 'cdi.kubevirt.io/storage.bind.immediate.requested': 'true' } };
+const dataVolume = (source: Loose): Draft => ({
+  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  kind: 'DataVolume',
+  metadata: immediate,
+  spec: { source, storage },
+});
+const cron = (source: Loose): Draft => ({
+  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  kind: 'DataImportCron',
+  metadata: {},
+  spec: { schedule: '0 0 1 1 *', managedDataSource: 'x', template: { spec: { source, storage } } },
+});
+const secretUrl = (place: string, ending: string, word: (part: string) => string): string =>
+  `${place}/${ending}?sig=${word('query')}`;
+const harvesterImage = (spec: Loose): Draft => ({
+  apiVersion: 'harvesterhci.io/v1beta1',
+  kind: 'VirtualMachineImage',
+  metadata: {},
+  spec: { displayName: 'x', sourceType: 'download', retry: 0, targetStorageClassName: 'local', ...spec },
+});
+/** `SECRET` and `HEADERS` stand for the names of Secrets that the sweep makes for each of them. */
+export const ways: Readonly<Record<string, Way>> = {
+  'URL of a data volume': {
+    fields: ['DataVolume spec.source.http.url'],
+    works: true,
+    object: ({ origin }, ending, word) => dataVolume({ http: { url: secretUrl(origin, ending, word) } }),
+  },
+  'headers of a data volume': {
+    fields: ['DataVolume spec.source.http.extraHeaders[]', 'DataVolume spec.source.http.secretExtraHeaders[]'],
+    works: true,
+    object: ({ origin }, ending, word) =>
+      dataVolume({
+        http: {
+          url: `${origin}/${ending}`,
+          extraHeaders: [`X-Api: ${word('header')}`, `Authorization: Bearer ${word('bearer')}`],
+          secretExtraHeaders: ['HEADERS'],
+        },
+      }),
+  },
+  'Secret of a data volume': {
+    fields: ['DataVolume spec.source.http.secretRef'],
+    works: true,
+    object: ({ origin }, ending) => dataVolume({ http: { url: `${origin}/${ending}`, secretRef: 'SECRET' } }),
+  },
+  'Secret of a registry': {
+    fields: ['DataVolume spec.source.registry.secretRef', 'DataVolume spec.source.registry.url'],
+    object: ({ origin }) =>
+      dataVolume({ registry: { url: `${origin.replace('http', 'docker')}/disk:1`, secretRef: 'SECRET' } }),
+  },
+  'Secret and URL of a store': {
+    fields: ['DataVolume spec.source.s3.secretRef', 'DataVolume spec.source.s3.url'],
+    object: ({ store, bucket }) => dataVolume({ s3: { url: `${store}/${bucket}/ok`, secretRef: 'SECRET' } }),
+  },
+  'URL behind a proxy': {
+    fields: [],
+    works: true,
+    object: ({ behindProxy }, ending) => dataVolume({ http: { url: `${behindProxy}/${ending}` } }),
+  },
+  'URL of an image': {
+    fields: ['VirtualMachineImage spec.source.http'],
+    works: true,
+    object: ({ origin }, ending, word) => ({
+      apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+      kind: 'VirtualMachineImage',
+      metadata: {},
+      spec: { source: { http: secretUrl(origin, ending, word) }, storageClassName: 'local' },
+    }),
+  },
+  ...Object.fromEntries(
+    (['csi', 'cdi', 'backingimage'] as const).map((backend): [string, Way] => [
+      `URL of an image in ${backend}`,
+      {
+        fields: ['VirtualMachineImage spec.url'],
+        works: backend !== 'backingimage',
+        object: ({ origin }, ending, word) =>
+          harvesterImage({
+            backend,
+            url: secretUrl(origin, ending, word),
+            ...(backend === 'backingimage' ? { targetStorageClassName: 'longhorn' } : {}),
+          }),
+      },
+    ]),
+  ),
+  'URLs and Secret of a cron': {
+    fields: ['http.url', 'http.checksumURL', 'http.secretRef'].flatMap((field) => [
+      `DataImportCron spec.template.spec.source.${field}`,
+      `DataImportCron spec.source.${field}`,
+    ]),
+    works: true,
+    object: ({ origin }, ending, word) => cron({ http: { url: secretUrl(origin, ending, word), secretRef: 'SECRET' } }),
+  },
+  'Secret of a cron of a registry': {
+    fields: ['registry.url', 'registry.secretRef'].flatMap((field) => [
+      `DataImportCron spec.template.spec.source.${field}`,
+      `DataImportCron spec.source.${field}`,
+    ]),
+    object: ({ origin }) =>
+      cron({ registry: { url: `${origin.replace('http', 'docker')}/disk:1`, secretRef: 'SECRET' } }),
+  },
+  'Secret of a cron of a store': {
+    fields: ['s3.url', 's3.secretRef'].flatMap((field) => [
+      `DataImportCron spec.template.spec.source.${field}`,
+      `DataImportCron spec.source.${field}`,
+    ]),
+    object: ({ store, bucket }) => cron({ s3: { url: `${store}/${bucket}/ok`, secretRef: 'SECRET' } }),
+  },
+  'Secret and URL of an export': {
+    fields: [
+      'VirtualMachineVolumeExport spec.destination.s3.url',
+      'VirtualMachineVolumeExport spec.destination.s3.secretRef',
+    ],
+    object: ({ store, bucket }) => ({
+      apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+      kind: 'VirtualMachineVolumeExport',
+      metadata: {},
+      spec: { pvcName: 'way-1', destination: { s3: { url: `${store}/${bucket}/exported`, secretRef: 'SECRET' } } },
+    }),
+  },
+};
+
+/** Fields that hold a URL or name a Secret and are no way to give one, and why. */
+export const noWays: readonly { readonly of: RegExp; readonly because: string }[] = [
+  { of: /\.(imageio|vddk|gcs)\./, because: 'refused at admission' },
+  { of: /certConfigMap$/, because: 'certificates are public' },
+  { of: /storageClassParameters\{\}$/, because: 'names a Secret that the storage reads' },
+];
+
+/** Of a field of a schema: whether a credential may be given there, in it or by it. */
+export const mayGive = (path: string): boolean =>
+  /(secretRef|certConfigMap|[hH]eaders\[\]|\burl|URL|source\.http|storageClassParameters\{\}|[pP]assword|[tT]oken)$/.test(
+    path,
+  );

@@ -1,0 +1,250 @@
+// What can be referred to in the specs of the kinds we serve: every text of their schemas is either one of these references, or is known to be none.
+import { servedKinds } from '#shared/api/kinds.ts';
+import type { ServedKind } from '#shared/api/kind.ts';
+import { apiVersionOf } from '#shared/api/object.ts';
+import { type StructuralSchema, toStructuralSchema } from '#shared/api/structural-schema.ts';
+import { ownMarks } from '#shared/resources/protected/marks.ts';
+import type { Loose } from '#test/support/admission.ts';
+import { type Holds, type ObjectRow, draft, loot, victim } from '#test/tenants/row.ts';
+
+/** Texts that lead to nothing of others, by the last step of their path. */
+export const noReferences = new Set(
+  [
+    'pullMethod architecture tags checksum extraHeaders[] description displayName createdBy schedule retentionPolicy',
+    'kind apiGroup previous current diskId uuid backingFile thumbprint extraArgs path',
+  ].flatMap((names) => names.split(' ')),
+);
+
+export interface FieldRule {
+  /** Of a path without its kind. */
+  readonly of: RegExp;
+  readonly attack: string;
+  readonly holds: Holds;
+  readonly right?: string;
+}
+
+const clone = 'create datavolumes/source';
+const elsewhere = 'what lies in another namespace';
+
+/** The first that matches `<kind> <path>` counts. Each must match something. */
+export const fieldRules: readonly FieldRule[] = [
+  { of: /hostPath\./, attack: 'read files of a node', holds: 'refused' },
+  { of: /\.(imageio|vddk|gcs)\./, attack: 'reach a source that is not served', holds: 'refused' },
+  { of: /\.imageStream$/, attack: 'reach a source that is not served', holds: 'refused' },
+  {
+    of: /\.(pvc|storage)\.(volumeName|dataSource|dataSourceRef)\b|pvc\.volumeName$/,
+    attack: 'take a volume that is there',
+    holds: 'refused',
+  },
+  {
+    of: /storageClassName$/i,
+    attack: 'make a copy of an image by its storage class',
+    holds: 'asked',
+    right: 'get virtualmachineimages',
+  },
+  { of: /storageClassParameters\{\}$/, attack: 'have the storage read a Secret', holds: 'asked', right: 'get secrets' },
+  { of: /(\burl|URL|source\.http)$/, attack: 'reach a metadata service with our connections', holds: 'refused' },
+  {
+    of: /^DataVolume .*source\.(pvc|snapshot)\.|^DataVolume .*sourceRef\./,
+    attack: `clone ${elsewhere}`,
+    holds: 'asked',
+    right: clone,
+  },
+  {
+    of: /^DataSource .*source\.(pvc|snapshot)\./,
+    attack: `learn of ${elsewhere} from status and labels`,
+    holds: 'asked',
+    right: clone,
+  },
+  { of: /^DataSource .*source\.dataSource\./, attack: `learn of ${elsewhere} from status and labels`, holds: 'inert' },
+  { of: /^DataImportCron .*source\.pvc\./, attack: `follow and clone ${elsewhere}`, holds: 'inert' },
+  {
+    of: /^DataImportCron .*template\.metadata\.(labels|annotations)\{\}$/,
+    attack: 'have our account write the marks of a golden volume',
+    holds: 'inert',
+  },
+  {
+    of: /^VirtualMachineImage .*(pvcName|pvcNamespace)$/,
+    attack: `export ${elsewhere}`,
+    holds: 'asked',
+    right: 'get persistentvolumeclaims',
+  },
+  {
+    of: /securityParameters\.sourceImage/,
+    attack: `copy ${elsewhere}`,
+    holds: 'asked',
+    right: 'get virtualmachineimages',
+  },
+  { of: /virtualMachineImage\.namespace$/, attack: `copy ${elsewhere}`, holds: 'refused' },
+  {
+    of: /(secretRef|certConfigMap|secretExtraHeaders\[\])$/,
+    attack: 'use credentials or certificates of another namespace',
+    holds: 'own',
+  },
+  {
+    of: /(bucketName|objectName)$/,
+    attack: 'read or write what another namespace keeps in the object store',
+    holds: 'own',
+  },
+  {
+    of: /(managedDataSource|imageName|pvcName|virtualMachineImageName|virtualMachineImage\.name|virtualMachineVolume\.name)$/i,
+    attack: `use ${elsewhere} by its name`,
+    holds: 'own',
+  },
+  {
+    of: /serviceAccountName$/,
+    attack: 'have a pod of ours run with rights of others',
+    holds: 'own',
+  },
+  {
+    of: /(priorityClassName|volumeAttributesClassName|snapshotClassName)$/,
+    attack: 'name what is of the whole cluster, as they may on pods and claims of their own',
+    holds: 'inert',
+  },
+];
+
+export interface Text {
+  readonly kind: ServedKind;
+  readonly path: string;
+}
+
+const textsOf = (schema: StructuralSchema, path: string): readonly string[] => {
+  const { type, properties = {}, items, additionalProperties } = schema;
+  return [
+    ...(type === 'string' && schema.enum === undefined ? [path] : []),
+    ...Object.entries(properties).flatMap(([key, one]) => textsOf(one, `${path}.${key}`)),
+    ...(items === undefined ? [] : textsOf(items, `${path}[]`)),
+    ...(additionalProperties === undefined ? [] : textsOf(additionalProperties, `${path}{}`)),
+  ];
+};
+
+/** Of kinds that a tenant can make: what is of the whole cluster is its administrators'. */
+export const texts: readonly Text[] = servedKinds
+  .filter(({ type }) => type.namespaced)
+  .flatMap((kind) => textsOf(toStructuralSchema(kind.spec), 'spec').map((path) => ({ kind, path })));
+
+export const isReference = ({ path }: Text): boolean => !noReferences.has(path.split('.').at(-1) ?? '');
+export const ruleOf = ({ kind, path }: Text): FieldRule | undefined =>
+  fieldRules.find(({ of }) => of.test(`${kind.type.kind} ${path}`));
+
+const storage = { storage: { resources: { requests: { storage: '1Gi' } } } };
+const url = 'https://images.example/disk.qcow2';
+const metadataService = 'http://169.254.169.254/latest/disk';
+
+/** Good sources by their type, as far as a field of theirs is asked about. */
+const sources: Readonly<Record<string, Loose>> = {
+  http: { http: { url } },
+  registry: { registry: { url: 'docker://registry.example/disk:1' } },
+  s3: { s3: { url: 'https://store.example/bucket/disk' } },
+  gcs: { gcs: { url: 'gs://bucket/disk' } },
+  pvc: { pvc: { namespace: victim, name: loot } },
+  snapshot: { snapshot: { namespace: victim, name: loot } },
+  dataSource: { dataSource: { namespace: victim, name: loot } },
+  imageio: { imageio: { url, diskId: 'd' } },
+  vddk: { vddk: { url, uuid: 'u', backingFile: 'f', thumbprint: 't', secretRef: 's' } },
+};
+const sourceAt = (path: string): Loose => sources[/source\.(\w+)/.exec(path)?.[1] ?? ''] ?? { http: { url } };
+
+/** A good spec of the kind, of the form that has the field. */
+const bases: Readonly<Record<string, (path: string) => Loose>> = {
+  'VirtualMachineImage.hypercloud.tmaxanc.com': (path) => ({
+    source: path.includes('hostPath')
+      ? { hostPath: { path: '/etc/shadow', nodeName: 'n' } }
+      : path.includes('objectStore')
+        ? { objectStore: { bucketName: 'bucket', objectName: 'disk' } }
+        : { http: url },
+    pvc: storage.storage,
+  }),
+  'VirtualMachineImage.harvesterhci.io': (path) => {
+    const spec = { backend: 'csi', displayName: 'mine', sourceType: 'download', url, retry: 3 };
+    if (/pvcName/.test(path))
+      return { ...spec, sourceType: 'export-from-volume', url: undefined, pvcName: loot, pvcNamespace: victim };
+    if (path.includes('storageClassParameters')) return { ...spec, backend: 'backingimage' };
+    const of = { cryptoOperation: 'encrypt', sourceImageName: loot, sourceImageNamespace: victim };
+    return path.includes('security') ? { ...spec, sourceType: 'clone', url: undefined, securityParameters: of } : spec;
+  },
+  'VirtualMachineImageDownloader.harvesterhci.io': () => ({ imageName: 'mine' }),
+  'DataSource.cdi.kubevirt.io': (path) => ({ source: sourceAt(path) }),
+  'DataImportCron.cdi.kubevirt.io': (path) => ({
+    schedule: '0 0 * * *',
+    managedDataSource: 'mine',
+    ...(path.startsWith('spec.source') ? { source: sourceAt(path) } : {}),
+    template: {
+      spec: path.startsWith('spec.source')
+        ? storage
+        : { source: /template.*source/.test(path) ? sourceAt(path) : sources['registry'], ...storage },
+    },
+  }),
+  'VirtualMachinePvc.hypercloud.tmaxanc.com': () => ({
+    virtualMachineImageName: 'mine',
+    pvc: { accessModes: ['ReadWriteOnce'], ...storage.storage },
+  }),
+  'VirtualMachineVolume.hypercloud.tmaxanc.com': () => ({
+    virtualMachineImage: { name: 'mine' },
+    capacity: { storage: '1Gi' },
+  }),
+  'VirtualMachineVolumeExport.hypercloud.tmaxanc.com': (path) => ({
+    ...(path.includes('virtualMachineVolume') ? { virtualMachineVolume: { name: loot } } : { pvcName: loot }),
+    destination: path.includes('s3')
+      ? { s3: { url: 'https://store.example/bucket/disk', secretRef: 's' } }
+      : { local: {} },
+    ...(path.includes('objectStore')
+      ? { destination: undefined, objectStore: { bucketName: 'bucket', objectName: 'o' } }
+      : {}),
+  }),
+  'DataVolume.cdi.kubevirt.io': (path) => ({
+    ...(path.startsWith('spec.sourceRef')
+      ? { sourceRef: { kind: 'DataSource', namespace: victim, name: loot } }
+      : { source: path.startsWith('spec.source') ? sourceAt(path) : { blank: {} } }),
+    ...(path.startsWith('spec.pvc') ? { pvc: { accessModes: ['ReadWriteOnce'], ...storage.storage } } : storage),
+  }),
+};
+
+const valueFor = (path: string): unknown => {
+  const last = path.split('.').at(-1) ?? '';
+  if (/namespace$/i.test(last)) return victim;
+  if (/storageClassName$/i.test(last)) return 'lh-victim';
+  if (/^(url|http)$|URL$/.test(last))
+    return path.includes('registry') ? metadataService.replace('http', 'docker') : metadataService;
+  if (last === 'labels{}') return Object.fromEntries(ownMarks.labels.map((key) => [key, loot]));
+  if (last === 'annotations{}') return forgedAnnotations;
+  if (last === 'storageClassParameters{}')
+    return {
+      'csi.storage.k8s.io/node-publish-secret-name': loot,
+      'csi.storage.k8s.io/node-publish-secret-namespace': victim,
+    };
+  return last === 'objectName' ? `${loot}.qcow2` : loot;
+};
+
+export const forgedGrant = JSON.stringify(
+  ['clone-claim', 'clone-snapshot', 'export-claim', 'use-image', 'read-secret'].map((use) => ({
+    use,
+    namespace: victim,
+    name: '*',
+  })),
+);
+export const forgedAnnotations = {
+  ...Object.fromEntries(ownMarks.annotations.map((key) => [key, loot])),
+  'bullion.dev/owner-namespace': victim,
+  'bullion.dev/granted': forgedGrant,
+  'bullion.dev/populated': '{}',
+};
+
+const withValue = (spec: Loose, [step = '', ...rest]: readonly string[], value: unknown): Loose => {
+  const key = step.replace(/\{\}$/, '');
+  if (step.endsWith('[]')) return { ...spec, [step.slice(0, -2)]: [value] };
+  return { ...spec, [key]: rest.length === 0 ? value : withValue((spec[key] ?? {}) as Loose, rest, value) };
+};
+
+export const fieldRows: readonly ObjectRow[] = texts.filter(isReference).flatMap((text) => {
+  const { kind, path } = text;
+  const rule = ruleOf(text);
+  const name = `${kind.type.kind}.${kind.type.group}`;
+  const base = bases[name];
+  if (rule === undefined || base === undefined) return [];
+  const spec = withValue(base(path), path.split('.').slice(1), valueFor(path));
+  const { attack, holds, right } = rule;
+  return [
+    { kind: name, reference: path, attack, holds, right, object: draft(kind.type.kind, apiVersionOf(kind.type), spec) },
+  ];
+});

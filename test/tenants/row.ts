@@ -1,0 +1,38 @@
+// One way a tenant may try to get at what is another's: what they write, and what holds. Sent by tenants.test.ts, shown in docs/security.md.
+import type { Draft, Loose } from '#test/support/admission.ts';
+
+/** The attacker may edit `tenant`, and nothing in `victim`, where everything is called `loot`. */
+export const tenant = 'tenant';
+export const victim = 'victim';
+export const loot = 'loot';
+/** Stands in all that is the victim's, and nowhere else. */
+export const secretWord = 'Geheimnis';
+
+export const outcomes = {
+  refused: 'refused at admission, whoever asks',
+  asked: 'refused at admission, unless the API server says that the author has the right',
+  stripped: 'taken off at admission',
+  own: 'looked for in the namespace of the object alone',
+  inert: 'taken, and nothing comes of it',
+} as const;
+export type Holds = keyof typeof outcomes;
+
+export interface ObjectRow {
+  readonly kind: string;
+  /** The field, label, annotation, finalizer or owner reference. */
+  readonly reference: string;
+  readonly attack: string;
+  readonly holds: Holds;
+  readonly object: Draft;
+  /** What there is already, of the tenant's. */
+  readonly before?: Draft | undefined;
+  /** With which it is taken: `verb resource[/subresource]`. Of `asked`. */
+  readonly right?: string | undefined;
+}
+
+export const draft = (kind: string, apiVersion: string, spec: Loose | undefined, metadata: Loose = {}): Draft => ({
+  apiVersion,
+  kind,
+  metadata: { name: 'mine', namespace: tenant, ...metadata },
+  ...(spec === undefined ? {} : { spec }),
+});

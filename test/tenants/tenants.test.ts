@@ -1,0 +1,157 @@
+// A user with `edit` in one namespace gets nothing of another one, and steers nothing that runs with our rights: one row for each thing they can write.
+import { beforeAll, describe, expect, it } from 'vitest';
+import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
+import { harvesterAnnotations, harvesterLabels } from '#shared/api/harvester/image.ts';
+import { annotations, finalizers, labels } from '#shared/api/names.ts';
+import { fieldRules, isReference, noReferences, ruleOf, texts } from '#test/tenants/fields.ts';
+import { markRules } from '#test/tenants/marks.ts';
+import { type ObjectRow, outcomes, secretWord, victim } from '#test/tenants/row.ts';
+import { objectRows } from '#test/tenants/rows.ts';
+import { bare, createWorld, drive, isScoped, lootIn, submit, theirsIn, typeOf } from '#test/tenants/world.ts';
+import { eventTypes } from '#events/catalogue.ts';
+import { createApp as createInitialize } from '#functions/initialize/app.ts';
+import { createApp as createSidecarSync } from '#functions/sidecar-sync/app.ts';
+import { jobs } from '#shared/api/foreign/core.ts';
+import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { type KubeObject, refOf } from '#shared/api/object.ts';
+import type { Caller } from '#shared/exchange/access/caller.ts';
+import { permit } from '#shared/exchange/access/permit.ts';
+import { parseTarget } from '#shared/exchange/target-name.ts';
+import { type Draft, withAccess } from '#test/support/admission.ts';
+import { aHyperCloudImage } from '#test/support/builders.ts';
+import { postEvent, sendChange, sendEvent } from '#test/support/send-event.ts';
+import { seedWorker } from '#test/support/transfer-secret.ts';
+import { type EventRow, eventRows, forgedReports, hintsAlone, tokenRows } from '#test/tenants/events.ts';
+
+const marksOf = ({ metadata }: Draft): object => ({
+  labels: metadata['labels'] ?? {},
+  annotations: metadata['annotations'] ?? {},
+});
+
+/** Whether the API server asks who is to hold it. */
+const isHeard = ({ object, holds }: ObjectRow): boolean => {
+  if (holds === 'stripped') return isScoped('mutate', object);
+  return holds === 'own' || holds === 'inert' || isScoped('validate', object);
+};
+
+/** What becomes of it: at admission, and where that lets it in, once everybody has looked at it. */
+const outcomeOf = async ({ object, before, holds }: ObjectRow): Promise<readonly string[]> => {
+  const world = createWorld();
+  const sent = await submit(world, object, before);
+  expect(JSON.stringify(sent.answer)).not.toContain(secretWord);
+  if (!sent.answer.allowed) return [sent.answer.status?.code === 403 && holds === 'asked' ? 'asked' : 'refused'];
+  const made = world.kube.seed(typeOf(object), sent.object as never);
+  await drive(world, made);
+  expect(theirsIn(world)).toEqual(untouched);
+  expect(lootIn(world, made)).toEqual([]);
+  const wasStripped = Object.entries(marksOf(object)).some(([map, keys]) =>
+    Object.keys(keys as object).some((key) => !(key in (marksOf(sent.object) as Record<string, object>)[map]!)),
+  );
+  return wasStripped ? ['stripped'] : ['own', 'inert'];
+};
+
+/** The victim's, where nobody attacks. */
+let untouched: readonly unknown[];
+beforeAll(async () => {
+  const world = createWorld();
+  await drive(world);
+  untouched = theirsIn(world);
+});
+
+describe('what a tenant writes', () => {
+  it.each(objectRows.map((row) => [`${row.kind} ${row.reference}: to ${row.attack}: ${row.holds}`, row] as const))(
+    '%s',
+    async (_title, row) => {
+      expect(await outcomeOf(row)).toContain(row.holds);
+      expect(isHeard(row)).toBe(true);
+      const { right } = row;
+      const { answer } = await submit(createWorld(right === undefined ? [] : [right]), row.object, row.before);
+      expect(right !== undefined && answer.status?.code === 403).toBe(false);
+    },
+    20_000,
+  );
+});
+
+describe('what anybody posts to a function', () => {
+  /** What there is once the function has heard it. */
+  const after = async ({ type, to, given }: EventRow, data: (object: KubeObject) => unknown) => {
+    const world = createWorld();
+    const object = world.kube.seed(typeOf(given), given);
+    await sendEvent(
+      to === 'initialize' ? createInitialize(world.deps) : createSidecarSync(world.deps),
+      type,
+      data(object),
+    );
+    expect(lootIn(world, object)).toEqual([]);
+    return world.kube.all().map(bare);
+  };
+
+  it.each(eventRows.map((row) => [`${row.type} to ${row.to}: to ${row.attack}`, row] as const))(
+    '%s does what the honest event does',
+    async (_title, row) => {
+      expect(await after(row, row.forge)).toEqual(await after(row, row.data));
+    },
+  );
+
+  it.each(Object.entries(forgedReports))('%s: changes nothing', async (_title, forge) => {
+    const world = createWorld();
+    const image = world.kube.seed(
+      hyperCloudImageKind.type,
+      aHyperCloudImage({ metadata: { namespace: victim, name: 'new' } }),
+    );
+    await sendChange(createInitialize(world.deps), 'add', image);
+    const [job] = world.kube.all(jobs).filter(({ metadata }) => metadata.namespace === victim);
+    const run = `${job!.metadata.name}-aaaaa`;
+    seedWorker(world.kube, run);
+    const before = theirsIn(world);
+    const answer = await postEvent(createSidecarSync(world.deps), '/', forge(world, refOf(image), run));
+    expect([answer.status, theirsIn(world)]).toEqual([204, before]);
+  });
+
+  it('is one of the table, or a hint alone', () => {
+    const known = [...eventRows.map(({ type }) => type), eventTypes.transferProgressed, ...Object.keys(hintsAlone)];
+    expect(new Set(known)).toEqual(new Set(Object.values(eventTypes)));
+  });
+});
+
+describe('a token', () => {
+  it.each(tokenRows.map((row) => [`${row.token}: to ${row.attack}: ${row.holds}`, row] as const))(
+    '%s',
+    async (_title, { claims, deed, target: text, holds }) => {
+      const caller: Caller =
+        claims === undefined
+          ? { by: 'cluster', requester: { username: 'jane' } }
+          : { by: 'token', claims: { iss: 'bullion', sub: 'jane', iat: 0, exp: 300, ...claims } };
+      const target = parseTarget(text)!;
+      await expect(permit(createWorld().deps.kube, caller, deed, target)).rejects.toMatchObject({ status: 403 });
+      if (holds !== 'asked') return;
+      const all = withAccess(createWorld().kube, () => true);
+      await expect(permit(all, caller, deed, target)).resolves.toBeUndefined();
+    },
+  );
+});
+
+describe('the table', () => {
+  it('has every text of every schema, as a reference or as none', () => {
+    expect(texts.filter((text) => isReference(text) && ruleOf(text) === undefined)).toEqual([]);
+    expect(objectRows.filter(({ reference }) => reference.startsWith('spec.')).length).toBeGreaterThan(100);
+    expect([...noReferences].filter((name) => !texts.some(({ path }) => path.endsWith(`.${name}`)))).toEqual([]);
+    expect(fieldRules.filter((rule) => !texts.some((text) => isReference(text) && ruleOf(text) === rule))).toEqual([]);
+  });
+
+  it('has every label, annotation and finalizer that our code knows, and no other', () => {
+    const known = {
+      labels: [labels, cdiLabels, harvesterLabels],
+      annotations: [annotations, cdiAnnotations, harvesterAnnotations],
+      finalizers: [finalizers],
+    };
+    for (const [map, lists] of Object.entries(known)) {
+      const keys = lists.flatMap((list) => Object.values(list) as string[]);
+      expect(new Set(markRules.filter((rule) => rule.map === map).map(({ key }) => key))).toEqual(new Set(keys));
+    }
+  });
+
+  it('says of everything what holds in one of few words', () => {
+    expect(new Set(objectRows.map(({ holds }) => holds))).toEqual(new Set(Object.keys(outcomes)));
+  });
+});
