@@ -138,7 +138,7 @@ const stepOf = async (
 ): Promise<ReconciledState> => {
   const context = contextOf(deps);
   try {
-    const observed = await planner.check(deps.kube, resource);
+    const observed = await planner.check(deps.kube, resource, deps.look);
     const { actions, state } = planner.plan(resource, observed, {
       ...context,
       settings: await settingsFor(deps, reconciler.fetches?.(resource)),
