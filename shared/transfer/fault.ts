@@ -38,6 +38,21 @@ export const transferFaults = {
 
 export type TransferFault = keyof typeof transferFaults;
 
+const ofFiles: ReadonlySet<TransferFault> = new Set([
+  'NotADiskImage',
+  'UnsupportedFormat',
+  'ImageEncrypted',
+  'ImageCorrupt',
+  'ImageTruncated',
+  'ExternalReference',
+  'ImageTooLarge',
+  'ChecksumMismatch',
+]);
+
+/** Whether another file may succeed where this one failed. */
+export const isFileFault = (error: unknown): error is TransferError =>
+  isTransferError(error) && ofFiles.has(error.code);
+
 export interface TransferErrorOptions extends AppErrorOptions {
   /** The pass cannot go on from where it was, but one from the first byte may succeed. */
   readonly startOver?: boolean;
