@@ -92,7 +92,7 @@ const refusalCodes = new Set(['EACCES', 'EPERM']);
 export const toDeviceFault = (error: unknown, path: string, isDevice: boolean): TransferError | undefined => {
   const code = systemCodeOf(error);
   if (!isDevice || code === undefined || !refusalCodes.has(code)) return undefined;
-  const message = `the node does not let user ${process.getuid?.() ?? 'of this pod'} open the block device ${path} (${code}): set device_ownership_from_security_context = true in the CRI plugin of containerd, or in [crio.runtime] of CRI-O, on every node (https://kubernetes.io/blog/2021/11/09/non-root-containers-and-devices/), then retry; volumeMode Filesystem needs no such setting`;
+  const message = `the node does not let user ${process.getuid?.() ?? 'of this pod'} open the block device ${path} (${code}): set device_ownership_from_security_context = true in the CRI plugin of containerd, or in [crio.runtime] of CRI-O, on every node (https://kubernetes.io/blog/2021/11/09/non-root-containers-and-devices/), then retry. Without it: set BLOCK_DEVICES_AS_ROOT=true on the functions, or ask for volumeMode Filesystem`;
   return new TransferError('DeviceForbidden', message, { cause: error });
 };
 
