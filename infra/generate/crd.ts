@@ -1,4 +1,5 @@
 // The CustomResourceDefinition of a served kind, from its one description in shared/api.
+import { fieldDescriptions } from '#infra/generate/field-descriptions.ts';
 import type { GeneratedManifest } from '#infra/generate/manifest.ts';
 import type { PrinterColumn, ServedKind } from '#shared/api/kind.ts';
 import { type StructuralSchema, toStructuralSchema } from '#shared/api/structural-schema.ts';
@@ -30,12 +31,39 @@ export const buildCrd = (kind: ServedKind): GeneratedManifest => {
           storage: true,
           subresources: { status: {} },
           additionalPrinterColumns: kind.columns.map(toColumn),
-          schema: { openAPIV3Schema: objectSchema(kind) },
+          schema: { openAPIV3Schema: described(objectSchema(kind)) },
         },
       ],
     },
   };
 };
+
+/** Kubernetes describes the metadata of an object itself, and lets nobody else. */
+const isTheirs = (name: string, parent: string): boolean => name === 'metadata' && parent === '';
+
+/** With descriptions of fields that have none of their own. `parent`: the field that holds the schema. */
+const described = (schema: StructuralSchema, parent = ''): StructuralSchema => ({
+  ...schema,
+  ...(schema.properties === undefined ? {} : { properties: describedFields(schema.properties, parent) }),
+  ...(schema.items === undefined ? {} : { items: described(schema.items, parent) }),
+  ...(schema.additionalProperties === undefined
+    ? {}
+    : { additionalProperties: described(schema.additionalProperties, parent) }),
+});
+
+const describedFields = (
+  fields: NonNullable<StructuralSchema['properties']>,
+  parent: string,
+): NonNullable<StructuralSchema['properties']> =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, field]) => {
+      const known = isTheirs(name, parent) ? undefined : descriptionOf(name, parent);
+      return [name, described(known === undefined ? field : { description: known, ...field }, name)];
+    }),
+  );
+
+const descriptionOf = (name: string, parent: string): string | undefined =>
+  fieldDescriptions[`${parent}.${name}`] ?? fieldDescriptions[name];
 
 const toColumn = ({
   name,

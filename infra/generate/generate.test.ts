@@ -4,6 +4,7 @@ import { parseAllDocuments } from 'yaml';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { renderBlocks, toList, toTable } from '#infra/generate/readme.ts';
+import { fieldDescriptions } from '#infra/generate/field-descriptions.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { type JsonSchema, pruneObject, validateObject } from '#local-cluster/api-server/schema/structural.ts';
 import { readUpstreamCrds } from '#test/support/shared-folder.ts';
@@ -47,6 +48,47 @@ interface Delivery {
   readonly retry: number;
   readonly deadLetterSink: { readonly ref: { readonly name: string } };
 }
+
+interface Described {
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, Described>>;
+  readonly items?: Described;
+  readonly additionalProperties?: Described;
+}
+
+/** Every field with its path, those in lists and maps included. */
+const fieldsOf = (
+  { properties = {}, items, additionalProperties }: Described,
+  path: string,
+): readonly (readonly [path: string, field: Described])[] => [
+  ...Object.entries(properties).flatMap(([name, field]) => [
+    [`${path}.${name}`, field] as const,
+    ...fieldsOf(field, `${path}.${name}`),
+  ]),
+  ...[items, additionalProperties].flatMap((inner) => (inner === undefined ? [] : fieldsOf(inner, path))),
+];
+
+interface Definition {
+  readonly names: { readonly kind: string };
+  readonly versions: readonly { readonly schema: { readonly openAPIV3Schema: Described } }[];
+}
+
+describe('CustomResourceDefinitions', () => {
+  const fields = ofKind<Definition>('CustomResourceDefinition').flatMap(({ metadata, spec }) =>
+    spec.versions.flatMap(({ schema }) => fieldsOf(schema.openAPIV3Schema, metadata.name)),
+  );
+
+  it('describe each field, for kubectl explain, but the metadata that Kubernetes describes', () => {
+    expect(fields.length).toBeGreaterThan(700);
+    const undescribed = fields.filter(([, { description = '' }]) => description.trim() === '').map(([path]) => path);
+    expect(undescribed.filter((path) => !/^[\w.-]+?\.(io|com)\.metadata$/.test(path))).toEqual([]);
+  });
+
+  it('use every description that fields share', () => {
+    const texts = new Set(fields.map(([, { description }]) => description));
+    expect(Object.entries(fieldDescriptions).filter(([, text]) => !texts.has(text))).toEqual([]);
+  });
+});
 
 describe('Knative manifests', () => {
   it('give every Trigger a whole DeliverySpec, since it replaces the one of the Broker', () => {

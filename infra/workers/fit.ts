@@ -4,7 +4,8 @@
 /** `worker`: a folder here. `held`: a module or package that the function needs, and that no Worker can run. */
 export type Fit = { readonly worker: string; readonly how: string } | { readonly held: string; readonly why: string };
 
-const drivers = 'Triggers with a URL, which show a token; the sources of golden images are asked by `cron-tick` alone';
+const drivers =
+  'Triggers with a URL, which show a token; the sources of golden images, and files that Longhorn is to fetch, are asked by `cron-tick` alone';
 
 const ownSockets =
   'connects only to addresses that are allowed, trusts authorities that Secrets and ConfigMaps hold, and goes through proxies, all by sockets of its own: ' +

@@ -7,6 +7,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type Fault, isNotFound } from '#shared/runtime/errors.ts';
 import type { WatchedChild } from '#shared/populate/watched-child.ts';
 import type { Image, ImageSource } from '#shared/backends/image.ts';
+import type { LookAtFile } from '#shared/transfer/file-look.ts';
 
 /** Whether the product a backend stands on is there. */
 export const isInstalled = async (kube: KubeClient, { type, namespace }: Need): Promise<boolean> => {
@@ -28,8 +29,11 @@ export interface Backend<Observed = unknown> {
   readonly capabilities: BackendCapabilities;
   /** What must be installed in the cluster beside a storage driver; left out: nothing. */
   readonly needs?: Need | undefined;
-  /** Reads what the next step of this image depends on, no more. Throws only AppErrors of the client. */
-  check(kube: KubeClient, image: Image): Promise<Observed>;
+  /**
+   * Reads what the next step of this image depends on, no more. `look` is there where a file on a web server can be looked at. Throws only AppErrors of
+   * the client.
+   */
+  check(kube: KubeClient, image: Image, look?: LookAtFile): Promise<Observed>;
   /** The next step from what was observed towards a usable golden image, or the reason why there is none. */
   initialize(image: Image, observed: Observed, context: PlanContext): Plan;
   /** What the children say of sizes, where a usable image does not know them yet; `undefined` when nothing is new. */

@@ -15,10 +15,10 @@ const maxPasses = 10;
 
 export const describeBackend = (name: string, backend: Backend): void => {
   const begin = () => {
-    const { kube, settings, now } = createTestReconciler();
+    const { kube, settings, now, look } = createTestReconciler();
     const context = { now: now(), settings };
     const pass = async (image: Image): Promise<Plan> => {
-      const plan = backend.initialize(image, await backend.check(kube, image), context);
+      const plan = backend.initialize(image, await backend.check(kube, image, look), context);
       await execute(kube, plan.actions);
       return plan;
     };

@@ -90,6 +90,11 @@ export const jobSettings = {
   ),
   transferCpu: setting('TRANSFER_CPU', 'CPU limit of a transfer.', z.string().default('2')),
   transferMemory: setting('TRANSFER_MEMORY', 'Memory limit of a transfer.', z.string().default('512Mi')),
+  devicesAsRoot: setting(
+    'BLOCK_DEVICES_AS_ROOT',
+    'Whether a transfer that opens a block device runs as root, without any capability: for nodes that keep devices to root.',
+    z.stringbool().default(defaultSettings.devicesAsRoot),
+  ),
   transferUrl: setting(
     'TRANSFER_URL',
     'URL of the transfer function inside the cluster; without it uploads are refused.',
@@ -134,6 +139,7 @@ export const toJobSettings = (config: JobConfig) =>
       requests: defaultSettings.transferResources['requests'] ?? {},
       limits: { cpu: config.transferCpu, memory: config.transferMemory, ...toDiskLimit(config) },
     },
+    devicesAsRoot: config.devicesAsRoot,
     placement: toPlacement(config),
     scratch: toScratch(config),
     transferUrl: config.transferUrl,

@@ -5,8 +5,8 @@ import { formatQuantity, parseQuantity } from '#shared/api/quantity.ts';
 import { claimProfileOf, defaultClassOf } from '#shared/populate/storage/profile.ts';
 import { diskBytesIn, fileVolumeBytesFor, volumeBytesFor } from '#shared/populate/population.ts';
 import { chooseSnapshotClass } from '#shared/populate/storage/snapshot.ts';
-import { backoffSeconds, buildTransferJob } from '#shared/populate/job/transfer-job.ts';
 import { buildVolume, inspectedOf, populatedPatch, populationOf } from '#shared/populate/population.ts';
+import { type TransferRequest, backoffSeconds, buildTransferJob } from '#shared/populate/job/transfer-job.ts';
 import { TransferSpec } from '#shared/transfer/spec.ts';
 import { aPopulation, aSnapshotClass, aStorageClass, aVolume, imageRef, testSettings } from '#test/support/builders.ts';
 
@@ -230,6 +230,36 @@ describe('buildTransferJob', () => {
       resources: { limits: { memory: '512Mi' } },
     });
   });
+
+  it.each<[what: string, more: Partial<TransferRequest>, asRoot: number, otherwise: number]>([
+    ['fills a device', { target: block }, 0, 107],
+    ['reads a device', { source: { type: 'claim', claimName: 'root', volumeMode: 'Block' } }, 0, 107],
+    ['fills a file system', { target: { ...block, volumeMode: 'Filesystem' } }, 107, 107],
+    ['looks at a source', { mode: 'inspect', target: undefined }, 107, 107],
+  ])(
+    'that %s is root only where that is allowed, and has no capability then either',
+    (_what, more, asRoot, otherwise) => {
+      for (const [devicesAsRoot, user] of [
+        [true, asRoot],
+        [false, otherwise],
+      ] as const) {
+        const asked = { ...request, target: { ...block, volumeMode: 'Filesystem' as const }, ...more };
+        const { spec } = buildTransferJob(asked, { ...testSettings, devicesAsRoot }).spec.template;
+        expect(spec.securityContext).toMatchObject({
+          runAsUser: user,
+          runAsNonRoot: user !== 0,
+          runAsGroup: 107,
+          fsGroup: 107,
+          seccompProfile: { type: 'RuntimeDefault' },
+        });
+        expect(spec.containers[0]?.securityContext).toEqual({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        });
+      }
+    },
+  );
 
   it('has a name that fits a label, and lets every attempt run to its limit', () => {
     expect(job.metadata.name.length).toBeLessThanOrEqual(63);

@@ -12,6 +12,8 @@ export interface PopulateSettings {
   readonly transferServiceAccount?: string | undefined;
   /** Requests and limits of the container, as a Pod has them. */
   readonly transferResources: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** Jobs that open a block device run as root, which owns it, without any capability; else as the user of guests. */
+  readonly devicesAsRoot: boolean;
   /** Where and how urgently pods run, as an operator says; what an owner asks for itself counts more. */
   readonly placement?: Placement | undefined;
   /** Where files lie that cannot be worked on as they arrive; left out: on the disk of the node. */
@@ -81,6 +83,7 @@ export const defaultSettings: PopulateSettings = {
     requests: { cpu: '100m', memory: '128Mi' },
     limits: { cpu: '2', memory: '512Mi' },
   },
+  devicesAsRoot: false,
   allowedAddresses: [],
   plainRegistries: [],
   uploadIdleSeconds: 3600,

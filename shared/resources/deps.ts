@@ -10,6 +10,7 @@ import type { Logger } from '#shared/runtime/log.ts';
 import type { Announce } from '#shared/resources/announcer.ts';
 import type { Observe } from '#shared/golden/poll/observe.ts';
 import type { Send } from '#events/sender.ts';
+import type { LookAtFile } from '#shared/transfer/file-look.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { Reconciler, Resource } from '#shared/resources/reconciler.ts';
 
@@ -32,6 +33,8 @@ export interface ReconcileDeps {
   readonly announce?: Announce | undefined;
   /** Looks at sources that crons follow. Default: no polls, as in Workers, which open no sockets of their own. */
   readonly observe?: Observe | undefined;
+  /** Looks at files that another program will fetch. Default: they wait for a function that can. */
+  readonly look?: LookAtFile | undefined;
   /** Sends events to other functions. Default: their work is done here. */
   readonly send?: Send | undefined;
 }

@@ -27,9 +27,9 @@ interface ObservedImage {
 }
 
 const plannerOf = (backend: Backend, cloners: readonly Cloner[]): Planner<Image, ObservedImage> => ({
-  check: async (kube, image) => ({
+  check: async (kube, image, look) => ({
     clones: image.deleting ? await findClones(kube, image, cloners) : [],
-    children: await backend.check(kube, image),
+    children: await backend.check(kube, image, look),
   }),
   plan: (image, { children }, context) =>
     backend.initialize(

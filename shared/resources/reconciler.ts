@@ -11,6 +11,7 @@ import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import type { AppError } from '#shared/runtime/errors.ts';
 import type { Outcome } from '#shared/runtime/outcome.ts';
+import type { LookAtFile } from '#shared/transfer/file-look.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 import type { WatchedChild } from '#shared/populate/watched-child.ts';
 
@@ -63,7 +64,7 @@ export interface PlannedStep<State> {
 
 /** `check` reads and decides nothing; the others decide and talk to nobody. Safe to repeat at any moment. */
 export interface Planner<S extends Resource, Observed = unknown> {
-  check(kube: KubeClient, resource: S): Promise<Observed>;
+  check(kube: KubeClient, resource: S, look?: LookAtFile): Promise<Observed>;
   plan(resource: S, observed: Observed, context: PlanContext): PlannedStep<S['state']>;
   /** The next step of removal; `removed` once nothing is left that deletion by owner reference would not take in order. */
   remove(

@@ -7,6 +7,8 @@ import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
 import { toProxies } from '#shared/resources/proxy-settings.ts';
 import { createStepDeps, stepSettings } from '#shared/resources/step-settings.ts';
 import { callerSettings, kubeSettings, serverSettings, sinkSettings, traceSettings } from '#shared/runtime/config.ts';
+import { trustedSettings } from '#shared/resources/trust.ts';
+import { createFileLook } from '#shared/transfer/file-look.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
@@ -42,6 +44,7 @@ export const createReconcileDeps = (
   return {
     ...deps,
     warm: kube.warm,
+    look: createFileLook(() => trustedSettings(deps, true)),
     observe: createObserver({ kube, allowedAddresses, plainRegistries, proxies, architecture, now: Date.now }),
   };
 };

@@ -38,6 +38,21 @@ export const transferFaults = {
 
 export type TransferFault = keyof typeof transferFaults;
 
+const ofFiles: ReadonlySet<TransferFault> = new Set([
+  'NotADiskImage',
+  'UnsupportedFormat',
+  'ImageEncrypted',
+  'ImageCorrupt',
+  'ImageTruncated',
+  'ExternalReference',
+  'ImageTooLarge',
+  'ChecksumMismatch',
+]);
+
+/** Whether another file may succeed where this one failed. */
+export const isFileFault = (error: unknown): error is TransferError =>
+  isTransferError(error) && ofFiles.has(error.code);
+
 export interface TransferErrorOptions extends AppErrorOptions {
   /** The pass cannot go on from where it was, but one from the first byte may succeed. */
   readonly startOver?: boolean;
@@ -77,7 +92,7 @@ const refusalCodes = new Set(['EACCES', 'EPERM']);
 export const toDeviceFault = (error: unknown, path: string, isDevice: boolean): TransferError | undefined => {
   const code = systemCodeOf(error);
   if (!isDevice || code === undefined || !refusalCodes.has(code)) return undefined;
-  const message = `the node does not let user ${process.getuid?.() ?? 'of this pod'} open the block device ${path} (${code}): set device_ownership_from_security_context = true in the CRI plugin of containerd, or in [crio.runtime] of CRI-O, on every node (https://kubernetes.io/blog/2021/11/09/non-root-containers-and-devices/), then retry; volumeMode Filesystem needs no such setting`;
+  const message = `the node does not let user ${process.getuid?.() ?? 'of this pod'} open the block device ${path} (${code}): set device_ownership_from_security_context = true in the CRI plugin of containerd, or in [crio.runtime] of CRI-O, on every node (https://kubernetes.io/blog/2021/11/09/non-root-containers-and-devices/), then retry. Without it: set BLOCK_DEVICES_AS_ROOT=true on the functions, or ask for volumeMode Filesystem`;
   return new TransferError('DeviceForbidden', message, { cause: error });
 };
 

@@ -4,7 +4,7 @@ import { importArchive } from '#shared/transfer/archive/folder.ts';
 import { type Tree, createTree } from '#shared/transfer/archive/tree.ts';
 import { createDigester } from '#shared/transfer/published.ts';
 import { withDeadline } from '#shared/transfer/failure.ts';
-import { TransferError, isTransferError } from '#shared/transfer/fault.ts';
+import { TransferError, isFileFault, isTransferError } from '#shared/transfer/fault.ts';
 import { type Meter, createMeter, reportEveryMs } from '#shared/transfer/meter.ts';
 import type { Pass, PassResult } from '#shared/transfer/pass.ts';
 import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
@@ -56,6 +56,7 @@ interface Run {
   readonly saving: SavePolicy;
   /** The newest inspection, for the report of a failure. */
   observed: Inspection | undefined;
+  readonly reception: Reception | undefined;
   /** Where the pass under way took up what an earlier process left; 0: nowhere. */
   resumedAt: number;
 }
@@ -130,6 +131,16 @@ const interruptions: ReadonlySet<TransferFault> = new Set([
   'Cancelled',
 ]);
 
+const leaveTarget = async ({ sink, tree }: Run, error: unknown): Promise<void> => {
+  if (isInterruption(error)) await sink?.suspend();
+  else await sink?.abandon();
+  await tree?.abandon();
+};
+
+/** Whether its client was told, and another file is waited for. */
+const takesAnother = async ({ reception }: Run, error: unknown): Promise<boolean> =>
+  isFileFault(error) && (await reception?.refuse(toFailure(error))) === true;
+
 /** Passes until one ends, or retries are used up. Between passes the target is emptied. */
 const passes = async (run: Run, again: Pick<BackOffOptions, 'onRetry' | 'wait'>): Promise<PassResult> => {
   const backOff = createBackOff({ retries: run.spec.limits.retries, signal: run.signal, ...again });
@@ -139,15 +150,14 @@ const passes = async (run: Run, again: Pick<BackOffOptions, 'onRetry' | 'wait'>)
     try {
       return await onePass(run);
     } catch (error) {
-      if (isInterruption(error)) await run.sink?.suspend();
-      else await run.sink?.abandon();
-      await run.tree?.abandon();
+      await leaveTarget(run, error);
       if (run.resumedAt > 0 && !isInterruption(error) && !wasMisled) {
         wasMisled = true;
         // What was kept may be at fault, and nobody could ever tell: so the file gets its chance from the first byte on.
         run.log('starting over, since what was kept did not fit', { position: run.resumedAt, error });
         continue;
       }
+      if (await takesAnother(run, error)) continue;
       if (!isTransferError(error) || !error.startOver) throw error;
       await backOff.afterFailure(error);
     }
@@ -203,7 +213,8 @@ export const runTransfer = async (spec: TransferSpec, options: RunOptions): Prom
       });
       const { saving = savePolicy } = options;
       const target = await openTarget(spec, signal);
-      run = { spec, source, ...target, meter, signal, log: options.log, observed: undefined, resumedAt: 0, saving };
+      const { log, reception } = options;
+      run = { spec, source, ...target, meter, signal, log, reception, observed: undefined, resumedAt: 0, saving };
       return passes(run, again);
     });
     return { outcome: 'succeeded', ...result, receivedBytes: receivedBytes(), seconds: (now() - startedAt) / 1000 };

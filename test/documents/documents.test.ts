@@ -69,6 +69,11 @@ describe('links', () => {
 });
 
 describe('the README', () => {
+  it('and the package name the same Node, or npx warns where the README says that it is enough', () => {
+    const enough = /Node (\d+) or newer is enough/.exec(textOf('README.md'))?.[1];
+    expect(packageFile.engines.node).toBe(`>=${enough}`);
+  });
+
   it('has at most 10 KB', () => expect(Buffer.byteLength(textOf('README.md'))).toBeLessThanOrEqual(10_240));
 });
 

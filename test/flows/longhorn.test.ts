@@ -1,12 +1,12 @@
 // Harvester images as its users write them, without a backend, on the local cluster: kept as backing images of the Longhorn stand-in, with real bytes.
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, readdir, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { createHash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { gunzipSync } from 'node:zlib';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { diskOf } from '#infra/local/demo/import.ts';
@@ -162,7 +162,8 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
 
   it('say what is wrong with their file, and how often it was tried', async () => {
     const missing = await settle('missing', { url: `${server.url}/none.qcow2` });
-    expect(missing).toMatchObject({ phase: 'Failed', attempts: 1, failed: 1 });
+    // Longhorn was never asked.
+    expect(missing).toMatchObject({ phase: 'Failed', attempts: 0, failed: 0 });
     expect(conditionOf(missing, 'Ready')?.reason).toBe('SourceNotFound');
     const wrong = await settle('wrong', { url, checksum: 'ab'.repeat(64) });
     expect(conditionOf(wrong, 'RetryLimitExceeded')?.message).toContain('checksum');
@@ -173,6 +174,31 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
     const right = await settle('right', { url, checksum: sha512 });
     expect(right.digests).toEqual({ sha512 });
     for (const name of ['missing', 'wrong', 'right']) await removeImage(name);
+  });
+
+  it('are never made of a file that names another one, was cut, or is packed', async () => {
+    const overlay = join(dir, 'overlay.qcow2');
+    await run('qemu-img', ['create', '-q', '-f', 'qcow2', '-u', '-b', '/etc/passwd', '-F', 'raw', overlay, '64M']);
+    const whole = await readFile(qcow2);
+    const cut = join(dir, 'cut.qcow2');
+    await writeFile(cut, whole.subarray(0, whole.length / 2));
+    const odd = join(dir, 'odd.raw');
+    await writeFile(odd, Buffer.alloc(4096 + 6, 1));
+    const packed = join(dir, 'disk.raw.gz');
+    await writeFile(packed, gzipSync(Buffer.alloc(4096, 1)));
+    const rows = [
+      ['overlay', overlay, 'ExternalReference', /backing file.*flatten/],
+      ['cut', cut, 'ImageTruncated', /publish the whole file/],
+      ['odd', odd, 'UnsupportedFormat', /multiples of 512/],
+      ['packed', packed, 'UnsupportedFormat', /raw in gz.*unpack/],
+    ] as const;
+    for (const [name, path, reason, words] of rows) {
+      const status = await settle(name, { url: server.offer(name, path) });
+      expect(conditionOf(status, 'Ready')).toMatchObject({ reason, message: expect.stringMatching(words) as string });
+    }
+    expect((await cluster.kube.list(backingImages, { namespace: longhornNamespace })).items).toEqual([]);
+    expect(await readdir(join(cluster.dataDir, 'longhorn', 'files'))).toEqual([]);
+    for (const [name] of rows) await removeImage(name);
   });
 
   it('are made from a volume, and copied, encrypted and decrypted', async () => {

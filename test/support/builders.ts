@@ -13,12 +13,19 @@ import { buildBackingImage } from '#shared/backends/backingimage/manifests.ts';
 import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
 import { buildVolume, type Population } from '#shared/populate/population.ts';
+import type { LookedAtFile } from '#shared/transfer/file-look.ts';
 import type { TransferReport } from '#shared/transfer/report.ts';
 import type { Image } from '#shared/backends/image.ts';
 
 export const testTime = Date.parse('2026-01-02T03:04:05Z');
 
 export const testSettings: PopulateSettings = { ...defaultSettings, attemptSeconds: 3600, childSeconds: 600 };
+
+/** What a look at a source finds that any backend takes. */
+export const aGoodFile: LookedAtFile = {
+  is: 'found',
+  inspection: { format: 'qcow2', compression: 'none', size: 2 ** 20, virtualSize: 2 ** 30 },
+};
 
 export const imageRef = {
   apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',

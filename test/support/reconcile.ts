@@ -3,7 +3,7 @@ import { storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { backends } from '#shared/backends/registry.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
-import { aSnapshotClass, aStorageClass, testSettings, testTime } from '#test/support/builders.ts';
+import { aGoodFile, aSnapshotClass, aStorageClass, testSettings, testTime } from '#test/support/builders.ts';
 import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
@@ -23,5 +23,13 @@ export const createTestReconciler = (): ReconcileDeps & { readonly kube: MemoryK
   const kube = createMemoryKube({ now });
   kube.seed(storageClasses, aStorageClass());
   kube.seed(volumeSnapshotClasses, aSnapshotClass());
-  return { ...nothingElse, kube, backends, settings: testSettings, now, log: silentLogger };
+  return {
+    ...nothingElse,
+    kube,
+    backends,
+    settings: testSettings,
+    now,
+    log: silentLogger,
+    look: async () => aGoodFile,
+  };
 };

@@ -21,6 +21,7 @@ import { type Need, isInstalled } from '#shared/backends/backend.ts';
 import { virtualMachineBackups } from '#shared/api/foreign/backup.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 import type { Image } from '#shared/backends/image.ts';
+import type { LookAtFile } from '#shared/transfer/file-look.ts';
 
 export interface ObservedBackingImage {
   readonly backingImage?: BackingImage | undefined;
@@ -42,11 +43,11 @@ export interface ObservedBackingImage {
 
 const nothing: ObservedBackingImage = { isInstalled: true, users: [] };
 
-export const check = async (kube: KubeClient, image: Image): Promise<ObservedBackingImage> => {
+export const check = async (kube: KubeClient, image: Image, look?: LookAtFile): Promise<ObservedBackingImage> => {
   if (image.state.phase === 'Failed' && !isRetryDue(image) && !image.deleting) return nothing;
   const found = await readBackingImage(kube, image);
   if (image.deleting) return readForRemoval(kube, image, found);
-  if (found.own === undefined) return readForStart(kube, image, found.foreign);
+  if (found.own === undefined) return readForStart(kube, image, { foreign: found.foreign, look });
   const isUsable = foldCopies(found.own).is === 'ready';
   const classes = isUsable ? await readForClass(kube, image, found.own) : {};
   return { ...nothing, backingImage: found.own, ...classes };
@@ -115,7 +116,7 @@ const readForRemoval = async (
 const readForStart = async (
   kube: KubeClient,
   image: Image,
-  foreign: BackingImage | undefined,
+  { foreign, look }: { readonly foreign: BackingImage | undefined; readonly look: LookAtFile | undefined },
 ): Promise<ObservedBackingImage> => {
   if (foreign !== undefined) return { ...nothing, foreign };
   if (image.state.phase === 'Available') return nothing;
@@ -123,7 +124,7 @@ const readForStart = async (
   const [storageClass, template, origin, exported] = await Promise.all([
     readStorageClass(kube, image, backingImageNames(image).own),
     readTemplate(kube, image),
-    readOrigin(kube, image),
+    readOrigin(kube, image, look),
     readExported(kube, image),
   ]);
   return { ...nothing, storageClass: storageClass.own, foreign: storageClass.foreign, template, origin, exported };

@@ -23,6 +23,8 @@ import type { ImageCloneSource } from '#shared/backends/image.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type Source, type SourceType, isOneOf } from '#shared/populate/source.ts';
 import type { Image } from '#shared/backends/image.ts';
+import type { LookAtFile } from '#shared/transfer/file-look.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
 
 export type ObservedOrigin =
   | { readonly is: 'ready'; readonly origin: BackingImageSource }
@@ -58,9 +60,10 @@ const readers: {
     source: Source<T>,
     image: Image,
     kube: KubeClient,
+    look: LookAtFile | undefined,
   ) => ObservedOrigin | Promise<ObservedOrigin>;
 } = {
-  http: ({ url }) => ready('download', { url }),
+  http: ({ url }, _image, _kube, look) => readFile(url, look),
   upload: () => ready('upload', {}),
   'export-from-volume': ({ namespace, claimName }, _image, kube) => readVolume(kube, namespace, claimName),
   clone: (source, image, kube) => readImage(kube, image, source),
@@ -69,14 +72,48 @@ const readers: {
 
 const isTaken = isOneOf(longhornSources);
 
-const readTaken = <T extends LonghornSource>(source: Source<T>, image: Image, kube: KubeClient) =>
-  readers[source.type](source, image, kube);
+const readTaken = <T extends LonghornSource>(
+  source: Source<T>,
+  image: Image,
+  kube: KubeClient,
+  look: LookAtFile | undefined,
+) => readers[source.type](source, image, kube, look);
 
-export const readOrigin = async (kube: KubeClient, image: Image): Promise<ObservedOrigin> => {
+export const readOrigin = async (kube: KubeClient, image: Image, look?: LookAtFile): Promise<ObservedOrigin> => {
   const { source } = image;
   return isTaken(source)
-    ? readTaken(source, image, kube)
+    ? readTaken(source, image, kube, look)
     : refused('InvalidSpec', `a ${source?.type ?? 'missing'} source cannot become a backing image`);
+};
+
+const kept: readonly string[] = ['raw', 'iso', 'qcow2'];
+
+/** Why Longhorn, which keeps files as they are, would make another disk of this one than is in it. */
+export const unkeptFormat = ({ format, compression }: Inspection): string | undefined => {
+  if (compression === 'none' && kept.includes(format)) return undefined;
+  const what = compression === 'none' ? format : `${format} in ${compression}`;
+  return `Longhorn keeps files as they are, and volumes of this one would be no disks (${what}): unpack or convert it to raw or qcow2, or make the image with backend: csi`;
+};
+
+const sectorBytes = 512;
+
+/** Volumes of such a file never attach: Longhorn reads and writes without the page cache. */
+export const halfSector = (size: number): string | undefined =>
+  size % sectorBytes === 0
+    ? undefined
+    : `the file has ${size} bytes, and Longhorn takes multiples of ${sectorBytes}: fill it up (truncate -s %${sectorBytes} <file>)`;
+
+/** The header of a qcow2 says how large its disk is; what has no known length is judged once Longhorn has it. */
+const unfitFile = (inspection: Inspection): string | undefined =>
+  unkeptFormat(inspection) ?? (inspection.format === 'qcow2' ? undefined : halfSector(inspection.size ?? 0));
+
+/** Longhorn looks at a file when it has all of it, follows no reference in it, and takes much of what no machine could boot from. */
+const readFile = async (url: string, look: LookAtFile | undefined): Promise<ObservedOrigin> => {
+  if (look === undefined) return waiting('SourceNotReady', 'waiting for cron-tick to look at the file');
+  const looked = await look(url);
+  if (looked.is !== 'found') return looked;
+  const problem = unfitFile(looked.inspection);
+  return problem === undefined ? ready('download', { url }) : refused('UnsupportedFormat', problem);
 };
 
 const readVolume = async (kube: KubeClient, namespace: string, name: string): Promise<ObservedOrigin> => {

@@ -17,6 +17,7 @@ import { planRunning } from '#shared/backends/backingimage/following.ts';
 import { attemptOf, buildStorageClass, marksOf } from '#shared/backends/backingimage/manifests.ts';
 import { parametersOf, secretProblem } from '#shared/backends/backingimage/parameters.ts';
 import type { ObservedBackingImage } from '#shared/backends/backingimage/observed.ts';
+import { halfSector } from '#shared/backends/backingimage/origin.ts';
 import { planStart } from '#shared/backends/backingimage/starting.ts';
 import { lostState } from '#shared/populate/loss.ts';
 import { type ImageState, isRetryDue } from '#shared/populate/filled.ts';
@@ -35,6 +36,7 @@ import {
   terminatingState,
 } from '#shared/populate/state.ts';
 import type { Image } from '#shared/backends/image.ts';
+import { roundToSector } from '#shared/transfer/format/disk.ts';
 
 export const initialize = (image: Image, observed: ObservedBackingImage, context: PlanContext): Plan => {
   if (image.state.phase !== 'Available' && isRetryDue(image)) {
@@ -151,16 +153,13 @@ export const filledState = (state: ImageState, { status = {} }: BackingImage): I
 const isUnproven = ({ checksum, state }: Image, { status }: BackingImage): boolean =>
   checksum?.algorithm === 'sha512' && !status?.checksum && state.phase !== 'Available';
 
-const sectorBytes = 512;
-
-const toSectors = (bytes: number): number => Math.ceil(bytes / sectorBytes);
-
-/** Longhorn looks at it only when a volume is made from the image, and none would ever attach. qemu rounds the disk in a raw file up to whole sectors. */
+/** Of a file whose length its server did not say beforehand, or that changed since it was looked at. qemu rounds the disk in a raw file up to whole sectors. */
 const sizeFault = ({ state }: Image, { status = {} }: BackingImage): string | undefined => {
   const { size = 0, virtualSize = 0 } = status;
-  const isRaw = size > 0 && toSectors(size) === toSectors(virtualSize);
-  if (!isRaw || size % sectorBytes === 0 || state.phase === 'Available') return undefined;
-  return `the file has ${size} bytes, and Longhorn's volumes need a multiple of ${sectorBytes}: publish it filled up (truncate -s %${sectorBytes} <file>); ${retryHint}`;
+  const isRaw = size > 0 && roundToSector(size) === roundToSector(virtualSize);
+  if (!isRaw || state.phase === 'Available') return undefined;
+  const problem = halfSector(size);
+  return problem === undefined ? undefined : `${problem}; ${retryHint}`;
 };
 
 /** Longhorn compares as it reads; this makes sure that it did. */

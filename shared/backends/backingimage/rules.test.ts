@@ -16,7 +16,9 @@ import {
   anImage,
   imageRef,
   testSettings,
+  aGoodFile,
 } from '#test/support/builders.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
 import type { Image, ImageSource } from '#shared/backends/image.ts';
 
@@ -237,7 +239,55 @@ describe('what Longhorn is asked for', () => {
       },
     ],
   ] as const)('%s', async (_name, source, origin) => {
-    expect(await readOrigin(aCluster(), from(source))).toEqual({ is: 'ready', origin });
+    expect(await readOrigin(aCluster(), from(source), async () => aGoodFile)).toEqual({ is: 'ready', origin });
+  });
+
+  const startWith = async (found: Partial<Inspection>) => {
+    const inspection: Inspection = { format: 'raw', compression: 'none', size: 1024, ...found };
+    const image = from({ type: 'http', url: 'https://x.example/a' });
+    const observed = await check(aCluster(), image, async () => ({ is: 'found', inspection }));
+    return initialize(image, observed, { now: 0, settings: testSettings });
+  };
+
+  it.each<readonly [string, Partial<Inspection>]>([
+    ['a qcow2', { format: 'qcow2', size: 1000 }],
+    ['a raw disk', { size: 1024 }],
+    ['a disc', { format: 'iso', size: 2048 }],
+    ['a raw disk of a length that nobody says', { size: undefined }],
+  ])('a download of %s', async (_what, found) => {
+    const { actions } = await startWith(found);
+    const made = actions.map((action) => action.do === 'create' && action.object.kind);
+    expect(made).toEqual(['BackingImage', 'StorageClass']);
+  });
+
+  it.each<readonly [string, Partial<Inspection>, RegExp]>([
+    ['half a sector', { size: 1000 }, /1000 bytes.*multiples of 512.*truncate/],
+    ['half a sector of a disc', { format: 'iso', size: 2047 }, /2047 bytes.*multiples of 512/],
+    ...(['gz', 'xz', 'zst'] as const).map(
+      (compression) =>
+        [`a disk in ${compression}`, { compression }, new RegExp(`raw in ${compression}.*unpack`)] as const,
+    ),
+    ...(['vmdk', 'vdi', 'vhd', 'vhdx'] as const).map(
+      (format) => [`a ${format}`, { format }, new RegExp(`${format}.*convert`)] as const,
+    ),
+  ])('no download of %s', async (_what, found, words) => {
+    const { actions, state } = await startWith(found);
+    expect(actions).toEqual([]);
+    expect(state).toMatchObject({ phase: 'Failed', reason: 'UnsupportedFormat' });
+    expect(state.message).toMatch(words);
+  });
+
+  it.each([
+    ['what cannot be looked at now', { is: 'waiting', reason: 'SourceUnreachable', message: 'no route' }, 'Pending'],
+    ['what is no disk', { is: 'refused', reason: 'ExternalReference', message: 'it has a backing file' }, 'Failed'],
+  ] as const)('nothing of %s', async (_what, looked, phase) => {
+    const image = from({ type: 'http', url: 'https://x.example/a' });
+    const context = { now: 0, settings: testSettings };
+    const { actions, state } = initialize(image, await check(aCluster(), image, async () => looked), context);
+    expect({ actions, ...state }).toMatchObject({ actions: [], phase, reason: looked.reason });
+    expect(state.message).toContain(looked.message);
+    const unseen = initialize(image, await check(aCluster(), image), context);
+    expect({ actions: unseen.actions, ...unseen.state }).toMatchObject({ actions: [], reason: 'SourceNotReady' });
   });
 
   it.each([

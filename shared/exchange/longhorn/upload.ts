@@ -1,5 +1,6 @@
 // A file on its way into a backing image. Longhorn keeps files as they are: what it would take for another disk than it is, is refused here.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { halfSector, unkeptFormat } from '#shared/backends/backingimage/origin.ts';
 import { backingImageDataSources, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
@@ -10,8 +11,6 @@ import { redact } from '#shared/runtime/redact.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
 const pollMs = 300;
-/** It writes without the page cache. */
-const sectorBytes = 512;
 
 export interface LonghornUpload {
   /** With its backing image. */
@@ -23,11 +22,8 @@ export interface LonghornUpload {
   readonly signal: AbortSignal;
 }
 
-const kept: readonly string[] = ['raw', 'iso', 'qcow2'];
-
 /** The size of the file. Throws a Problem for what Longhorn would refuse, or keep as another disk. */
 const requireKept = ({ length, inspection, hasChecksum }: LonghornUpload): number => {
-  const { format, compression } = inspection;
   if (length === undefined)
     throw new Problem(400, 'SizeUnknown', 'Longhorn needs to know how long the file is: add &size=<its bytes>');
   if (hasChecksum)
@@ -36,20 +32,9 @@ const requireKept = ({ length, inspection, hasChecksum }: LonghornUpload): numbe
       'BadRequest',
       'Longhorn checks files against spec.checksum (SHA-512): make the image with it',
     );
-  if (compression !== 'none' || !kept.includes(format)) {
-    const what = compression === 'none' ? format : `${format} in ${compression}`;
-    throw new Problem(
-      400,
-      'UnsupportedFormat',
-      `Longhorn keeps files as they are, and volumes of this one would be no disks (${what}): unpack or convert it to raw or qcow2, or make the image with backend: csi`,
-    );
-  }
-  if (length % sectorBytes === 0) return length;
-  throw new Problem(
-    400,
-    'BadRequest',
-    `the file has ${length} bytes, and Longhorn takes multiples of ${sectorBytes}: fill it up (truncate -s %${sectorBytes} <file>)`,
-  );
+  const problem = unkeptFormat(inspection) ?? halfSector(length);
+  if (problem !== undefined) throw new Problem(400, 'UnsupportedFormat', problem);
+  return length;
 };
 
 /** Longhorn starts what takes the bytes. Throws a Problem when it does not. */

@@ -61,6 +61,10 @@ const taken: Sent = {
 
 export const announcedSum = (checksum: Checksum | undefined) => (checksum === undefined ? {} : { checksum });
 
+/** The volume of an image is as large as the first file asked for: the next one needs another. */
+export const followed = ({ name }: ExchangeTarget) =>
+  name.plural === 'virtualmachineimages' ? {} : { maybeFollowed: true };
+
 /** Throws a Problem where the file cannot be sent; what became of it is in the result. */
 export const deliver = async (deps: ExchangeDeps, delivered: Delivered): Promise<Sent> => {
   const { file, checksum, waits, signal } = delivered;
@@ -84,6 +88,7 @@ export const deliver = async (deps: ExchangeDeps, delivered: Delivered): Promise
     id: randomUUID(),
     ...(file.length === undefined ? {} : { length: file.length }),
     ...announcedSum(checksum ?? open.checksum),
+    ...followed(open),
   };
   const body =
     file.length === undefined ? Readable.from(atMost(stream, deps.mostBytes), { objectMode: false }) : stream;

@@ -7,7 +7,7 @@ import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { type ExchangeTarget, findTarget } from '#shared/exchange/target.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';
-import { announcedSum, requireSize } from '#shared/exchange/upload/deliver.ts';
+import { announcedSum, followed, requireSize } from '#shared/exchange/upload/deliver.ts';
 import { requireTaken } from '#shared/exchange/upload/harvester.ts';
 import { lookAtPiece } from '#shared/exchange/upload/look-ahead.ts';
 import { offer } from '#shared/exchange/upload/offer.ts';
@@ -77,6 +77,7 @@ export class UploadStore extends DataStore {
       length: size,
       metadata: JSON.stringify({ metadata, creation_date }),
       ...announcedSum(asked ?? target.checksum),
+      ...followed(target),
     };
     await this.#announce(worker, begins);
     upload.creation_date = creation_date;

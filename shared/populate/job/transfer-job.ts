@@ -1,5 +1,5 @@
 // The Job that moves bytes: the only place that knows how transfer-job is started. Called by backends.
-import type { Container, EnvVar, Job, PodVolume, VolumeMode } from '#shared/api/foreign/core.ts';
+import type { Container, EnvVar, Job, PodSpec, PodVolume, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { type JobBackup, mountsOfBackup, toBackupRequest } from '#shared/populate/job/output.ts';
@@ -186,6 +186,19 @@ const containerOf = (request: TransferRequest, settings: PopulateSettings): Cont
   },
 });
 
+/** A runtime gives devices to root unless it is told otherwise; their owner needs no capability to open them. */
+const userOf = (
+  { volumeDevices }: Container,
+  { devicesAsRoot }: PopulateSettings,
+): NonNullable<PodSpec['securityContext']> => ({
+  ...(devicesAsRoot && volumeDevices !== undefined
+    ? { runAsNonRoot: false, runAsUser: 0 }
+    : { runAsNonRoot: true, runAsUser: qemuUser }),
+  runAsGroup: qemuUser,
+  fsGroup: qemuUser,
+  seccompProfile: { type: 'RuntimeDefault' },
+});
+
 /** Longest a Job may live: every attempt to its limit, and the waits between them. */
 const jobSeconds = (retries: number, settings: PopulateSettings): number => {
   const waits = Array.from({ length: retries }, (_, index) => backoffSeconds(index + 1));
@@ -199,6 +212,7 @@ const jobSeconds = (retries: number, settings: PopulateSettings): number => {
  */
 export const buildTransferJob = (request: TransferRequest, settings: PopulateSettings): Job => {
   const role = request.role ?? request.mode;
+  const container = containerOf(request, settings);
   const metadata = childMetadata(request.owner, role, transferJobName(role, request.owner));
   return {
     apiVersion: 'batch/v1',
@@ -219,14 +233,8 @@ export const buildTransferJob = (request: TransferRequest, settings: PopulateSet
           automountServiceAccountToken: false,
           enableServiceLinks: false,
           ...podSpecOf(request.pod, settings),
-          securityContext: {
-            runAsNonRoot: true,
-            runAsUser: qemuUser,
-            runAsGroup: qemuUser,
-            fsGroup: qemuUser,
-            seccompProfile: { type: 'RuntimeDefault' },
-          },
-          containers: [containerOf(request, settings)],
+          securityContext: userOf(container, settings),
+          containers: [container],
           volumes: volumesOf(request, settings),
         },
       },

@@ -6,8 +6,8 @@ import type { StorageClass } from '#shared/api/foreign/core.ts';
 import { type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
 import { defaultClassOf } from '#shared/populate/storage/profile.ts';
 import { snapshotClassFor } from '#shared/resources/data-import-cron/snapshot.ts';
-import { isUpToDate, readCron } from '#shared/resources/data-import-cron/cron.ts';
-import { classNameOf } from '#shared/resources/data-import-cron/template.ts';
+import { type CronResource, isUpToDate, readCron } from '#shared/resources/data-import-cron/cron.ts';
+import { classNameOf, isForDisk } from '#shared/resources/data-import-cron/template.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import type { StorageFacts } from '#shared/resources/storage-profile/ensure.ts';
 import { AppError, messageOf } from '#shared/runtime/errors.ts';
@@ -15,8 +15,12 @@ import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 /** The class a cron's versions are to lie in. */
-const classFor = (named: string | undefined, { classes }: StorageFacts): StorageClass | undefined =>
-  named === undefined ? defaultClassOf(classes) : classes.find(({ metadata }) => metadata.name === named);
+const classFor = (cron: CronResource, { classes }: StorageFacts): StorageClass | undefined => {
+  const named = classNameOf(cron);
+  return named === undefined
+    ? defaultClassOf(classes, isForDisk(cron))
+    : classes.find(({ metadata }) => metadata.name === named);
+};
 
 const isForm = ({ status }: DataImportCron, snapshotClass: string | undefined): boolean =>
   (status?.sourceFormat === 'snapshot') === (snapshotClass !== undefined) &&
@@ -25,12 +29,12 @@ const isForm = ({ status }: DataImportCron, snapshotClass: string | undefined): 
 /** Whether a cron at rest would decide otherwise now. */
 export const isMisplaced = (object: DataImportCron, facts: StorageFacts): boolean => {
   if (!isUpToDate(object) || object.metadata.deletionTimestamp !== undefined) return false;
-  const named = classNameOf(readCron(object));
-  const storageClass = classFor(named, facts);
+  const cron = readCron(object);
+  const storageClass = classFor(cron, facts);
   if (storageClass === undefined) return false;
   const { name } = storageClass.metadata;
   const place = object.metadata.annotations?.[cdiAnnotations.storageClass] ?? name;
-  if (named === undefined && place !== name) return true;
+  if (classNameOf(cron) === undefined && place !== name) return true;
   const profile = facts.profiles.find(({ metadata }) => metadata.name === name);
   return !isForm(object, snapshotClassFor({ profile, storageClass, snapshotClasses: facts.snapshotClasses }));
 };

@@ -5,14 +5,14 @@ import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-im
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
-import { type StorageClass, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
-import { defaultClassOf } from '#shared/populate/storage/profile.ts';
+import { readClass } from '#shared/populate/reading.ts';
 import type { CronResource, ObservedVersion, ObservedCron } from '#shared/resources/data-import-cron/cron.ts';
-import { classNameOf } from '#shared/resources/data-import-cron/template.ts';
+import { classNameOf, isForDisk } from '#shared/resources/data-import-cron/template.ts';
 import { readUsers } from '#shared/resources/data-import-cron/users.ts';
 import { possibleNames } from '#shared/resources/data-import-cron/version.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
@@ -36,7 +36,7 @@ export const check = async (kube: KubeClient, cron: CronResource): Promise<Obser
   const [dataSource, versions, storageClass, snapshotClasses] = await Promise.all([
     kube.get(dataSourceKind.type, { namespace: cron.namespace, name: cron.dataSource }),
     readVersions(kube, cron),
-    readClass(kube, classNameOf(cron)),
+    readClass(kube, classNameOf(cron), isForDisk(cron)),
     listOf(kube, volumeSnapshotClasses),
   ]);
   const className = storageClass?.metadata.name;
@@ -100,9 +100,6 @@ const readUnlabelledVolumes = async (
   const found = await Promise.all(lacking.map((name) => kube.get(persistentVolumeClaims, { namespace, name })));
   for (const volume of found) if (volume !== undefined) add(volume.metadata.name, { volume });
 };
-
-const readClass = async (kube: KubeClient, name: string | undefined): Promise<StorageClass | undefined> =>
-  name === undefined ? defaultClassOf((await kube.list(storageClasses)).items) : kube.get(storageClasses, { name });
 
 const readRival = async (
   kube: KubeClient,

@@ -4,8 +4,9 @@ import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { isMisplaced } from '#shared/resources/data-import-cron/misplaced.ts';
 import { aStorageClass } from '#test/support/builders.ts';
-import { nameOf, namespace, useCronWorld } from '#test/support/cron-world.ts';
+import { nameOf, namespace, released, useCronWorld } from '#test/support/cron-world.ts';
 
 const world = useCronWorld();
 const { aCron, all, cronNow, reconcileCron, finishImport, importNow, importVersion, poll, sourceNow } = world;
@@ -32,6 +33,32 @@ describe('the place of a version', () => {
     await reconcileCron();
     expect(all().imports).toEqual([moved]);
   });
+
+  const { source } = released.template!.spec;
+  const resources = { requests: { storage: '5Gi' } };
+  it.each<[what: string, form: object]>([
+    ['a claim that is written out', { pvc: { accessModes: ['ReadWriteOnce'], resources } }],
+    ['an archive', { contentType: 'archive', storage: { resources } }],
+  ])(
+    'is the default class of the cluster for %s, whatever is marked for disks, and is not left again',
+    async (_what, form) => {
+      const fast = aStorageClass('fast', {
+        metadata: { name: 'fast', annotations: { 'storageclass.kubevirt.io/is-default-virt-class': 'true' } },
+      });
+      world.kube.seed(storageClasses, fast);
+      aCron({ template: { spec: { source, ...form } } });
+      await importVersion('a');
+      await reconcileCron();
+      expect(all()).toEqual({ imports: [nameOf('a')], volumes: [nameOf('a')] });
+      expect(cronNow().metadata.annotations?.[cdiAnnotations.storageClass]).toBe('local');
+      const facts = { classes: world.kube.all(storageClasses), snapshotClasses: [], profiles: [] };
+      expect(isMisplaced(cronNow(), facts)).toBe(false);
+      // Of disks that are not written out it is another.
+      const { pvc: _, contentType: __, ...disk } = { storage: { resources }, ...form } as Record<string, unknown>;
+      const changed = { ...cronNow(), spec: { ...cronNow().spec, template: { spec: { source, ...disk } } } };
+      expect(isMisplaced(changed, facts)).toBe(true);
+    },
+  );
 
   it('starts an import over that waits in a class that is no longer the default', async () => {
     aCron();

@@ -24,6 +24,12 @@ export const classNameOf = (cron: CronResource): string | undefined => {
   return typeof name === 'string' && name !== '' ? name : undefined;
 };
 
+/** Whether the default class for disks of virtual machines is meant where none is named: as data volumes have it, `pvc` means that of the cluster. */
+export const isForDisk = (cron: CronResource): boolean => {
+  const { pvc, contentType } = templateOf(cron);
+  return pvc === undefined && contentType !== 'archive';
+};
+
 /** The size the template asks for. */
 export const sizeOf = (cron: CronResource): string | undefined => {
   const { storage, pvc } = templateOf(cron);

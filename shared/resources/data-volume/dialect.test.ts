@@ -1,7 +1,11 @@
 // What a DataVolume asks of the pods that fill it, and when its conditions say that they changed.
 import { describe, expect, it } from 'vitest';
-import type { DataVolume, DataVolumeStatus } from '#shared/api/cdi/data-volume.ts';
+import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { type ImageState, initialState } from '#shared/populate/filled.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
+import { aStorageClass } from '#test/support/builders.ts';
+import { createTestReconciler } from '#test/support/reconcile.ts';
 import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
 
 const aDataVolume = (annotations: Record<string, string> = {}, spec: object = {}): DataVolume => ({
@@ -10,6 +14,7 @@ const aDataVolume = (annotations: Record<string, string> = {}, spec: object = {}
   metadata: { name: 'disk', namespace: 'default', uid: 'u', annotations },
   spec: { source: { http: { url: 'https://a/b' } }, pvc: {}, ...spec } as DataVolume['spec'],
 });
+const resources = { requests: { storage: '1Gi' } };
 const withoutMesh = { 'sidecar.istio.io/inject': 'false', 'linkerd.io/inject': 'disabled' };
 
 describe('the pods of a DataVolume', () => {
@@ -30,6 +35,26 @@ describe('the pods of a DataVolume', () => {
   it('run in its class of priority, and under its account', () => {
     const wishes = { priorityClassName: 'high', serviceAccountName: 'importer' };
     expect(dataVolumes.toVolume(aDataVolume({}, wishes)).pod).toMatchObject(wishes);
+  });
+});
+
+describe('the class of a DataVolume that names none', () => {
+  it.each<[what: string, spec: object, className: string]>([
+    ['a claim that is written out', { pvc: { accessModes: ['ReadWriteOnce'], resources } }, 'usual'],
+    ['a disk', { pvc: undefined, storage: { resources } }, 'virt'],
+    ['an archive', { pvc: undefined, storage: { resources }, contentType: 'archive' }, 'usual'],
+  ])('is, for %s, the default one for that', async (_what, spec, className) => {
+    const deps = createTestReconciler();
+    for (const [name, mark] of [
+      ['usual', 'storageclass.kubernetes.io/is-default-class'],
+      ['virt', 'storageclass.kubevirt.io/is-default-virt-class'],
+    ] as const)
+      deps.kube.seed(storageClasses, aStorageClass(name, { metadata: { name, annotations: { [mark]: 'true' } } }));
+    const object = aDataVolume({}, spec);
+    deps.kube.seed(dataVolumeKind.type, object);
+    const { apiVersion, kind, metadata } = object;
+    await reconcile(deps, { apiVersion, kind, namespace: 'default', name: metadata.name });
+    expect(deps.kube.all(persistentVolumeClaims).map((claim) => claim.spec.storageClassName)).toEqual([className]);
   });
 });
 

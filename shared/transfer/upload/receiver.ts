@@ -1,5 +1,6 @@
 // The receiving end of an upload: takes bytes into the spool, one client at a time, and tells clients what became of them.
 import { createHash } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Readable } from 'node:stream';
 import type { TransferReport } from '#shared/transfer/report.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -38,6 +39,10 @@ export interface Receiver {
   report(): Promise<TransferReport>;
   /** Tells everybody; they are refused from then on when it went wrong. */
   finish(report: TransferReport): void;
+  /** As `finish`; the file is forgotten once a client has met its failure, and another one is taken. False where no client comes within `waitMs`. */
+  refuse(report: TransferReport, waitMs: number): Promise<boolean>;
+  /** The report was given to a client. */
+  heard(): void;
   /** Settled once a client has met the failure that `finish` told of. */
   told(): Promise<void>;
 }
@@ -130,24 +135,78 @@ const receive = async (
   return isWhole ? finish(spool) : { is: 'taken', offset: spool.offset(), whole: false };
 };
 
-export const createReceiver = (spool: Spool): Receiver => {
-  const ended = Promise.withResolvers<TransferReport>();
-  const told = Promise.withResolvers<void>();
+/** How the transfer ended, and whether a client has met that. */
+const createVerdict = () => {
+  let ended = Promise.withResolvers<TransferReport>();
+  let told = Promise.withResolvers<void>();
   let outcome: TransferReport | undefined;
+  return {
+    /** Nothing helps but another file. */
+    isFinal: (): boolean => outcome?.outcome === 'failed' && !outcome.retryable,
+    failure: () => (outcome?.outcome === 'failed' ? outcome : undefined),
+    set: (report: TransferReport): void => {
+      outcome = report;
+      ended.resolve(report);
+    },
+    clear: (): void => {
+      outcome = undefined;
+      ended = Promise.withResolvers();
+      told = Promise.withResolvers();
+    },
+    ended: () => ended.promise,
+    tell: () => told.resolve(),
+    told: () => told.promise,
+  };
+};
+
+interface Clients {
+  readonly stop: () => void;
+  readonly stopped: () => Promise<unknown>;
+}
+
+const createEnding = (spool: Spool, verdict: ReturnType<typeof createVerdict>, { stop, stopped }: Clients) => {
+  let refusing: Promise<boolean> = Promise.resolve(false);
+  const finish = (report: TransferReport): void => {
+    verdict.set(report);
+    stop();
+  };
+  const reopen = async (waitMs: number): Promise<boolean> => {
+    const late = delay(waitMs, 'late' as const, { ref: false });
+    if ((await Promise.race([verdict.told(), late])) === 'late') return false;
+    await stopped();
+    await spool.begin();
+    verdict.clear();
+    return true;
+  };
+  return {
+    finish,
+    refuse: (report: TransferReport, waitMs: number): Promise<boolean> => {
+      finish(report);
+      refusing = reopen(waitMs);
+      return refusing;
+    },
+    /** Settled once another file is taken, or none ever will be. */
+    refusing: () => refusing,
+  };
+};
+
+export const createReceiver = (spool: Spool): Receiver => {
+  const verdict = createVerdict();
   let active: AbortController | undefined;
   let turn: Promise<unknown> = Promise.resolve();
+  const ending = createEnding(spool, verdict, { stop: () => active?.abort(), stopped: () => turn });
 
-  const isRefused = (): boolean => outcome?.outcome === 'failed' && !outcome.retryable;
   const reportFailure = (): Taken | undefined => {
-    if (outcome?.outcome !== 'failed') return undefined;
-    told.resolve();
-    const { reason, message, retryable } = outcome;
+    const failure = verdict.failure();
+    if (failure === undefined) return undefined;
+    verdict.tell();
+    const { reason, message, retryable } = failure;
     return { is: retryable ? 'ended' : 'refused', offset: spool.offset(), reason, message };
   };
 
   /** Waits for the one before to stop, which it does at once. */
   const inTurn = async (delivery: UploadDelivery, stop: AbortController): Promise<Taken> => {
-    const work = turn.then(() => receive(spool, delivery, stop.signal, isRefused));
+    const work = turn.then(() => receive(spool, delivery, stop.signal, verdict.isFinal));
     turn = work.catch(() => undefined);
     active = stop;
     try {
@@ -159,22 +218,26 @@ export const createReceiver = (spool: Spool): Receiver => {
       if (active === stop) active = undefined;
     }
   };
+  const take = async (delivery: UploadDelivery): Promise<Taken> => {
+    if (verdict.failure() !== undefined && delivery.begins !== undefined) {
+      // Another file is on its way already: whose failure it was may read it in the status.
+      verdict.tell();
+      await ending.refusing();
+    }
+    const failed = reportFailure();
+    if (failed !== undefined) return failed;
+    if (spool.isComplete()) return { is: 'closed', offset: spool.offset() };
+    if (active !== undefined && !delivery.takesOver) return { is: 'busy', offset: spool.offset() };
+    active?.abort();
+    return inTurn(delivery, new AbortController());
+  };
   return {
     spool,
-    take: async (delivery) => {
-      const failed = reportFailure();
-      if (failed !== undefined) return failed;
-      if (spool.isComplete()) return { is: 'closed', offset: spool.offset() };
-      if (active !== undefined && !delivery.takesOver) return { is: 'busy', offset: spool.offset() };
-      active?.abort();
-      return inTurn(delivery, new AbortController());
-    },
-    report: () => ended.promise,
-    finish: (report) => {
-      outcome = report;
-      ended.resolve(report);
-      active?.abort();
-    },
-    told: () => told.promise,
+    take,
+    report: verdict.ended,
+    finish: ending.finish,
+    refuse: ending.refuse,
+    heard: verdict.tell,
+    told: verdict.told,
   };
 };

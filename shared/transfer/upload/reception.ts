@@ -2,6 +2,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Failure } from '#shared/transfer/failure.ts';
 import type { TransferReport } from '#shared/transfer/report.ts';
 import type { ByteSource } from '#shared/transfer/source/source.ts';
 import type { UploadSource } from '#shared/transfer/spec.ts';
@@ -18,6 +19,8 @@ const nextPieceMs = 5000;
 
 export interface Reception {
   readonly openSource: (context: Pick<UploadSourceOptions, 'signal' | 'onWait'>) => ByteSource;
+  /** A file failed that another one may follow: clients are told. Whether the next is waited for now; else `finish` is to come. */
+  readonly refuse: (failure: Failure) => Promise<boolean>;
   /** Tells clients, then ends. What has arrived stays in the directory where another attempt may need it. */
   readonly finish: (report: TransferReport) => Promise<void>;
 }
@@ -49,8 +52,23 @@ export const openReception = async (options: ReceptionOptions): Promise<Receptio
     log,
   });
   log('waiting for an upload', { port: server.port, offset: spool.offset(), isComplete: spool.isComplete() });
+  /** What the status says while the next file is waited for. */
+  let afterwards = '';
   return {
-    openSource: (context) => createUploadSource({ ...context, spool, idleMs: source.idleSeconds * 1000 }),
+    openSource: (context) =>
+      createUploadSource({
+        ...context,
+        onWait: (text) => context.onWait(text === undefined ? text : `${text}${afterwards}`),
+        spool,
+        idleMs: source.idleSeconds * 1000,
+      }),
+    refuse: async (failure) => {
+      if (spool.announced()?.maybeFollowed !== true) return false;
+      const report = { outcome: 'failed', ...failure, receivedBytes: spool.offset() } as const;
+      log('the file was refused', { ...failure });
+      afterwards = `; the file before was refused: ${failure.message}`;
+      return receiver.refuse(report, nextPieceMs);
+    },
     finish: async (report) => {
       receiver.finish(report);
       const isOver = report.outcome === 'succeeded' || !report.retryable;

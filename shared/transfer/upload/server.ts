@@ -106,7 +106,10 @@ const patch = async (request: IncomingMessage, options: UploadServerOptions): Pr
   if (seconds === undefined) return work;
   const backOff = afterLastByte(request, seconds);
   try {
-    return await Promise.race([work, backOff.over]);
+    const given = await Promise.race([work, backOff.over]);
+    // Not to a client that was told to look at the status, nor to one whose piece was taken before.
+    if (given.body !== undefined && 'outcome' in given.body) options.receiver.heard();
+    return given;
   } finally {
     backOff.stop();
   }

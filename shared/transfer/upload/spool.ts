@@ -24,6 +24,8 @@ export const Announcement = z.object({
   checksum: Checksum.optional(),
   /** The client's own words, handed back as they are. */
   metadata: z.string().max(4096).optional(),
+  /** The volume waits for another file where this one cannot become its disk. Left out: that is the end of the transfer. */
+  maybeFollowed: z.boolean().optional(),
 });
 export type Announcement = z.infer<typeof Announcement>;
 
@@ -53,8 +55,8 @@ export interface Spool {
   flush(): Promise<void>;
   /** Nothing more comes. */
   complete(): Promise<void>;
-  /** Forgets everything; what comes next is what is announced here. */
-  begin(announced: Announcement): Promise<void>;
+  /** Forgets everything; what comes next is what is announced here, or later where nothing is. */
+  begin(announced?: Announcement): Promise<void>;
   /** Fills `target` from what has arrived. */
   readInto(offset: number, target: Uint8Array): Promise<void>;
   /** Settles at the next change of anything above. */
@@ -89,10 +91,10 @@ const lookingAt = (now: () => Note): Pick<Spool, 'offset' | 'length' | 'isComple
 });
 
 /** The note of a file of which nothing has come. */
-const begun = (announced: Announcement): Note => ({
+const begun = (announced: Announcement | undefined): Note => ({
   ...empty,
-  announced,
-  ...(announced.length === undefined ? {} : { length: announced.length }),
+  ...(announced === undefined ? {} : { announced }),
+  ...(announced?.length === undefined ? {} : { length: announced.length }),
 });
 
 /** Wakes all who wait. */

@@ -302,6 +302,48 @@ describe('an upload', () => {
     expect(await worker.report).toMatchObject({ outcome: 'failed', reason: 'NotADiskImage', retryable: false });
   });
 
+  const large = gzipSync(Buffer.concat([noise('large', 9 * mib), Buffer.alloc(9 * mib, 1)]), { level: 1 });
+  const cut = published['raw.gz']().subarray(0, 3 * mib);
+  const faulty: readonly (readonly [string, Buffer, string])[] = [
+    [
+      'that only unpacking shows to be too large',
+      Buffer.concat([large, gzipSync(Buffer.alloc(1024))]),
+      'ImageTooLarge',
+    ],
+    ['whose packing is cut', cut, 'ImageTruncated'],
+    ['that is no disk', Buffer.from('<!doctype html>'.padEnd(5000)), 'NotADiskImage'],
+  ];
+  const begin = (file: Buffer) => ({ length: file.length, maybeFollowed: true });
+
+  it.each(faulty)('of a file %s is refused, and the next one becomes the disk', async (_what, file, reason) => {
+    const worker = await startWorker(newDirectory(), { capacityBytes: 16 * mib });
+    const answer = await send(worker.url, file, { begin: begin(file), waits: true });
+    expect(answer).toMatchObject({ status: 422, reason });
+    expect(await offsetOf(worker.url)).toBe(0);
+    const next = await send(worker.url, disk, { begin: begin(disk), waits: true });
+    expect(next).toMatchObject({ status: 200, outcome: 'succeeded' });
+    expect(readFileSync(worker.target).equals(disk)).toBe(true);
+  });
+
+  it('refused in the middle of pieces takes the next file, also one that comes before the failure was met', async () => {
+    const worker = await startWorker(newDirectory(), { capacityBytes: 4 * mib });
+    const small = disk.subarray(0, 4 * mib);
+    const first = await send(worker.url, disk.subarray(0, mib), { begin: begin(disk), more: true });
+    expect([204, 422]).toContain(first.status);
+    await sleep(300);
+    const next = await send(worker.url, small, { begin: begin(small), waits: true });
+    expect(next).toMatchObject({ status: 200 });
+    expect(readFileSync(worker.target).equals(small)).toBe(true);
+  });
+
+  it('refused when its client has gone, or is told to look later, is the end of the transfer', async () => {
+    const worker = await startWorker(newDirectory(), { capacityBytes: 16 * mib });
+    const page = Buffer.from('<!doctype html>'.padEnd(5000));
+    // Nobody waits for more than that the bytes are there.
+    await send(worker.url, page, { begin: begin(page) });
+    expect(await worker.report).toMatchObject({ outcome: 'failed', reason: 'NotADiskImage' });
+  });
+
   it('that nobody goes on with expires', async () => {
     const worker = await startWorker(newDirectory(), { idleSeconds: 3 });
     await send(worker.url, disk.subarray(0, 1000), { begin: { length: disk.length }, more: true });

@@ -10,7 +10,7 @@ import { handleChildEvent, handleObjectEvent } from '#shared/resources/handle.ts
 import { tick } from '#shared/resources/sweep.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
-import { testSettings } from '#test/support/builders.ts';
+import { aGoodFile, testSettings } from '#test/support/builders.ts';
 import { type Route, taken } from '#test/support/simulation/eventing.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
 import { nothingElse } from '#test/support/reconcile.ts';
@@ -50,7 +50,7 @@ export const createFunctions = ({
           },
         };
 
-  const look = cdi === undefined ? {} : { cdi: async () => cdi };
+  const look = { look: async () => aGoodFile, ...(cdi === undefined ? {} : { cdi: async () => cdi }) };
 
   return (to, event, kube) => {
     const deps = {

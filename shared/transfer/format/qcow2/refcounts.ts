@@ -1,4 +1,5 @@
 // Proves that no cluster of the file is used more often than its refcount says: two uses of one cluster may have overwritten each other.
+import { TransferError } from '#shared/transfer/fault.ts';
 import { type DiskReader, corrupt, readExactly } from '#shared/transfer/format/disk.ts';
 import { inOrder } from '#shared/transfer/format/qcow2/in-order.ts';
 import type { Qcow2Header } from '#shared/transfer/format/qcow2/header.ts';
@@ -49,6 +50,11 @@ const refcountReader = (block: Buffer, order: number): ((index: number) => numbe
 const clustersPerBlock = ({ clusterSize, refcountOrder }: Qcow2Header): number =>
   (clusterSize * 8) / 2 ** refcountOrder;
 
+const offsetsIn = (table: Buffer): readonly number[] =>
+  Array.from({ length: table.length / 8 }, (_, index) =>
+    Number(table.readBigUInt64BE(index * 8) & 0xffff_ffff_ffff_fe00n),
+  );
+
 /** Offset of each block that counts a cluster of the file; 0 where there is none. Table and blocks are uses themselves. */
 const readTable = async (
   header: Qcow2Header,
@@ -60,9 +66,8 @@ const readTable = async (
   const present = Math.min(needed, (refcountTableClusters * clusterSize) / 8);
   const table = await readExactly(reader, refcountTableOffset, present * 8, 'qcow2 refcount table');
   references.refer(refcountTableOffset, refcountTableClusters * clusterSize);
-  const offsets = Array.from({ length: needed }, (_, index) =>
-    index < present ? Number(table.readBigUInt64BE(index * 8) & 0xffff_ffff_ffff_fe00n) : 0,
-  );
+  const known = offsetsIn(table);
+  const offsets = Array.from({ length: needed }, (_, index) => known[index] ?? 0);
   for (const offset of offsets) {
     if (offset % clusterSize !== 0) throw corrupt('a refcount block of the qcow2 is not aligned to clusters');
     if (offset > 0) references.refer(offset, clusterSize);
@@ -95,5 +100,32 @@ export const checkRefcounts = async (
     ([, offset]) =>
       offset === 0 ? Promise.resolve(empty) : readExactly(reader, offset, clusterSize, 'qcow2 refcount block'),
     ([index], block) => check(block, index * perBlock),
+  );
+};
+
+/**
+ * Proves by two reads at most that the last cluster in use begins inside the file, which is all that can be told of a cut file without reading all of its
+ * tables. Throws ImageTruncated.
+ */
+export const checkEnd = async (header: Qcow2Header, reader: DiskReader): Promise<void> => {
+  const { clusterSize, refcountOrder, refcountTableOffset, refcountTableClusters } = header;
+  const table = await readExactly(
+    reader,
+    refcountTableOffset,
+    refcountTableClusters * clusterSize,
+    'qcow2 refcount table',
+  );
+  const offsets = offsetsIn(table);
+  const lastBlock = offsets.findLastIndex((offset) => offset > 0);
+  if (lastBlock < 0) return;
+  const block = await readExactly(reader, offsets[lastBlock] ?? 0, clusterSize, 'qcow2 refcount block');
+  const refcount = refcountReader(block, refcountOrder);
+  let index = clustersPerBlock(header) - 1;
+  while (index >= 0 && refcount(index) === 0) index--;
+  const last = (lastBlock * clustersPerBlock(header) + index) * clusterSize;
+  if (index < 0 || reader.size === undefined || last < reader.size) return;
+  throw new TransferError(
+    'ImageTruncated',
+    `the qcow2 uses ${last + clusterSize} bytes of a file that ends after ${reader.size}: it was cut; publish the whole file`,
   );
 };
