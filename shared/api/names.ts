@@ -38,6 +38,8 @@ export const annotations = {
   content: 'bullion.dev/content',
   /** On the lease of who fetches some content: `true` once somebody waits for it. */
   awaited: 'bullion.dev/awaited',
+  /** On the lease of a content, and on the claim that is filled: why what others have or had is fetched again. */
+  fetchReason: 'bullion.dev/fetch-reason',
   /** On a golden volume: the class that makes its snapshot, where its StorageProfile told when the volume was made. */
   snapshotClass: 'bullion.dev/snapshot-class',
   /** On a golden volume: what it was filled from (JSON), written once its bytes are verified and flushed. */

@@ -136,6 +136,7 @@ export const markRules: readonly MarkRule[] = [
   note(annotations.retry, 'image', 'start again what is of others'),
   note(annotations.offered, 'image', 'size what is of others'),
   note(annotations.awaited, 'lease', 'hold up who fetches the same in another namespace'),
+  note(annotations.fetchReason, 'lease', 'put words into the status of who fetches the same in another namespace'),
   note(annotations.heldUntil, 'lease', 'keep hosts from being polled for others'),
   note(annotations.handover, 'claim', 'be handed a volume of others'),
   ...[annotations.template, annotations.templateSpec, annotations.autoUpdate].map((key) =>

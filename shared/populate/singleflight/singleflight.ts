@@ -25,21 +25,24 @@ export interface ObservedSingleflight {
 export type Singleflight =
   /** Fetch: `actions` come before anything else is made. `because`: why so, although others have or had the same; left out: nobody else had. */
   | { readonly is: 'leading'; readonly actions: readonly Action[]; readonly because?: string | undefined }
-  /** It fetches already. */
-  | { readonly is: 'under way' }
+  /** It fetches already; `because` as above. */
+  | { readonly is: 'under way'; readonly because?: string | undefined }
   /** Clone, or wait until there is something to clone; `actions` tell who fetches that somebody waits. */
   | { readonly is: 'following'; readonly origin: Origin; readonly actions: readonly Action[] };
 
 /** Why one that is there cannot be cloned into the volume that wants the same; `undefined`: it can. */
 export type Unfit = (origin: ReadyOrigin) => string | undefined;
 
-const leaseOf = (ref: ObjectRef, name: string): Lease => ({
+const leaseOf = (ref: ObjectRef, name: string, because: string | undefined): Lease => ({
   apiVersion: 'coordination.k8s.io/v1',
   kind: 'Lease',
   metadata: {
     name,
     namespace: ref.namespace ?? 'default',
-    annotations: { [annotations.ownerName]: ref.name },
+    annotations: {
+      [annotations.ownerName]: ref.name,
+      ...(because === undefined ? {} : { [annotations.fetchReason]: because }),
+    },
     // Goes with its holder, and whoever waits takes over.
     ownerReferences: ownersOf(ref),
   },
@@ -51,10 +54,14 @@ const ownersOf = ({ apiVersion, kind, name, uid }: ObjectRef) => [
 ];
 
 /** Only the lease as it was observed is taken over, so that of several who try one succeeds. Nobody waits for the new holder yet. */
-const takeOver = (ref: ObjectRef, lease: Lease): readonly Action[] => [
+const takeOver = (ref: ObjectRef, lease: Lease, because: string | undefined): readonly Action[] => [
   patch(leases, lease, {
     metadata: {
-      annotations: { [annotations.ownerName]: ref.name, [annotations.awaited]: null },
+      annotations: {
+        [annotations.ownerName]: ref.name,
+        [annotations.awaited]: null,
+        [annotations.fetchReason]: because ?? null,
+      },
       ownerReferences: ownersOf(ref),
     },
     spec: { holderIdentity: ref.uid },
@@ -97,9 +104,11 @@ export const decideSingleflight = (ref: ObjectRef, observed: ObservedSinglefligh
   const first = kept.find((origin) => isUnfit(origin) === undefined);
   if (first !== undefined) return { is: 'following', origin: first, actions: [] };
   const because = whyAgain(observed, isUnfit);
-  if (lease === undefined) return { is: 'leading', actions: [create(leases, leaseOf(ref, name))], because };
-  if (lease.spec.holderIdentity === ref.uid) return { is: 'under way' };
-  if (isOut(fetcher)) return { is: 'leading', actions: takeOver(ref, lease), because };
+  if (lease === undefined) return { is: 'leading', actions: [create(leases, leaseOf(ref, name, because))], because };
+  // A crash may have come between taking the lease and recording why.
+  if (lease.spec.holderIdentity === ref.uid)
+    return { is: 'under way', because: lease.metadata.annotations?.[annotations.fetchReason] };
+  if (isOut(fetcher)) return { is: 'leading', actions: takeOver(ref, lease, because), because };
   const what = `${fetcher?.kind ?? ''} ${fetcher?.metadata.name ?? ''} fetches the same image`;
   const origin = waitFor('SameContent', `${what}: this volume is cloned from it once it is there`);
   return { is: 'following', origin, actions: markAwaited(lease) };

@@ -31,7 +31,7 @@ export const planClaim = (volume: Volume, observed: ObservedVolume, context: Pla
   );
   switch (singleflight.is) {
     case 'under way':
-      return planFrom(volume, observed, context);
+      return planFrom(fetchedFor(volume, singleflight.because), observed, context);
     case 'leading': {
       const plan = planFrom(fetchedFor(volume, singleflight.because), observed, context);
       return { ...plan, actions: [...singleflight.actions, ...plan.actions] };

@@ -201,7 +201,7 @@ export const planLate = (volume: Volume, observed: Late, start: Start, context: 
   const singleflight = decideSingleflight(volume.ref, found, unfitFor(volume, observed, context));
   switch (singleflight.is) {
     case 'under way':
-      return start(volume, claim, context);
+      return start(fetchedFor(volume, singleflight.because), claim, context);
     case 'leading': {
       const plan = start(fetchedFor(volume, singleflight.because), claim, context);
       return { ...plan, actions: [...singleflight.actions, ...plan.actions] };

@@ -124,6 +124,12 @@ describe.each(kinds)('$kind', ({ volume: kind }) => {
     expect(kube.all(jobs)).toEqual([]);
   });
 
+  it('still knows why it was fetched again where that was written on its claim alone', async () => {
+    const marks = { [annotations.fetchReason]: 'nothing was kept of it' };
+    const { state } = await pass(kind, { claim: { marks }, job: complete });
+    expect(state.fetchReason).toBe('nothing was kept of it');
+  });
+
   it('leaves a Job of its name alone that belongs to somebody else, and says so', async () => {
     const { ownerReferences: _ours, labels: _labels, ...metadata } = active.metadata;
     const { state, kube } = await pass(kind, { claim: {}, job: { ...active, metadata } });

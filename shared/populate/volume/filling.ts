@@ -26,7 +26,7 @@ import { buildFillJob, keepSpoolOf } from '#shared/populate/volume/making.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import type { ObservedVolume } from '#shared/populate/volume/observed.ts';
 import { planFilled } from '#shared/populate/volume/snapshotting.ts';
-import { cloneOf, isHeldBack, rest, restForConsumer, unplaced } from '#shared/populate/volume/state.ts';
+import { cloneOf, fetchReasonOf, isHeldBack, rest, restForConsumer, unplaced } from '#shared/populate/volume/state.ts';
 import { type Volume, bytesOf } from '#shared/populate/volume/volume.ts';
 import { redact } from '#shared/runtime/redact.ts';
 
@@ -55,6 +55,7 @@ const planUnplaced = (volume: Volume, { claim, storageClass }: Filling): Plan =>
 const stateWith = ({ state }: Volume, claim: PersistentVolumeClaim): ImageState => ({
   ...state,
   clone: cloneOf(claim),
+  fetchReason: fetchReasonOf(state, claim),
   storageClassName: claim.spec.storageClassName ?? state.storageClassName,
   children: { ...state.children, volume: claim.metadata.name },
 });

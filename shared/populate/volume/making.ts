@@ -106,6 +106,10 @@ const snapshotMark = ({ snapshot }: Volume, profile: StorageProfile | undefined)
   return named === undefined ? {} : { [annotations.snapshotClass]: named };
 };
 
+/** Status may be lost before it is written. */
+const fetchMark = (reason: string | undefined): Readonly<Record<string, string>> =>
+  reason === undefined ? {} : { [annotations.fetchReason]: reason };
+
 interface Shape {
   /** `undefined` while there is none. */
   readonly className: string | undefined;
@@ -138,6 +142,7 @@ export const buildClaim = (volume: Volume, shape: Shape): PersistentVolumeClaim 
     annotations: {
       ...claim.annotations,
       ...snapshotMark(volume, shape.profile),
+      ...fetchMark(volume.state.fetchReason),
       ...(shape.record === undefined ? {} : recordAnnotation(shape.record)),
     },
   });

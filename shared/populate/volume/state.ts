@@ -5,6 +5,7 @@ import { noClassStep, restingState, waitingState } from '#shared/populate/state.
 import type { Population } from '#shared/populate/population.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import type { Volume } from '#shared/populate/volume/volume.ts';
+import { annotations } from '#shared/api/names.ts';
 import type { Plan, PlanContext } from '#shared/populate/actions.ts';
 
 /** Waits for what is the user's to do, for as long as it takes. */
@@ -45,6 +46,10 @@ export const restForConsumer = (volume: Filled, { metadata }: Pick<PersistentVol
 /** Whether its bytes were complete once: what was made from it counts on them. */
 export const wasFilled = ({ state: { phase } }: Filled): boolean => phase === 'Available' || phase === 'Snapshotting';
 
+/** A crash may have come between making the claim and recording why it is fetched. */
+export const fetchReasonOf = ({ fetchReason }: ImageState, { metadata }: PersistentVolumeClaim): string | undefined =>
+  fetchReason ?? metadata.annotations?.[annotations.fetchReason];
+
 /** What the filled claim says of itself. */
 export const filledState = (
   { state }: Filled,
@@ -56,6 +61,7 @@ export const filledState = (
   digests,
   clone: cloneOf(claim),
   lastFailure: undefined,
+  fetchReason: fetchReasonOf(state, claim),
   storageClassName: claim.spec.storageClassName ?? state.storageClassName,
   children: { ...state.children, volume: claim.metadata.name },
 });
