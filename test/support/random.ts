@@ -3,7 +3,9 @@
 /** Another one in each run, unless `SEED` says which. Tests name it in their titles: what failed can be run again as it was. */
 export const seed = Number(process.env['SEED'] ?? NaN) || Math.floor(Math.random() * 2 ** 31);
 
-/** Seeds of storms, from `SEED` on or the first: as many as `FAULT_SEEDS` says, else `count`. What fails names its own. */
+/**
+ * Seeds of storms, from `SEED` on (CI has one for each commit) or the first: as many as `FAULT_SEEDS` says, else `count`. What fails names its own.
+ */
 export const stormSeeds = (count: number): readonly number[] => {
   const first = Number(process.env['SEED'] ?? 1);
   return Array.from({ length: Number(process.env['FAULT_SEEDS'] ?? count) }, (_, index) => first + index);
