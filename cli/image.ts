@@ -1,6 +1,6 @@
 // Images of both groups read as one thing, and found by the name a person types.
-import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
-import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import type { CommonImageStatus } from '#shared/api/image-status.ts';
 import { findCondition } from '#shared/api/conditions.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
@@ -9,16 +9,16 @@ import { InvalidInput, NotFound, isNotFound } from '#shared/runtime/errors.ts';
 
 /** What the command line reads of an image, whatever its group. */
 export interface AnyImage extends KubeObject {
-  readonly spec: HarvesterImage['spec'] | HyperCloudImage['spec'];
+  readonly spec?: object | undefined;
   readonly status?: CommonImageStatus & { readonly phase?: string | undefined };
 }
 
 /** By the prefix that tells two images of one name apart: `harvester/jammy`. */
-export const imageTypes = {
-  hypercloud: hyperCloudImageKind.type as unknown as ResourceType<AnyImage>,
-  harvester: harvesterImageKind.type as unknown as ResourceType<AnyImage>,
-} as const satisfies Readonly<Record<string, ResourceType<AnyImage>>>;
-export type ImageGroup = keyof typeof imageTypes;
+export const imageTypes: Readonly<Record<ImageGroup, ResourceType<AnyImage>>> = {
+  hypercloud: hyperCloudImageKind.type,
+  harvester: harvesterImageKind.type,
+};
+export type ImageGroup = 'hypercloud' | 'harvester';
 export const imageGroups = Object.keys(imageTypes) as readonly ImageGroup[];
 
 export interface Found {

@@ -82,9 +82,9 @@ const retryOf = ({ type, image: { metadata } }: Found): string =>
     ? `bullion retry ${metadata.name} -n ${metadata.namespace}`
     : `kubectl annotate ${type.plural}.${type.group} ${metadata.name} -n ${metadata.namespace} --overwrite bullion.dev/retry=$(date +%s)`;
 
-const isUploaded = ({ spec: wanted }: Found['image']): boolean =>
-  ('sourceType' in wanted && wanted.sourceType === 'upload') ||
-  ('source' in wanted && Object.hasOwn(wanted.source ?? {}, 'upload'));
+const isUploaded = ({ spec = {} }: Found['image']): boolean =>
+  ('sourceType' in spec && spec.sourceType === 'upload') ||
+  ('source' in spec && Object.hasOwn(spec.source ?? {}, 'upload'));
 
 /** What the user can do next, if anything. */
 const adviceOf = (found: Found): string | undefined => {

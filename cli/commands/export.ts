@@ -1,11 +1,10 @@
 // `bullion export <claim> <where>`: a disk as a qcow2 file, in an object store or in a claim of its own.
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
-import type { AnyImage } from '#cli/image.ts';
 import { outputOf, outputOption, printedObject } from '#cli/output.ts';
 import { parseObjectPlace } from '#cli/target.ts';
 import { timeoutOf, waitOptions, waitUntilOver } from '#cli/wait.ts';
 import { type VirtualMachineVolumeExport, volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
-import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
+import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
 import { Conflict, InvalidInput, isConflict } from '#shared/runtime/errors.ts';
 
 type Spec = VirtualMachineVolumeExport['spec'];
@@ -52,7 +51,7 @@ const run = async (call: Call): Promise<ExitCode> => {
     return exitCodes.done;
   }
   // It tells how it goes with the same words as an image.
-  const found = { type: type as unknown as ResourceType<AnyImage>, image: made as unknown as AnyImage };
+  const found = { type, image: made };
   const words = { what: 'export', work: 'export', more: `kubectl describe vmve ${name} -n ${namespace}` };
   return waitUntilOver({ kube, terminal, signal, timeoutMs, words, onEnd }, found);
 };

@@ -35,7 +35,7 @@ const otherTypes: readonly ResourceType<AnyImage>[] = [
     .map(({ type }) => type)
     .filter((type) => type.namespaced && !isImage(type) && type.kind !== downloaderKind.type.kind),
   persistentVolumeClaims,
-].map((type) => type as unknown as ResourceType<AnyImage>);
+];
 
 const namesOf = ({ kind, plural, group }: ResourceType): readonly string[] => {
   const shortNames = servedKinds.find(({ type }) => type.plural === plural && type.group === group)?.shortNames ?? [

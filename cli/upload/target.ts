@@ -37,7 +37,7 @@ export const ensureImage = async ({ kube, namespace, values }: Call, name: strin
   return found ?? kube.create(type, wanted);
 };
 
-const isForUploads = ({ spec }: AnyImage): boolean => 'sourceType' in spec && spec.sourceType === 'upload';
+const isForUploads = ({ spec = {} }: AnyImage): boolean => 'sourceType' in spec && spec.sourceType === 'upload';
 
 /** `undefined` where there is none, and `bytes`, which one would need, are not known. Throws InvalidInput as above. */
 export const ensureVolume = async ({ kube, namespace, values }: Call, name: string, bytes: number | undefined) => {
