@@ -74,7 +74,9 @@ const splitWanted = (wanted: string): readonly [string, readonly ImageGroup[]] =
 export const groupOf = ({ type }: Found): string =>
   imageGroups.find((group) => imageTypes[group].group === type.group) ?? type.group;
 
-export const readyOf = ({ image }: Found) => findCondition(image.status?.conditions, 'Ready');
+/** Of a cron, whether its newest version is there. */
+export const readyOf = ({ image: { status } }: Found) =>
+  findCondition(status?.conditions, 'Ready') ?? findCondition(status?.conditions, 'UpToDate');
 
 /** Whether nothing more happens by itself. */
 export const isOver = (found: Found): boolean => {

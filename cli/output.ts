@@ -99,7 +99,8 @@ const columns: readonly Column[] = [
   { heading: 'PHASE', cell: ({ image }) => image.status?.phase },
   {
     heading: 'PROGRESS',
-    cell: ({ image: { status } }) => (status?.progress === undefined ? '' : `${status.progress}%`),
+    // Of a DataVolume it is text that ends with the sign already.
+    cell: ({ image: { status } }) => (status?.progress === undefined ? '' : `${status.progress}`.replace(/%?$/, '%')),
   },
   { heading: 'VIRTUAL SIZE', cell: ({ image }) => bytes(image.status?.virtualSize) },
   { heading: 'REASON', cell: (found) => readyOf(found)?.reason },
@@ -118,13 +119,29 @@ interface TableOptions {
   readonly now: Date;
 }
 
-export const imageTable = (found: readonly Found[], { isEverywhere = false, isWide, now }: TableOptions): string => {
-  const shown = [...(isEverywhere ? [namespaceColumn] : []), ...columns, ...(isWide ? wideColumns : [])];
+const draw = (
+  own: readonly Column[],
+  found: readonly Found[],
+  { isEverywhere = false, isWide, now }: TableOptions,
+): string => {
+  const shown = [...(isEverywhere ? [namespaceColumn] : []), ...own, ...(isWide ? wideColumns : [])];
   return tableOf(
     shown.map(({ heading }) => heading),
-    found.map((image) => shown.map(({ cell }) => cell(image, now))),
+    found.map((one) => shown.map(({ cell }) => cell(one, now))),
   );
 };
+
+export const imageTable = (found: readonly Found[], options: TableOptions): string => draw(columns, found, options);
+
+/** What is named by its kind as well: `datavolume/root`, as `bullion why` takes it. */
+const objectColumns: readonly Column[] = [
+  { heading: 'NAME', cell: ({ type, image }) => `${type.kind.toLowerCase()}/${image.metadata.name}` },
+  ...columns.filter(({ heading }) => heading !== 'NAME' && heading !== 'GROUP'),
+];
+
+/** Objects of every kind. */
+export const objectTable = (found: readonly Found[], options: TableOptions): string =>
+  draw(objectColumns, found, options);
 
 const typeOf = ({ apiVersion }: AnyImage): Found['type'] =>
   Object.values(imageTypes).find((type) => apiVersionOf(type) === apiVersion) ?? imageTypes.hypercloud;

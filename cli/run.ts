@@ -19,6 +19,7 @@ import { backupsCommand } from '#cli/commands/backups.ts';
 import { completionCommand } from '#cli/commands/completion.ts';
 import { downloadCommand } from '#cli/commands/download.ts';
 import { exportCommand } from '#cli/commands/export.ts';
+import { getCommand } from '#cli/commands/get.ts';
 import { imagesCommand } from '#cli/commands/images.ts';
 import { importCommand } from '#cli/commands/import.ts';
 import { retryCommand } from '#cli/commands/import.ts';
@@ -151,6 +152,7 @@ export const commands: readonly Command[] = [
   uploadCommand,
   downloadCommand,
   imagesCommand,
+  getCommand,
   whyCommand,
   exportCommand,
   retryCommand,

@@ -1,56 +1,16 @@
 // `bullion why <name>`: reads everything that tells where an object stands, of whichever kind we serve.
 import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
-import { type Found, type AnyImage, findImage, isImage } from '#cli/image.ts';
+import { type Found, type AnyImage, findImage } from '#cli/image.ts';
+import { listIfAny, namesOf, otherTypes, withDetail } from '#cli/objects.ts';
 import { outputOf, outputOption, printedList } from '#cli/output.ts';
 import { type Story, renderStory } from '#cli/why.ts';
-import { type KubeEvent, kubeEvents, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
-import { downloaderKind } from '#shared/api/harvester/downloader.ts';
-import { servedKinds } from '#shared/api/kinds.ts';
+import { type KubeEvent, kubeEvents, pods } from '#shared/api/foreign/core.ts';
 import { labels } from '#shared/api/names.ts';
-import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
+import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import { type Registration, backends } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
 import { Denied, InvalidInput, NotFound, isNotFound } from '#shared/runtime/errors.ts';
-
-/** Kinds this cluster lacks, or this person may not see, have nothing to tell. */
-const listIfAny = async <T extends KubeObject>(
-  kube: KubeClient,
-  type: ResourceType<T>,
-  namespace: string | undefined,
-  labelSelector?: string,
-): Promise<readonly T[]> => {
-  const found: T[] = [];
-  try {
-    for await (const object of kube.listAll(type, { namespace, labelSelector })) found.push(object);
-  } catch (error) {
-    if (!isNotFound(error) && !(error instanceof Denied)) throw error;
-  }
-  return found;
-};
-
-/** Beside images: what else has a name that a person may ask for, in the order it is looked for. */
-const otherTypes: readonly ResourceType<AnyImage>[] = [
-  ...servedKinds
-    .map(({ type }) => type)
-    .filter((type) => type.namespaced && !isImage(type) && type.kind !== downloaderKind.type.kind),
-  persistentVolumeClaims,
-];
-
-const namesOf = ({ kind, plural, group }: ResourceType): readonly string[] => {
-  const shortNames = servedKinds.find(({ type }) => type.plural === plural && type.group === group)?.shortNames ?? [
-    'pvc',
-  ];
-  return [kind.toLowerCase(), plural, `${plural}.${group}`, ...shortNames];
-};
-
-/** Of our own kinds, what came of a DataVolume's attempts is in a field of its own. */
-const withDetail = (image: AnyImage): AnyImage => {
-  const { status } = image as AnyImage & { readonly status?: { readonly detail?: object } };
-  if (status?.detail === undefined) return image;
-  const whole: NonNullable<AnyImage['status']> = { ...status.detail, ...status };
-  return { ...image, status: whole };
-};
 
 const getIfAny = async (kube: KubeClient, type: ResourceType<AnyImage>, key: { namespace: string; name: string }) => {
   try {
