@@ -5,7 +5,7 @@ import type { CloudEvent } from '#events/event.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
 import { type Owner, sourceLabel } from '#shared/api/owner.ts';
 import { pollIfDue } from '#shared/resources/data-import-cron/poll.ts';
-import { dataSourcesConcernedBy } from '#shared/resources/data-source/index.ts';
+import { dataSourcesConcernedBy, dataSourcesOf } from '#shared/resources/data-source/index.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 import { isBegun, isUpToDate } from '#shared/resources/up-to-date.ts';
 import { type ReconcileTarget, reconcile } from '#shared/resources/reconcile.ts';
@@ -58,7 +58,7 @@ const reconcileChanged = async (
 const notifyOthers = async (deps: ReconcileDeps, reconciler: Reconciler, object: KubeObject): Promise<Outcome> => {
   const woken = await wakeOthers(deps, reconciler, object);
   await makeDisksOf(deps, object);
-  return woken;
+  return worstOf([woken, await reconcileAll(deps, await dataSourcesOf(deps.kube, object))]);
 };
 
 /** What is told to machines first comes to rest with that. */
@@ -69,9 +69,12 @@ const hasComeToRest = (reconciler: Reconciler, object: KubeObject): boolean => {
 };
 
 /** Data sources are told by what they stand for, which does not know of them. */
-const reconcileConcerned = async (deps: ReconcileDeps, changed: KubeObject): Promise<Outcome> => {
+const reconcileConcerned = async (deps: ReconcileDeps, changed: KubeObject): Promise<Outcome> =>
+  reconcileAll(deps, await dataSourcesConcernedBy(deps.kube, changed));
+
+const reconcileAll = async (deps: ReconcileDeps, refs: readonly ReconcileTarget[]): Promise<Outcome> => {
   const outcomes: Outcome[] = [];
-  for (const ref of await dataSourcesConcernedBy(deps.kube, changed)) {
+  for (const ref of refs) {
     // oxlint-disable-next-line no-await-in-loop
     outcomes.push(await reconcile(deps, ref, { which: 'all' }));
   }

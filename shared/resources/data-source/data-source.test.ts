@@ -43,13 +43,13 @@ const seedVolume = (over: { readonly status?: object; readonly metadata?: object
     metadata: { namespace, name: 'fedora-1', ...over.metadata },
   } as PersistentVolumeClaim);
 
-const seedDataVolume = (phase: string) =>
+const seedDataVolume = (phase: string, status: object = {}) =>
   kube.seed(dataVolumes, {
     apiVersion,
     kind: 'DataVolume',
     metadata: { namespace, name: 'fedora-1' },
     spec: {},
-    status: { phase },
+    status: { phase, ...status },
   });
 
 const seedSnapshot = (readyToUse: boolean) =>
@@ -172,6 +172,21 @@ describe('a DataSource', () => {
       'instancetype.kubevirt.io/default-preference': 'fedora',
       'kubevirt.io/dynamic-credentials-support': 'true',
     });
+  });
+
+  it('is looked at when a DataVolume that it stands for is filled, whoever made both', async () => {
+    seedSource(pvc);
+    seedSource({ pvc: { name: 'another' } }, 'other');
+    expect(await conditionOf()).toMatchObject({ status: 'False' });
+    seedVolume({ metadata: { annotations: { [annotations.populated]: population } } });
+    const dataVolume = seedDataVolume('Succeeded', {
+      observedGeneration: 1,
+      detail: { observedGeneration: 1, phase: 'Available', reason: 'Ready' },
+    });
+    const event = { id: '1', source: 's', specversion: '1.0', extensions: {} } as const;
+    await handleObjectEvent(deps, { ...event, type: eventTypes.objectUpdated, data: dataVolume } as never);
+    const conditions = kube.all(dataSourceKind.type).map(({ status }) => status?.conditions?.[0]?.status);
+    expect(conditions.filter((status) => status === 'True')).toHaveLength(1);
   });
 
   it('is looked at when the volume of its cron changes, and then those that point to it', async () => {

@@ -17,6 +17,7 @@ import type { Reconciler, Planner } from '#shared/resources/reconciler.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { done, waiting } from '#shared/runtime/outcome.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
+import { labels as ownLabels } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
 const planner: Planner<DataSourceResource, ObservedDataSource> = {
@@ -51,7 +52,7 @@ export const dataSourceReconciler: Reconciler<DataSource, DataSourceResource> = 
   refusalOf: () => undefined,
   plannerOf: () => planner,
   finalizerOf: () => undefined,
-  // Nobody tells when a volume of the user's own comes or goes: the tick looks. What a cron keeps is told by the cron's children.
+  // Nobody reports when a claim of the user's own comes or goes, or a volume of another namespace: the tick looks.
   isSettled: ({ state, isManaged, deleting }) => !deleting && isManaged && state.phase === 'Ready',
   isRetryDue: () => false,
   outcomeOf: ({ phase, message }) => (phase === 'Ready' ? done : waiting(message)),
@@ -68,7 +69,7 @@ export const dataSourceReconciler: Reconciler<DataSource, DataSourceResource> = 
   },
 };
 
-// Which DataSources a change elsewhere concerns: the managed one of a cron's version, and those that point to another.ts.
+// Which DataSources a change elsewhere concerns: the managed one of a cron's version, and those that point to another or to a DataVolume.
 
 const isDataSource = ({ apiVersion, kind }: KubeObject): boolean =>
   kind === dataSourceKind.type.kind && apiVersion === apiVersionOf(dataSourceKind.type);
@@ -83,6 +84,19 @@ export const dataSourcesConcernedBy = async (kube: KubeClient, changed: KubeObje
   const concerned: DataSource[] = [];
   for await (const source of kube.listAll(dataSourceKind.type, { namespace, ...labelSelector })) {
     if (!isSource || source.spec.source.dataSource?.name === name) concerned.push(source);
+  }
+  return concerned.map(refOf);
+};
+
+/** Those of its namespace that stand for a DataVolume which has come to rest. Versions of crons are found by their label; those of images are nobody's. */
+export const dataSourcesOf = async (kube: KubeClient, changed: KubeObject): Promise<readonly ObjectRef[]> => {
+  const { namespace, name, labels = {} } = changed.metadata;
+  const isVolume = changed.kind === dataVolumes.kind && changed.apiVersion === apiVersionOf(dataVolumes);
+  if (!isVolume || labels[cdiLabels.cron] !== undefined || labels[ownLabels.ownerUid] !== undefined) return [];
+  const concerned: DataSource[] = [];
+  for await (const source of kube.listAll(dataSourceKind.type, { namespace })) {
+    const { pvc } = source.spec.source;
+    if (pvc?.name === name && (pvc.namespace ?? namespace) === namespace) concerned.push(source);
   }
   return concerned.map(refOf);
 };
