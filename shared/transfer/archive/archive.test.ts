@@ -97,6 +97,8 @@ describe('an archive', () => {
     ['gz', (archive) => gzipSync(archive), ['--format=posix']],
     ['zst', (archive) => zstdCompressSync(archive), []],
     ['xz', (archive) => archive, ['--xz']],
+    ['none', (archive) => archive, ['--format=gnu', `--listed-incremental=${join(root, 'gnu-snapshot')}`]],
+    ['none', (archive) => archive, ['--format=posix', `--listed-incremental=${join(root, 'posix-snapshot')}`]],
   ])('in %s becomes its files', async (compression, pack, options) => {
     const { report, into } = await unpack(pack(packed(files, ...options)));
     expect(report).toMatchObject({ outcome: 'succeeded', inspection: { format: 'tar', compression } });
