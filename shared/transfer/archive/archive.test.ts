@@ -85,8 +85,9 @@ const verdictOfTar = (archive: Buffer, into: string): string => {
   const { status } = spawnSync('tar', ['-x', '-C', jail, '--no-same-owner', '--no-same-permissions', '--mode=u+rwX'], {
     input: archive,
   });
-  if (status !== 0) return 'refused by tar';
-  return JSON.stringify(filesIn(jail)) === JSON.stringify(filesIn(into)) ? 'same' : 'different';
+  // Of a broken time, which nobody asks for, GNU tar complains, too, and unpacks the file.
+  if (JSON.stringify(filesIn(jail)) === JSON.stringify(filesIn(into))) return 'same';
+  return status === 0 ? 'different' : 'refused by tar';
 };
 
 describe('an archive', () => {
@@ -96,6 +97,8 @@ describe('an archive', () => {
     ['gz', (archive) => gzipSync(archive), ['--format=posix']],
     ['zst', (archive) => zstdCompressSync(archive), []],
     ['xz', (archive) => archive, ['--xz']],
+    ['none', (archive) => archive, ['--format=gnu', `--listed-incremental=${join(root, 'gnu-snapshot')}`]],
+    ['none', (archive) => archive, ['--format=posix', `--listed-incremental=${join(root, 'posix-snapshot')}`]],
   ])('in %s becomes its files', async (compression, pack, options) => {
     const { report, into } = await unpack(pack(packed(files, ...options)));
     expect(report).toMatchObject({ outcome: 'succeeded', inspection: { format: 'tar', compression } });

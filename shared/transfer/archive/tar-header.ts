@@ -32,6 +32,8 @@ const kinds: Readonly<Record<string, string>> = {
   '\0': 'file',
   '7': 'file',
   '5': 'directory',
+  // Of incremental archives: what follows is a list of names.
+  D: 'directory',
   '1': 'a hard link',
   '2': 'a symbolic link',
   '3': 'a device',
@@ -73,7 +75,8 @@ export interface Extra {
 
 const nameOf = (header: Buffer): string => {
   const name = textOf(header.subarray(0, 100));
-  const prefix = header.toString('latin1', 257, 262) === 'ustar' ? textOf(header.subarray(345, 500)) : '';
+  // GNU tar, whose magic ends otherwise, keeps times of incremental archives there.
+  const prefix = header.toString('latin1', 257, 263) === 'ustar\0' ? textOf(header.subarray(345, 500)) : '';
   return prefix === '' ? name : `${prefix}/${name}`;
 };
 

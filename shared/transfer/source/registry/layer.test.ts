@@ -77,15 +77,17 @@ const disksByTar = (archive: Buffer): readonly Buffer[] => {
     .map((path) => readFileSync(path));
 };
 
-const layerIn = (format: string): Buffer => {
+const layerIn = (format: string, ...options: readonly string[]): Buffer => {
   const source = mkdtempSync(join(root, 'source-'));
   for (const folder of ['etc', 'disk']) mkdirSync(join(source, folder));
   writeFileSync(join(source, 'etc/motd'), 'hello');
   linkSync(join(source, 'etc/motd'), join(source, 'etc/again'));
   symlinkSync('motd', join(source, 'etc/link'));
-  const name = format === 'ustar' ? 'disk.img' : `${'long-'.repeat(25)}.img`;
+  // A long one is kept beside its header.
+  const isShort = format === 'ustar' || options.length > 0;
+  const name = isShort ? 'disk.img' : `${'long-'.repeat(25)}.img`;
   writeFileSync(join(source, 'disk', name), noise('disk', 3000));
-  return execFileSync('tar', ['-c', `--format=${format}`, '-C', source, 'etc', 'disk']);
+  return execFileSync('tar', ['-c', `--format=${format}`, ...options, '-C', source, 'etc', 'disk']);
 };
 
 describe('a layer', () => {
@@ -149,6 +151,14 @@ describe('a layer', () => {
   ])('that %s is refused', async (_what, layer) => {
     await expect(diskOf(layer)).rejects.toMatchObject({ code: 'ImageCorrupt' });
   });
+
+  it.each(['gnu', 'pax'])(
+    'of an incremental archive in the format %s has the disk that GNU tar finds',
+    async (format) => {
+      const layer = layerIn(format, `--listed-incremental=${join(root, `${format}-snapshot`)}`);
+      expect([await diskOf(layer)]).toEqual(disksByTar(layer));
+    },
+  );
 
   it('that has nothing behind its end is one without a disk', async () => {
     await expect(diskOf(ending)).rejects.toMatchObject({ code: 'NotADiskImage' });
