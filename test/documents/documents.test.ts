@@ -4,6 +4,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseCommandLine, splitCommand } from '#cli/options.ts';
 import { commands } from '#cli/run.ts';
+import { HarvesterImageSpec, backendNames } from '#shared/api/harvester/image.ts';
 import packageFile from '../../package.json' with { type: 'json' };
 
 const root = join(import.meta.dirname, '../..');
@@ -140,6 +141,21 @@ describe('import arrows', () => {
     const groups = [...textOf('.oxlintrc.json').matchAll(/"(#[^"]+)"/g)].map(([, pattern = '']) => pattern);
     expect(groups.length).toBeGreaterThan(20);
     expect(groups.filter((pattern) => !/\/\*\*$|\.ts$/.test(pattern))).toEqual([]);
+  });
+});
+
+describe('what users may name', () => {
+  const rowsOf = (path: string): readonly string[] =>
+    [...textOf(path).matchAll(/^\| `([^`]+)`/gm)].map(([, name = '']) => name);
+
+  it('is in the guide: backends and types of sources', () => {
+    const { sourceType } = HarvesterImageSpec.shape;
+    expect(rowsOf('docs/harvester.md')).toEqual(expect.arrayContaining([...backendNames, ...sourceType.options]));
+  });
+
+  it.each(backendNames)('has a section about the backend %s, and the glossary has its name', (name) => {
+    expect(anchorsOf(textOf('shared/backends/README.md'))).toContain(name);
+    expect(textOf('docs/glossary.md')).toMatch(new RegExp(`^\\*\\*Backend\\*\\*: .*\`${name}\``, 'm'));
   });
 });
 
