@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { imageOf } from '#cli/commands/import.ts';
-import { HarvesterImageSpec } from '#shared/api/harvester/image.ts';
+import { imageOf, importCommand } from '#cli/commands/import.ts';
+import { uploadCommand } from '#cli/commands/upload.ts';
+import { parseCommandLine } from '#cli/options.ts';
+import { HarvesterImageSpec, backendNames } from '#shared/api/harvester/image.ts';
 import { HyperCloudImageSpec } from '#shared/api/hypercloud/image.ts';
 
 describe('the image a command line asks for', () => {
@@ -31,6 +33,18 @@ describe('the image a command line asks for', () => {
     expect(HarvesterImageSpec.parse(spec)).toMatchObject({ retry: 3 });
   });
 
+  it.each(backendNames)('may be kept by %s', (backend) => {
+    const { values } = parseCommandLine(importCommand, [
+      'jammy',
+      'http://a/b',
+      '--group',
+      'harvester',
+      '--backend',
+      backend,
+    ]);
+    expect(imageOf('jammy', 'vms', 'http://a/b', values).spec).toMatchObject({ backend });
+  });
+
   it('may be an object of the object store, with any key', () => {
     const { spec } = imageOf('jammy', 'vms', 's3://golden/a b/ü.qcow2', {});
     expect(spec).toEqual({ source: { objectStore: { bucketName: 'golden', objectName: 'a b/ü.qcow2' } } });
@@ -47,5 +61,11 @@ describe('the image a command line asks for', () => {
     ['s3://a/b', { group: 'harvester' }, 'over http or https'],
   ])('%s with %j is refused: %s', (place, values, message) => {
     expect(() => imageOf('jammy', 'vms', place, values)).toThrow(message);
+  });
+});
+
+describe('an upload', () => {
+  it('is offered the backends that it resumes into', () => {
+    expect(uploadCommand.options['backend']?.oneOf).toEqual(['cdi', 'csi']);
   });
 });

@@ -5,6 +5,7 @@ import { printImage } from '#cli/output.ts';
 import { outputOption } from '#cli/output.ts';
 import { type ImportSource, parseSource } from '#cli/target.ts';
 import { timeoutOf, waitOptions, waitUntilOver } from '#cli/wait.ts';
+import { backendNames } from '#shared/api/harvester/image.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
@@ -90,7 +91,7 @@ export const importCommand: ClusterCommand = {
       type: 'string',
       value: 'BACKEND',
       help: 'how it is stored (csi); harvester only',
-      oneOf: ['csi', 'backingimage', 'cdi'],
+      oneOf: backendNames,
     },
     'dry-run': { type: 'boolean', help: 'only ask the cluster whether it would take the image' },
     ...waitOptions,

@@ -6,11 +6,16 @@ import { type AnyImage, imageTypes } from '#cli/image.ts';
 import type { Line } from '#cli/line.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { backendNames } from '#shared/api/harvester/image.ts';
 import { formatQuantity } from '#shared/api/quantity.ts';
+import { type Registration, backends } from '#shared/backends/registry.ts';
 import { InvalidInput, NotFound } from '#shared/runtime/errors.ts';
 
-/** That take a file in pieces. */
-export const resumableBackends = ['csi', 'cdi'] as const;
+const isResumable = (one: Registration): boolean =>
+  one.served && one.backend.capabilities.sources.includes('upload') && one.backend.capabilities.uploadsWhole !== true;
+
+/** Those an interrupted upload resumes into. */
+export const resumableBackends = backendNames.filter((name) => isResumable(backends[name]));
 
 const notForUploads = (what: string): InvalidInput => {
   const message = `${what} is there and is not filled by an upload: choose another name`;

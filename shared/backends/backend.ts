@@ -1,4 +1,4 @@
-// What a storage backend is. One folder each, one line in registry.ts; outside its folder nobody compares backend names.
+// What a storage backend is: one folder each, and one row in registry.ts. Outside its folder nobody compares backend names.
 import type { StorageClass } from '#shared/api/foreign/core.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { Plan, PlanContext } from '#shared/populate/actions.ts';
@@ -55,6 +55,8 @@ export interface BackendCapabilities {
   readonly sources: readonly ImageSource['type'][];
   /** Clones may be encrypted or decrypted on the way; left out: they are plain copies. */
   readonly encrypts?: true;
+  /** It takes an uploaded file in one request; left out: in parts, and an interrupted upload resumes. */
+  readonly uploadsWhole?: true;
   /** What it copies lies in the namespace of the image; left out: in any. */
   readonly copiesNearby?: true;
 }

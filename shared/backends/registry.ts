@@ -1,4 +1,5 @@
 // Every backend, by the name users write. Admission, the reconciler and the generator look here and nowhere else.
+import type { BackendName } from '#shared/api/harvester/image.ts';
 import type { Backend } from '#shared/backends/backend.ts';
 import { backingImage } from '#shared/backends/backingimage/index.ts';
 import { cdi } from '#shared/backends/cdi/index.ts';
@@ -18,7 +19,7 @@ export const backends = {
   backingimage: served(backingImage),
   cdi: served(cdi),
   csi: served(csi),
-} satisfies BackendRegistry;
+} satisfies Readonly<Record<BackendName, Registration>>;
 
 /** Total: a name that nobody knows is not served either. */
 export const registrationOf = (registry: BackendRegistry, name: string): Registration =>

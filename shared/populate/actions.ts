@@ -41,7 +41,7 @@ export type Action =
       readonly key: ObjectKey;
       /** Only the object that was observed is deleted, never a successor of its name. */
       readonly uid: string;
-      /** Foreground: gone, and told as gone, only once what it owns is gone. */
+      /** Foreground: gone, and reported as gone, only once what it owns is gone. */
       readonly propagation: 'Background' | 'Foreground';
     };
 
@@ -79,7 +79,7 @@ export const patch = <T extends KubeObject>(type: ResourceType<T>, observed: T, 
 export const remove = <T extends KubeObject>(type: ResourceType<T>, observed: T | undefined): readonly Action[] =>
   removal(type, observed, 'Background');
 
-/** As `remove`, with what it owns first: it is gone, and told as gone, only after that. */
+/** As `remove`, with what it owns first: it is gone, and reported as gone, only after that. */
 export const removeWhole = <T extends KubeObject>(type: ResourceType<T>, observed: T | undefined): readonly Action[] =>
   removal(type, observed, 'Foreground');
 

@@ -80,7 +80,7 @@ export interface ImageState {
   readonly clone?: CloneState | undefined;
   /** The newest report of the transfer. */
   readonly transfer?: TransferState | undefined;
-  /** The final transition that was told to the outside (`announcementOf`). */
+  /** The final transition that was announced (`announcementOf`). */
   readonly announced?: string | undefined;
 }
 

@@ -23,7 +23,7 @@ import { populationOf } from '#shared/populate/population.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 import { transferJobName } from '#shared/populate/job/transfer-job.ts';
 
-/** The child of that name, told from an object of the same name that belongs to somebody else. */
+/** The child of that name, distinguished from an object of the same name that belongs to somebody else. */
 export const readOwn = async <T extends KubeObject>(
   kube: KubeClient,
   type: ResourceType<T>,
@@ -46,7 +46,7 @@ interface Filled {
 }
 
 /**
- * The claim that a Job fills; read again where the Job is complete and the pod that told so is gone: another pass marks the claim before it takes that
+ * The claim that a Job fills; read again where the Job is complete and the pod that reported it is gone: another pass marks the claim before it takes that
  * pod away, and both may have come between the reads of this one.
  */
 export const readMarked = async (

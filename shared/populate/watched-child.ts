@@ -30,7 +30,7 @@ export const follow = <T extends KubeObject>(
 
 export const isLeaving = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp !== undefined;
 
-/** An attempt failed or the last one ended. That one began is told by its progress. Pods are not followed: the tick sees to those that are stuck. */
+/** An attempt failed or the last one ended. That one began is seen from its progress. Pods are not followed: the tick sees to those that are stuck. */
 export const hasAttemptEnded = ({ status }: Job): boolean =>
   (status?.failed ?? 0) > 0 || (status?.conditions ?? []).length > 0;
 

@@ -55,7 +55,7 @@ type Review = (request: AdmissionRequest) => Promise<AdmissionAnswer>;
 /** What admission knows of a kind. */
 interface AdmittedKind<T extends KubeObject = KubeObject, S = unknown> {
   readonly kind: ServedKind<T>;
-  /** What the rules are told an object asks for. */
+  /** What an object asks for, as its rules read it. */
   readonly read: (object: T) => S;
   readonly rules: readonly RequestRule<T, S>[];
   readonly defaults: readonly DefaultRule<T>[];

@@ -1,9 +1,22 @@
 // What each kind says, in its own words; and that nothing a pass wrote down is lost when the next one reads it.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { HarvesterImageStatus } from '#shared/api/harvester/image.ts';
 import { HyperCloudImageStatus } from '#shared/api/hypercloud/image.ts';
-import { type ImageState, imagePhases, initialState } from '#shared/populate/filled.ts';
+import {
+  type CloneState,
+  type ImageChildren,
+  type ImageState,
+  type TransferState,
+  imagePhases,
+  initialState,
+} from '#shared/populate/filled.ts';
+import { cloneStrategies } from '#shared/populate/clone/strategy.ts';
+import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
+import { virtualMachinePvcs, virtualMachineVolumes } from '#shared/resources/hypercloud-volume/dialect.ts';
+import type { VolumeDialect } from '#shared/resources/volume-reconciler.ts';
+import type { KubeObject } from '#shared/api/object.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
 import { compressions, imageFormats } from '#shared/transfer/report.ts';
@@ -14,6 +27,16 @@ import type { Image } from '#shared/backends/image.ts';
 const now = '2026-01-02T03:04:05Z';
 const uid = '22222222-2222-4222-8222-222222222222';
 const cloud = aHyperCloudImage({ metadata: { name: 'ubuntu', namespace: 'default', uid, generation: 2 } });
+const made = { metadata: { name: 'disk', namespace: 'default', uid, generation: 2 } };
+const ofHyperCloud = { apiVersion: 'hypercloud.tmaxanc.com/v1alpha1', ...made };
+const volume = { ...ofHyperCloud, kind: 'VirtualMachineVolume', spec: { virtualMachineImage: { name: 'ubuntu' } } };
+const volumePvc = { ...ofHyperCloud, kind: 'VirtualMachinePvc', spec: { virtualMachineImageName: 'ubuntu' } };
+const dataVolume: DataVolume = {
+  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  kind: 'DataVolume',
+  ...made,
+  spec: { source: { http: { url: 'https://images.example/ubuntu.img' } }, storage: {} },
+};
 const harvester = aHarvesterImage({ metadata: { name: 'image-leap', namespace: 'default', uid, generation: 2 } });
 
 const state = (over: Partial<ImageState>): ImageState => ({ ...initialState, ...over });
@@ -23,7 +46,29 @@ const text = fc.string({ maxLength: 20 });
 const time = fc.date({ noInvalidDate: true, min: new Date(0), max: new Date(4e12) }).map((date) => date.toISOString());
 const count = fc.nat();
 const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
-const anyState: fc.Arbitrary<ImageState> = fc.record({
+/** Of every field, or it could be lost unseen; what a clone is made of is for volumes alone. */
+type Fields<T> = { readonly [K in keyof T]-?: fc.Arbitrary<T[K]> };
+const transfer: Fields<TransferState> = {
+  run: text,
+  startedAt: time,
+  sequence: count,
+  phase: fc.constantFrom(...transferPhases),
+  percent: fc.integer({ min: 0, max: 99 }),
+  receivedBytes: count,
+  totalBytes: optional(count),
+  bytesPerSecond: optional(count),
+  etaSeconds: optional(count),
+  note: optional(text),
+  reportedAt: time,
+};
+const children: Fields<ImageChildren> = {
+  volume: optional(text),
+  snapshot: optional(text),
+  job: optional(text),
+  backingImage: optional(text),
+  storageClass: optional(text),
+};
+const fields: Fields<Omit<ImageState, 'clone'>> = {
   phase: fc.constantFrom(...imagePhases),
   reason: text,
   message: text,
@@ -47,29 +92,21 @@ const anyState: fc.Arbitrary<ImageState> = fc.record({
   digests: optional(fc.dictionary(fc.constantFrom('sha256', 'md5'), text)),
   lostDigests: optional(fc.dictionary(fc.constantFrom('sha256', 'md5'), text)),
   storageClassName: optional(text),
-  children: optional(fc.record({ volume: optional(text), snapshot: optional(text), job: optional(text) })),
-  transfer: optional(
-    fc.record({
-      run: text,
-      startedAt: time,
-      sequence: count,
-      phase: fc.constantFrom(...transferPhases),
-      percent: fc.integer({ min: 0, max: 99 }),
-      receivedBytes: count,
-      totalBytes: optional(count),
-      note: optional(text),
-      reportedAt: time,
-    }),
-  ),
+  fetchReason: optional(text),
+  children: optional(fc.record(children)),
+  transfer: optional(fc.record(transfer)),
   announced: optional(text),
-});
+};
+const anyState: fc.Arbitrary<ImageState> = fc.record(fields);
+const clone: Fields<CloneState> = { strategy: fc.constantFrom(...cloneStrategies), because: text };
+const anyVolumeState: fc.Arbitrary<ImageState> = fc.record({ ...fields, clone: optional(fc.record(clone)) });
 
 describe('a round trip', () => {
   it('loses nothing of the state on a HyperCloud image, and keeps to the schema', () => {
     fc.assert(
       fc.property(anyState, (written) => {
         const status = hyperCloudImages.toStatus(cloud, hyperCloudImages.toImage(cloud), written, now);
-        HyperCloudImageStatus.parse(status);
+        expect(HyperCloudImageStatus.parse(status)).toEqual(status);
         expect(withoutUndefined(hyperCloudImages.toImage({ ...cloud, status }).state)).toEqual(
           withoutUndefined(written),
         );
@@ -81,10 +118,40 @@ describe('a round trip', () => {
     fc.assert(
       fc.property(anyState, (written) => {
         const status = harvesterImages.toStatus(harvester, harvesterImages.toImage(harvester), written, now);
-        HarvesterImageStatus.parse(status);
+        expect(HarvesterImageStatus.parse(status)).toEqual(status);
         expect(withoutUndefined(harvesterImages.toImage({ ...harvester, status }).state)).toEqual(
           withoutUndefined(written),
         );
+      }),
+    );
+  });
+
+  it.each<[string, VolumeDialect<KubeObject>, KubeObject]>([
+    ['VirtualMachineVolume', virtualMachineVolumes as VolumeDialect<KubeObject>, volume],
+    ['VirtualMachinePvc', virtualMachinePvcs as VolumeDialect<KubeObject>, volumePvc],
+  ])('loses nothing of the state on a %s, and keeps to the schema', (_, dialect, object) => {
+    fc.assert(
+      fc.property(anyVolumeState, (written) => {
+        const status = dialect.toStatus(object, dialect.toVolume(object), written, now);
+        expect(dialect.kind.status.parse(status)).toEqual(status);
+        expect(withoutUndefined(dialect.toVolume({ ...object, status } as KubeObject).state)).toEqual(
+          withoutUndefined(written),
+        );
+      }),
+    );
+  });
+
+  it('loses nothing of the state on a DataVolume but reason and message, which are in the words of CDI, and keeps to the schema', () => {
+    fc.assert(
+      fc.property(anyVolumeState, (written) => {
+        const status = dataVolumes.toStatus(dataVolume, dataVolumes.toVolume(dataVolume), written, now);
+        expect(dataVolumeKind.status.parse(status)).toEqual(status);
+        const {
+          reason: _,
+          message: _said,
+          ...read
+        } = dataVolumes.toVolume({ ...dataVolume, status } as DataVolume).state;
+        expect(withoutUndefined(read)).toEqual(withoutUndefined({ ...written, reason: undefined, message: undefined }));
       }),
     );
   });

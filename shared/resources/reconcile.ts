@@ -124,7 +124,7 @@ interface Stepped {
   readonly hasBegun: boolean;
 }
 
-/** Plans and acts. What the API refuses for good is told the user, not the sender of the event. */
+/** Plans and acts. What the API refuses for good is reported to the user, not to the sender of the event. */
 const stepOf = async ({ deps, reconciler, resource }: Reconciliation, planner: Planner<Resource>): Promise<Stepped> => {
   const context = contextOf(deps);
   try {

@@ -24,7 +24,7 @@ export interface ReconciledState {
   readonly message: string;
   /** Attempts that failed, over the life of the object. */
   readonly failures?: number | undefined;
-  /** The final transition that was told to the outside. */
+  /** The final transition that was announced. */
   readonly announced?: string | undefined;
 }
 

@@ -4,6 +4,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseCommandLine, splitCommand } from '#cli/options.ts';
 import { commands } from '#cli/run.ts';
+import { HarvesterImageSpec, backendNames } from '#shared/api/harvester/image.ts';
 import packageFile from '../../package.json' with { type: 'json' };
 
 const root = join(import.meta.dirname, '../..');
@@ -143,15 +144,62 @@ describe('import arrows', () => {
   });
 });
 
-describe('docs/architecture.md', () => {
-  it('names files that exist', () => {
-    const files = folders.flatMap((folder) =>
-      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((path) => `/${join(folder, path)}`),
+describe('what users may name', () => {
+  const rowsOf = (path: string): readonly string[] =>
+    [...textOf(path).matchAll(/^\| `([^`]+)`/gm)].map(([, name = '']) => name);
+
+  it('is in the guide: backends and types of sources', () => {
+    const { sourceType } = HarvesterImageSpec.shape;
+    expect(rowsOf('docs/harvester.md')).toEqual(expect.arrayContaining([...backendNames, ...sourceType.options]));
+  });
+
+  it.each(backendNames)('has a section about the backend %s, and the glossary has its name', (name) => {
+    expect(anchorsOf(textOf('shared/backends/README.md'))).toContain(name);
+    expect(textOf('docs/glossary.md')).toMatch(new RegExp(`^\\*\\*Backend\\*\\*: .*\`${name}\``, 'm'));
+  });
+});
+
+describe('files and folders that documents name', () => {
+  const paths = ['', ...folders].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: folder !== '', encoding: 'utf8' }).map(
+      (path) => `/${join(folder, path)}`,
+    ),
+  );
+  /** Made by a build; and the example of how a test is called. */
+  const notThere = ['start.mjs', 'dist/functions/start.mjs', 'code-cache.mjs', 'x.test.ts'];
+
+  /** In backticks or in a diagram: a file by its ending, a folder by the top folder that it begins with. Patterns and URLs are neither. */
+  const path = /(?<![\w./:@$~<>*#-])(?:[\w-][\w.-]*\/)*[\w-][\w.-]*\.(?:ts|yaml|md|mjs)\b(?![\w/<*-])/g;
+  const folder = new RegExp(`^(?:${folders.join('|')})/[\\w./-]+$`);
+  const namedIn = (text: string): readonly string[] =>
+    text
+      .replaceAll(fence, '')
+      .split('\n')
+      .flatMap((line) => (line.startsWith('    ') ? [line] : (line.match(/(?<=`)[^`]+(?=`)/g) ?? [])))
+      .flatMap((code) => [...(code.match(path) ?? []), ...(folder.test(code) ? [code.replace(/\/$/, '')] : [])]);
+
+  /** From the root, or from `shared`; shorter: in a README below its folder, in a guide anywhere. */
+  const isThere = (document: string, name: string): boolean => {
+    const home = guides.includes(document) ? '' : `/${dirname(document)}`;
+    return paths.some(
+      (one) => [`/${name}`, `/shared/${name}`].includes(one) || (one.startsWith(home) && one.endsWith(`/${name}`)),
     );
-    const named = [...textOf('docs/architecture.md').matchAll(/`([\w./-]+\.(?:ts|yaml))`/g)].map(
-      ([, path = '']) => path,
-    );
-    expect(named.length).toBeGreaterThan(40);
-    expect(named.filter((path) => !files.some((file) => file.endsWith(`/${path}`)))).toEqual([]);
+  };
+
+  // Still names its conformance suite and the controllers by their folders of old.
+  const outdated = 'local-cluster/api-server/README.md';
+
+  it.each(documents.filter((document) => document !== outdated))('exist: %s', (document) => {
+    const named = namedIn(textOf(document)).filter((name) => !notThere.includes(name));
+    expect(named.filter((name) => !isThere(document, name))).toEqual([]);
+  });
+
+  it('are found', () => {
+    const text =
+      'in `a/b.ts` and `shared/gone/`, not in `<kind>/c.ts`, `*/d.ts` or https://e.example/f.md\n\n    g.ts ─▶ h.ts';
+    expect(namedIn(text)).toEqual(['a/b.ts', 'shared/gone', 'g.ts', 'h.ts']);
+    expect(namedIn(textOf('docs/architecture.md')).length).toBeGreaterThan(60);
+    expect(isThere('docs/architecture.md', 'volume/filling.ts')).toBe(true);
+    expect(isThere('shared/golden/README.md', 'volume/filling.ts')).toBe(false);
   });
 });

@@ -1,4 +1,5 @@
 // Every way to give a credential that the schemas of our kinds have: a word of its own in each, in a source that works and in one that refuses.
+import { backendNames } from '#shared/api/harvester/image.ts';
 import type { Draft, Loose } from '#test/support/admission.ts';
 
 /** Where things are while the sweep runs. */
@@ -94,7 +95,7 @@ export const ways: Readonly<Record<string, Way>> = {
     }),
   },
   ...Object.fromEntries(
-    (['csi', 'cdi', 'backingimage'] as const).map((backend): [string, Way] => [
+    backendNames.map((backend): [string, Way] => [
       `URL of an image in ${backend}`,
       {
         fields: ['VirtualMachineImage spec.url'],

@@ -4,10 +4,14 @@ import { BackupStatus, imageStatusShape } from '#shared/api/image-status.ts';
 import { NamespaceName, ObjectName, fixedField, fixedOnceSet, type ServedKind, withRules } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
+/** Names of storage backends as users write them. `shared/backends/registry.ts` has a row for each. */
+export const backendNames = ['backingimage', 'cdi', 'csi'] as const;
+export type BackendName = (typeof backendNames)[number];
+
 export const HarvesterImageSpec = z
   .object({
     backend: z
-      .enum(['backingimage', 'cdi', 'csi'])
+      .enum(backendNames)
       .default('backingimage')
       .describe('how the image is stored')
       .meta(withRules({ rule: 'self == oldSelf', message: 'backend cannot be changed: create a new image instead' })),

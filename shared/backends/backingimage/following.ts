@@ -1,4 +1,4 @@
-// A backing image that is on its way, told as the state of its image. Pure.
+// The state of an image while its backing image is on its way. Pure.
 import { type BackingImage, backingImages } from '#shared/api/foreign/longhorn.ts';
 import { removeWhole, type Plan, type PlanContext } from '#shared/populate/actions.ts';
 import type { Copies } from '#shared/backends/backingimage/copies.ts';

@@ -56,7 +56,7 @@ const reads = [
 ];
 
 export const backingImage: Backend<ObservedBackingImage> = {
-  capabilities: { sources: longhornSources, encrypts: true },
+  capabilities: { sources: longhornSources, encrypts: true, uploadsWhole: true },
   needs: need,
   check,
   initialize,

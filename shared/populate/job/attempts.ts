@@ -63,11 +63,11 @@ const podsOf = (job: Job, pods: readonly Pod[]): readonly Pod[] =>
 const faultOf = (pod: Pod): AttemptFault => {
   const terminated = terminatedOf(pod);
   const report = parseReport(terminated?.message);
-  const told = report?.outcome === 'failed' ? report : silentFaultOf(pod);
+  const fault = report?.outcome === 'failed' ? report : silentFaultOf(pod);
   return {
-    reason: told.reason,
+    reason: fault.reason,
     // The worker redacts what it says; a runtime that ended it may not.
-    message: redact(told.message),
+    message: redact(fault.message),
     time: terminated?.finishedAt,
     inspection: report?.inspection,
   };
@@ -118,7 +118,7 @@ const lastSucceeded = (pods: readonly Pod[]): Pod | undefined =>
     .sort(byEnd)
     .at(-1);
 
-/** `undefined` where no pod has succeeded and said so. */
+/** `undefined` where no pod has succeeded and reported it. */
 const succeededRun = (pods: readonly Pod[], failures: number): SucceededRun | undefined => {
   const succeeded = lastSucceeded(pods);
   const report = succeeded && parseReport(terminatedOf(succeeded)?.message);

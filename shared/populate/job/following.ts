@@ -1,4 +1,4 @@
-// A transfer that has not succeeded (yet), told as the state of the object it fills. Called by plans of backends and of volumes.
+// The state of an object while its transfer has not succeeded (yet). Called by plans of backends and of volumes.
 import {
   type Job,
   type KubeEvent,

@@ -49,7 +49,7 @@ const startInspection = (image: Filled, job: Job, context: PlanContext): Plan =>
   return { actions: [create(jobs, job)], state: waitingState(image, next, step, context) };
 };
 
-/** The state at the beginning of a new transfer: what was counted and told of another one is no longer of it. */
+/** The state at the beginning of a new transfer: what was counted and reported of another one is no longer of it. */
 export const withJob = (state: ImageState, made: { readonly job?: string; readonly volume?: string }): ImageState => ({
   ...state,
   attempts: 0,

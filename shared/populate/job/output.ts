@@ -1,4 +1,4 @@
-// Where an export Job writes to: what its worker is told, and what is mounted into its pod. Called by transfer-job.ts.
+// Where an export Job writes to: what its worker is given, and what is mounted into its pod. Called by transfer-job.ts.
 import { type Source, mountsOfSource, toTransferSource } from '#shared/populate/source.ts';
 import { type JobContext, type SourceMounts, noMounts } from '#shared/populate/sources/row.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
@@ -29,9 +29,9 @@ export const toExportRequest = (
   context: JobContext,
 ): ExportRequest => {
   if (object.type === 'claim') return { form, path: `${exportPath}/${exportFile}`, guestDigest: false };
-  const told = toTransferSource(object, context);
-  if (told.type !== 's3') throw new InvalidInput('an export goes to an object store');
-  const { type: _, ...place } = told;
+  const given = toTransferSource(object, context);
+  if (given.type !== 's3') throw new InvalidInput('an export goes to an object store');
+  const { type: _, ...place } = given;
   return { form, object: place, guestDigest };
 };
 
@@ -47,7 +47,7 @@ export const mountsOfExport = (request: JobExport | undefined, context: JobConte
   };
 };
 
-// Where a backup Job keeps what it reads: what its worker is told, and what is mounted into its pod.ts.
+// Where a backup Job keeps what it reads: what its worker is given, and what is mounted into its pod.
 
 export interface JobBackup {
   /** Its key is what keys begin with, and ends in a slash. */
@@ -55,9 +55,9 @@ export interface JobBackup {
 }
 
 export const toBackupRequest = ({ into }: JobBackup, context: JobContext): BackupRequest => {
-  const told = toTransferSource(into, context);
-  if (told.type !== 's3' && told.type !== 'folder') throw new InvalidInput('a backup goes to a store or a folder');
-  return { into: told };
+  const given = toTransferSource(into, context);
+  if (given.type !== 's3' && given.type !== 'folder') throw new InvalidInput('a backup goes to a store or a folder');
+  return { into: given };
 };
 
 /** Credentials as those of a source; an NFS export is written to. */

@@ -17,7 +17,7 @@ import { fetchedFor, noClass, rest, unplaced } from '#shared/populate/volume/sta
 import type { Volume } from '#shared/populate/volume/volume.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
-/** What others fetch already is cloned from theirs; what nobody fetches yet is told to be fetched here, before anything is made. */
+/** What others fetch already is cloned from theirs; what nobody fetches yet is recorded as fetched here, before anything is made. */
 export const planClaim = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan => {
   const { singleflight: found, storageClass } = observed;
   if (observed.isClassUnread === true) return planEmpty(volume, observed, context);

@@ -193,8 +193,8 @@ const planUnfinished = (
   const followed = followTransfer(volume, { job, run, warnings, spool }, context);
   // Somebody took it away: the next pod could not start.
   const kept = followed.state.phase === 'Failed' ? [] : keepSpoolOf(volume, { spool, target: observed.claim }, context);
-  const told = run.is === 'running' ? reportListening(volume, observed.claim) : [];
-  return { ...followed, actions: [...kept, ...told, ...followed.actions] };
+  const listening = run.is === 'running' ? reportListening(volume, observed.claim) : [];
+  return { ...followed, actions: [...kept, ...listening, ...followed.actions] };
 };
 
 /** Clients that know of the claim alone wait for these before they send anything. */

@@ -25,7 +25,7 @@ import type { FolderSource, HttpSource, RegistrySource, S3Source, TransferSpec }
 
 export interface SourceContext {
   readonly signal: AbortSignal;
-  /** Told of each transient fault before it is waited out. */
+  /** Called with each transient fault, before the wait that follows it. */
   readonly onRetry: (error: unknown, waitMs: number) => void;
   /** Waits between tries; the clock does where it is left out. */
   readonly wait?: BackOffOptions['wait'];
