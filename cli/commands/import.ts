@@ -68,7 +68,7 @@ const run = async (call: Call) => {
   const isDryRun = values['dry-run'] === true;
   const image = await kube.create(type, wanted, { dryRun: isDryRun });
   const onEnd = (made: AnyImage): void => printImage(call, made);
-  if (isDryRun) terminal.err(`AnyImage ${name} would be made.\n`);
+  if (isDryRun) terminal.err(`image ${name} would be made\n`);
   if (isDryRun || values['no-wait'] === true) {
     onEnd(image);
     return exitCodes.done;

@@ -186,10 +186,7 @@ describe('files and folders that documents name', () => {
     );
   };
 
-  // Still names its conformance suite and the controllers by their folders of old.
-  const outdated = 'local-cluster/api-server/README.md';
-
-  it.each(documents.filter((document) => document !== outdated))('exist: %s', (document) => {
+  it.each(documents)('exist: %s', (document) => {
     const named = namedIn(textOf(document)).filter((name) => !notThere.includes(name));
     expect(named.filter((name) => !isThere(document, name))).toEqual([]);
   });
