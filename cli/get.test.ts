@@ -1,9 +1,13 @@
 // `bullion get` on what a cluster holds: every kind, one of them, and names that are none.
 import { describe, expect, it } from 'vitest';
 import { getCommand } from '#cli/commands/get.ts';
+import { whyCommand } from '#cli/commands/why.ts';
+import { type ClusterCommand, exitCodes } from '#cli/command.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { Denied } from '#shared/runtime/errors.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
 
 const now = new Date('2026-01-02T04:04:05Z');
@@ -22,38 +26,72 @@ const anObject = (type: ResourceType, namespace: string, status: object): KubeOb
 
 const condition = (type: string) => ({ type, status: 'True', reason: `${type}Reason`, message: 'fine' });
 
-const get = async (positionals: readonly string[], values: Record<string, string | boolean> = {}) => {
+const aCluster = () => {
   const kube = createMemoryKube();
   for (const type of types) {
     const ready = type.kind === dataImportCronKind.type.kind ? 'UpToDate' : 'Ready';
-    kube.seed(
-      type,
-      anObject(type, 'vms', {
-        phase: 'Fine',
-        progress: type.kind === 'DataVolume' ? '42.0%' : 42,
-        conditions: [condition(ready)],
-      }),
-    );
+    const progress = type.kind === 'DataVolume' ? '42.0%' : 42;
+    kube.seed(type, anObject(type, 'vms', { phase: 'Fine', progress, conditions: [condition(ready)] }));
     kube.seed(type, anObject(type, 'others', {}));
   }
-  const told = { out: '', err: '' };
+  return kube;
+};
+
+const call = async (
+  command: ClusterCommand,
+  positionals: readonly string[],
+  { values = {}, kube = aCluster() }: { values?: Record<string, string | boolean>; kube?: KubeClient } = {},
+) => {
+  const printed = { out: '', err: '' };
   const terminal = {
-    out: (text: string) => void (told.out += text),
-    err: (text: string) => void (told.err += text),
+    out: (text: string) => void (printed.out += text),
+    err: (text: string) => void (printed.err += text),
     isLive: false,
     now: () => now,
   };
-  const call = { kube, namespace: 'vms', positionals, values, terminal, signal: new AbortController().signal };
-  await getCommand.run({ ...call, bearer: () => Promise.resolve(undefined) });
-  return told;
+  const around = { kube, namespace: 'vms', positionals, values, terminal, signal: new AbortController().signal };
+  const code = await command.run({ ...around, bearer: () => Promise.resolve(undefined) });
+  return { ...printed, code };
 };
+const get = (positionals: readonly string[], values: Record<string, string | boolean> = {}) =>
+  call(getCommand, positionals, { values });
+
+const namesIn = (table: string): readonly string[] =>
+  table
+    .trim()
+    .split('\n')
+    .slice(1)
+    .map((line) => line.split(' ')[0] ?? '');
 
 describe('bullion get', () => {
-  it.each(types.map((type) => [type.kind, type] as const))('has %s, ready or not, by its name', async (kind, type) => {
-    const { out } = await get([type.plural]);
-    const lines = out.split('\n').filter((line) => line.startsWith(`${kind.toLowerCase()}/one`));
-    expect(lines.length).toBeGreaterThan(0);
-    for (const line of lines) expect(line).toMatch(/ True +Fine +42(\.0)?% .*(Ready|UpToDate)Reason +60m$/);
+  it.each(types.map((type) => [`${type.kind}.${type.group}`, type] as const))('has %s', async (_, type) => {
+    const { out } = await get([`${type.plural}.${type.group}`]);
+    const [, ...lines] = out.trim().split('\n');
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatch(/\/one +True +Fine +42(\.0)?% .*(Ready|UpToDate)Reason +60m$/);
+  });
+
+  it('calls each object by a name of its own, which bullion why takes', async () => {
+    const names = namesIn((await get([])).out);
+    expect(new Set(names).size).toBe(types.length);
+    for (const name of names) expect((await call(whyCommand, [name])).out).toMatch(/vms\/one/);
+  });
+
+  it('says which kinds its user may not list, and lists the others', async () => {
+    const cluster = aCluster();
+    const kube: KubeClient = {
+      ...cluster,
+      listAll: (type, options) => {
+        if (type.kind === 'DataVolume') throw new Denied('datavolumes is forbidden');
+        return cluster.listAll(type, options);
+      },
+    };
+    const { out, err, code } = await call(getCommand, [], { kube });
+    expect([namesIn(out).length, err, code]).toEqual([
+      types.length - 1,
+      'not listed: datavolumes is forbidden\n',
+      exitCodes.failed,
+    ]);
   });
 
   it('has all of them at once, of one namespace or of every one', async () => {

@@ -2,7 +2,7 @@
 import { stringify } from 'yaml';
 import { type OptionSpec, type Values, textOf, type Call } from '#cli/command.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
-import { type Found, type AnyImage, groupOf, imageTypes, readyOf } from '#cli/image.ts';
+import { type Found, type AnyImage, groupOf, imageTypes, isImage, readyOf } from '#cli/image.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { toAge } from '#shared/runtime/age.ts';
 
@@ -133,9 +133,12 @@ const draw = (
 
 export const imageTable = (found: readonly Found[], options: TableOptions): string => draw(columns, found, options);
 
-/** What is named by its kind as well: `datavolume/root`, as `bullion why` takes it. */
+/** By the name that `bullion why` takes: `harvester/jammy`, `datavolume/root`. */
+const whyName = (found: Found): string =>
+  `${isImage(found.type) ? groupOf(found) : found.type.kind.toLowerCase()}/${found.image.metadata.name}`;
+
 const objectColumns: readonly Column[] = [
-  { heading: 'NAME', cell: ({ type, image }) => `${type.kind.toLowerCase()}/${image.metadata.name}` },
+  { heading: 'NAME', cell: whyName },
   ...columns.filter(({ heading }) => heading !== 'NAME' && heading !== 'GROUP'),
 ];
 

@@ -1,16 +1,17 @@
 // `bullion get [kind]`: what Bullion serves, of every kind or of one, in one table.
 import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
 import { type Found, imageTypes } from '#cli/image.ts';
-import { listIfAny, namesOf, otherTypes, withDetail } from '#cli/objects.ts';
+import { namesOf, otherTypes, withDetail } from '#cli/objects.ts';
 import { objectTable, outputOf, outputOption, printedList } from '#cli/output.ts';
-import { InvalidInput } from '#shared/runtime/errors.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { Denied, InvalidInput, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 
 const types: readonly Found['type'][] = [
   ...Object.values(imageTypes),
   ...otherTypes.filter(({ kind }) => kind !== 'PersistentVolumeClaim'),
 ];
 
-/** Two groups have images of one plural: whoever asks for them gets both. */
+/** The images of both groups have the same plural: asking for it lists both. */
 const typesOf = (kind: string | undefined): readonly Found['type'][] => {
   if (kind === undefined || kind === 'all') return types;
   if (kind === 'images' || kind === 'image') return Object.values(imageTypes);
@@ -24,26 +25,42 @@ const typesOf = (kind: string | undefined): readonly Found['type'][] => {
 
 const orderOf = ({ image: { metadata } }: Found): string => `${metadata.namespace}/${metadata.name}`;
 
+interface Listed {
+  readonly found: readonly Found[];
+  /** Why this person may not list the kind. */
+  readonly denied?: string;
+}
+
+/** A kind that the cluster lacks holds nothing. */
+const list = async (kube: KubeClient, type: Found['type'], namespace: string | undefined): Promise<Listed> => {
+  const found: Found[] = [];
+  try {
+    for await (const image of kube.listAll(type, { namespace })) found.push({ type, image });
+  } catch (error) {
+    if (error instanceof Denied) return { found: [], denied: messageOf(error) };
+    if (!isNotFound(error)) throw error;
+  }
+  return { found: found.toSorted((a, b) => orderOf(a).localeCompare(orderOf(b))) };
+};
+
 const run = async ({ kube, namespace, positionals, values, terminal }: Call) => {
   const isEverywhere = values['all-namespaces'] === true;
   const where = isEverywhere ? undefined : namespace;
-  const lists = await Promise.all(
-    typesOf(positionals[0]).map(async (type): Promise<readonly Found[]> => {
-      const objects = await listIfAny(kube, type, where);
-      return objects.map((image) => ({ type, image })).toSorted((a, b) => orderOf(a).localeCompare(orderOf(b)));
-    }),
-  );
-  const found = lists.flat();
+  const lists = await Promise.all(typesOf(positionals[0]).map((type) => list(kube, type, where)));
+  const found = lists.flatMap(({ found: some }) => some);
+  const denied = lists.flatMap(({ denied: one }) => one ?? []);
+  for (const message of denied) terminal.err(`not listed: ${message}\n`);
   const format = outputOf(values);
   const objects = found.map(({ image }) => image);
   const printed = printedList(objects, format);
   if (printed !== undefined) terminal.out(printed);
-  else if (found.length === 0) terminal.err(`There is nothing${isEverywhere ? '' : ` in namespace ${namespace}`}.\n`);
-  else {
+  else if (found.length > 0) {
     const shown = found.map(({ type, image }) => ({ type, image: withDetail(image) }));
     terminal.out(objectTable(shown, { isEverywhere, isWide: format === 'wide', now: terminal.now() }));
+  } else if (denied.length === 0) {
+    terminal.err(`No objects found${isEverywhere ? '' : ` in namespace ${namespace}`}.\n`);
   }
-  return exitCodes.done;
+  return denied.length === 0 ? exitCodes.done : exitCodes.failed;
 };
 
 export const getCommand: ClusterCommand = {

@@ -48,7 +48,7 @@ const findAny = async (kube: KubeClient, namespace: string, wanted: string): Pro
 };
 
 const nothingThere = (namespace: string, wanted: string): string =>
-  `there is no image ${wanted} in namespace ${namespace}, nor any other object with that name: ` +
+  `there is no image ${wanted} in namespace ${namespace}, and no other object of that name: ` +
   'bullion images -A lists the images of all namespaces, -n names another one';
 
 const childTypesOf = ({ type }: Found): readonly ResourceType[] => {

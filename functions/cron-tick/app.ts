@@ -3,7 +3,7 @@ import { Hono } from 'hono';
 import { renewCertificate } from '#shared/certificate/renew.ts';
 import { handleDeadLetter } from '#shared/resources/handle.ts';
 import { followKinds } from '#shared/resources/event-sources.ts';
-import type { TickDeps } from '#shared/resources/cdi-config/ensure.ts';
+import type { TickDeps } from '#shared/resources/deps.ts';
 import { tick } from '#shared/resources/sweep.ts';
 import { anyEventFunction, eventFunction } from '#shared/runtime/event-function.ts';
 import type { Outcome } from '#shared/runtime/outcome.ts';

@@ -9,17 +9,6 @@ import type { WatchedChild } from '#shared/populate/watched-child.ts';
 import type { Image, ImageSource } from '#shared/backends/image.ts';
 import type { LookAtFile } from '#shared/transfer/file-look.ts';
 
-/** Whether the product a backend stands on is there. */
-export const isInstalled = async (kube: KubeClient, { type, namespace }: Need): Promise<boolean> => {
-  try {
-    await kube.list(type, { namespace, limit: 1 });
-    return true;
-  } catch (error) {
-    if (isNotFound(error)) return false;
-    throw error;
-  }
-};
-
 /**
  * `Observed` is what the backend read: the children it knows of and whatever else decides. Reading and deciding are apart: `check` talks to
  * the cluster and decides nothing, the others decide and talk to nobody. Every method must be safe to repeat at any moment; a crash
@@ -97,3 +86,14 @@ export interface BackendMutator {
     template: StorageClass | undefined,
   ): Readonly<Record<string, string>> | undefined;
 }
+
+/** Whether the product a backend stands on is there. */
+export const isInstalled = async (kube: KubeClient, { type, namespace }: Need): Promise<boolean> => {
+  try {
+    await kube.list(type, { namespace, limit: 1 });
+    return true;
+  } catch (error) {
+    if (isNotFound(error)) return false;
+    throw error;
+  }
+};

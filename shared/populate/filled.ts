@@ -62,7 +62,7 @@ export interface ImageState {
   readonly lastFailure?: { readonly reason: string; readonly message: string } | undefined;
   /** RFC 3339: when the next attempt starts, while one is due. */
   readonly nextAttemptTime?: string | undefined;
-  /** RFC 3339: when what is waited for now counts as stuck, and the image fails with the reason it was stuck for. */
+  /** RFC 3339: after this time the present wait counts as stuck, and the object fails with the reason of the wait. */
   readonly deadline?: string | undefined;
   /** Retry annotation value that was acted on. */
   readonly handledRetryToken?: string | undefined;

@@ -39,7 +39,7 @@ export const readOwn = async <T extends KubeObject>(
 export const readWorkers = async (kube: KubeClient, owner: ObjectRef): Promise<readonly Pod[]> =>
   (await kube.list(pods, { namespace: owner.namespace, labelSelector: childrenOf(owner.uid) })).items;
 
-interface Filled {
+interface ClaimOfJob {
   readonly claim: PersistentVolumeClaim;
   readonly job: Job | undefined;
   readonly workers: readonly Pod[];
@@ -52,10 +52,10 @@ interface Filled {
 export const readMarked = async (
   kube: KubeClient,
   owner: ObjectRef,
-  { claim, job, workers }: Filled,
+  { claim, job, workers }: ClaimOfJob,
 ): Promise<PersistentVolumeClaim> => {
-  const isTold = job === undefined || !isComplete(job) || readTransfer(job, workers, 0).is === 'succeeded';
-  if (isTold || populationOf(claim) !== undefined) return claim;
+  const isReported = job === undefined || !isComplete(job) || readTransfer(job, workers, 0).is === 'succeeded';
+  if (isReported || populationOf(claim) !== undefined) return claim;
   return (await readOwn(kube, persistentVolumeClaims, owner, claim.metadata.name)).own ?? claim;
 };
 

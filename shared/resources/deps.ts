@@ -39,6 +39,12 @@ export interface ReconcileDeps {
   readonly send?: Send | undefined;
 }
 
+/** What the tick needs beside. */
+export interface TickDeps extends ReconcileDeps {
+  /** URL of the transfer function, as users reach it. Default: not published. */
+  readonly publicUrl?: string | undefined;
+}
+
 /** One object that is being reconciled. */
 export interface Reconciliation {
   readonly deps: ReconcileDeps;

@@ -4,14 +4,14 @@ import { reconcileEach } from '#shared/resources/each.ts';
 import { reconcilers } from '#shared/resources/registry.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
 import { removeAbandoned } from '#shared/populate/job/start-transfer.ts';
-import { type TickDeps, ensureConfig } from '#shared/resources/cdi-config/ensure.ts';
+import { ensureConfig } from '#shared/resources/cdi-config/ensure.ts';
 import { createMisplacedCrons } from '#shared/resources/data-import-cron/misplaced.ts';
 import { createDuePolls } from '#shared/resources/data-import-cron/due-polls.ts';
 import { sweepMachines } from '#shared/resources/machine-disks/sync.ts';
 import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';
 import { syncTemplates } from '#shared/resources/templates/sync.ts';
 import { serveUploadClaims } from '#shared/resources/upload-claims/sync.ts';
-import type { ReconcileDeps } from '#shared/resources/deps.ts';
+import type { ReconcileDeps, TickDeps } from '#shared/resources/deps.ts';
 
 /** Told of every object that a sweep comes across. */
 export type Visit = (object: KubeObject) => void;

@@ -17,8 +17,9 @@ const maxWrites = 5;
 const statusOf = (object: KubeObject): unknown => (object as { readonly status?: unknown }).status;
 
 /**
- * Writes nothing when the status says `state` already, unless it `mustWrite`: for those who need to know whether they were late. Conflict when what the decision was made from has changed since it was read; labels
- * and annotations of others are no such thing, or people who write often would keep an import from ever going on. `now` is RFC 3339.
+ * Writes nothing when the status says `state` already, unless it `mustWrite`: for those who need to know whether they were late. Conflict when what
+ * the decision was made from has changed since it was read; labels and annotations of others are no such thing, or people who write often would keep
+ * an import from ever going on. `now` is RFC 3339.
  */
 export const writeStatus = async (
   reconciliation: Reconciliation,

@@ -1,5 +1,6 @@
 // Every way to give a credential that the schemas of our kinds have: a word of its own in each, in a source that works and in one that refuses.
-import { backendNames } from '#shared/api/harvester/image.ts';
+import { type BackendName, backendNames } from '#shared/api/harvester/image.ts';
+import { type Registration, backends } from '#shared/backends/registry.ts';
 import type { Draft, Loose } from '#test/support/admission.ts';
 
 /** Where things are while the sweep runs. */
@@ -47,6 +48,12 @@ const harvesterImage = (spec: Loose): Draft => ({
   spec: { displayName: 'x', sourceType: 'download', retry: 0, targetStorageClassName: 'local', ...spec },
 });
 /** `SECRET` and `HEADERS` stand for the names of Secrets that the sweep makes for each of them. */
+/** What a product beside stores is out of reach of the tests' own servers. */
+const needsProduct = (name: BackendName): boolean => {
+  const one: Registration = backends[name];
+  return one.served && one.backend.needs !== undefined;
+};
+
 export const ways: Readonly<Record<string, Way>> = {
   'URL of a data volume': {
     fields: ['DataVolume spec.source.http.url'],
@@ -99,12 +106,12 @@ export const ways: Readonly<Record<string, Way>> = {
       `URL of an image in ${backend}`,
       {
         fields: ['VirtualMachineImage spec.url'],
-        works: backend !== 'backingimage',
+        works: !needsProduct(backend),
         object: ({ origin }, ending, word) =>
           harvesterImage({
             backend,
             url: secretUrl(origin, ending, word),
-            ...(backend === 'backingimage' ? { targetStorageClassName: 'longhorn' } : {}),
+            ...(needsProduct(backend) ? { targetStorageClassName: 'longhorn' } : {}),
           }),
       },
     ]),

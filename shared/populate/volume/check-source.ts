@@ -45,10 +45,11 @@ import { type Volume, contentOfVolume } from '#shared/populate/volume/volume.ts'
 /** Whatever stands for a claim in the end may need one, and what others hold, too; a snapshot does not. */
 export const readSourceSnapshot = async (kube: KubeClient, volume: Volume): Promise<VolumeSnapshot | undefined> => {
   const { source } = volume;
-  const mayNeed = source?.type === 'object' ? source.groupKind !== snapshotGroupKind : contentOfVolume(volume);
-  if (mayNeed === false || mayNeed === undefined) return undefined;
-  return (await readOwn(kube, volumeSnapshots, volume.ref, cloneName(volume))).own;
+  const mayNeedOne =
+    source?.type === 'object' ? source.groupKind !== snapshotGroupKind : contentOfVolume(volume) !== undefined;
+  return mayNeedOne ? (await readOwn(kube, volumeSnapshots, volume.ref, cloneName(volume))).own : undefined;
 };
+
 export const readJob = (kube: KubeClient, { ref }: Pick<Volume, 'ref'>, mode: 'inspect' | 'import') =>
   readOwn(kube, jobs, ref, transferJobName(mode, ref));
 

@@ -6,7 +6,7 @@ import { apiVersionOf } from '#shared/api/object.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
-import type { ReconcileDeps } from '#shared/resources/deps.ts';
+import type { TickDeps } from '#shared/resources/deps.ts';
 
 const blank: CdiConfig = {
   apiVersion: apiVersionOf(cdiConfigs),
@@ -44,11 +44,6 @@ const isTheirs = ({ metadata }: CdiConfig): boolean =>
   metadata.ownerReferences?.some(
     ({ kind, apiVersion }) => kind === cdis.kind && apiVersion.startsWith(`${cdis.group}/`),
   ) === true;
-
-export interface TickDeps extends ReconcileDeps {
-  /** URL of the transfer function, as users reach it. Default: not published. */
-  readonly publicUrl?: string | undefined;
-}
 
 const ensure = async ({ kube, settings, publicUrl }: TickDeps): Promise<void> => {
   const { items } = await kube.list(cdiConfigs);

@@ -36,10 +36,10 @@ const behind = async (kube: KubeClient, key: { readonly namespace: string; reado
   const found = await resolve(kube, key);
   const now = found ?? { use: 'clone-claim' as const, namespace: key.namespace, name: anyName };
   const later = now.use === 'clone-claim' ? ('clone-snapshot' as const) : ('clone-claim' as const);
-  const told = { field: 'spec.sourceRef', shown: 'what it leads to' };
+  const asked = { field: 'spec.sourceRef', shown: 'what it leads to' };
   return [
-    { ...now, ...told },
-    { use: later, namespace: now.namespace, name: anyName, ...told, optional: true },
+    { ...now, ...asked },
+    { use: later, namespace: now.namespace, name: anyName, ...asked, optional: true },
   ];
 };
 

@@ -19,7 +19,7 @@ const nextPieceMs = 5000;
 
 export interface Reception {
   readonly openSource: (context: Pick<UploadSourceOptions, 'signal' | 'onWait'>) => ByteSource;
-  /** A file failed that another one may follow: clients are told. Whether the next is waited for now; else `finish` is to come. */
+  /** Reports to clients that their file cannot become the disk. True: another file is waited for now; false: the caller ends the transfer with `finish`. */
   readonly refuse: (failure: Failure) => Promise<boolean>;
   /** Tells clients, then ends. What has arrived stays in the directory where another attempt may need it. */
   readonly finish: (report: TransferReport) => Promise<void>;
