@@ -1,11 +1,11 @@
-// Every object that Bullion serves, read as one thing, and the names that people call its kind by. Called by `get` and `why`.
-import { type AnyImage, isImage } from '#cli/image.ts';
+// Every object that Bullion serves, read as one thing, and the names that people call its kind by.
+import { type AnyImage, type Found, findImage, isImage } from '#cli/image.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { Denied, isNotFound } from '#shared/runtime/errors.ts';
+import { Denied, InvalidInput, NotFound, isNotFound } from '#shared/runtime/errors.ts';
 
 /** Kinds this cluster lacks, or this person may not see, have nothing to tell. */
 export const listIfAny = async <T extends KubeObject>(
@@ -45,3 +45,42 @@ export const withDetail = (image: AnyImage): AnyImage => {
   const whole: NonNullable<AnyImage['status']> = { ...status.detail, ...status };
   return { ...image, status: whole };
 };
+
+const getIfAny = async (kube: KubeClient, type: ResourceType<AnyImage>, key: { namespace: string; name: string }) => {
+  try {
+    return await kube.get(type, key);
+  } catch (error) {
+    if (isNotFound(error) || error instanceof Denied) return undefined;
+    throw error;
+  }
+};
+
+/** `<name>`, an image first; or `<kind>/<name>`. A claim that has the name of what fills it is not meant. */
+export const findAny = async (kube: KubeClient, namespace: string, wanted: string): Promise<Found> => {
+  const [prefix = '', name] = wanted.split('/');
+  const asked = name === undefined ? [] : otherTypes.filter((type) => namesOf(type).includes(prefix.toLowerCase()));
+  if (asked.length === 0) {
+    try {
+      return await findImage(kube, namespace, wanted);
+    } catch (error) {
+      if (!isNotFound(error) || name !== undefined) throw error;
+    }
+  }
+  const key = { namespace, name: name ?? wanted };
+  const all = await Promise.all(
+    (asked.length === 0 ? otherTypes : asked).map(async (type) => ({ type, image: await getIfAny(kube, type, key) })),
+  );
+  const found = all.flatMap(({ type, image }): readonly Found[] =>
+    image === undefined ? [] : [{ type, image: withDetail(image) }],
+  );
+  const [only, ...others] =
+    found.length > 1 ? found.filter(({ type }) => type.kind !== 'PersistentVolumeClaim') : found;
+  if (only === undefined) throw new NotFound(nothingThere(namespace, wanted));
+  if (others.length === 0) return only;
+  const forms = [only, ...others].map(({ type }) => `${type.kind.toLowerCase()}/${key.name}`);
+  throw new InvalidInput(`several objects are named ${key.name}: say ${forms.join(' or ')}`);
+};
+
+const nothingThere = (namespace: string, wanted: string): string =>
+  `there is no image ${wanted} in namespace ${namespace}, and no other object of that name: ` +
+  'bullion images -A lists the images of all namespaces, -n names another one';

@@ -16,6 +16,7 @@ import { createKubeClient } from '#shared/clients/kube/create.ts';
 import { AppError, InvalidInput, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 import { alignColumns } from '#cli/output.ts';
 import { backupsCommand } from '#cli/commands/backups.ts';
+import { consumersCommand, deleteCommand, outdatedCommand } from '#cli/commands/consumers.ts';
 import { completionCommand } from '#cli/commands/completion.ts';
 import { downloadCommand } from '#cli/commands/download.ts';
 import { exportCommand } from '#cli/commands/export.ts';
@@ -154,8 +155,11 @@ export const commands: readonly Command[] = [
   imagesCommand,
   getCommand,
   whyCommand,
+  consumersCommand,
+  outdatedCommand,
   exportCommand,
   retryCommand,
+  deleteCommand,
   backupsCommand,
   uninstallCommand,
   completionCommand(() => commands),

@@ -1,7 +1,7 @@
 // `bullion why <name>`: reads everything that tells where an object stands, of whichever kind we serve.
 import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
-import { type Found, type AnyImage, findImage } from '#cli/image.ts';
-import { listIfAny, namesOf, otherTypes, withDetail } from '#cli/objects.ts';
+import type { Found } from '#cli/image.ts';
+import { findAny, listIfAny } from '#cli/objects.ts';
 import { outputOf, outputOption, printedList } from '#cli/output.ts';
 import { type Story, renderStory } from '#cli/why.ts';
 import { type KubeEvent, kubeEvents, pods } from '#shared/api/foreign/core.ts';
@@ -10,46 +10,6 @@ import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import { type Registration, backends } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
-import { Denied, InvalidInput, NotFound, isNotFound } from '#shared/runtime/errors.ts';
-
-const getIfAny = async (kube: KubeClient, type: ResourceType<AnyImage>, key: { namespace: string; name: string }) => {
-  try {
-    return await kube.get(type, key);
-  } catch (error) {
-    if (isNotFound(error) || error instanceof Denied) return undefined;
-    throw error;
-  }
-};
-
-/** `<name>`, an image first; or `<kind>/<name>`. A claim that has the name of what fills it is not meant. */
-const findAny = async (kube: KubeClient, namespace: string, wanted: string): Promise<Found> => {
-  const [prefix = '', name] = wanted.split('/');
-  const asked = name === undefined ? [] : otherTypes.filter((type) => namesOf(type).includes(prefix.toLowerCase()));
-  if (asked.length === 0) {
-    try {
-      return await findImage(kube, namespace, wanted);
-    } catch (error) {
-      if (!isNotFound(error) || name !== undefined) throw error;
-    }
-  }
-  const key = { namespace, name: name ?? wanted };
-  const all = await Promise.all(
-    (asked.length === 0 ? otherTypes : asked).map(async (type) => ({ type, image: await getIfAny(kube, type, key) })),
-  );
-  const found = all.flatMap(({ type, image }): readonly Found[] =>
-    image === undefined ? [] : [{ type, image: withDetail(image) }],
-  );
-  const [only, ...others] =
-    found.length > 1 ? found.filter(({ type }) => type.kind !== 'PersistentVolumeClaim') : found;
-  if (only === undefined) throw new NotFound(nothingThere(namespace, wanted));
-  if (others.length === 0) return only;
-  const forms = [only, ...others].map(({ type }) => `${type.kind.toLowerCase()}/${key.name}`);
-  throw new InvalidInput(`several objects are named ${key.name}: say ${forms.join(' or ')}`);
-};
-
-const nothingThere = (namespace: string, wanted: string): string =>
-  `there is no image ${wanted} in namespace ${namespace}, and no other object of that name: ` +
-  'bullion images -A lists the images of all namespaces, -n names another one';
 
 const childTypesOf = ({ type }: Found): readonly ResourceType[] => {
   const reconciler = reconcilerOf({ apiVersion: apiVersionOf(type), kind: type.kind });

@@ -5,11 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ExitCode, exitCodes } from '#cli/command.ts';
+import { virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
 import { buildCli } from '#infra/bundle/build.ts';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { type Said, runBullion } from '#test/support/bullion.ts';
 import { type TestCluster, run, startTestCluster } from '#test/support/cluster.ts';
+import { untilStatus } from '#test/support/until.ts';
 
 const mib = 2 ** 20;
 
@@ -181,6 +183,28 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
       await run('qemu-img', ['compare', '-F', 'raw', file, back]);
     }
   }, 300_000);
+
+  it('names the disks made from an image before it deletes it, and leaves them', async () => {
+    await cluster.kube.create(virtualMachineVolumeKind.type, {
+      apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+      kind: 'VirtualMachineVolume',
+      metadata: { name: 'root', namespace: 'default' },
+      spec: { virtualMachineImage: { name: 'own' } },
+    });
+    const root = { namespace: 'default', name: 'root' };
+    await untilStatus(cluster.kube, virtualMachineVolumeKind.type, root, ({ state }) => state === 'Available');
+    expect((await bullion('consumers', 'own')).out).toMatch(/^default +virtualmachinevolume\/root +- +\S+\/own /m);
+    const refused = await bullion('delete', 'own');
+    expect([refused.code, refused.err]).toEqual([
+      exitCodes.failed,
+      expect.stringMatching(/virtualmachineimage\/own is in use:[\s\S]*root[\s\S]*--yes/),
+    ]);
+    expect((await bullion('delete', 'own', '--yes', '--dry-run')).err).toMatch(/own would be deleted/);
+    const deleted = await bullion('delete', 'own', '--yes');
+    expect([deleted.code, deleted.err]).toEqual([exitCodes.done, expect.stringMatching(/own is deleted\n$/)]);
+    expect((await bullion('why', 'own')).code).toBe(exitCodes.notFound);
+    expect((await cluster.kube.get(virtualMachineVolumeKind.type, root))?.status?.state).toBe('Available');
+  });
 
   it('says how to go on after Ctrl-C', async () => {
     const { code, err } = await bullionUntil(AbortSignal.abort(), 'upload', 'never', join(dir, 'disk.qcow2'));

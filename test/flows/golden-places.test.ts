@@ -9,6 +9,7 @@ import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { runBullion } from '#test/support/bullion.ts';
 import { noise } from '#test/support/disk.ts';
 import { conditionOf, isUpToDate, pointsTo, untilOffered, versionOf } from '#test/support/golden.ts';
 import { type GoldenRegistry, startGoldenRegistry } from '#test/support/golden-registry.ts';
@@ -55,7 +56,7 @@ describe.skipIf(!hasRegistry())('places of golden images', { timeout: 600_000 },
     });
     const { digest } = await push('formed', 'formed');
     const version = versionOf('formed', digest);
-    await aCron('formed', {}, { storageClassName: 'formed' });
+    await aCron('formed', { importsToKeep: 2 }, { storageClassName: 'formed' });
     await untilOffered(flow, 'formed', version);
     const clone = async (name: string): Promise<void> => {
       await cluster.kube.create(dataVolumeKind.type, {
@@ -119,6 +120,22 @@ describe.skipIf(!hasRegistry())('places of golden images', { timeout: 600_000 },
   const outdatedOf = (name: string, pending: string, value: number): string =>
     `kubevirt_cdi_dataimportcron_outdated{ns="${namespace}",cron_name="${name}",namespace="${namespace}",pending="${pending}"} ${value}`;
   const placeOf = async (version: string) => (await flow.get(persistentVolumeClaims, version))?.spec.storageClassName;
+
+  it('names disks of an earlier version as outdated, and who uses what', async () => {
+    const before = await flow.get(dataSourceKind.type, 'formed');
+    const { digest } = await push('formed', 'newer');
+    await flow.pollNow('formed');
+    await untilOffered(flow, 'formed', versionOf('formed', digest));
+    const bullion = async (...args: readonly string[]) =>
+      (await runBullion([...args, '--kubeconfig', cluster.kubeconfigPath])).out;
+    const { pvc } = before!.spec.source;
+    const row = `datavolume/of-the-volume +- +${namespace}/formed +${pvc?.name} +${versionOf('formed', digest)} +1 `;
+    expect(await bullion('outdated', '-A')).toMatch(new RegExp(row));
+    expect(await bullion('outdated', '-n', 'default')).toBe('');
+    expect(await bullion('consumers', 'datasource/formed', '-n', namespace, '-o', 'name')).toContain(
+      'datavolume.cdi.kubevirt.io/of-the-volume\n',
+    );
+  });
 
   it('16: versions lie in the default class: they move with it, wait for one, and leave one that makes no volumes', async () => {
     const { provisioner } = (await cluster.kube.get(storageClasses, { name: 'local' }))!;

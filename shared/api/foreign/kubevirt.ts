@@ -22,3 +22,12 @@ export const virtualMachines: ResourceType<VirtualMachine> = {
   plural: 'virtualmachines',
   namespaced: true,
 };
+
+export const volumesOf = (machine: KubeObject | undefined) =>
+  (machine as VirtualMachine | undefined)?.spec?.template?.spec?.volumes ?? [];
+
+/** Claims that it mounts, also by the name of their data volume. */
+export const claimNamesOf = (machine: KubeObject | undefined): readonly string[] =>
+  volumesOf(machine).map(
+    ({ persistentVolumeClaim, dataVolume }) => persistentVolumeClaim?.claimName ?? dataVolume?.name ?? '',
+  );

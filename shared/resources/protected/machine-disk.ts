@@ -8,7 +8,8 @@ import { harvesterAnnotations } from '#shared/api/harvester/image.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { whatOf } from '#shared/resources/protected/golden.ts';
-import { claimNamesOf, templateNamesOf } from '#shared/resources/protected/machine.ts';
+import { claimNamesOf } from '#shared/api/foreign/kubevirt.ts';
+import { templateNamesOf } from '#shared/resources/protected/machine.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 

@@ -3,7 +3,7 @@
 import { grantFor } from '#shared/access/sources.ts';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import type { VirtualMachine } from '#shared/api/foreign/kubevirt.ts';
+import { claimNamesOf, volumesOf } from '#shared/api/foreign/kubevirt.ts';
 import { claimTemplatesOf, imageIdOf } from '#shared/api/harvester/claim-templates.ts';
 import { harvesterAnnotations, harvesterLabels } from '#shared/api/harvester/image.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -14,15 +14,6 @@ import type { Fault } from '#shared/runtime/errors.ts';
 
 /** Disks that one change may add: each is looked up. */
 const most = 32;
-
-const volumesOf = (machine: KubeObject | undefined) =>
-  (machine as VirtualMachine | undefined)?.spec?.template?.spec?.volumes ?? [];
-
-/** Claims that it mounts, also by the name of their data volume. */
-export const claimNamesOf = (machine: KubeObject | undefined): readonly string[] =>
-  volumesOf(machine).map(
-    ({ persistentVolumeClaim, dataVolume }) => persistentVolumeClaim?.claimName ?? dataVolume?.name ?? '',
-  );
 
 const tooMany = (field: string): AdmissionAnswer =>
   refused('Invalid', [{ field, message: `adds more than ${most} disks at once: add them in several steps` }]);

@@ -1,0 +1,211 @@
+// `bullion consumers`, `bullion outdated` and `bullion delete`: who uses an image, which disks hold an earlier version of one, and its end.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Call, type ClusterCommand, type ExitCode, exitCodes } from '#cli/command.ts';
+import { type Found, imageTypes, readyOf } from '#cli/image.ts';
+import { createLine } from '#cli/line.ts';
+import { findAny, otherTypes } from '#cli/objects.ts';
+import { outputOf, outputOption, printedList, tableOf } from '#cli/output.ts';
+import { timeoutOf, waitOptions } from '#cli/wait.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { type Consumer, type Inventory, consumersOf, outdatedDisks } from '#shared/resources/consumers.ts';
+import { toAge } from '#shared/runtime/age.ts';
+import { Denied, isNotFound } from '#shared/runtime/errors.ts';
+
+interface Listing<T> {
+  readonly items: readonly T[];
+  /** Whether other namespaces could not be listed. */
+  readonly isPartial: boolean;
+}
+
+/** In every namespace, or, for those who may not, in their own. A kind that the cluster lacks has no objects. */
+const list = async <T extends KubeObject>(
+  kube: KubeClient,
+  type: ResourceType<T>,
+  namespaces: readonly (string | undefined)[],
+): Promise<Listing<T>> => {
+  const [namespace, ...others] = namespaces;
+  const items: T[] = [];
+  try {
+    for await (const object of kube.listAll(type, { namespace })) items.push(object);
+    return { items, isPartial: false };
+  } catch (error) {
+    if (isNotFound(error)) return { items: [], isPartial: false };
+    if (!(error instanceof Denied)) throw error;
+    const rest = others.length === 0 ? { items: [] } : await list(kube, type, others);
+    return { items: rest.items, isPartial: true };
+  }
+};
+
+const servedTypes = [...Object.values(imageTypes), ...otherTypes].filter(
+  ({ kind }) => kind !== 'PersistentVolumeClaim',
+);
+
+/** Everything that may be made from something else, as far as this person may see it. */
+const readInventory = async ({ kube, namespace, terminal }: Call, isEverywhere: boolean): Promise<Inventory> => {
+  const where = isEverywhere ? [undefined, namespace] : [namespace];
+  const [claims, snapshots, machines, ...objects] = await Promise.all([
+    list(kube, persistentVolumeClaims, where),
+    list(kube, volumeSnapshots, where),
+    list(kube, virtualMachines, where),
+    ...servedTypes.map((type): Promise<Listing<KubeObject>> => list(kube, type, where)),
+  ]);
+  if ([claims, snapshots, machines, ...objects].some(({ isPartial }) => isPartial))
+    terminal.err(`bullion: you may not list every namespace; only what you may see in ${namespace} is shown\n`);
+  return {
+    claims: claims.items,
+    snapshots: snapshots.items,
+    machines: machines.items,
+    objects: objects.flatMap(({ items }) => items),
+  };
+};
+
+const shownName = ({ kind, metadata }: KubeObject): string => `${kind.toLowerCase()}/${metadata.name}`;
+
+const consumerTable = (consumers: readonly Consumer[], now: Date): string =>
+  tableOf(
+    ['NAMESPACE', 'NAME', 'USED BY', 'MADE FROM', 'AGE'],
+    consumers.map(({ object, machines, from }) => [
+      object.metadata.namespace,
+      shownName(object),
+      machines.join(','),
+      `${from.groupKind.split('.')[0]?.toLowerCase()}/${from.name}`,
+      toAge(object.metadata.creationTimestamp, now),
+    ]),
+  );
+
+const run = async (call: Call): Promise<ExitCode> => {
+  const { kube, namespace, positionals, values, terminal } = call;
+  const { image } = await findAny(kube, namespace, positionals[0] ?? '');
+  const consumers = consumersOf(image, await readInventory(call, true));
+  const printed = printedList(
+    consumers.map(({ object }) => object),
+    outputOf(values),
+  );
+  if (printed !== undefined) terminal.out(printed);
+  else if (consumers.length === 0) terminal.err(`Nothing was made from ${shownName(image)}.\n`);
+  else terminal.out(consumerTable(consumers, terminal.now()));
+  return exitCodes.done;
+};
+
+export const consumersCommand: ClusterCommand = {
+  name: 'consumers',
+  arguments: '<name>',
+  summary: 'Lists the disks made from an image, a DataSource or a volume, and the machines that use them.',
+  more: 'Disks of all namespaces that you may list. <kind>/<name> where several objects have the name.\n\n  bullion consumers fedora\n  bullion consumers datasource/fedora -n golden-images -o name',
+  options: outputOption,
+  completes: 'images',
+  run,
+};
+
+const runOutdated = async (call: Call): Promise<ExitCode> => {
+  const { namespace, values, terminal } = call;
+  const isEverywhere = values['all-namespaces'] === true;
+  const inventory = await readInventory(call, true);
+  const disks = outdatedDisks(inventory).filter(
+    ({ object }) => isEverywhere || object.metadata.namespace === namespace,
+  );
+  const printed = printedList(
+    disks.map(({ object }) => object),
+    outputOf(values),
+  );
+  if (printed !== undefined) terminal.out(printed);
+  else if (disks.length === 0)
+    terminal.err(`No outdated disks found${isEverywhere ? '' : ` in namespace ${namespace}`}.\n`);
+  else
+    terminal.out(
+      tableOf(
+        ['NAMESPACE', 'DISK', 'USED BY', 'DATASOURCE', 'VERSION', 'OFFERED', 'BEHIND', 'AGE'],
+        disks.map(({ object, machines, dataSource, version, current, behind }) => [
+          object.metadata.namespace,
+          shownName(object),
+          machines.join(','),
+          `${dataSource.metadata.namespace}/${dataSource.metadata.name}`,
+          version ?? 'removed',
+          current,
+          behind,
+          toAge(object.metadata.creationTimestamp, terminal.now()),
+        ]),
+      ),
+    );
+  return exitCodes.done;
+};
+
+export const outdatedCommand: ClusterCommand = {
+  name: 'outdated',
+  arguments: '',
+  summary: 'Lists disks that hold another version of a golden image than its DataSource offers now.',
+  more: 'BEHIND counts the versions between them, of those that are kept; it is negative for disks made before a rollback.\nDisks filled by another program are not known to be outdated.\n\n  bullion outdated -A',
+  options: {
+    'all-namespaces': { type: 'boolean', short: 'A', help: 'of every namespace' },
+    ...outputOption,
+  },
+  run: runOutdated,
+};
+
+/** Until it is gone; shows why that takes its time. */
+const waitUntilGone = async (call: Call, { type, image }: Found): Promise<ExitCode> => {
+  const { kube, terminal, signal, values } = call;
+  const { namespace, name, uid } = image.metadata;
+  const limit = timeoutOf(values);
+  const deadline = limit === undefined ? Number.POSITIVE_INFINITY : performance.now() + limit;
+  const line = createLine(terminal);
+  for (;;) {
+    // oxlint-disable-next-line no-await-in-loop
+    const now = await kube.get(type, { namespace, name });
+    if (now === undefined || now.metadata.uid !== uid) {
+      line.end();
+      terminal.err(`${shownName(image)} is deleted\n`);
+      return exitCodes.done;
+    }
+    const message = readyOf({ type, image: now })?.message ?? 'being deleted';
+    if (performance.now() > deadline) {
+      line.end();
+      terminal.err(`${shownName(image)} is still there: ${message}\n`);
+      return exitCodes.timedOut;
+    }
+    line.show(`${shownName(image)}: ${message}`);
+    // oxlint-disable-next-line no-await-in-loop
+    await sleep(1000, undefined, { signal });
+  }
+};
+
+const uidOf = ({ metadata: { uid } }: KubeObject) => (uid === undefined ? {} : { uid });
+
+const runDelete = async (call: Call): Promise<ExitCode> => {
+  const { kube, namespace, positionals, values, terminal } = call;
+  const found = await findAny(kube, namespace, positionals[0] ?? '');
+  const { image, type } = found;
+  const consumers = consumersOf(image, await readInventory(call, true));
+  if (consumers.length > 0) {
+    terminal.err(`${shownName(image)} is in use:\n${consumerTable(consumers, terminal.now())}`);
+    if (values['yes'] !== true && values['dry-run'] !== true) {
+      terminal.err(
+        'Disks that are filled keep their contents; new ones cannot be made. To delete it all the same: --yes\n',
+      );
+      return exitCodes.failed;
+    }
+  }
+  // As it was read: somebody else's object of the same name is not deleted in its place.
+  const isDryRun = values['dry-run'] === true;
+  await kube.delete(type, image.metadata, { dryRun: isDryRun, ...uidOf(image) });
+  if (isDryRun) terminal.err(`${shownName(image)} would be deleted\n`);
+  return isDryRun || values['no-wait'] === true ? exitCodes.done : waitUntilGone(call, found);
+};
+
+export const deleteCommand: ClusterCommand = {
+  name: 'delete',
+  arguments: '<name>',
+  summary: 'Deletes an image or a volume, once its consumers have been named.',
+  more: 'Refuses where disks were made from it, and lists them, unless --yes is given. <kind>/<name> where several objects have the name.\n\n  bullion delete fedora --dry-run\n  bullion delete datavolume/root -n vms --yes',
+  options: {
+    yes: { type: 'boolean', short: 'y', help: 'delete it although it has consumers' },
+    'dry-run': { type: 'boolean', help: 'only name the consumers, and ask the cluster whether it would delete it' },
+    ...waitOptions,
+  },
+  completes: 'images',
+  run: runDelete,
+};

@@ -1,0 +1,233 @@
+// Which disks were made from an image, a golden image or a volume, which machines use them, and which of them are outdated. Pure; the lists are read by
+// the command line.
+import type { DataSource } from '#shared/api/cdi/data-source.ts';
+import { cdiLabels } from '#shared/api/cdi/names.ts';
+import { type PersistentVolumeClaim, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { type VirtualMachine, claimNamesOf } from '#shared/api/foreign/kubevirt.ts';
+import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { type KubeObject, type ResourceType, apiVersionOf, refOf } from '#shared/api/object.ts';
+import { type Owner, groupKindOf, ownerOf } from '#shared/api/owner.ts';
+import type { Filled } from '#shared/populate/filled.ts';
+import { recordOf } from '#shared/populate/clone/strategy.ts';
+import { populationOf } from '#shared/populate/population.ts';
+import { dataSourceGroupKind } from '#shared/resources/data-volume/source.ts';
+import { contentGroupKind } from '#shared/resources/fillable.ts';
+import { reconcilerOf } from '#shared/resources/registry.ts';
+
+/** What there is, as far as its reader may see it. */
+export interface Inventory {
+  /** Objects of every kind that Bullion serves. */
+  readonly objects: readonly KubeObject[];
+  readonly claims: readonly PersistentVolumeClaim[];
+  readonly snapshots: readonly VolumeSnapshot[];
+  readonly machines: readonly VirtualMachine[];
+}
+
+export interface Consumer {
+  readonly object: KubeObject;
+  /** What it says that it was made from. */
+  readonly from: Place;
+  /** Virtual machines of its namespace that use it. */
+  readonly machines: readonly string[];
+}
+
+type Place = Omit<Owner, 'uid'>;
+
+const groupKindOfType = (type: Pick<ResourceType, 'group' | 'version' | 'kind'>): string =>
+  groupKindOf({ apiVersion: apiVersionOf(type), kind: type.kind });
+
+const claimKind = groupKindOfType(persistentVolumeClaims);
+const snapshotKind = groupKindOfType(volumeSnapshots);
+const classKind = groupKindOfType(storageClasses);
+const harvesterKind = groupKindOfType(harvesterImageKind.type);
+
+const keyOf = ({ groupKind, namespace, name }: Place): string => `${groupKind} ${namespace}/${name}`;
+const placeOf = (object: KubeObject): Place => {
+  const { namespace = '', name } = refOf(object);
+  return { groupKind: groupKindOf(object), namespace, name };
+};
+const isDataSource = (object: KubeObject): object is DataSource => groupKindOf(object) === dataSourceGroupKind;
+
+/** The claim, snapshot or DataSource that a DataSource points to. */
+const pointedTo = ({ metadata, spec: { source } }: DataSource): readonly Place[] => {
+  const { namespace: own = '' } = metadata;
+  const kinds = [
+    [claimKind, source.pvc],
+    [snapshotKind, source.snapshot],
+    [dataSourceGroupKind, source.dataSource],
+  ] as const;
+  return kinds.flatMap(([groupKind, named]) =>
+    named === undefined ? [] : [{ groupKind, namespace: named.namespace ?? own, name: named.name }],
+  );
+};
+
+/** What an object of a kind that we serve was made from, by its own spec. */
+const sourcesOf = (object: KubeObject): readonly Place[] => {
+  if (isDataSource(object)) return pointedTo(object);
+  const reconciler = reconcilerOf(object);
+  const source = reconciler?.links?.sourceOf(reconciler.read(object));
+  // Objects with the same content are made from the same server, not from each other.
+  return [...(source === undefined || source.groupKind === contentGroupKind ? [] : [source]), ...imageNamedBy(object)];
+};
+
+/** Harvester's clients name the image of a disk in an annotation. */
+const imageNamedBy = ({ metadata }: KubeObject): readonly Place[] => {
+  const [namespace, name] = (metadata.annotations?.[harvesterAnnotations.imageId] ?? '').split('/');
+  return namespace === undefined || name === undefined ? [] : [{ groupKind: harvesterKind, namespace, name }];
+};
+
+const sourcesOfClaim = (claim: PersistentVolumeClaim): readonly Place[] => {
+  const { namespace = '' } = claim.metadata;
+  const { dataSource, dataSourceRef, storageClassName } = claim.spec;
+  const copied = recordOf(claim)?.from;
+  return [
+    ...[dataSource, dataSourceRef].flatMap((source) =>
+      source === undefined
+        ? []
+        : [{ namespace, ...source, groupKind: [source.kind, ...(source.apiGroup ? [source.apiGroup] : [])].join('.') }],
+    ),
+    ...(copied === undefined ? [] : [{ groupKind: claimKind, namespace, name: copied.name }]),
+    ...(storageClassName === undefined ? [] : [{ groupKind: classKind, namespace: '', name: storageClassName }]),
+    ...imageNamedBy(claim),
+  ];
+};
+
+/** Every place that holds the bytes of `target`: a disk that is made from one of them is made from it. */
+const placesOf = (target: KubeObject, { objects, claims, snapshots }: Inventory): readonly Place[] => {
+  const own = placeOf(target);
+  const cron = isDataSource(target) ? (target.metadata.labels?.[cdiLabels.cron] ?? '') : target.metadata.name;
+  const isVersion = ({ metadata }: KubeObject): boolean =>
+    cron !== '' && metadata.namespace === own.namespace && metadata.labels?.[cdiLabels.cron] === cron;
+  const reconciler = reconcilerOf(target);
+  const resource = reconciler?.read(target);
+  const offered = resource === undefined ? [] : (reconciler?.links?.offersOf(resource) ?? []);
+  return [
+    own,
+    ...offered.filter(({ groupKind }) => groupKind !== contentGroupKind),
+    ...childPlaces(own.namespace, (resource as Partial<Filled> | undefined)?.state?.children),
+    ...(isDataSource(target) ? pointedTo(target) : []),
+    ...[...objects, ...claims, ...snapshots].filter(isVersion).map(placeOf),
+  ];
+};
+
+/** Where an image keeps its disk. */
+const childPlaces = (namespace: string, children: Filled['state']['children'] = {}): readonly Place[] =>
+  (
+    [
+      [claimKind, namespace, children.volume],
+      [snapshotKind, namespace, children.snapshot],
+      [classKind, '', children.storageClass],
+    ] as const
+  ).flatMap(([groupKind, where, name]) => (name === undefined ? [] : [{ groupKind, namespace: where, name }]));
+
+/** Disks and DataSources made from `target`, whatever name of it they use. */
+export const consumersOf = (target: KubeObject, inventory: Inventory): readonly Consumer[] => {
+  const places = placesOf(target, inventory);
+  const direct = madeFrom(places, inventory);
+  // A disk that names a DataSource is made from what that points to.
+  const pointers = direct.filter(({ object }) => isDataSource(object)).map(({ object }) => placeOf(object));
+  const indirect = madeFrom(pointers, inventory).filter(({ object }) => holdsSame(target, object, inventory));
+  const all = new Map([...indirect, ...direct].map((consumer) => [keyOf(placeOf(consumer.object)), consumer]));
+  return [...all.values()].toSorted((a, b) => keyOf(placeOf(a.object)).localeCompare(keyOf(placeOf(b.object))));
+};
+
+const madeFrom = (places: readonly Place[], { objects, claims, machines }: Inventory): readonly Consumer[] => {
+  const keys = new Set(places.map(keyOf));
+  const isPart = (object: KubeObject): boolean => keys.has(keyOf(placeOf(object)));
+  const owners = new Set(objects.map(({ metadata }) => metadata.uid));
+  // A claim of an object that is listed is that object's.
+  const isOwned = (claim: KubeObject): boolean =>
+    owners.has(ownerOf(claim)?.uid) || (claim.metadata.ownerReferences ?? []).some(({ uid }) => owners.has(uid));
+  const rows = [
+    ...objects.map((object) => ({ object, sources: sourcesOf(object) })),
+    ...claims.filter((claim) => !isOwned(claim)).map((object) => ({ object, sources: sourcesOfClaim(object) })),
+  ];
+  return rows.flatMap(({ object, sources }) => {
+    const from = sources.find((source) => keys.has(keyOf(source)));
+    return from === undefined || isPart(object) ? [] : [{ object, from, machines: machinesOf(object, machines) }];
+  });
+};
+
+/** The claim that a machine mounts of an object: of its own name, or the one its status names. */
+const claimNameOf = (object: KubeObject): string =>
+  (object as { readonly status?: { readonly claimName?: string } }).status?.claimName ?? object.metadata.name;
+
+const machinesOf = (object: KubeObject, machines: readonly VirtualMachine[]): readonly string[] =>
+  machines
+    .filter(
+      ({ metadata, ...machine }) =>
+        metadata.namespace === object.metadata.namespace &&
+        claimNamesOf({ metadata, ...machine }).includes(claimNameOf(object)),
+    )
+    .map(({ metadata }) => metadata.name);
+
+/** What identifies the bytes that an object was filled with; `undefined` where nothing recorded it, as of disks that storage or another program made. */
+const contentOf = ({ groupKind, namespace, name }: Place, { claims, snapshots }: Inventory): string | undefined => {
+  const isIt = ({ metadata }: KubeObject): boolean => metadata.namespace === namespace && metadata.name === name;
+  const form = groupKind === snapshotKind ? snapshots.find(isIt) : claims.find(isIt);
+  const cloned = groupKind === snapshotKind ? undefined : recordOf(claims.find(isIt))?.population;
+  const { digests = {} } = populationOf(form) ?? cloned ?? {};
+  return digests['sha256'] ?? Object.values(digests)[0];
+};
+
+const contentOfDisk = (object: KubeObject, inventory: Inventory): string | undefined =>
+  contentOf({ groupKind: claimKind, namespace: object.metadata.namespace ?? '', name: claimNameOf(object) }, inventory);
+
+/** A DataSource moves on: what was made from it before holds an earlier version. */
+const holdsSame = (target: KubeObject, object: KubeObject, inventory: Inventory): boolean => {
+  const [one, other] = [contentOfDisk(target, inventory), contentOfDisk(object, inventory)];
+  return one === undefined || other === undefined || one === other;
+};
+
+export interface OutdatedDisk extends Consumer {
+  readonly dataSource: DataSource;
+  /** The version it was made from; `undefined` once that has been removed. */
+  readonly version: string | undefined;
+  /** The version that its DataSource offers. */
+  readonly current: string;
+  /** How many versions the offered one is newer, of those that are kept; negative after a rollback, `undefined` where its own version is not kept. */
+  readonly behind: number | undefined;
+}
+
+interface Version {
+  readonly name: string;
+  readonly content: string | undefined;
+  /** RFC 3339. */
+  readonly since: string;
+}
+
+/** Disks made from a golden image that follows a source, when that offered another version than now. */
+export const outdatedDisks = (inventory: Inventory): readonly OutdatedDisk[] =>
+  inventory.objects.filter(isDataSource).flatMap((dataSource) => {
+    const [current] = pointedTo(dataSource);
+    const content = current && contentOf(current, inventory);
+    if (current === undefined || content === undefined || !isManaged(dataSource)) return [];
+    const versions = versionsOf(dataSource, inventory);
+    const offered = versions.findIndex(({ name }) => name === current.name);
+    return consumersOf(dataSource, inventory).flatMap((consumer): readonly OutdatedDisk[] => {
+      const held = isDataSource(consumer.object) ? undefined : contentOfDisk(consumer.object, inventory);
+      if (held === undefined || held === content) return [];
+      const at = versions.findIndex((version) => version.content === held);
+      const version = versions[at]?.name;
+      return [{ ...consumer, dataSource, version, current: current.name, behind: at < 0 ? undefined : at - offered }];
+    });
+  });
+
+const isManaged = ({ metadata }: DataSource): boolean => (metadata.labels?.[cdiLabels.cron] ?? '') !== '';
+
+/** Newest first. */
+const versionsOf = ({ metadata }: DataSource, inventory: Inventory): readonly Version[] => {
+  const forms = [...inventory.claims, ...inventory.snapshots].filter(
+    (form) =>
+      form.metadata.namespace === metadata.namespace &&
+      form.metadata.labels?.[cdiLabels.cron] === metadata.labels?.[cdiLabels.cron],
+  );
+  const versions = forms.map((form) => ({
+    name: form.metadata.name,
+    content: contentOf(placeOf(form), inventory),
+    since: form.metadata.creationTimestamp ?? '',
+  }));
+  const byName = new Map(versions.map((version) => [version.name, version]));
+  return [...byName.values()].toSorted((a, b) => b.since.localeCompare(a.since) || a.name.localeCompare(b.name));
+};
