@@ -19,7 +19,8 @@ import { type VolumeSnapshot, volumeSnapshotContents, volumeSnapshots } from '#s
 import type { KubeObject } from '#shared/api/object.ts';
 import { clusterRoles } from '#local-cluster/controllers/cluster-roles.ts';
 import { presentApiServers } from '#test/support/api-server-kind.ts';
-import { type ControlPlane, eventually, gone, startControlPlane } from '#test/support/control-plane.ts';
+import { type ControlPlane, gone, startControlPlane } from '#test/support/control-plane.ts';
+import { until } from '#test/support/until.ts';
 
 const namespace = 'default';
 
@@ -47,7 +48,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
     });
   };
   const bound = (name: string) =>
-    eventually(plane.kube, persistentVolumeClaims, { namespace, name }, (claim) => claim?.status?.phase === 'Bound');
+    until(plane.kube, persistentVolumeClaims, { namespace, name }, (claim) => claim?.status?.phase === 'Bound');
   const pathOf = async (name: string): Promise<string> => {
     const claim = await bound(name);
     const volume = await plane.kube.get(persistentVolumes, { name: claim?.spec.volumeName ?? '' });
@@ -81,7 +82,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
   const podsOf = async (job: string) =>
     (await plane.kube.list(pods, { namespace, labelSelector: `batch.kubernetes.io/job-name=${job}` })).items;
   const ended = (name: string, seconds = 20) =>
-    eventually(
+    until(
       plane.kube,
       jobs,
       { namespace, name },
@@ -156,7 +157,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
           spec: { resources: { requests: { storage: '20Mi' } } },
         },
       );
-      await eventually(
+      await until(
         plane.kube,
         persistentVolumeClaims,
         { namespace, name: 'clone' },
@@ -169,7 +170,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       await aClaim('live');
       await writeFile(join(await pathOf('live'), 'disk.img'), 'before');
       await aSnapshot('snap', 'live');
-      const ready = await eventually(
+      const ready = await until(
         plane.kube,
         volumeSnapshots,
         { namespace, name: 'snap' },
@@ -186,9 +187,9 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       await aClaim('plain', { dataSource, storageClassName: 'local-plain' });
       expect(await saidAbout('plain', 'can neither clone nor restore')).toBe(true);
       await plane.kube.delete(volumeSnapshots, { namespace, name: 'snap' });
-      await eventually(plane.kube, volumeSnapshots, { namespace, name: 'snap' }, gone);
+      await until(plane.kube, volumeSnapshots, { namespace, name: 'snap' }, gone);
       const content = ready?.status?.boundVolumeSnapshotContentName ?? '';
-      await eventually(plane.kube, volumeSnapshotContents, { name: content }, gone);
+      await until(plane.kube, volumeSnapshotContents, { name: content }, gone);
       expect(await readdir(join(plane.dataDir, 'storage/snapshots'))).toEqual([]);
     });
 
@@ -205,7 +206,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       await aClaim(name, { storageClassName });
       await bound(name);
       await aSnapshot(name, name, fields);
-      const told = await eventually(
+      const told = await until(
         plane.kube,
         volumeSnapshots,
         { namespace, name },
@@ -219,7 +220,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       const path = await pathOf('leaving');
       const name = (await bound('leaving'))?.spec.volumeName ?? '';
       await plane.kube.delete(persistentVolumeClaims, { namespace, name: 'leaving' });
-      await eventually(plane.kube, persistentVolumes, { name }, gone);
+      await until(plane.kube, persistentVolumes, { name }, gone);
       expect(existsSync(path)).toBe(false);
     });
   });
@@ -298,7 +299,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
     it('removes a finished job after its time to live', async () => {
       await aJob('brief', 'true', { ttlSecondsAfterFinished: 1 });
       await ended('brief');
-      await eventually(plane.kube, jobs, { namespace, name: 'brief' }, gone);
+      await until(plane.kube, jobs, { namespace, name: 'brief' }, gone);
       for (let tries = 0; tries < 900 && (await podsOf('brief')).length > 0; tries += 1) await sleep(100);
       expect(await podsOf('brief')).toEqual([]);
     });
@@ -345,7 +346,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       const [pid] = await job.pids();
       expect(isAlive(pid)).toBe(true);
       await plane.kube.delete(jobs, { namespace, name: 'deleted' }, { propagation: 'Foreground' });
-      await eventually(plane.kube, jobs, { namespace, name: 'deleted' }, gone);
+      await until(plane.kube, jobs, { namespace, name: 'deleted' }, gone);
       expect([isAlive(pid), await podsOf('deleted')]).toEqual([false, []]);
     });
 
@@ -401,7 +402,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       await ended('guarded');
       // A pod that has ended holds its claim until it is gone.
       await plane.kube.delete(jobs, { namespace, name: 'guarded' }, { propagation: 'Foreground' });
-      await eventually(plane.kube, persistentVolumeClaims, { namespace, name: 'guarded' }, gone);
+      await until(plane.kube, persistentVolumeClaims, { namespace, name: 'guarded' }, gone);
     });
 
     it('ends a pod that fills a claim beyond its size', async () => {
@@ -442,10 +443,10 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
     });
     await part('gears-read', [rule('get'), rule('list')]);
     await part('gears-also-read', [rule('get')]);
-    const role = await eventually(plane.kube, clusterRoles, { name: 'gears' }, (found) => found?.rules?.length === 2);
+    const role = await until(plane.kube, clusterRoles, { name: 'gears' }, (found) => found?.rules?.length === 2);
     expect(role?.rules).toEqual([rule('get'), rule('list')]);
     await plane.kube.delete(clusterRoles, { name: 'gears-read' });
-    await eventually(plane.kube, clusterRoles, { name: 'gears' }, (found) => found?.rules?.length === 1);
+    await until(plane.kube, clusterRoles, { name: 'gears' }, (found) => found?.rules?.length === 1);
   });
 
   describe('garbage collection', () => {
@@ -465,7 +466,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
           })),
         },
       });
-    const goneMap = (name: string) => eventually(plane.kube, configMaps, { namespace, name }, gone);
+    const goneMap = (name: string) => until(plane.kube, configMaps, { namespace, name }, gone);
 
     it('collects dependents of dependents in the background', async () => {
       const first = await aConfigMap('bg-1');
@@ -484,7 +485,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
         { metadata: { finalizers: ['test.bullion.dev/hold'] } },
       );
       await plane.kube.delete(configMaps, { namespace, name: 'fg-1' }, { propagation: 'Foreground' });
-      await eventually(
+      await until(
         plane.kube,
         configMaps,
         { namespace, name: 'fg-2' },
@@ -517,7 +518,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       await aConfigMap('of-first', [first]);
       await aConfigMap('of-both', [first, other]);
       await goneMap('of-first');
-      const left = await eventually(
+      const left = await until(
         plane.kube,
         configMaps,
         { namespace, name: 'of-both' },
@@ -539,7 +540,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
         },
       );
       await plane.kube.delete(configMaps, { namespace, name: 'snap-owner' }, { propagation: 'Background' });
-      expect(await eventually(plane.kube, volumeSnapshots, { namespace, name: 'owned-snap' }, gone)).toBeUndefined();
+      expect(await until(plane.kube, volumeSnapshots, { namespace, name: 'owned-snap' }, gone)).toBeUndefined();
     });
   });
 
@@ -552,7 +553,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       metadata: { name: 'content', namespace: name },
     });
     await plane.kube.delete(namespaces, { name });
-    await eventually(plane.kube, namespaces, { name }, gone);
+    await until(plane.kube, namespaces, { name }, gone);
     expect(await plane.kube.get(configMaps, { namespace: name, name: 'content' })).toBeUndefined();
   });
 

@@ -7,8 +7,8 @@ import { effort, seed } from '#test/support/random.ts';
 import { calm } from '#test/support/simulation/chaos.ts';
 import { type Verdict, deathAfterEffect } from '#test/support/simulation/scheduler.ts';
 
-/** Every third call, from another one on in each run; all with `BULLION_FUZZ=3`. */
-const stride = Math.max(1, Math.round(3 / effort));
+/** Every seventh call, from another one on in each run; all with `BULLION_FUZZ=7`. */
+const stride = Math.max(1, Math.round(7 / effort));
 
 const named = (name: string): Scenario => {
   const found = scenarios.find((scenario) => scenario.name === name);

@@ -3,7 +3,6 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
@@ -14,6 +13,7 @@ import { persistentVolumeClaims, namespaces } from '#shared/api/foreign/core.ts'
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import { type TestCluster, leftOvers, namespace, startTestCluster } from '#test/support/cluster.ts';
+import { untilStatus } from '#test/support/until.ts';
 
 const run = promisify(execFile);
 const type = harvesterImageKind.type;
@@ -41,14 +41,8 @@ describe('images kept as DataVolumes', { timeout: 500_000 }, () => {
   });
   const settle = async (image: HarvesterImage): Promise<Status> => {
     await vi.waitFor(() => cluster.kube.create(type, image), { timeout: 60_000, interval: 1_000 });
-    const deadline = Date.now() + 200_000;
-    for (;;) {
-      const { status } = (await cluster.kube.get(type, { namespace, name: image.metadata.name })) ?? {};
-      if (status?.phase === 'Imported' || status?.phase === 'Failed') return status;
-      if (Date.now() > deadline)
-        throw new Error(`${image.metadata.name} is still ${JSON.stringify(status, undefined, 1)}`);
-      await sleep(50);
-    }
+    const isOver = ({ phase }: Status) => phase === 'Imported' || phase === 'Failed';
+    return untilStatus(cluster.kube, type, { namespace, name: image.metadata.name }, isOver);
   };
   const compare = async (claim: string) => {
     const disk = await diskOf(cluster, { namespace, name: claim });

@@ -70,8 +70,8 @@ const moments: readonly Moment[] = [
   moment('the image is available', images, ({ status }: HyperCloudImage) => status?.state === 'Available'),
 ];
 
-/** Another third of them in each run, and all with `BULLION_FUZZ=3`: the simulation dies at every call (test/faults/crash.test.ts). */
-const killed = shuffle(moments, createRandom(seed)).slice(0, Math.ceil((moments.length * effort) / 3));
+/** Another quarter of them in each run, and all with `BULLION_FUZZ=4`: the simulation dies at every call (test/faults/crash.test.ts). */
+const killed = shuffle(moments, createRandom(seed)).slice(0, Math.ceil((moments.length * effort) / 4));
 
 /** Command lines of processes that have to do with the directory. */
 const processesOf = async (dataDir: string): Promise<readonly string[]> => {

@@ -3,7 +3,6 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
@@ -14,6 +13,7 @@ import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/
 import { jobs, namespaces, persistentVolumeClaims, persistentVolumes } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type TestCluster, leftOvers, startTestCluster } from '#test/support/cluster.ts';
+import { untilStatus } from '#test/support/until.ts';
 
 const run = promisify(execFile);
 const type = dataVolumeKind.type;
@@ -39,15 +39,7 @@ describe('clones across namespaces', { timeout: 500_000 }, () => {
     namespace: string,
     name: string,
     isSo: (status: DataVolumeStatus) => boolean,
-  ): Promise<DataVolumeStatus> => {
-    const deadline = Date.now() + 200_000;
-    for (;;) {
-      const { status } = (await cluster.kube.get(type, { namespace, name })) ?? {};
-      if (status !== undefined && isSo(status)) return status;
-      if (Date.now() > deadline) throw new Error(`${name} is still ${JSON.stringify(status, undefined, 1)}`);
-      await sleep(50);
-    }
-  };
+  ): Promise<DataVolumeStatus> => untilStatus(cluster.kube, type, { namespace, name }, isSo);
   const isOver = ({ phase }: DataVolumeStatus) => phase === 'Succeeded' || phase === 'Failed';
   const make = async (object: DataVolume, isSo = isOver): Promise<DataVolumeStatus> => {
     // Admission that is busy is passed by, and says so: a client tries again.

@@ -23,6 +23,7 @@ import {
 import { virtualMachinePvcKind, virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
 import { type TestCluster, anImage, namespace, run, settle, startTestCluster } from '#test/support/cluster.ts';
 import { makeLinuxDisk, publish } from '#test/support/disks.ts';
+import { untilGone, untilStatus } from '#test/support/until.ts';
 
 const apiVersion = 'hypercloud.tmaxanc.com/v1alpha1';
 const exports = volumeExportKind.type;
@@ -45,26 +46,15 @@ describe('exports of volumes', { timeout: 400_000 }, () => {
   let server: FileServer;
   let s3: S3Client;
 
-  const until = async (name: string, isSo: (status: ExportStatus) => boolean): Promise<ExportStatus> => {
-    let last: ExportStatus | undefined;
-    await expect
-      .poll(
-        async () => {
-          last = (await cluster.kube.get(exports, { namespace, name }))?.status;
-          return last !== undefined && isSo(last) ? 'so' : JSON.stringify(last, undefined, 1);
-        },
-        { timeout: 150_000, interval: 50 },
-      )
-      .toBe('so');
-    return last!;
-  };
+  const until = (name: string, isSo: (status: ExportStatus) => boolean): Promise<ExportStatus> =>
+    untilStatus(cluster.kube, exports, { namespace, name }, isSo);
   const make = async (name: string, spec: VirtualMachineVolumeExport['spec'], isSo = isOver): Promise<ExportStatus> => {
     await cluster.kube.create(exports, anExport(name, spec));
     return until(name, isSo);
   };
   const removed = async (name: string) => {
     await cluster.kube.delete(exports, { namespace, name });
-    await expect.poll(() => cluster.kube.get(exports, { namespace, name }), { timeout: 120_000 }).toBeUndefined();
+    await untilGone(cluster.kube, exports, { namespace, name });
   };
   const compare = async (qcow2: string) =>
     expect(run('qemu-img', ['compare', '-f', 'raw', '-F', 'qcow2', raw, qcow2])).resolves.toBeDefined();
@@ -153,8 +143,8 @@ describe('exports of volumes', { timeout: 400_000 }, () => {
     await compare(await fetched('mydisk'));
     expect(await unfinished()).toEqual([]);
     const made = `export-${(await cluster.kube.get(exports, { namespace, name: 'export' }))?.metadata.uid}`;
-    await expect.poll(() => cluster.kube.get(volumeSnapshots, { namespace, name: made })).toBeUndefined();
-    await expect.poll(() => cluster.kube.get(persistentVolumeClaims, { namespace, name: made })).toBeUndefined();
+    await untilGone(cluster.kube, volumeSnapshots, { namespace, name: made });
+    await untilGone(cluster.kube, persistentVolumeClaims, { namespace, name: made });
   });
 
   it('leaves the object where the export is deleted afterwards', async () => {

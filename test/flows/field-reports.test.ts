@@ -21,6 +21,7 @@ import {
   readyOf,
   startTestCluster,
 } from '#test/support/cluster.ts';
+import { untilStatus } from '#test/support/until.ts';
 
 const mib = 2 ** 20;
 const raw = Buffer.concat([randomBytes(6 * mib), Buffer.alloc(4 * mib), randomBytes(2 * mib)]);
@@ -106,16 +107,12 @@ describe('what users of image importers have reported', { timeout: 400_000 }, ()
     const image = harvesterImage('wrong-sum', { url: `${origin.url}/raw`, checksum: '0'.repeat(128), retry: 3 });
     await cluster.kube.create(harvesterImageKind.type, image);
     const key = { namespace, name: 'wrong-sum' };
-    const deadline = Date.now() + 150_000;
-    let status: HarvesterImage['status'];
-    while (status?.conditions?.find(({ type }) => type === 'Ready')?.reason !== 'ChecksumMismatch') {
-      if (Date.now() > deadline) throw new Error(JSON.stringify(status));
-      await sleep(50);
-      ({ status } = (await cluster.kube.get(harvesterImageKind.type, key)) ?? {});
-    }
+    const status = await untilStatus(cluster.kube, harvesterImageKind.type, key, ({ conditions }) =>
+      (conditions ?? []).some(({ type, reason }) => type === 'Ready' && reason === 'ChecksumMismatch'),
+    );
     await sleep(2_000);
     const later = await cluster.kube.get(harvesterImageKind.type, key);
-    expect(later?.status?.failed).toBe(status?.failed);
+    expect(later?.status?.failed).toBe(status.failed);
     expect(later?.status?.failed).toBeLessThanOrEqual(1);
   });
 

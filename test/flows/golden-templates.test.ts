@@ -1,5 +1,4 @@
 // HyperConverged and SSP objects as users write them, on a cluster without their operators.
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
@@ -10,6 +9,7 @@ import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
 import { noise } from '#test/support/disk.ts';
 import { pushDisk } from '#test/support/registry/images.ts';
 import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
+import { until as untilObject } from '#test/support/until.ts';
 
 const golden = 'kubevirt-os-images';
 
@@ -37,15 +37,7 @@ describe.skipIf(!hasRegistry())('templates of golden images', { timeout: 600_000
     type: ResourceType<T>,
     name: string,
     isSo: (object: T | undefined) => boolean,
-  ): Promise<T> => {
-    const deadline = Date.now() + 240_000;
-    for (;;) {
-      const object = await cluster.kube.get(type, { namespace: golden, name });
-      if (isSo(object)) return object as T;
-      if (Date.now() > deadline) throw new Error(`${type.kind} ${name} is still ${JSON.stringify(object)}`);
-      await sleep(100);
-    }
-  };
+  ): Promise<T> => (await untilObject(cluster.kube, type, { namespace: golden, name }, isSo)) as T;
   const isReady = (source: DataSource | undefined) =>
     source?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
   const aTemplate = (name: string, managedDataSource: string) => ({

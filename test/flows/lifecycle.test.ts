@@ -25,6 +25,7 @@ import {
   settle,
 } from '#test/support/cluster.ts';
 import { type DiskCluster, startDiskCluster } from '#test/support/disk-cluster.ts';
+import { untilGone, untilStatus } from '#test/support/until.ts';
 
 const mib = 2 ** 20;
 
@@ -103,8 +104,7 @@ describe('the life of an image', { timeout: 500_000 }, () => {
     await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: home } });
     const image = anImage('guest', { source: { http: quickUrl } });
     await cluster.kube.create(images, { ...image, metadata: { name: 'guest', namespace: home } });
-    const state = async () => (await cluster.kube.get(images, { namespace: home, name: 'guest' }))?.status?.state;
-    await expect.poll(state, { timeout: 150_000 }).toBe('Available');
+    await untilStatus(cluster.kube, images, { namespace: home, name: 'guest' }, ({ state }) => state === 'Available');
     const [golden] = (await cluster.kube.list(persistentVolumeClaims, { namespace: home })).items;
     const { labels, annotations } = golden!.metadata;
     const copy = {
@@ -116,7 +116,7 @@ describe('the life of an image', { timeout: 500_000 }, () => {
     expect(JSON.stringify(made.metadata)).not.toContain('"bullion.dev/');
     await cluster.kube.delete(persistentVolumeClaims, { namespace, name: 'copy' });
     await cluster.kube.delete(namespaces, { name: home });
-    await expect.poll(() => cluster.kube.get(namespaces, { name: home }), { timeout: 120_000 }).toBeUndefined();
+    await untilGone(cluster.kube, namespaces, { name: home });
     expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);
   });
 

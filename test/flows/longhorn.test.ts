@@ -4,7 +4,6 @@ import { mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promise
 import { createHash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -20,6 +19,7 @@ import { backingImages, longhornNamespace } from '#shared/api/foreign/longhorn.t
 import { type HarvesterImage, type HarvesterImageStatus, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { type TestCluster, leftOvers, namespace, startTestCluster } from '#test/support/cluster.ts';
 import { makeLinuxDisk, publish } from '#test/support/disks.ts';
+import { untilStatus } from '#test/support/until.ts';
 
 const run = promisify(execFile);
 const images = harvesterImageKind.type;
@@ -45,15 +45,7 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
     name: string,
     isSo: (status: HarvesterImageStatus) => boolean,
     seconds = 200,
-  ): Promise<HarvesterImageStatus> => {
-    const deadline = Date.now() + seconds * 1000;
-    for (;;) {
-      const { status } = (await cluster.kube.get(images, { namespace, name })) ?? {};
-      if (status !== undefined && isSo(status)) return status;
-      if (Date.now() > deadline) throw new Error(`${name} is still ${JSON.stringify(status, undefined, 1)}`);
-      await sleep(50);
-    }
-  };
+  ): Promise<HarvesterImageStatus> => untilStatus(cluster.kube, images, { namespace, name }, isSo, seconds);
   const create = (name: string, spec: Spec): Promise<HarvesterImage> =>
     cluster.kube.create(images, {
       apiVersion,

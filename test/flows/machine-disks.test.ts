@@ -16,6 +16,7 @@ import { templateVersions } from '#shared/api/foreign/harvester.ts';
 import { type HarvesterImage, harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { type TestCluster, namespace, run, startTestCluster } from '#test/support/cluster.ts';
+import { until as untilObject } from '#test/support/until.ts';
 
 const images = harvesterImageKind.type;
 const mib = 2 ** 20;
@@ -63,13 +64,7 @@ describe('disks of virtual machines', { timeout: 400_000 }, () => {
     type: ResourceType<T>,
     object: string,
     isSo: (observed: T | undefined) => boolean,
-  ): Promise<void> => {
-    const look = async () => {
-      const observed = await cluster.kube.get(type, { namespace, name: object });
-      return isSo(observed) ? 'so' : JSON.stringify(observed ?? 'absent', undefined, 1);
-    };
-    await expect.poll(look, { timeout: 120_000, interval: 50 }).toBe('so');
-  };
+  ) => untilObject(cluster.kube, type, { namespace, name: object }, isSo);
   const isBound = (claim: { readonly status?: { readonly phase?: string } } | undefined) =>
     claim?.status?.phase === 'Bound';
   /** Whether it begins as what was published, and is zero beyond that. */

@@ -22,6 +22,7 @@ import { servedKinds } from '#shared/api/kinds.ts';
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import { type TestCluster, namespace, run, startTestCluster } from '#test/support/cluster.ts';
 import { findShared } from '#test/support/shared-folder.ts';
+import { untilStatus } from '#test/support/until.ts';
 
 const mib = 2 ** 20;
 
@@ -155,15 +156,8 @@ describe('manifests that users bring', { timeout: 500_000 }, () => {
       made = [...made, await cluster.kube.create(typeOf(object), { ...object, metadata })];
     }
   };
-  const reached = async (object: Stated, isSo: (status: NonNullable<Stated['status']>) => boolean) => {
-    let last: Stated | undefined;
-    const look = async () => {
-      last = await cluster.kube.get(typeOf(object), { namespace, name: object.metadata.name });
-      return last?.status !== undefined && isSo(last.status) ? 'so' : JSON.stringify(last?.status, undefined, 1);
-    };
-    await expect.poll(look, { timeout: 300_000, interval: 100 }).toBe('so');
-    return last!.status!;
-  };
+  const reached = (object: Stated, isSo: (status: NonNullable<Stated['status']>) => boolean) =>
+    untilStatus<Stated>(cluster.kube, typeOf(object), { namespace, name: object.metadata.name }, isSo);
   const named = (name: string): Stated => made.find(({ metadata }) => metadata.name === name)!;
   const displayed = (name: string): Stated =>
     made.find((object) => (object as { spec?: { displayName?: string } }).spec?.displayName === name)!;

@@ -15,6 +15,7 @@ import {
   settle,
 } from '#test/support/cluster.ts';
 import { type DiskCluster, startDiskCluster } from '#test/support/disk-cluster.ts';
+import { untilGone } from '#test/support/until.ts';
 
 /** Seconds for one import, on a machine that is busy with others. */
 const timeLimit = 150;
@@ -84,9 +85,8 @@ describe('outages', { timeout: 400_000 }, () => {
       metadata: { name, namespace: space, labels },
       spec: { storageClassName: 'local', accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Mi' } } },
     });
-  const untilGone = async (type: ResourceType, name: string, space?: string): Promise<void> => {
-    while ((await cluster.kube.get(type, { name, namespace: space })) !== undefined) await sleep(50);
-  };
+  const gone = (type: ResourceType, name: string, space?: string) =>
+    untilGone(cluster.kube, type, { name, namespace: space });
 
   it('admission that nobody answers stops new images with a word on it, and nothing else', async () => {
     const { kube } = cluster;
@@ -101,7 +101,7 @@ describe('outages', { timeout: 400_000 }, () => {
     await kube.create(pods, { apiVersion: 'v1', kind: 'Pod', metadata: pod, spec } as never);
     await kube.mergePatch(pods, pod, { metadata: { labels: { mine: 'yes' } } });
     await kube.delete(namespaces, { name: 'apart' });
-    await untilGone(namespaces, 'apart');
+    await gone(namespaces, 'apart');
     // So do images that are there: one is made, labelled, and both are removed with all they have.
     expect((await followUntil(kube, 'running', isOver, timeLimit)).at(-1)?.state).toBe('Available');
     await kube.mergePatch(images, { namespace, name: 'running' }, { metadata: { labels: { mine: 'yes' } } });

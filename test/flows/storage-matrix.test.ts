@@ -18,6 +18,7 @@ import { claimProfileOf, claimSetsOf, completeClaim } from '#shared/populate/sto
 import { aStorageClass } from '#test/support/builders.ts';
 import { type TestCluster, namespace, run, startTestCluster } from '#test/support/cluster.ts';
 import { aConsumer, aDataVolume } from '#test/support/data-volumes.ts';
+import { until as untilObject } from '#test/support/until.ts';
 
 const images = harvesterImageKind.type;
 const backends = { cdi, csi };
@@ -73,15 +74,8 @@ describe('storage', { timeout: 400_000 }, () => {
   let cluster: TestCluster;
   let server: FileServer;
 
-  const until = async <T extends KubeObject>(type: ResourceType<T>, name: string, isSo: (object: T) => boolean) => {
-    let last: T | undefined;
-    const look = async () => {
-      last = await cluster.kube.get(type, { namespace, name });
-      return last !== undefined && isSo(last) ? 'so' : JSON.stringify(last, undefined, 1);
-    };
-    await expect.poll(look, { timeout: 150_000, interval: 50 }).toBe('so');
-    return last!;
-  };
+  const until = async <T extends KubeObject>(type: ResourceType<T>, name: string, isSo: (object: T) => boolean) =>
+    (await untilObject(cluster.kube, type, { namespace, name }, (object) => object !== undefined && isSo(object)))!;
   const anImage = (name: string, { className, backend }: Storage, spec: object): HarvesterImage => ({
     apiVersion: 'harvesterhci.io/v1beta1',
     kind: 'VirtualMachineImage',

@@ -3,13 +3,14 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { diskOf } from '#infra/local/demo/import.ts';
 import { harvesterSettings } from '#shared/api/foreign/backup.ts';
-import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { configMaps } from '#shared/api/foreign/core.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { createAuthority, issueServer } from '#shared/certificate/issue.ts';
 import { type TestCluster, namespace, startTestCluster } from '#test/support/cluster.ts';
 import { noise } from '#test/support/disk.ts';
 import { type Origin, fileAnswer, startOrigin } from '#test/support/origin.ts';
+import { until, untilGone, untilStatus } from '#test/support/until.ts';
 
 const type = harvesterImageKind.type;
 const mib = 2 ** 20;
@@ -30,13 +31,8 @@ describe('a server of an authority that only administrators know', { timeout: 30
   });
   const settle = async (image: HarvesterImage) => {
     await cluster.kube.create(type, image);
-    let last: HarvesterImage | undefined;
-    const look = async () => {
-      last = await cluster.kube.get(type, { namespace, name: image.metadata.name });
-      return ['Imported', 'Failed'].includes(last?.status?.phase ?? '') ? 'over' : JSON.stringify(last?.status);
-    };
-    await expect.poll(look, { timeout: 200_000, interval: 50 }).toBe('over');
-    return last!;
+    const isOver = (object: HarvesterImage | undefined) => ['Imported', 'Failed'].includes(object?.status?.phase ?? '');
+    return (await until(cluster.kube, type, { namespace, name: image.metadata.name }, isOver))!;
   };
 
   beforeAll(async () => {
@@ -71,8 +67,7 @@ describe('a server of an authority that only administrators know', { timeout: 30
     const bundle = { namespace, name: spec.source?.http?.certConfigMap ?? '' };
     expect((await cluster.kube.get(configMaps, bundle))?.data).toEqual({ 'ca.pem': known.certificate });
     await cluster.kube.delete(type, key);
-    const left = () => cluster.kube.get(configMaps, bundle);
-    await expect.poll(left, { timeout: 200_000, interval: 50 }).toBeUndefined();
+    await untilGone(cluster.kube, configMaps, bundle);
   });
 
   it('is trusted by a DataVolume of somebody', async () => {
@@ -84,8 +79,9 @@ describe('a server of an authority that only administrators know', { timeout: 30
       metadata: { name, namespace },
       spec: { source: { http: { url: `${origins[0]!.url}/disk.raw` } }, storage },
     });
-    const phase = async () => (await cluster.kube.get(dataVolumeKind.type, { namespace, name }))?.status?.phase;
-    await expect.poll(phase, { timeout: 200_000, interval: 50 }).toBe('Succeeded');
+    const isOver = ({ phase }: DataVolumeStatus) => phase === 'Succeeded' || phase === 'Failed';
+    const { phase } = await untilStatus(cluster.kube, dataVolumeKind.type, { namespace, name }, isOver);
+    expect(phase).toBe('Succeeded');
   });
 
   it('is refused where nobody knows it, with what is wrong', async () => {

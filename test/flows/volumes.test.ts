@@ -3,7 +3,6 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
@@ -28,6 +27,7 @@ import {
 } from '#test/support/cluster.ts';
 import { aConsumer } from '#test/support/data-volumes.ts';
 import { makeLinuxDisk, publish } from '#test/support/disks.ts';
+import { untilStatus } from '#test/support/until.ts';
 
 const run = promisify(execFile);
 const apiVersion = 'hypercloud.tmaxanc.com/v1alpha1';
@@ -65,15 +65,7 @@ describe('volumes of golden images', { timeout: 500_000 }, () => {
     type: ResourceType<T>,
     name: string,
     isSo: (status: VolumeStatus) => boolean,
-  ): Promise<VolumeStatus> => {
-    const deadline = Date.now() + 200_000;
-    for (;;) {
-      const { status } = (await cluster.kube.get(type, { namespace, name })) ?? {};
-      if (status !== undefined && isSo(status)) return status;
-      if (Date.now() > deadline) throw new Error(`${name} is still ${JSON.stringify(status, undefined, 1)}`);
-      await sleep(50);
-    }
-  };
+  ): Promise<VolumeStatus> => untilStatus(cluster.kube, type, { namespace, name }, isSo);
   const isOver = ({ state }: VolumeStatus) => state === 'Available' || state === 'Error';
   const make = async <T extends VolumeObject>(
     type: ResourceType<T>,

@@ -15,6 +15,7 @@ import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts
 import { type Cluster, type ClusterOptions, startCluster } from '#infra/local/cluster.ts';
 import { recordCalls } from '#test/roles/calls.ts';
 import { flowApiServer } from '#test/support/api-server-kind.ts';
+import { untilGone, untilStatus } from '#test/support/until.ts';
 
 export const run = promisify(execFile);
 export const images = hyperCloudImageKind.type;
@@ -74,14 +75,12 @@ export const followUntil = async (
   seconds: number = 150,
 ): Promise<readonly ImageStatus[]> => {
   const observed: ImageStatus[] = [];
-  const deadline = Date.now() + seconds * 1000;
-  for (;;) {
-    const { status } = (await kube.get(images, { namespace, name })) ?? {};
-    if (status !== undefined && JSON.stringify(status) !== JSON.stringify(observed.at(-1))) observed.push(status);
-    if (status !== undefined && isSo(status)) return observed;
-    if (Date.now() > deadline) throw new Error(`image ${name} is still ${JSON.stringify(status, undefined, 1)}`);
-    await sleep(25);
-  }
+  const observe = (status: ImageStatus): boolean => {
+    if (JSON.stringify(status) !== JSON.stringify(observed.at(-1))) observed.push(status);
+    return isSo(status);
+  };
+  await untilStatus(kube, images, { namespace, name }, observe, seconds);
+  return observed;
 };
 
 export const isOver = ({ state }: ImageStatus): boolean => state === 'Available' || state === 'Error';
@@ -96,11 +95,7 @@ export const settle = async (kube: KubeClient, image: HyperCloudImage, seconds?:
 
 export const deleteImage = async (kube: KubeClient, name: string, seconds = 120): Promise<void> => {
   await kube.delete(images, { namespace, name });
-  const deadline = Date.now() + seconds * 1000;
-  while ((await kube.get(images, { namespace, name })) !== undefined) {
-    if (Date.now() > deadline) throw new Error(`image ${name} is not gone after ${seconds} s`);
-    await sleep(25);
-  }
+  await untilGone(kube, images, { namespace, name }, seconds);
 };
 
 const childKinds = [

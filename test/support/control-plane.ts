@@ -3,8 +3,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts';
+import type { KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { snapshotCrds } from '#local-cluster/controllers/snapshots/crds.ts';
@@ -62,24 +61,6 @@ export const startControlPlane = async (kind: ApiServerKind): Promise<ControlPla
       await rm(dataDir, { recursive: true, force: true });
     },
   };
-};
-
-/** Waits until the object is as asked; fails with what it was last. */
-export const eventually = async <T extends KubeObject>(
-  kube: KubeClient,
-  type: ResourceType<T>,
-  key: ObjectKey,
-  isSo: (object: T | undefined) => boolean,
-  seconds: number = 90,
-): Promise<T | undefined> => {
-  const deadline = Date.now() + seconds * 1000;
-  for (;;) {
-    const object = await kube.get(type, key);
-    if (isSo(object)) return object;
-    if (Date.now() > deadline)
-      throw new Error(`${type.kind} ${key.name} is still ${JSON.stringify(object, undefined, 1)}`);
-    await sleep(50);
-  }
 };
 
 export const gone = (object: KubeObject | undefined): boolean => object === undefined;

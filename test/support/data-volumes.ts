@@ -1,10 +1,10 @@
 // What flows of volumes ask a cluster: DataVolumes and how far they are, and pods that use a claim as machines do.
-import { expect } from 'vitest';
 import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type Pod, pods } from '#shared/api/foreign/core.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { defaultSettings } from '#shared/populate/settings.ts';
 import { namespace } from '#test/support/cluster.ts';
+import { untilStatus } from '#test/support/until.ts';
 
 export const aDataVolume = (
   name: string,
@@ -48,15 +48,7 @@ export const isIn =
 /** `kube` is asked for when it is used: clusters are started by hooks. */
 export const createDataVolumeFlow = (kube: () => KubeClient): DataVolumeFlow => {
   const { type } = dataVolumeKind;
-  const until: DataVolumeFlow['until'] = async (name, isSo) => {
-    let last: DataVolumeStatus | undefined;
-    const look = async () => {
-      last = (await kube().get(type, { namespace, name }))?.status;
-      return last !== undefined && isSo(last) ? 'so' : JSON.stringify(last, undefined, 1);
-    };
-    await expect.poll(look, { timeout: 240_000, interval: 50 }).toBe('so');
-    return last!;
-  };
+  const until: DataVolumeFlow['until'] = (name, isSo) => untilStatus(kube(), type, { namespace, name }, isSo);
   return {
     until,
     make: async (object, isSo = isOver) => {

@@ -1,11 +1,11 @@
 // What flows of golden images ask a cluster: crons of one namespace, and how far they are.
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type DataImportCron, type DataImportCronSpec, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
-import type { KubeObject, ObjectMeta, ResourceType } from '#shared/api/object.ts';
-import { isRetryable } from '#shared/runtime/errors.ts';
+import type { KubeObject, ObjectKey, ObjectMeta, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+
+import { until as untilObject } from '#test/support/until.ts';
 
 export const conditionOf = (object: DataImportCron | DataSource | undefined, type: string) =>
   object?.status?.conditions?.find((condition) => condition.type === type);
@@ -47,37 +47,18 @@ export interface GoldenFlow {
   readonly remove: (type: ResourceType, name: string) => Promise<unknown>;
 }
 
-const timeLimit = 240_000;
-
 /** Crons are reconciled by events; a tick each second, over all that is not settled, would take most of one processor. */
 export const seldom = { tickSeconds: 5 } as const;
-
-/** A machine that is busy may answer late: what was asked is asked again. */
-const unlessRetryable = (error: unknown): undefined => {
-  if (!isRetryable(error)) throw error;
-  return undefined;
-};
-
-const until = async <T extends KubeObject>(
-  { kind }: ResourceType<T>,
-  name: string,
-  read: () => Promise<T | undefined>,
-  isSo: (object: T | undefined) => boolean,
-): Promise<T> => {
-  const deadline = Date.now() + timeLimit;
-  for (;;) {
-    const answer = await read().then((object) => ({ object }), unlessRetryable);
-    const { object } = answer ?? {};
-    if (answer !== undefined && isSo(object)) return object as NonNullable<typeof object>;
-    if (Date.now() > deadline) throw new Error(`${kind} ${name} is still ${JSON.stringify(object, undefined, 1)}`);
-    await sleep(50);
-  }
-};
 
 export const createGoldenFlow = (kube: KubeClient, namespace: string): GoldenFlow => {
   const get: GoldenFlow['get'] = (type, name) => kube.get(type, { namespace, name });
   const annotate: GoldenFlow['annotate'] = (name, annotations) =>
     kube.mergePatch(dataImportCronKind.type, { namespace, name }, { metadata: { annotations } });
+  const untilSo = async <T extends KubeObject>(
+    type: ResourceType<T>,
+    key: ObjectKey,
+    isSo: (object: T | undefined) => boolean,
+  ): Promise<T> => (await untilObject(kube, type, key, isSo)) as T;
   return {
     get,
     annotate,
@@ -88,8 +69,8 @@ export const createGoldenFlow = (kube: KubeClient, namespace: string): GoldenFlo
         metadata: { ...metadata, namespace, name },
         spec: { schedule: '0 */12 * * *', managedDataSource: name, ...spec },
       }),
-    until: (type, name, isSo) => until(type, name, () => get(type, name), isSo),
-    untilCluster: (type, name, isSo) => until(type, name, () => kube.get(type, { name }), isSo),
+    until: (type, name, isSo) => untilSo(type, { namespace, name }, isSo),
+    untilCluster: (type, name, isSo) => untilSo(type, { name }, isSo),
     pollNow: (name) => annotate(name, { [cdiAnnotations.nextCronTime]: '2026-01-01T00:00:00Z' }),
     remove: (type, name) => kube.delete(type, { namespace, name }),
   };
