@@ -2,7 +2,8 @@
 import { type KnownEvent, eventTypes, objectOf } from '#events/catalogue.ts';
 import { recordDeadLetter } from '#events/dead-letter.ts';
 import type { CloudEvent } from '#events/event.ts';
-import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
+import { jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type KubeObject, apiVersionOf, refOf } from '#shared/api/object.ts';
 import { type Owner, sourceLabel } from '#shared/api/owner.ts';
 import { pollIfDue } from '#shared/resources/data-import-cron/poll.ts';
 import { dataSourcesConcernedBy, dataSourcesOf } from '#shared/resources/data-source/index.ts';
@@ -19,7 +20,8 @@ import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
 import { labels } from '#shared/api/names.ts';
 import { reconcileEach } from '#shared/resources/each.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
-import type { Change, WatchedChild } from '#shared/populate/watched-child.ts';
+import { transferJobName } from '#shared/populate/job/transfer-job.ts';
+import { type Change, type WatchedChild, isLeaving } from '#shared/populate/watched-child.ts';
 
 /** An object of ours was created or changed, or the source of a cron was asked. */
 export const handleObjectEvent = async (deps: ReconcileDeps, event: KnownEvent): Promise<Outcome> => {
@@ -97,12 +99,23 @@ export const handleChildEvent = async (deps: ReconcileDeps, event: KnownEvent): 
   }
 };
 
-const reconcileFollowers = async (deps: ReconcileDeps, child: KubeObject, change: Change): Promise<Outcome> =>
-  worstOf([
+const reconcileFollowers = async (deps: ReconcileDeps, child: KubeObject, change: Change): Promise<Outcome> => {
+  if (change === 'update') await endDownloads(deps, child);
+  return worstOf([
     await reconcileOwner(deps, child, change),
     await reconcileConcerned(deps, child),
     change === 'delete' ? done : await serveUploadClaim(deps, child),
   ]);
+};
+
+/** The Job that serves downloads keeps its claim in use until it has been idle for a while: the claim of a deleted object would stay as long. */
+const endDownloads = async ({ kube }: ReconcileDeps, claim: KubeObject): Promise<void> => {
+  if (!isOfType(claim, persistentVolumeClaims) || !isLeaving(claim)) return;
+  const key = { namespace: claim.metadata.namespace, name: transferJobName('serve', refOf(claim)) };
+  const job = await kube.get(jobs, key);
+  if (job !== undefined && !isLeaving(job))
+    await kube.delete(jobs, key, { uid: job.metadata.uid ?? '', propagation: 'Foreground' });
+};
 
 const reconcileOwner = async (deps: ReconcileDeps, child: KubeObject, change: Change): Promise<Outcome> => {
   const followed = findFollower(deps, child);
@@ -134,7 +147,7 @@ const findFollower = ({ backends }: ReconcileDeps, child: KubeObject): Follower 
   return undefined;
 };
 
-const isOfType = (object: KubeObject, type: WatchedChild['type']): boolean =>
+const isOfType = (object: KubeObject, type: Pick<WatchedChild['type'], 'group' | 'version' | 'kind'>): boolean =>
   object.kind === type.kind && object.apiVersion === apiVersionOf(type);
 
 /** An event nobody could handle: it ends as a Kubernetes Event on the object it concerns, where people look. */

@@ -8,7 +8,7 @@ import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
-import { jobs } from '#shared/api/foreign/core.ts';
+import { jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { transferJobName } from '#shared/populate/job/transfer-job.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
@@ -17,6 +17,7 @@ import { temporaryDirectory } from '#test/support/directory.ts';
 import { makeLinuxDisk, publish } from '#test/support/disks.ts';
 import { type ExchangeCluster, anUploadImage, anUploadVolume, startExchangeCluster } from '#test/support/exchange.ts';
 import { createRandom, seed } from '#test/support/random.ts';
+import { untilGone } from '#test/support/until.ts';
 
 const run = promisify(execFile);
 const dir = temporaryDirectory();
@@ -216,4 +217,14 @@ it('does not keep an image from being deleted', async () => {
   const read = () => cluster.kube.get(harvesterImageKind.type, { namespace, name: 'again' });
   await expect.poll(read, { timeout: 60_000 }).toBeUndefined();
   await cut;
+}, 300_000);
+
+it('does not keep the claim of a deleted volume', async () => {
+  const { statusCode } = await get(`${cluster.transferUrl}/downloads/datavolumes/${namespace}/second`, {
+    method: 'HEAD',
+  });
+  expect(statusCode).toBe(200);
+  await cluster.kube.delete(dataVolumeKind.type, { namespace, name: 'second' });
+  // Without a request the Job would keep it for a minute.
+  await untilGone(cluster.kube, persistentVolumeClaims, { namespace, name: 'second' }, 50);
 }, 300_000);
