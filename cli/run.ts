@@ -18,6 +18,7 @@ import { alignColumns } from '#cli/output.ts';
 import { backupsCommand } from '#cli/commands/backups.ts';
 import { consumersCommand, deleteCommand, outdatedCommand } from '#cli/commands/consumers.ts';
 import { completionCommand } from '#cli/commands/completion.ts';
+import { diskCommand } from '#cli/commands/disk.ts';
 import { downloadCommand } from '#cli/commands/download.ts';
 import { exportCommand } from '#cli/commands/export.ts';
 import { getCommand } from '#cli/commands/get.ts';
@@ -152,6 +153,7 @@ export const commands: readonly Command[] = [
   importCommand,
   uploadCommand,
   downloadCommand,
+  diskCommand,
   imagesCommand,
   getCommand,
   whyCommand,

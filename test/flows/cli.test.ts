@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ExitCode, exitCodes } from '#cli/command.ts';
-import { virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
+import { type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { buildCli } from '#infra/bundle/build.ts';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
@@ -185,25 +185,24 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
   }, 300_000);
 
   it('names the disks made from an image before it deletes it, and leaves them', async () => {
-    await cluster.kube.create(virtualMachineVolumeKind.type, {
-      apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
-      kind: 'VirtualMachineVolume',
-      metadata: { name: 'root', namespace: 'default' },
-      spec: { virtualMachineImage: { name: 'own' } },
-    });
+    const disk = ['disk', 'root', 'own', '--size', '32Mi', '--storage-class', 'local'];
+    expect((await bullion(...disk, '--dry-run')).err).toBe('datavolume/root would be made\n');
+    expect((await bullion(...disk)).err).toContain('bullion why datavolume/root -n default');
     const root = { namespace: 'default', name: 'root' };
-    await untilStatus(cluster.kube, virtualMachineVolumeKind.type, root, ({ state }) => state === 'Available');
-    expect((await bullion('consumers', 'own')).out).toMatch(/^default +virtualmachinevolume\/root +- +\S+\/own /m);
+    const isOver = ({ phase }: DataVolumeStatus) => phase === 'Succeeded' || phase === 'Failed';
+    expect((await untilStatus(cluster.kube, dataVolumeKind.type, root, isOver)).phase).toBe('Succeeded');
+    expect((await bullion('consumers', 'own')).out).toMatch(/^default +datavolume\/root +- +volumesnapshot\/\S+ /m);
     const refused = await bullion('delete', 'own');
     expect([refused.code, refused.err]).toEqual([
       exitCodes.failed,
       expect.stringMatching(/virtualmachineimage\/own is in use:[\s\S]*root[\s\S]*--yes/),
     ]);
     expect((await bullion('delete', 'own', '--yes', '--dry-run')).err).toMatch(/own would be deleted/);
+    // It was downloaded just before: the Job that served it ends with its claim.
     const deleted = await bullion('delete', 'own', '--yes');
     expect([deleted.code, deleted.err]).toEqual([exitCodes.done, expect.stringMatching(/own is deleted\n$/)]);
     expect((await bullion('why', 'own')).code).toBe(exitCodes.notFound);
-    expect((await cluster.kube.get(virtualMachineVolumeKind.type, root))?.status?.state).toBe('Available');
+    expect((await cluster.kube.get(dataVolumeKind.type, root))?.status?.phase).toBe('Succeeded');
   });
 
   it('says how to go on after Ctrl-C', async () => {
