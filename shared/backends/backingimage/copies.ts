@@ -1,14 +1,14 @@
-// What the copies of a backing image say together, one on each disk: usable, failed, or on its way. Pure.
+// Combined state of the copies of a backing image, one on each disk: usable, failed, or in progress. Pure.
 import type { BackingImage, BackingImageCopy } from '#shared/api/foreign/longhorn.ts';
 
 export type Copies =
-  /** One is enough: Longhorn makes the others from it. */
+  /** One ready copy is enough: Longhorn makes the others from it. */
   | { readonly is: 'ready' }
-  /** None is left that could become usable. */
+  /** No remaining copy can become usable. */
   | { readonly is: 'failed'; readonly message: string; readonly time?: string | undefined }
   | { readonly is: 'running'; readonly step: CopyStep; readonly percent: number; readonly message: string };
 
-/** How far the most advanced copy is. */
+/** State of the most advanced copy. */
 export type CopyStep = 'waiting' | 'moving' | 'handing-over' | 'unknown';
 
 const failedStates = ['failed', 'failed-and-cleanup'];
@@ -39,7 +39,7 @@ const failureOf = (copies: readonly BackingImageCopy[]): Copies => {
   const [first] = copies.toSorted((a, b) => timeOf(b).localeCompare(timeOf(a)));
   return {
     is: 'failed',
-    message: wordsOf(copies) || 'Longhorn does not say why',
+    message: wordsOf(copies) || 'Longhorn reports no reason',
     time: first?.lastStateTransitionTime,
   };
 };
