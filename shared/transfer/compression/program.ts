@@ -1,19 +1,19 @@
-// The decoders that are programs of their own: how each is called, and what its complaints mean.
+// Decoders that are separate programs: their arguments, and the meaning of their error messages.
 import { availableParallelism } from 'node:os';
 import { TransferError } from '#shared/transfer/fault.ts';
 
 export interface DecoderProgram {
   readonly program: string;
   readonly args: readonly string[];
-  /** Debian package, for whoever misses the program. */
+  /** Debian package, for messages about a missing program. */
   readonly package: string;
-  /** What it said on standard error, as a fault of the data. */
+  /** Maps its standard error to a fault of the data. */
   readonly toFault: (complaint: string) => TransferError;
 }
 
-/** The largest preset needs 65 MiB; more means a dictionary nobody publishes images with. */
+/** The largest preset needs 65 MiB; more means a dictionary that no published image uses. */
 const xzMemory = '512MiB';
-/** Blocks are unpacked side by side as long as they need no more than this. */
+/** Blocks are decompressed concurrently within this limit. */
 const xzThreadMemory = '160MiB';
 
 const truncated = (compression: string) =>
@@ -50,7 +50,7 @@ export const decoderPrograms = {
       '--stdout',
       '--format=xz',
       '--quiet',
-      // xz counts the processors of the node, not those its container may use.
+      // xz counts the processors of the node, not those available to its container.
       `--threads=${availableParallelism()}`,
       `--memlimit-decompress=${xzMemory}`,
       `--memlimit-mt-decompress=${xzThreadMemory}`,

@@ -147,10 +147,13 @@ describe('why a server refuses', () => {
   it.each([
     [
       { status: 403, expired: now },
-      /^http:\/\/h\/x answered 403: the signed address expired at 2026-03-01T12:00:01.000Z: make a new one/,
+      /^http:\/\/h\/x answered 403: the signed address expired at 2026-03-01T12:00:01.000Z: create a new one/,
     ],
     [{ status: 400, expired: now, reason: 'AuthFailed' }, /answered 400 \(AuthFailed\): the signed address expired/],
-    [{ status: 403, reason: 'AccessDenied: Request has expired' }, /: the signed address has expired: make a new one/],
+    [
+      { status: 403, reason: 'AccessDenied: Request has expired' },
+      /: the signed address has expired: create a new one/,
+    ],
     [{ status: 403, reason: 'AccessDenied: no' }, /answered 403 \(AccessDenied: no\): credentials are missing/],
   ])('says what to do: %o', ({ status, ...refusal }, words) => {
     const fault = statusFault({ status, headers: {} }, 'http://h/x', { nowMs: now, ...refusal });
