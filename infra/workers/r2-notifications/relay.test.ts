@@ -33,7 +33,7 @@ const run = async (
     retry: ({ delaySeconds } = {}) => void (fates[index] += `retry ${delaySeconds}`),
   }));
   const deps = {
-    tell: async ({ key }: { readonly key: string }) => {
+    notify: async ({ key }: { readonly key: string }) => {
       told.push(key);
       mostAtOnce = Math.max(mostAtOnce, (open += 1));
       await new Promise((resolve) => setImmediate(resolve));
