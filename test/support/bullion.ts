@@ -1,4 +1,4 @@
-// `bullion` in this process, and what a person and a script would see of it.
+// Runs `bullion` in this process, with its output for users and scripts.
 import type { ExitCode } from '#cli/command.ts';
 import { runCommandLine } from '#cli/run.ts';
 
@@ -6,7 +6,7 @@ export interface Said {
   readonly code: ExitCode;
   /** Standard output. */
   readonly out: string;
-  /** Standard error, of which nobody watches progress. */
+  /** Standard error, without a terminal. */
   readonly err: string;
 }
 

@@ -1,4 +1,5 @@
-// Images made from what is there already, on a backend: copies of another image, of a disk, encrypted ones. Called by contract.test.ts beside life.ts.
+// Images made from existing objects, on a backend: copies of another image, of a disk, encrypted ones. Called by contract.test.ts beside
+// life.ts.
 import { describe, expect, it } from 'vitest';
 import {
   type PersistentVolumeClaim,
@@ -71,7 +72,7 @@ export const describeCopies = (name: string, registry: BackendRegistry): void =>
     pvcName: claim,
     pvcNamespace: namespace,
   });
-  /** Whether the claim it is kept in, if it is kept in one, holds bytes. */
+  /** Whether its claim, if it has one, is filled. */
   const isFilled = ({ kube, cluster }: World, { status }: HarvesterImage): boolean => {
     const kept = kube.all(persistentVolumeClaims).find(({ metadata }) => metadata.name === status?.children?.volume);
     return kept === undefined || cluster.contents.get(kept.metadata.uid!)?.isFilled === true;
@@ -113,7 +114,7 @@ export const describeCopies = (name: string, registry: BackendRegistry): void =>
       });
       const copy = await make(world, 'image-copy', cloneOf('image-leap'));
       expect(said.join('\n')).toContain('image default/image-leap');
-      // Woken by it: the next tick is at three minutes.
+      // Reconciled by the link: the next tick is at three minutes.
       expect(begunAt).toBeLessThan(175_000);
       expect(copy.status?.phase).toBe('Imported');
     });
@@ -160,7 +161,7 @@ export const describeCopies = (name: string, registry: BackendRegistry): void =>
       },
     );
 
-    // What Longhorn takes of a volume in use is its own business.
+    // Copies of volumes in use are up to Longhorn.
     it.runIf(takes('export-from-volume') && backend.needs === undefined).each(Object.entries(localClasses))(
       'of a disk in use are snapshots, or wait and say who uses it, on storage that %s',
       async (_what, storage) => {
@@ -209,7 +210,7 @@ export const describeCopies = (name: string, registry: BackendRegistry): void =>
     });
   });
 
-  /** A disk of a machine that is off, with the storage that the backend stands on. */
+  /** A disk of a stopped machine, with the storage that the backend requires. */
   const seedDisk = ({ kube, cluster }: World, { metadata: { name: className }, provisioner }: StorageClass): void => {
     const driver = backend.needs === undefined ? provisioner : 'driver.longhorn.io';
     const claim = kube.seed(persistentVolumeClaims, {
