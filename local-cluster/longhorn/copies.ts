@@ -1,4 +1,4 @@
-// The copies of a backing image: what is said of each in status, and how the others come of the first.
+// The copies of a backing image: their reported state, and how further ones are made from the first.
 import {
   type BackingImage,
   type BackingImageCopy,
@@ -13,7 +13,7 @@ interface Telling {
   readonly kube: KubeClient;
 }
 
-/** Disks of the cluster that is stood in for; each keeps at most one copy. */
+/** Disks of the simulated cluster; each has at most one copy. */
 export const disks = ['disk-1', 'disk-2', 'disk-3'] as const;
 
 /** Milliseconds between two reports of progress. */
@@ -22,7 +22,7 @@ const reportMs = 300;
 export const firstOf = ({ status }: BackingImage): BackingImageCopy | undefined =>
   status?.diskFileStatusMap?.[disks[0]];
 
-/** Milliseconds until a copy on another disk is made. */
+/** Milliseconds for making a copy on another disk. */
 const spreadMs = 200;
 
 /** The other copies are made from the first, one after the other. */
@@ -38,7 +38,7 @@ export const spread = async (context: Telling, image: BackingImage): Promise<num
 
 const now = (): string => new Date().toISOString();
 
-/** Writes the state of one copy down, and what is known of the file. */
+/** Records the state of one copy, and the known facts of the file. */
 export const say = async (
   { kube }: Pick<Telling, 'kube'>,
   image: BackingImage,
