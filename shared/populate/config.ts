@@ -70,7 +70,7 @@ const toScratch = ({ scratchStorageClass, scratchSize }: PlacementConfig): Popul
 const toDiskLimit = ({ transferDisk }: PlacementConfig): Readonly<Record<string, string>> =>
   transferDisk === undefined ? {} : { 'ephemeral-storage': transferDisk };
 
-const words = z.string().transform((text) => text.split(/\s+/).filter((word) => word !== ''));
+const argumentList = z.string().transform((text) => text.split(/\s+/).filter((word) => word !== ''));
 
 export const jobSettings = {
   transferImage: setting(
@@ -81,7 +81,7 @@ export const jobSettings = {
   transferCommand: setting(
     'TRANSFER_COMMAND',
     'Command that starts transfer-job in its image, arguments separated by spaces.',
-    z.string().default(defaultSettings.transferCommand.join(' ')).pipe(words),
+    z.string().default(defaultSettings.transferCommand.join(' ')).pipe(argumentList),
   ),
   transferServiceAccount: setting(
     'TRANSFER_SERVICE_ACCOUNT',

@@ -41,8 +41,8 @@ const isCounted = (tag: string): boolean => /^\d{4,}$/.test(tag);
 const readTag = (tag: string): Release | undefined => {
   const [, major, minor, patch, suffix, build] = tagPattern.exec(tag) ?? [];
   const isRebuild = patch === undefined && /^\d+(\.\d+)*$/.test(suffix ?? '');
-  const words = `${suffix === undefined ? '' : `-${suffix}`}${build === undefined ? '' : `+${build}`}`;
-  const literal = major === undefined ? undefined : versionOf(major, minor, patch, words);
+  const suffixes = `${suffix === undefined ? '' : `-${suffix}`}${build === undefined ? '' : `+${build}`}`;
+  const literal = major === undefined ? undefined : versionOf(major, minor, patch, suffixes);
   const date = readDate(tag, literal);
   const version = isRebuild ? versionOf(major, minor, patch) : literal;
   if (date !== undefined || version === undefined) return date;

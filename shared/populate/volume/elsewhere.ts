@@ -34,13 +34,13 @@ export const planElsewhere = (volume: Volume, observed: Staged, context: PlanCon
   return planStaged(volume, { ...observed, stage: { ...stage, claim: stage.claim } }, context);
 };
 
-const words = {
+const messages = {
   HandingOver: 'the copy is complete where its source lies, and is being handed over',
   ChildDeleted: 'what was made for it where its source lies is being deleted; starting again once it is gone',
 } as const;
 
-const stateOf = (volume: Volume, state: ImageState, reason: keyof typeof words, context: PlanContext): ImageState =>
-  waitingState(volume, state, { phase: 'Cloning', reason, message: words[reason] }, context);
+const stateOf = (volume: Volume, state: ImageState, reason: keyof typeof messages, context: PlanContext): ImageState =>
+  waitingState(volume, state, { phase: 'Cloning', reason, message: messages[reason] }, context);
 
 /** The volume in the namespace of the source. Names and accounts of its own namespace are not valid there. */
 const toStage = (volume: Volume): Volume => {
