@@ -6,7 +6,7 @@ import { AppError, messageOf } from '#shared/runtime/errors.ts';
 export const complaintOf = (error: unknown): string | undefined => {
   if (error instanceof AppError) return messageOf(error);
   if (!isSystemError(error)) return undefined;
-  return `${wordsOf(error)} (${error.message})`;
+  return `${describe(error)} (${error.message})`;
 };
 
 interface SystemError extends Error {
@@ -19,7 +19,7 @@ interface SystemError extends Error {
 const isSystemError = (error: unknown): error is SystemError =>
   error instanceof Error && 'code' in error && 'syscall' in error;
 
-const wordsOf = ({ code, path = 'a file', port }: SystemError): string => {
+const describe = ({ code, path = 'a file', port }: SystemError): string => {
   switch (code) {
     case 'EADDRINUSE':
       return `something else listens on port ${port} of this machine: end it, or choose another --port`;

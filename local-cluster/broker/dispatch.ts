@@ -93,12 +93,16 @@ const judge = (answer: Answer): { readonly answer: Answer; readonly reply?: Repl
   try {
     return { answer, reply: decodeEvent(headers, body) };
   } catch (error) {
-    const words = messageOf(error);
-    return headers.has('ce-specversion') ? { answer, reply: words } : { answer: badGateway(answer, words) };
+    const message = messageOf(error);
+    return headers.has('ce-specversion') ? { answer, reply: message } : { answer: badGateway(answer, message) };
   }
 };
 
-const badGateway = ({ headers }: Answer, words: string): Answer => ({ status: 502, headers, body: Buffer.from(words) });
+const badGateway = ({ headers }: Answer, message: string): Answer => ({
+  status: 502,
+  headers,
+  body: Buffer.from(message),
+});
 
 interface Failure {
   readonly dest: string;

@@ -122,8 +122,8 @@ const parseAs = <T>(schema: z.ZodType<T>, document: unknown): T => {
   if (result.success) return result.data;
   const { kind, metadata } = document as { kind: string; metadata?: { name?: string } };
   const faults = result.error.issues.map(({ path, message }) => ({ field: path.join('.'), message }));
-  const words = faults.map(({ field, message }) => `${field}: ${message}`).join('; ');
-  throw new InvalidInput(`${kind} ${metadata?.name ?? '(no name)'}: ${words}`, faults);
+  const details = faults.map(({ field, message }) => `${field}: ${message}`).join('; ');
+  throw new InvalidInput(`${kind} ${metadata?.name ?? '(no name)'}: ${details}`, faults);
 };
 
 /** ISO 8601 durations as DeliverySpec writes them. */

@@ -9,7 +9,7 @@ import { keyOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { FileFacts } from '#local-cluster/longhorn/files.ts';
 
-interface Telling {
+interface CopyContext {
   readonly kube: KubeClient;
 }
 
@@ -26,7 +26,7 @@ export const firstOf = ({ status }: BackingImage): BackingImageCopy | undefined 
 const spreadMs = 200;
 
 /** The other copies are made from the first, one after the other. */
-export const spread = async (context: Telling, image: BackingImage): Promise<number | undefined> => {
+export const spread = async (context: CopyContext, image: BackingImage): Promise<number | undefined> => {
   const copies = image.status?.diskFileStatusMap ?? {};
   const wanted = disks.slice(0, Math.max(1, image.spec.minNumberOfCopies ?? 1));
   const next = wanted.find((disk) => copies[disk]?.state !== 'ready');
@@ -40,7 +40,7 @@ const now = (): string => new Date().toISOString();
 
 /** Records the state of one copy, and the known facts of the file. */
 export const say = async (
-  { kube }: Pick<Telling, 'kube'>,
+  { kube }: Pick<CopyContext, 'kube'>,
   image: BackingImage,
   copy: BackingImageCopy,
   {
@@ -67,7 +67,7 @@ export const say = async (
 };
 
 /** At most one write at a time, and none more often than every `reportMs`. */
-export const reporter = (context: Telling, image: BackingImage) => {
+export const reporter = (context: CopyContext, image: BackingImage) => {
   let last = 0;
   let writing: Promise<void> = Promise.resolve();
   return {
@@ -81,7 +81,7 @@ export const reporter = (context: Telling, image: BackingImage) => {
   };
 };
 
-export const conclude = async (context: Telling, image: BackingImage, facts: FileFacts): Promise<void> => {
+export const conclude = async (context: CopyContext, image: BackingImage, facts: FileFacts): Promise<void> => {
   const { size, virtualSize, checksum } = facts;
   const expected = image.spec.checksum?.toLowerCase();
   if (expected !== undefined && expected !== '' && expected !== checksum) {

@@ -68,8 +68,8 @@ const requireReadable = async (path: string, isQcow2: boolean): Promise<void> =>
   const { size } = await file.stat();
   if (isQcow2) await inspectDisk('qcow2', fileReader(file, size));
   else if (size % sectorBytes !== 0) {
-    const words = `should be a multiple of ${sectorBytes} bytes since Longhorn uses directIO by default`;
-    throw new Error(`the backing file size ${size} ${words}`);
+    const rule = `should be a multiple of ${sectorBytes} bytes since Longhorn uses directIO by default`;
+    throw new Error(`the backing file size ${size} ${rule}`);
   }
 };
 

@@ -43,15 +43,15 @@ export interface StoredChange {
 }
 
 /** The store, with notifications of changes. */
-const telling = (store: Store, tell: NonNullable<ObjectStoreOptions['onChange']>): Store => ({
+const withNotifications = (store: Store, notify: NonNullable<ObjectStoreOptions['onChange']>): Store => ({
   ...store,
   putEntry: async (bucket, entry, condition) => {
     await store.putEntry(bucket, entry, condition);
-    tell({ bucket, key: entry.key, eventName: 's3:ObjectCreated:Put' });
+    notify({ bucket, key: entry.key, eventName: 's3:ObjectCreated:Put' });
   },
   deleteEntry: async (bucket, key) => {
     await store.deleteEntry(bucket, key);
-    tell({ bucket, key, eventName: 's3:ObjectRemoved:Delete' });
+    notify({ bucket, key, eventName: 's3:ObjectRemoved:Delete' });
   },
 });
 
@@ -67,7 +67,11 @@ const defaultRegion = 'us-east-1';
 export const startObjectStore = async (options: ObjectStoreOptions): Promise<ObjectStore> => {
   const region = options.region ?? defaultRegion;
   const store = await createStore(options.dir);
-  const served: Served = { store: options.onChange ? telling(store, options.onChange) : store, options, region };
+  const served: Served = {
+    store: options.onChange ? withNotifications(store, options.onChange) : store,
+    options,
+    region,
+  };
   const server = createServer((message, response) => {
     serve(served, message, response).catch((error: unknown) => {
       options.onError?.(error);

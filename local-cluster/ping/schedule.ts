@@ -34,8 +34,8 @@ export const parseSchedule = (text: string, timeZone = 'UTC'): Schedule => {
   return { next: (time) => next(time, { ...fields, seconds }, zone) };
 };
 
-const invalid = (schedule: string, words: string): InvalidInput =>
-  new InvalidInput(`schedule ${JSON.stringify(schedule)} ${words}`, [{ field: 'spec.schedule', message: words }]);
+const invalid = (schedule: string, problem: string): InvalidInput =>
+  new InvalidInput(`schedule ${JSON.stringify(schedule)} ${problem}`, [{ field: 'spec.schedule', message: problem }]);
 
 const horizonMs = 5 * 366 * 86_400_000;
 

@@ -31,7 +31,7 @@ export const wasSilent = ({ now, lostSeconds }: BackupDeps, memory: Memory, targ
   now() - (signedAt(memory, target) ?? now()) >= lostSeconds * 1000;
 
 /** Once per hour. Throws errors of the API and the store. */
-export const giveSign = async (deps: BackupDeps, memory: Memory, target: BackupTarget): Promise<void> => {
+export const sendHeartbeat = async (deps: BackupDeps, memory: Memory, target: BackupTarget): Promise<void> => {
   const now = deps.now();
   if (now - (signedAt(memory, target) ?? 0) < everyMs) return;
   const cluster = await clusterOf(deps.kube);

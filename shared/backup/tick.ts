@@ -2,7 +2,7 @@
 import { findCondition } from '#shared/api/conditions.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import { markImagesOfBackups } from '#shared/backup/asked.ts';
-import { clusterOf, giveSign, wasSilent } from '#shared/backup/clusters.ts';
+import { clusterOf, sendHeartbeat, wasSilent } from '#shared/backup/clusters.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import { logFailure, lookAtTarget } from '#shared/backup/restore-pass.ts';
 import { isItsMinute, noteDeletions } from '#shared/backup/removal.ts';
@@ -96,7 +96,7 @@ export const tickBackups = async (deps: BackupDeps, signal: AbortSignal): Promis
   if (read.is === 'faulty') deps.log.warn('backup target is wrong', { error: read.message });
   if (read.is === 'none') await forgetTarget(deps, memory);
   if (read.is !== 'set') return done;
-  await logFailure(deps, 'sign of life', () => giveSign(deps, memory, read.target));
+  await logFailure(deps, 'sign of life', () => sendHeartbeat(deps, memory, read.target));
   await logFailure(deps, 'deletions', () => noteDeletions(deps, read));
   const isWhole = isDue(memory, read.target, deps.now());
   if (isWhole || memory.pending.length > 0)

@@ -78,10 +78,10 @@ const toFault =
   ({ userInfo }: AdmissionRequest) =>
   (source: AskedSource): Fault => ({
     field: source.field,
-    message: `user ${userInfo.username} is not allowed to ${wordsOf[source.use]} ${shownOf(source)}: ${adviceOf[source.use]}`,
+    message: `user ${userInfo.username} is not allowed to ${descriptionOf[source.use]} ${shownOf(source)}: ${adviceOf[source.use]}`,
   });
 
-const wordsOf = {
+const descriptionOf = {
   'clone-claim': 'clone from',
   'clone-snapshot': 'clone from',
   'export-claim': 'export the claim',

@@ -14,13 +14,13 @@ export const runBullion = async (
   args: readonly string[],
   signal: AbortSignal = new AbortController().signal,
 ): Promise<Said> => {
-  const said = { out: '', err: '' };
+  const output = { out: '', err: '' };
   const terminal = {
-    out: (text: string) => void (said.out += text),
-    err: (text: string) => void (said.err += text),
+    out: (text: string) => void (output.out += text),
+    err: (text: string) => void (output.err += text),
     isLive: false,
     now: () => new Date(),
   };
   const code = await runCommandLine(args, { terminal, signal });
-  return { code, ...said };
+  return { code, ...output };
 };

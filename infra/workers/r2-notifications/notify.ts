@@ -46,11 +46,11 @@ export const createNotifier =
         redirect: 'manual',
         signal: AbortSignal.timeout(timeoutMs),
       });
-      const words = (await response.text()).trim().slice(0, mostAnswerChars);
+      const message = (await response.text()).trim().slice(0, mostAnswerChars);
       const retryAfter = response.headers.get('retry-after') ?? undefined;
-      return { kind: 'answered', status: response.status, retryAfter, words };
+      return { kind: 'answered', status: response.status, retryAfter, message };
     } catch (error) {
-      return { kind: 'unreachable', words: `import-object cannot be reached: ${messageOf(error)}` };
+      return { kind: 'unreachable', message: `import-object cannot be reached: ${messageOf(error)}` };
     }
   };
 
@@ -62,9 +62,9 @@ export type QueueAnswer =
       readonly kind: 'answered';
       readonly status: number;
       readonly retryAfter?: string | undefined;
-      readonly words: string;
+      readonly message: string;
     }
-  | { readonly kind: 'unreachable'; readonly words: string };
+  | { readonly kind: 'unreachable'; readonly message: string };
 
 /**
  * - `ack`: import-object has accepted it.
@@ -85,11 +85,11 @@ const refusesMessage = new Set([400, 413, 414, 415, 422]);
 /** `attempts`: deliveries so far; `baseSeconds`: delay after the first one, doubled each time. */
 export const verdictOf = (answer: QueueAnswer, attempts: number, baseSeconds: number): QueueVerdict => {
   if (answer.kind === 'unreachable') {
-    return { do: 'retry', afterSeconds: pause(attempts, baseSeconds), reason: answer.words };
+    return { do: 'retry', afterSeconds: pause(attempts, baseSeconds), reason: answer.message };
   }
-  const { status, words } = answer;
+  const { status, message } = answer;
   if (status >= 200 && status < 300) return { do: 'ack' };
-  const reason = words === '' ? `HTTP ${status}` : `HTTP ${status}: ${words}`;
+  const reason = message === '' ? `HTTP ${status}` : `HTTP ${status}: ${message}`;
   if (refusesMessage.has(status)) return { do: 'bury', reason };
   // A wrong token, address or route will be fixed, just as an unavailable cluster recovers.
   const asked = Number(answer.retryAfter);

@@ -53,7 +53,7 @@ const run = async (
   return { fates, told, buried, mostAtOnce };
 };
 
-const status = (code: number): QueueAnswer => ({ kind: 'answered', status: code, words: '' });
+const status = (code: number): QueueAnswer => ({ kind: 'answered', status: code, message: '' });
 const taken = () => status(204);
 
 describe('a batch', () => {

@@ -30,16 +30,16 @@ export const foldCopies = ({ status }: BackingImage): Copies => {
   const found = steps.find(([state]) => copies.some((copy) => copy.state === state));
   const step = found?.[1] ?? (copies.length === 0 ? 'waiting' : 'unknown');
   const percent = Math.max(0, ...copies.map(({ progress = 0 }) => progress));
-  return { is: 'running', step, percent: Math.min(99, percent), message: wordsOf(copies) };
+  return { is: 'running', step, percent: Math.min(99, percent), message: messageIn(copies) };
 };
 
-const wordsOf = (copies: readonly BackingImageCopy[]): string => copies.find(({ message }) => message)?.message ?? '';
+const messageIn = (copies: readonly BackingImageCopy[]): string => copies.find(({ message }) => message)?.message ?? '';
 
 const failureOf = (copies: readonly BackingImageCopy[]): Copies => {
   const [first] = copies.toSorted((a, b) => timeOf(b).localeCompare(timeOf(a)));
   return {
     is: 'failed',
-    message: wordsOf(copies) || 'Longhorn reports no reason',
+    message: messageIn(copies) || 'Longhorn reports no reason',
     time: first?.lastStateTransitionTime,
   };
 };

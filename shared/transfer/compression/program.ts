@@ -18,28 +18,28 @@ const xzThreadMemory = '160MiB';
 
 const truncated = (compression: string) =>
   new TransferError('ImageTruncated', `the ${compression} data ends too early: the file is cut off`);
-const broken = (compression: string, words: string) =>
-  new TransferError('ImageCorrupt', `the ${compression} data is broken: ${words.slice(0, 200)}`);
+const broken = (compression: string, message: string) =>
+  new TransferError('ImageCorrupt', `the ${compression} data is broken: ${message.slice(0, 200)}`);
 
 const xzFault = (complaint: string): TransferError => {
-  const words = complaint.trim().replace(/^.*?\(stdin\): /s, '');
-  if (/unexpected end of input/i.test(words)) return truncated('xz');
-  if (/memory/i.test(words)) {
+  const message = complaint.trim().replace(/^.*?\(stdin\): /s, '');
+  if (/unexpected end of input/i.test(message)) return truncated('xz');
+  if (/memory/i.test(message)) {
     return new TransferError('UnsupportedFormat', `the xz data needs more than ${xzMemory} of memory to unpack`);
   }
-  return broken('xz', words);
+  return broken('xz', message);
 };
 
 const zstdFault = (complaint: string): TransferError => {
-  const words = complaint.trim().replace(/^.*?\*stdin\*\S*\s*:\s*/s, '');
-  if (/premature end|unexpected end|unknown header/i.test(words)) return truncated('zstd');
-  if (/window|memory/i.test(words)) {
+  const message = complaint.trim().replace(/^.*?\*stdin\*\S*\s*:\s*/s, '');
+  if (/premature end|unexpected end|unknown header/i.test(message)) return truncated('zstd');
+  if (/window|memory/i.test(message)) {
     return new TransferError(
       'UnsupportedFormat',
       'the zstd data needs a window above 128 MiB; compress it without --long',
     );
   }
-  return broken('zstd', words);
+  return broken('zstd', message);
 };
 
 export const decoderPrograms = {

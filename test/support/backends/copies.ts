@@ -103,17 +103,17 @@ export const describeCopies = (name: string, registry: BackendRegistry): void =>
         const object = { ...rest, metadata: { ...metadata, namespace, name: 'image-leap' } };
         world.kube.seed(images, { ...object, spec: { ...spec, backend: name as 'csi' } });
       });
-      const said: string[] = [];
+      const messages: string[] = [];
       let begunAt = Infinity;
       world.kube.onChange(({ object }) => {
         if (object.metadata.name !== 'image-copy') return;
         const { volume, backingImage } = (object as HarvesterImage).status?.children ?? {};
         if (volume !== undefined || backingImage !== undefined) begunAt = Math.min(begunAt, world.elapsed());
         const ready = (object as HarvesterImage).status?.conditions?.find(({ type }) => type === 'Ready');
-        if (ready !== undefined) said.push(`${ready.reason}: ${ready.message}`);
+        if (ready !== undefined) messages.push(`${ready.reason}: ${ready.message}`);
       });
       const copy = await make(world, 'image-copy', cloneOf('image-leap'));
-      expect(said.join('\n')).toContain('image default/image-leap');
+      expect(messages.join('\n')).toContain('image default/image-leap');
       // Reconciled by the link: the next tick is at three minutes.
       expect(begunAt).toBeLessThan(175_000);
       expect(copy.status?.phase).toBe('Imported');

@@ -49,7 +49,7 @@ export interface World {
   /** Exceptions of functions that are not an AppError: bugs. */
   readonly bugs: unknown[];
   /** Announced final transitions: `<uid> <phase>`. */
-  readonly heard: string[];
+  readonly announced: string[];
   /** Writes that were rejected because admission was unavailable. */
   readonly refused: readonly string[];
 }
@@ -82,7 +82,7 @@ export const createWorld = (options: WorldOptions): World => {
   let changes = 0;
   const trace: string[] = [];
   const bugs: unknown[] = [];
-  const heard: string[] = [];
+  const announced: string[] = [];
   kube.onChange(() => (changes += 1));
 
   const isStormy = () => clock - testTime < stormMs;
@@ -112,7 +112,7 @@ export const createWorld = (options: WorldOptions): World => {
   /** The sink of the functions: unavailable at times. */
   const announce: Announce = async ({ ref }, { phase }) => {
     if (strikes('apiFault')) return false;
-    heard.push(`${ref.uid} ${phase}`);
+    announced.push(`${ref.uid} ${phase}`);
     return true;
   };
 
@@ -213,7 +213,7 @@ export const createWorld = (options: WorldOptions): World => {
     cluster,
     trace,
     bugs,
-    heard,
+    announced,
     refused: webhooks.refused,
     elapsed: () => clock - testTime,
     schedule: (afterMs, what) => void agenda.push({ at: testTime + afterMs, what }),

@@ -7,7 +7,7 @@ import {
   parseContentRange,
   parseRetryAfter,
   expiryOf,
-  refusalWords,
+  refusalMessage,
   statusFault,
   strongValidatorOf,
 } from '#shared/transfer/source/http/answer.ts';
@@ -126,7 +126,7 @@ describe('why a server refuses', () => {
     ['application/json', '{"a":1}', undefined],
     ['text/plain', '', undefined],
   ])('as %s: %j', (type, body, words) => {
-    expect(refusalWords(body, type)).toBe(words);
+    expect(refusalMessage(body, type)).toBe(words);
   });
 
   const now = Date.parse('2026-03-01T12:00:01Z');

@@ -94,7 +94,7 @@ const queryInText = /(\/[^\s?"<>]*)\?[^\s"<>]+/g;
  * The server's own error message: code and message of an object store's XML, or the first line of a plain text. Without HTML pages, and without
  * anything that may be a secret.
  */
-export const refusalWords = (body: string, contentType: string | undefined): string | undefined => {
+export const refusalMessage = (body: string, contentType: string | undefined): string | undefined => {
   const isXml = /<Error[\s>]/.test(body.slice(0, 512));
   const isText = contentType === undefined || contentType.trim().toLowerCase().startsWith('text/plain');
   const parts = isXml ? ['Code', 'Message'].map((name) => elementIn(body, name)) : [isText ? firstLine(body) : ''];

@@ -6,7 +6,7 @@ import { redactUrl } from '#shared/runtime/redact.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { type BackOff, type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
 import type { TransferFault } from '#shared/transfer/report.ts';
-import { type Identity, expiryOf, refusalWords, statusFault } from '#shared/transfer/source/http/answer.ts';
+import { type Identity, expiryOf, refusalMessage, statusFault } from '#shared/transfer/source/http/answer.ts';
 
 export interface HttpSourceOptions {
   readonly client: HttpClient;
@@ -115,7 +115,7 @@ const mostErrorBytes = 4096;
 export const refuse = async (session: HttpSession, response: HttpResponse): Promise<never> => {
   const { url, now = Date.now } = session.options;
   const body = await readUpTo(session, response, mostErrorBytes).catch(() => Buffer.alloc(0));
-  const reason = refusalWords(body.toString('utf8'), response.headers['content-type']);
+  const reason = refusalMessage(body.toString('utf8'), response.headers['content-type']);
   throw statusFault(response, session.where, { nowMs: now(), reason, expired: expiryOf(url, now()) });
 };
 
