@@ -1,4 +1,4 @@
-// The API server of the local cluster: embedded, or a real one where its binaries are at hand. Called by cluster.ts.
+// The API server of the local cluster: embedded, or a real one if its binaries are available. Called by cluster.ts.
 import { join } from 'node:path';
 import { findAssets } from '#local-cluster/envtest/assets.ts';
 import type { Audit } from '#local-cluster/api-server/handlers/call.ts';
@@ -14,9 +14,9 @@ export type ApiServerKind = (typeof apiServerKinds)[number];
 export interface ApiServerHandle {
   /** `https://127.0.0.1:<port>` */
   readonly url: string;
-  /** Grants everything. */
+  /** Of the administrator. */
   readonly kubeconfigPath: string;
-  /** A client under the account of a kubeconfig, by the shortest way there is. */
+  /** A direct client for the account of a kubeconfig. */
   readonly connect: (kubeconfigPath: string) => Promise<KubeClient>;
   readonly close: () => Promise<void>;
 }
@@ -24,20 +24,20 @@ export interface ApiServerHandle {
 export interface ApiServerOptions {
   readonly dataDir: string;
   readonly port: number;
-  /** File of a container's output, for `kubectl logs`; a real server would ask a kubelet, which there is none of. */
+  /** Log file of a container, for `kubectl logs`; a real server would ask a kubelet, which does not exist here. */
   readonly containerLog?: ((podUid: string, container: string) => string) | undefined;
-  /** Told of what each user was let do; the embedded server alone does so. */
+  /** Called for the permissions that each user has used; only by the embedded server. */
   readonly audit?: Audit | undefined;
-  /** Where a real server's binaries are looked for. */
+  /** Contains the location of a real server's binaries. */
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
 const folderOf = (dataDir: string): string => join(dataDir, 'api-server');
 
-/** Ends the servers that a cluster which was killed has left running on the directory, of whichever kind the next one is. */
+/** Stops servers that a killed cluster left running on the directory, of either kind. */
 export const stopLeftoverApiServer = (dataDir: string): Promise<void> => stopLeftovers(folderOf(dataDir));
 
-/** Resolves when it answers. Throws InvalidInput when there are no binaries for a real one. */
+/** Resolves when it answers. Throws InvalidInput if there are no binaries for a real one. */
 export const startApiServer = async (kind: ApiServerKind, options: ApiServerOptions): Promise<ApiServerHandle> => {
   const { port, environment, containerLog, audit } = options;
   const dataDir = folderOf(options.dataDir);

@@ -1,16 +1,16 @@
-// Ports for servers that listen a while after their port was chosen. Called by ports.ts and the real API server.
+// Chooses ports for servers that start listening later. Called by ports.ts and the real API server.
 import { randomInt } from 'node:crypto';
 import { type ListenOptions, createServer } from 'node:net';
 import { Unavailable } from '#shared/runtime/errors.ts';
 
 /**
- * Below what kernels give to outgoing connections (Linux: from 32768) and to NodePorts (from 30000), so that none of them takes a port between
- * its choice and its use.
+ * Below the ranges of outgoing connections (Linux: from 32768) and NodePorts (from 30000), so that no port is taken between its choice and its
+ * use.
  */
 const range = { from: 20_000, below: 30_000 } as const;
 const maxTries = 100;
 
-/** Free ones of loopback, no two alike. Throws Unavailable when hardly any is left. */
+/** Different free ports on loopback. Throws Unavailable if hardly any is left. */
 export const freePorts = async (count: number): Promise<readonly number[]> => {
   const found = new Set<number>();
   for (let tries = 0; found.size < count; tries += 1) {

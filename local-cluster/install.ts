@@ -1,4 +1,4 @@
-// Puts manifests into the local cluster. Called by cluster.ts and tests.
+// Applies manifests to the local cluster. Called by cluster.ts and tests.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type CustomResourceDefinition, crds } from '#shared/api/foreign/crd.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
@@ -8,7 +8,7 @@ import { discoverVersion } from '#local-cluster/controllers/discovery.ts';
 
 const applying = { fieldManager: 'bullion-local', force: true } as const;
 
-/** Applies the definitions and waits until their kinds are served. Throws Unavailable when one is not after `seconds`. */
+/** Applies the CRDs and waits until their kinds are served. Throws Unavailable if one is not after `seconds`. */
 export const installCrds = async (
   kube: KubeClient,
   definitions: readonly KubeObject[],
@@ -28,9 +28,9 @@ export const installCrds = async (
 const isEstablished = (crd: CustomResourceDefinition | undefined): boolean =>
   crd?.status?.conditions?.some(({ type, status }) => type === 'Established' && status === 'True') ?? false;
 
-/** Applies objects of any served kind, in the order given. Throws InvalidInput for a kind that is not served. */
+/** Applies objects of any served kind, in the given order. Throws InvalidInput for a kind that is not served. */
 export const applyObjects = async (kube: KubeClient, objects: readonly KubeObject[]): Promise<void> => {
-  // Of their versions alone: to ask for all that is served takes as many requests as there are groups.
+  // Only for their versions: full discovery takes one request per API group.
   const served = new Map<string, readonly ResourceType[]>();
   for (const object of objects) {
     const [version = '', group = ''] = object.apiVersion.split('/').toReversed();

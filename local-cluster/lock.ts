@@ -4,15 +4,12 @@ import { dirname, join, resolve } from 'node:path';
 import { identityOf } from '#local-cluster/controllers/jobs/process.ts';
 import { Conflict, InvalidInput } from '#shared/runtime/errors.ts';
 
-/**
- * Takes the directory, making it first; returns how to give it back. Throws Conflict while another cluster runs on it, InvalidInput when
- * nothing can be kept there.
- */
+/** Creates and locks the directory; returns how to unlock it. Throws Conflict while another cluster uses it, InvalidInput if it is not writable. */
 export const lockDataDir = async (dataDir: string): Promise<() => Promise<void>> => {
   const dir = resolve(dataDir);
   await makeFolders(dir);
   const file = join(dir, 'cluster.pid');
-  // A cluster that was killed leaves its file behind; of two that find it so, one wins the second round.
+  // A killed cluster leaves its file behind; of two that find it, one wins the second round.
   for (let round = 0; round < 2; round += 1) {
     if (await writeOwn(file)) return () => rm(file, { force: true });
     const owner = await readOwner(file);
@@ -26,7 +23,7 @@ export const lockDataDir = async (dataDir: string): Promise<() => Promise<void>>
   throw new Conflict(`another local cluster is just starting on ${dataDir}`);
 };
 
-/** One by one from the nearest that exists: a recursive mkdir of Node tries for ever where nothing can be made, such as below /proc. */
+/** One by one from the nearest existing folder: a recursive mkdir of Node never returns where no folder can be created, such as below /proc. */
 const makeFolders = async (dir: string): Promise<void> => {
   const missing: string[] = [];
   let parent = dir;
@@ -48,7 +45,7 @@ const makeFolder = async (folder: string, dir: string): Promise<void> => {
     await mkdir(folder);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    // Another process may have made it just now.
+    // Another process may have created it just now.
     if (code === 'EEXIST') return;
     throw unusable(dir, `no folder can be made in ${dirname(folder)} (${code})`, error);
   }
@@ -57,7 +54,7 @@ const makeFolder = async (folder: string, dir: string): Promise<void> => {
 const unusable = (dir: string, why: string, cause: unknown): InvalidInput =>
   new InvalidInput(`nothing can be kept in ${dir}: ${why}; choose another --data-dir`, [], { cause });
 
-/** Process number and the identity that tells it from a later process of the same number. */
+/** Process ID, and an identity that distinguishes it from a later process with the same ID. */
 const writeOwn = async (file: string): Promise<boolean> => {
   try {
     await using handle = await open(file, 'wx');

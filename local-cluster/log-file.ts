@@ -1,4 +1,4 @@
-// The cluster's log: lines appended to a file, which makes room for itself. Called by cluster.ts.
+// The log of the cluster: lines appended to a file that is rotated. Called by cluster.ts.
 import { type WriteStream, createWriteStream, existsSync, openSync, renameSync, statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -9,18 +9,18 @@ export interface LogFile {
   readonly close: () => Promise<void>;
 }
 
-/** Bytes after which a new file is begun; the one before is kept beside it, so a log never takes more than twice this. */
+/** Bytes after which the file is rotated; one previous file is kept, so a log never takes more than twice this. */
 const defaultLimit = 32 * 1024 * 1024;
 
-/** What came before is kept in `<file>.1`. */
+/** Previous content is kept in `<file>.1`. */
 export const openLogFile = async (file: string, limitBytes = defaultLimit): Promise<LogFile> => {
   await mkdir(dirname(file), { recursive: true });
   let size = existsSync(file) ? statSync(file).size : 0;
   let stream = open(file);
-  /** Ends of files that were begun before. */
+  /** Rotated files that are still being written. */
   const ended: Promise<void>[] = [];
 
-  /** What the old stream has not written yet follows it under its new name. */
+  /** Data that the old stream has not written yet follows under its new name. */
   const turn = (): void => {
     size = 0;
     try {
@@ -29,7 +29,7 @@ export const openLogFile = async (file: string, limitBytes = defaultLimit): Prom
       ended.push(end(stream));
       stream = next;
     } catch {
-      // Somebody took the folder away: on with the file that is open.
+      // The folder was removed: continue with the open file.
     }
   };
   return {
@@ -47,7 +47,7 @@ export const openLogFile = async (file: string, limitBytes = defaultLimit): Prom
 
 const open = (file: string): WriteStream => {
   const stream = createWriteStream(file, { fd: openSync(file, 'a') });
-  // A log that cannot be written (a full disk) ends no cluster.
+  // A log that cannot be written (a full disk) must not stop the cluster.
   stream.on('error', () => undefined);
   return stream;
 };

@@ -1,6 +1,6 @@
-// What was started, ended in the opposite order.
+// Stops what was started, in reverse order.
 
-/** What has to be undone, newest first. */
+/** Pending undo steps, newest first. */
 export interface Undo {
   readonly add: (step: () => Promise<unknown>) => void;
   readonly all: () => Promise<void>;

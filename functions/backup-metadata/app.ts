@@ -1,4 +1,4 @@
-// Keeps images in the backup target, notes their deletion there, and restores what the cluster lacks.
+// Backs up images to the backup target, records their deletion there, and restores missing images of the cluster.
 import type { Hono } from 'hono';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import { handleBackupEvent } from '#shared/backup/handle.ts';

@@ -1,4 +1,4 @@
-// Entry point: reads the configuration, makes the clients, serves.
+// Entry point: reads the configuration, creates the clients, serves.
 import { createApp } from '#functions/backup-metadata/app.ts';
 import { Config } from '#functions/backup-metadata/config.ts';
 import { createBackupDeps } from '#shared/backup/settings.ts';

@@ -1,4 +1,4 @@
-// Woken each minute: reconciles whatever is not settled. Also takes the events nobody could handle, and shows them to people.
+// Invoked each minute: reconciles everything that is not settled. Also receives dead letters, and records them as Kubernetes Events.
 import { Hono } from 'hono';
 import { renewCertificate } from '#shared/certificate/renew.ts';
 import { handleDeadLetter } from '#shared/resources/handle.ts';
@@ -9,11 +9,11 @@ import { anyEventFunction, eventFunction } from '#shared/runtime/event-function.
 import type { Outcome } from '#shared/runtime/outcome.ts';
 
 export interface CronTickDeps extends TickDeps {
-  /** Whether the certificate of admission is ours to keep fresh; left out: it is not. */
+  /** Whether Bullion manages the webhook certificate. Default: false. */
   readonly ownCertificate?: boolean;
 }
 
-/** The next tick tries again: what is there stays good meanwhile. */
+/** The next tick retries: existing objects stay valid meanwhile. */
 const orLog = async ({ log }: CronTickDeps, message: string, work: () => Promise<void>): Promise<void> => {
   try {
     await work();
@@ -27,7 +27,7 @@ const work = async (deps: CronTickDeps, signal: AbortSignal): Promise<Outcome> =
   const [outcome] = await Promise.all([
     tick(deps, signal),
     orLog(deps, 'certificate not renewed', () => (ownCertificate ? renewCertificate(kube, now()) : Promise.resolve())),
-    orLog(deps, 'event sources not brought up to date', () => followKinds(kube)),
+    orLog(deps, 'event sources not updated', () => followKinds(kube)),
   ]);
   return outcome;
 };

@@ -1,4 +1,4 @@
-// Entry point: reads the configuration, makes the clients, serves.
+// Entry point: reads the configuration, creates the clients, serves.
 import { createApp } from '#functions/cron-tick/app.ts';
 import { Config } from '#functions/cron-tick/config.ts';
 import { createReconcileDeps } from '#shared/resources/settings.ts';

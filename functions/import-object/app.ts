@@ -1,4 +1,5 @@
-// Told by object stores that an object was made, replaced or removed: keeps an image for each object under a configured prefix.
+// Receives notifications of object stores about created, replaced or removed objects: maintains an image for each object under a configured
+// prefix.
 import { Hono } from 'hono';
 import { type ObjectImportDeps } from '#shared/object-import/drive.ts';
 import { handleStoreEvent } from '#shared/object-import/handle.ts';
@@ -7,7 +8,7 @@ import { showsToken } from '#shared/runtime/bearer.ts';
 import { anyEventFunction } from '#shared/runtime/event-function.ts';
 
 export interface ImportObjectDeps extends ObjectImportDeps {
-  /** What stores must show that send plain notifications; without it none is asked for. */
+  /** Token of stores that send plain notifications. Default: no token is required. */
   readonly token?: string | undefined;
 }
 
@@ -25,8 +26,8 @@ interface AdmissionServer {
 }
 
 /**
- * Object stores, and Workers that speak for them, have no token of Knative's: where callers are asked for one (`asked`), a plain notification
- * passes by the token that stores and we share, and so does an event that shows it. Where there is no such token, all are asked.
+ * Object stores, and Workers acting for them, have no token of Knative: if callers need one (`asked`), the token shared with stores is accepted
+ * instead for plain notifications and for events. Without a shared token, all callers need one of Knative.
  */
 export const withStores = (
   app: AdmissionServer,
@@ -36,5 +37,5 @@ export const withStores = (
   fetch: (request) => (token !== undefined && isOfStore(request, token) ? app.fetch(request) : asked.fetch(request)),
 });
 
-/** A plain notification without the token is refused here. */
+/** A plain notification without the token is rejected here. */
 const isOfStore = (request: Request, token: string): boolean => isPlain(request) || showsToken(request.headers, token);

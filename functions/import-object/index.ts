@@ -1,4 +1,4 @@
-// Entry point: reads the configuration, makes the clients, serves.
+// Entry point: reads the configuration, creates the clients, serves.
 import { createApp, withStores } from '#functions/import-object/app.ts';
 import { Config } from '#functions/import-object/config.ts';
 import { createObjectImportDeps } from '#shared/object-import/settings.ts';

@@ -1,4 +1,4 @@
-// Woken by add and update events of images: reconciles the image one step on.
+// Invoked by add and update events of images: reconciles the image by one step.
 import type { Hono } from 'hono';
 import { handleObjectEvent } from '#shared/resources/handle.ts';
 import { eventFunction } from '#shared/runtime/event-function.ts';

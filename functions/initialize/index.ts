@@ -1,4 +1,4 @@
-// Entry point: reads the configuration, makes the clients, serves.
+// Entry point: reads the configuration, creates the clients, serves.
 import { createApp } from '#functions/initialize/app.ts';
 import { Config } from '#functions/initialize/config.ts';
 import { createReconcileDeps } from '#shared/resources/settings.ts';

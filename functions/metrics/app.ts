@@ -1,9 +1,9 @@
-// Tells monitoring what the cluster holds, each time it asks.
+// Serves metrics of the cluster, recomputed for each scrape.
 import { Hono } from 'hono';
 import { type MetricsDeps, collect } from '#shared/metrics/collect.ts';
 import { textType, toText } from '#shared/metrics/metric.ts';
 
-/** Answers scrapes. Those that come while one is being worked on share its answer. */
+/** Answers scrapes. Concurrent scrapes share one answer. */
 const createMetricsApp = (deps: MetricsDeps): Hono => {
   let running: Promise<string> | undefined;
   const scrape = (): Promise<string> =>

@@ -1,4 +1,4 @@
-// Entry point of `metrics`: what monitoring reads.
+// Entry point of `metrics`, which Prometheus scrapes.
 import { createApp } from '#functions/metrics/app.ts';
 import { Config } from '#functions/metrics/config.ts';
 import { createLateKubeClient } from '#shared/clients/kube/late.ts';

@@ -1,4 +1,4 @@
-// `mutate`: fills in what an image leaves open.
+// `mutate`: sets defaults of images.
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createMutator } from '#shared/resources/admission.ts';
 import type { CdiLook } from '#shared/resources/cdi-mode.ts';
@@ -8,7 +8,7 @@ import type { Logger } from '#shared/runtime/log.ts';
 export interface MutateDeps {
   readonly kube: KubeClient;
   readonly log: Logger;
-  /** Left out: our own. */
+  /** Default: the kinds of CDI are served by Bullion. */
   readonly cdi?: CdiLook | undefined;
 }
 

@@ -1,4 +1,4 @@
-// What `mutate` can be told by its environment.
+// Settings of `mutate`.
 import { z } from 'zod';
 import { cdiSettings, kubeSettings, serverSettings, tlsSettings } from '#shared/runtime/config.ts';
 

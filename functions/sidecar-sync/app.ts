@@ -1,4 +1,4 @@
-// Woken by changes of the objects backends make, and by progress of transfers: reconciles the image they belong to.
+// Invoked by changes of children of backends, and by progress of transfers: reconciles the image that owns them.
 import type { Hono } from 'hono';
 import { handleChildEvent } from '#shared/resources/handle.ts';
 import { eventFunction } from '#shared/runtime/event-function.ts';

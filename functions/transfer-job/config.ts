@@ -1,4 +1,4 @@
-// The input of transfer-job: through the environment that a backend writes into the Job, and through the Secret that its pod mounts.
+// The input of transfer-job: from the environment that a backend writes into the Job, and from the Secret that its pod mounts.
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -10,14 +10,14 @@ export const TransferJobConfig = z.object({
   transfer: setting('BULLION_TRANSFER', 'What to transfer: a TransferSpec as JSON.', z.string().min(1)),
   secretDir: setting(
     'BULLION_SECRET_DIR',
-    'Folder with what only this run may know: the texts that the spec lacks, the key its reports are signed with, and settings that hold credentials.',
+    'Directory with the secrets of this run: the sealed texts of the spec, the key that signs its reports, and settings with credentials.',
     z.string().optional(),
   ),
-  owner: setting('BULLION_OWNER', 'The image this is done for: an ObjectRef as JSON.', jsonText(ObjectRefData)),
-  run: setting('POD_NAME', 'Name of this run in progress reports; the pod has its own.', z.string().min(1)),
+  owner: setting('BULLION_OWNER', 'The image of this transfer: an ObjectRef as JSON.', jsonText(ObjectRefData)),
+  run: setting('POD_NAME', 'Name of this run in progress reports; set by the pod.', z.string().min(1)),
   host: setting(
     'POD_IP',
-    'Address that an upload is received on, or a download served; the pod has its own.',
+    'Address that an upload is received on, or a download served; set by the pod.',
     z.string().default('127.0.0.1'),
   ),
   terminationLog: setting(
@@ -27,22 +27,22 @@ export const TransferJobConfig = z.object({
   ),
   ...sinkSettings,
   ...traceSettings,
-  traceparent: setting('TRACEPARENT', 'W3C trace context that this run is a part of.', z.string().optional()),
+  traceparent: setting('TRACEPARENT', 'W3C trace context of this run.', z.string().optional()),
 });
 export type TransferJobConfig = z.infer<typeof TransferJobConfig> & {
-  /** PEM; left out: reports are not signed. */
+  /** PEM. Default: reports are not signed. */
   readonly reportKey?: string | undefined;
 };
 
 const readFiles = async (dir: string): Promise<Readonly<Record<string, string>>> => {
-  // The kubelet's own entries begin with two dots.
+  // Internal entries of the kubelet start with two dots.
   const names = (await readdir(dir)).filter((name) => !name.startsWith('..'));
   return Object.fromEntries(
     await Promise.all(names.map(async (name) => [name, await readFile(join(dir, name), 'utf8')] as const)),
   );
 };
 
-/** Settings whole again. A spec that cannot be put together is reported as any other that is wrong. */
+/** The complete settings. A spec that cannot be restored is reported like any other invalid spec. */
 export const withSecret = async (config: TransferJobConfig): Promise<TransferJobConfig> => {
   if (config.secretDir === undefined) return config;
   const files = await readFiles(config.secretDir);

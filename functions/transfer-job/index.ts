@@ -1,4 +1,4 @@
-// The process of a Job's pod: reads what to do from its environment and its Secret, does it once, exits.
+// The process in the pod of a Job: reads its input from its environment and its Secret, runs once, exits.
 import '#functions/transfer-job/heap.ts';
 import { TransferJobConfig, withSecret } from '#functions/transfer-job/config.ts';
 import { runJob } from '#functions/transfer-job/job.ts';

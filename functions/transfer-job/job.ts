@@ -1,4 +1,4 @@
-// One transfer as a process: progress out, report left behind, exit status for the Job controller. Called by index.ts.
+// One transfer as a process: sends progress, writes the report, sets the exit status for the Job controller. Called by index.ts.
 import { writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TransferJobConfig } from '#functions/transfer-job/config.ts';
@@ -15,7 +15,7 @@ import type { TransferReport } from '#shared/transfer/report.ts';
 import { type RunOptions, runTransfer } from '#shared/transfer/run.ts';
 import { type Reception, openReception } from '#shared/transfer/upload/reception.ts';
 
-/** Longest wait for the last progress report, in milliseconds; a cancelled job must be gone within a second. */
+/** Timeout of the last progress report, in milliseconds; a cancelled job must end within a second. */
 const closingMs = { ended: 3000, cancelled: 300 } as const;
 
 /** A retryable failure makes the Job controller start another pod; anything else is final. */
@@ -25,17 +25,17 @@ const leaveReport = async (path: string, report: TransferReport, log: Logger): P
   try {
     await writeFile(path, serializeReport(report));
   } catch (error) {
-    log.error('the report cannot be left behind', { path, error: messageOf(error) });
+    log.error('the report cannot be written', { path, error: messageOf(error) });
   }
 };
 
-/** A spec that cannot be read is a report like any other: trying again would not help. */
+/** An invalid spec is reported like any other failure: a retry would not help. */
 const transfer = async (text: string, host: string, options: RunOptions): Promise<Ended> => {
   const { spec, report } = parseSpec(text);
-  if (spec === undefined) return { report, tell: () => Promise.resolve() };
+  if (spec === undefined) return { report, notifyClients: () => Promise.resolve() };
   options.log('transfer begins', { spec });
   if (spec.source.type !== 'upload') {
-    return { report: await runTransfer(spec, { ...options, host }), tell: () => Promise.resolve() };
+    return { report: await runTransfer(spec, { ...options, host }), notifyClients: () => Promise.resolve() };
   }
   const { source, scratchDir, target } = spec;
   const limitBytes = target?.content === 'archive' ? undefined : target?.capacityBytes;
@@ -43,21 +43,24 @@ const transfer = async (text: string, host: string, options: RunOptions): Promis
   try {
     reception = await openReception({ source, scratchDir, limitBytes, host, log: options.log });
   } catch (error) {
-    return { report: { outcome: 'failed', ...toFailure(error), receivedBytes: 0 }, tell: () => Promise.resolve() };
+    return {
+      report: { outcome: 'failed', ...toFailure(error), receivedBytes: 0 },
+      notifyClients: () => Promise.resolve(),
+    };
   }
   const ended = await runTransfer(spec, { ...options, reception });
-  return { report: ended, tell: () => reception.finish(ended) };
+  return { report: ended, notifyClients: () => reception.finish(ended) };
 };
 
 interface Ended {
   readonly report: TransferReport;
-  /** Tells clients that wait for the end, after it was written down. */
-  readonly tell: () => Promise<void>;
+  /** Reports the result to waiting clients, after it was written. */
+  readonly notifyClients: () => Promise<void>;
 }
 
 export interface JobDeps {
   readonly log: Logger;
-  /** Aborted when the pod is asked to end. */
+  /** Aborted when the pod is terminated. */
   readonly signal: AbortSignal;
 }
 
@@ -91,7 +94,7 @@ const work = async (
           onLoss,
         });
   const phases = createPhaseSpans();
-  const { report, tell } = await transfer(config.transfer, config.host, {
+  const { report, notifyClients } = await transfer(config.transfer, config.host, {
     run: config.run,
     signal,
     send: (progress) => {
@@ -104,8 +107,8 @@ const work = async (
   note(factsOf(report));
   await leaveReport(config.terminationLog, report, log);
   log.info('transfer ended', { report });
-  // Written down already: that clients could not be told changes nothing.
-  await tell().catch((error: unknown) => log.warn('clients not notified', { error: messageOf(error) }));
+  // Already written: a failed notification of clients changes nothing.
+  await notifyClients().catch((error: unknown) => log.warn('clients not notified', { error: messageOf(error) }));
   await Promise.race([
     reporter?.close(),
     delay(signal.aborted ? closingMs.cancelled : closingMs.ended, undefined, { ref: false }),
@@ -113,7 +116,7 @@ const work = async (
   return exitCodeOf(report);
 };
 
-/** The phases of a transfer as spans, read off its progress: each lasts until the next one begins. */
+/** The phases of a transfer as spans, derived from its progress: each ends when the next one starts. */
 interface PhaseSpans {
   readonly see: (phase: string) => void;
   readonly end: () => void;
@@ -139,7 +142,7 @@ const createPhaseSpans = (): PhaseSpans => {
   };
 };
 
-/** What the span of a transfer says of its end. */
+/** Attributes of the span about the end of a transfer. */
 const factsOf = (report: TransferReport): SpanAttributes => ({
   outcome: report.outcome,
   ...('reason' in report ? { reason: report.reason } : {}),

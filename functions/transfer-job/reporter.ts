@@ -1,4 +1,4 @@
-// Sends progress as CloudEvents: one at a time, the newest first, and never longer than the transfer can bear.
+// Sends progress as CloudEvents: one at a time, the latest first, without delaying the transfer.
 import { buildTransferProgressed } from '#events/build.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import { wordsOf } from '#events/sender.ts';
@@ -9,26 +9,26 @@ import { subjectOf } from '#events/build.ts';
 import type { TransferJobConfig } from '#functions/transfer-job/config.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 
-/** A sink that does not answer in this time is passed over. Bounds what the inspection's report may cost. */
+/** Timeout of the sink in milliseconds. Limits the time for the report with the inspection. */
 const waitMs = 2000;
 
 export interface Reporter {
-  /** Settled once this report was delivered, given up, or overtaken by a newer one. Never throws. */
+  /** Resolves once this report was delivered, dropped, or superseded by a newer one. Never throws. */
   send(progress: TransferProgress): Promise<void>;
-  /** Waits for what is under way, unless the sink did not answer last time. */
+  /** Waits for a report in progress, unless the sink did not answer the previous one. */
   close(): Promise<void>;
 }
 
 export interface ReporterOptions {
   readonly owner: TransferJobConfig['owner'];
   readonly send: Send;
-  /** PEM; left out: reports are not signed, and functions believe none of them. */
+  /** PEM. Default: reports are not signed, and functions reject them. */
   readonly key?: string | undefined;
-  /** Told of reports that did not arrive. */
+  /** Called for reports that were not delivered. */
   readonly onLoss: (reason: string) => void;
 }
 
-/** One try for each report: the next report is two seconds away and says more. */
+/** One try per report: the next report follows in two seconds with newer data. */
 export const createProgressSender = (sink: string, tokenFile?: string): Send =>
   createSender({
     sink,
@@ -43,7 +43,7 @@ export const createReporter = ({ owner, send, key, onLoss }: ReporterOptions): R
   let isInspectionSent = false;
   let isDeaf = false;
   const deliver = async (progress: TransferProgress): Promise<void> => {
-    // A report that was overtaken while it waited has nothing left to say, unless somebody waits for the inspection in it.
+    // A report that was superseded while it waited is dropped, unless it contains the awaited inspection.
     const isAwaited = progress.inspection !== undefined && !isInspectionSent;
     if (progress.sequence < newest && !isAwaited) return;
     isInspectionSent ||= isAwaited;

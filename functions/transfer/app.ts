@@ -1,4 +1,4 @@
-// Bytes in and out by hand, and the tokens for it. The API server of the cluster asks for tokens, people bring and take bytes.
+// Uploads and downloads, and the tokens for them. The API server requests tokens, users transfer bytes.
 import type { Hono } from 'hono';
 import { createExchange } from '#shared/exchange/app.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
@@ -6,5 +6,5 @@ import { type UploadTokenDeps, createUploadTokenApi } from '#shared/exchange/upl
 
 export const createApp = (deps: ExchangeDeps): Hono => createExchange(deps);
 
-/** Served over TLS alone, since whom it believes is told by a certificate. */
+/** Served only over TLS, because the front proxy is authenticated by its client certificate. */
 export const createTokenApp = (deps: UploadTokenDeps): Hono => createUploadTokenApi(deps);

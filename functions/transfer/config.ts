@@ -1,4 +1,4 @@
-// What the transfer function can be told: where bytes go through, and who may send them.
+// Settings of the transfer function.
 import { z } from 'zod';
 import { longhornApiPort, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { jobSettings, toJobSettings } from '#shared/populate/config.ts';
@@ -33,28 +33,28 @@ export const TransferConfig = z.object({
   corsOrigins: setting('CORS_ORIGINS', 'Origins whose pages may send files, separated by commas; `*`: all.', list),
   longhornUrl: setting(
     'LONGHORN_URL',
-    "URL of Longhorn's HTTP API, which keeps the files of images with backend backingimage.",
+    "URL of Longhorn's HTTP API, which stores the files of images with backend backingimage.",
     z.url().default(`http://longhorn-backend.${longhornNamespace}:${longhornApiPort}`),
   ),
   mostBytes: setting(
     'UPLOAD_MAX_BYTES',
-    'Bytes of the largest file that is taken.',
+    'Size limit of an uploaded file, in bytes.',
     wholeNumber(1).default(16 * tebibyte),
   ),
   waitSeconds: setting(
     'WORKER_SECONDS',
-    'Seconds a request waits for the pod that has its volume.',
+    'Seconds a request waits for the pod that has mounted its volume.',
     wholeNumber(1).default(50),
   ),
   answerSeconds: setting(
     'ANSWER_SECONDS',
-    'Seconds after the last byte of a file in which its sender is answered with what became of it, else that it has arrived; proxies on the way must wait longer.',
+    'Seconds after the last byte of a file in which its client is answered with the result, or else that the file has arrived; proxies need a longer timeout.',
     wholeNumber(1).default(50),
   ),
 });
 export type TransferConfig = z.output<typeof TransferConfig>;
 
-/** How Jobs that hand volumes out are started: as the functions that fill them are told to start theirs. */
+/** Settings of Jobs that serve volumes: those of the functions that start transfer Jobs. */
 export const toServeSettings = (config: TransferConfig): PopulateSettings => ({
   ...defaultSettings,
   ...toJobSettings(config),

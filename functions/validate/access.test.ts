@@ -233,7 +233,7 @@ describe('which backup an image is made from', () => {
   ])("is not its author's to say %s", async (_, asked) => {
     expect(await answerTo(asked)).toMatchObject({
       allowed: false,
-      status: { code: 403, message: expect.stringContaining('written by backup-metadata alone') as string },
+      status: { code: 403, message: expect.stringContaining('may be set only by backup-metadata') as string },
     });
   });
 

@@ -84,7 +84,7 @@ describe('creating a HyperCloud image', () => {
       'no host path',
       image(),
       image({ source: { hostPath: { path: '/x', nodeName: 'n' } } }),
-      ['spec.source.hostPath', 'is not served'],
+      ['spec.source.hostPath', 'is not supported'],
     ],
     [
       'a checksum',
@@ -126,25 +126,25 @@ describe('creating a HyperCloud image', () => {
       'a mode to write in',
       image({ pvc }),
       image({ pvc: { ...pvc, accessModes: ['ReadOnlyMany'] } }),
-      ['spec.pvc.accessModes', 'can be written'],
+      ['spec.pvc.accessModes', 'writable mode'],
     ],
     [
       'a volume of its own',
       image({ pvc }),
       image({ pvc: { ...pvc, volumeName: 'pv-1' } }),
-      ['spec.pvc.volumeName', 'must be left out'],
+      ['spec.pvc.volumeName', 'must not be set'],
     ],
     [
       'an empty volume',
       image({ pvc }),
       image({ pvc: { ...pvc, dataSource: { kind: 'PersistentVolumeClaim', name: 'x' } } }),
-      ['spec.pvc.dataSource', 'must be left out'],
+      ['spec.pvc.dataSource', 'must not be set'],
     ],
     [
       'no volume that is chosen',
       image({ pvc }),
       image({ pvc: { ...pvc, selector: { matchLabels: { a: 'b' } } } }),
-      ['spec.pvc.selector', 'must be left out'],
+      ['spec.pvc.selector', 'must not be set'],
     ],
     ['its shape', image(), { ...image(), spec: { source: { http: 5 } } }, ['spec.source.http', 'expected string']],
     [
@@ -212,7 +212,7 @@ describe('creating a Harvester image', () => {
       'a checksum with its algorithm',
       image({ checksum: `md5:${sha256.slice(0, 32)}` }),
       image({ checksum: 'crc32:00' }),
-      ['spec.checksum', 'is not known'],
+      ['spec.checksum', 'is not supported'],
     ],
     [
       'a bare checksum of SHA-512',

@@ -1,4 +1,4 @@
-// `validate`: refuses images that could never work, and deletions that would break one.
+// `validate`: rejects images that could never work, and deletions that would break one.
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createValidator } from '#shared/resources/admission.ts';
 import type { CdiLook } from '#shared/resources/cdi-mode.ts';
@@ -8,9 +8,9 @@ import type { Logger } from '#shared/runtime/log.ts';
 export interface ValidateDeps {
   readonly kube: KubeClient;
   readonly log: Logger;
-  /** Left out: our own. */
+  /** Default: the kinds of CDI are served by Bullion. */
   readonly cdi?: CdiLook | undefined;
-  /** CIDRs that sources may name although nobody should connect there; left out: none. */
+  /** CIDRs that sources may use although they are normally forbidden. Default: none. */
   readonly allowedAddresses?: readonly string[] | undefined;
 }
 

@@ -1,4 +1,4 @@
-// What `validate` can be told by its environment.
+// Settings of `validate`.
 import { z } from 'zod';
 import { addressSettings, cdiSettings, kubeSettings, serverSettings, tlsSettings } from '#shared/runtime/config.ts';
 

@@ -62,7 +62,11 @@ describe('DataVolumes', () => {
     ['no oVirt', of({ imageio: { url: 'https://a/b', diskId: 'x' } }), /spec\.source\.imageio.*http/],
     ['no VMware', of({ vddk: { url: 'https://a/b' } }), /spec\.source\.vddk.*vmdk/],
     ['an object of a store', of({ s3: { url: 's3://a/b' } }), /spec\.source\.s3\.url.*scheme "s3"/],
-    ['an object, not a bucket', of({ s3: { url: 'https://s3.example/bucket' } }), /spec\.source\.s3\.url.*no object/],
+    [
+      'an object, not a bucket',
+      of({ s3: { url: 'https://s3.example/bucket' } }),
+      /spec\.source\.s3\.url.*not refer to an object/,
+    ],
     ['an object of Google', of({ gcs: { url: 'gs://bucket' } }), /spec\.source\.gcs\.url.*gs:/],
     ['no key file of Google', of({ gcs: { url: 'gs://a-b/c', secretRef: 'x' } }), /spec\.source\.gcs\.secretRef.*HMAC/],
     ['headers', httpWith({ extraHeaders: ['X-A: 1', 'X-B'] }), /spec\.source\.http\.extraHeaders\[1\].*Name: value/],
@@ -76,7 +80,7 @@ describe('DataVolumes', () => {
       of({ registry: { url: 'docker://quay.io/containerdisks/fedora', pullMethod: 'mail' } }),
       /spec\.source\.registry\.pullMethod/,
     ],
-    ['no skipped verification', httpWith({ insecureSkipVerify: true }), /insecureSkipVerify.*not served/],
+    ['no skipped verification', httpWith({ insecureSkipVerify: true }), /insecureSkipVerify.*not supported/],
     [
       'no archive of an empty disk',
       aDataVolume({ source: { blank: {} }, storage, contentType: 'archive' }),

@@ -1,4 +1,4 @@
-// Each function as one file, with what it loads later beside it. Called by `npm run build`, the images and tests.
+// Bundles each function into one file, with separate files for lazily loaded modules. Called by `npm run build`, the images and tests.
 import { cp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { basename, join } from 'node:path';
@@ -7,15 +7,15 @@ import { type Workers, functionPlugin, lazyPackages, reExported, workerName } fr
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
-/** Where `npm run build` leaves them. */
+/** Output directory of `npm run build`. */
 export const bundleDir = join(root, 'dist', 'functions');
 
 export interface Bundle {
   readonly name: string;
-  /** A function, a worker thread's file, a package that is loaded late, or what images are made with. */
+  /** A function, a file of a worker thread, a lazily loaded package, or a tool for building images. */
   readonly role: 'function' | 'worker' | 'lazy' | 'tool';
   readonly bytes: number;
-  /** Path of each source in it, from the root of the repository, and the bytes it takes up. */
+  /** Paths of its sources, relative to the root of the repository, and their bytes in the bundle. */
   readonly inputs: Readonly<Record<string, number>>;
 }
 
@@ -25,7 +25,7 @@ export const listFunctions = async (): Promise<readonly string[]> => {
   return files.flatMap((file) => /^([\w-]+)\/index\.ts$/.exec(file)?.[1] ?? []).toSorted();
 };
 
-/** Empties `outDir` and fills it: the same sources give the same bytes. Throws on what cannot be bundled. */
+/** Empties `outDir` and fills it; reproducible. Throws if something cannot be bundled. */
 export const buildBundles = async (outDir: string = bundleDir): Promise<readonly Bundle[]> => {
   await rm(outDir, { recursive: true, force: true });
   const names = await listFunctions();
@@ -47,14 +47,14 @@ const loadedLate = (workers: Workers): readonly Entry[] => [
   ...Object.entries(lazyPackages).map(([of, name]) => ({ name, role: 'lazy' as const, path: `${reExported}${of}` })),
 ];
 
-/** Where `npm run package` leaves the command line. */
+/** Output directory of `npm run package`. */
 export const cliDir = join(root, 'dist', 'cli');
 
-/** The command line as a package that needs no other: empties `outDir` and fills it with what `npm publish` takes. */
+/** The command line as a package without dependencies: empties `outDir` and fills it for `npm publish`. */
 export const buildCli = async (outDir: string = cliDir): Promise<readonly Bundle[]> => {
   await rm(outDir, { recursive: true, force: true });
   const workers: Workers = new Set();
-  // What people have installed may be older than what the functions run on.
+  // Users may have an older version of Node than the functions.
   const target = 'node22';
   const main = await bundleAll([{ name: 'main', role: 'function', path: 'cli/main.ts' }], { outDir, workers, target });
   const late = await bundleAll(loadedLate(workers), { outDir, workers, target });
@@ -81,7 +81,7 @@ interface PackageFile {
   readonly license: string;
 }
 
-/** Node says of a version that is too old only which name a module lacks. What V8 compiled is kept for the next call. */
+/** An old version of Node would only report a missing export of a module. Keeps the code that V8 compiled for the next start. */
 const commandLauncher = `#!/usr/bin/env node
 import module from 'node:module';
 const [major, minor] = process.versions.node.split('.').map(Number);
@@ -97,7 +97,7 @@ interface Entry extends Pick<Bundle, 'name' | 'role'> {
   readonly path: string;
 }
 
-/** One build of many entries reads each source once; nothing is shared between what comes out. */
+/** One build with many entry points reads each source once; the outputs share nothing. */
 const bundleAll = async (
   entries: readonly Entry[],
   {
@@ -122,15 +122,15 @@ const common = {
   bundle: true,
   platform: 'node',
   format: 'esm',
-  // Whitespace and syntax only: names of classes reach logs and statuses.
+  // Only whitespace and syntax: names of classes appear in logs and statuses.
   minifyWhitespace: true,
   minifySyntax: true,
   legalComments: 'none',
   metafile: true,
   logLevel: 'silent',
-  // Optional companions of `ws` and `debug`, which are not installed.
+  // Optional dependencies of `ws` and `debug`, which are not installed.
   external: ['utf-8-validate', 'bufferutil', 'supports-color'],
-  // zod makes code for each schema it meets, which pays off after more requests than most instances see.
+  // By default zod generates code for each schema, which pays off only after more requests than most instances handle.
   banner: {
     js: "globalThis.__zod_globalConfig={jitless:true};import{createRequire as requireFrom}from'node:module';const require=requireFrom(import.meta.url);",
   },
@@ -144,9 +144,9 @@ const contentOf = ({ outputs }: Metafile, file: string): Pick<Bundle, 'bytes' | 
   return { bytes: output?.bytes ?? 0, inputs: Object.fromEntries(inputs) };
 };
 
-// The file an image starts with: runs the function its first argument names.
+// The entry point of an image: runs the function in its first argument.
 
-/** The text of `start.mjs`. Names are fixed when the image is made, so that an argument cannot name another file. */
+/** Source of `start.mjs`. The names are fixed when the image is built, so that an argument cannot refer to another file. */
 const launcher = (names: readonly string[]): string => `// Made by infra/bundle. node start.mjs <function>
 const names = ${JSON.stringify(names)};
 const name = process.argv[2];

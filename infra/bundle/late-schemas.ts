@@ -1,13 +1,10 @@
-// Schemas, and fields of schemas, that are made when they are first used: making all of them took half of what a start evaluates, and a request needs a few. Called by
-// plugin.ts.
+// Makes schemas, and fields of schemas, lazy: creating all of them took half of the evaluation at start, and a request needs only a few. Called
+// by plugin.ts.
 
-/** What the changed sources take `late` from. */
+/** The module that exports `late` for the transformed sources. */
 export const lateSchemaPath = 'bullion:late-schema';
 
-/**
- * Stands for a schema until it is asked something. Schemas that hold it ask it each time they are used, which costs less than a tenth of a
- * microsecond.
- */
+/** A proxy for a schema that is created on first use. Schemas that contain it call it each time, which takes less than a tenth of a microsecond. */
 export const lateSchemaModule = `export const late = (make) => {
   let made;
   const real = () => (made ??= make());
@@ -24,14 +21,14 @@ export const lateSchemaModule = `export const late = (make) => {
   });
 };`;
 
-/** A schema at the top of a module, as esbuild prints it: on one line, or up to the first line that begins with what closes it. */
+/** A schema at the top level of a module, as printed by esbuild: on one line, or up to the first line that starts with the closing bracket. */
 const schema = /^((?:export )?const \w+ = )((?:z|[A-Z]\w*(?=\.extend\())\.(?:.*|.*\n(?:[ \t}\])].*\n)*?[}\])].*));$/gm;
 
-/** Fields that several schemas share, likewise: an object whose first field is a schema or a setting. */
+/** The same for fields that several schemas share: an object whose first field is a schema or a setting. */
 const shape =
   /^((?:export )?const \w+ = )(\{\s+(?:\/\*\*.*\*\/\s+)?\w+: (?:z\.|setting\(|[A-Z]\w*\.optional\(|[A-Z]\w*\.describe\()(?:.*|.*\n(?:[ \t}\])].*\n)*?)\});$/gm;
 
-/** Of JavaScript that esbuild printed. */
+/** Input is JavaScript printed by esbuild. */
 export const withLateSchemas = (code: string): string => {
   const changed = code
     .replace(schema, (_, head: string, made: string) => `${head}/* @__PURE__ */ late(() => ${made});`)

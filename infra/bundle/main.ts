@@ -1,4 +1,4 @@
-// `npm run build`: bundles every function into dist/functions and prints what each weighs. `npm run package`: the command line into dist/cli.
+// `npm run build`: bundles every function into dist/functions and prints the sizes. `npm run package`: the command line into dist/cli.
 import { type Bundle, buildBundles, buildCli, bundleDir, cliDir } from '#infra/bundle/build.ts';
 
 const kib = (bytes: number): string => `${Math.ceil(bytes / 1024)} KiB`;

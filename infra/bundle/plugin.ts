@@ -1,33 +1,33 @@
-// What esbuild is told beside its defaults, so that a function starts fast: builtins by `require`, zod by name, clients without what pods do not
-// use. Called by build.ts.
+// Customizes esbuild so that a function starts fast: builtins by `require`, zod by name, clients without code that pods do not use. Called by
+// build.ts.
 import { readFile } from 'node:fs/promises';
 import { builtinModules } from 'node:module';
 import { basename } from 'node:path';
 import { lateSchemaModule, lateSchemaPath, withLateSchemas } from '#infra/bundle/late-schemas.ts';
 import type { OnResolveArgs, OnResolveResult, Plugin, PluginBuild } from 'esbuild';
 
-/** Files that worker threads start from, by the URL of their source; each becomes a bundle beside the function's. */
+/** Files of worker threads, by the URL of their source; each becomes a separate bundle. */
 export type Workers = Set<string>;
 
-/** Packages loaded when they are first used, each a bundle of its own, by the name of its file. */
+/** Lazily loaded packages, each a separate bundle, by the name of its file. */
 export const lazyPackages: Readonly<Record<string, string>> = {
   '@aws-sdk/client-s3': 'aws-sdk',
   '@kubernetes/client-node': 'kubernetes',
   undici: 'undici',
 };
 
-/** Of those, the ones that are imported at the top of modules, with what is taken of them where that is not all. */
+/** Those of them that are imported at the top of modules, with their used exports, if not all. */
 const beside: Readonly<Record<string, readonly string[] | undefined>> = {
   '@kubernetes/client-node': ['HttpMethod', 'KubeConfig', 'RequestContext'],
   undici: undefined,
 };
 
-/** Without side effects though they do not say so: what is not used of them is left out. */
+/** Free of side effects although they do not declare it: unused exports are dropped. */
 const pure = /\/node_modules\/(@kubernetes\/client-node|socks|socks-proxy-agent|openid-client|jsonpath-plus)\//;
 
 /**
- * Evaluated when they are used, by package, with what is taken of it: ways to log in and proxies that only a person's kubeconfig names, and what
- * the first event needs but no start does.
+ * Evaluated on first use, by package, with the used exports: authentication methods and proxies that only a user's kubeconfig uses, and modules
+ * for the first event that the start does not need.
  */
 const late: Readonly<Record<string, readonly string[]>> = {
   socks: ['SocksClient'],
@@ -40,15 +40,15 @@ const late: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Indexes of the generated client by what is taken of it: to read all 850 files of it, only to leave them out, took most of a build. What is not
- * named here is an error of the build.
+ * Indexes of the generated client by their used exports: reading all of its 850 files, only to drop them, took most of the build time. Using an
+ * export that is not listed here is a build error.
  */
 const takenOfClient: Readonly<Record<string, string>> = {
   'index.js': `export { KubeConfig } from './config.js'; export { HttpMethod, RequestContext } from './gen/http/http.js';`,
   'gen/index.js': `export { createConfiguration } from './configuration.js'; export { ServerConfiguration } from './servers.js';`,
 };
 
-/** Parts of undici that only its index takes and nobody here uses: fetch (Node has one), mocks, caches, interceptors. */
+/** Parts of undici that only its index imports and that are not used here: fetch (Node has one), mocks, caches, interceptors. */
 const unusedOfUndici = /^\.\/lib\/(mock|web|cache|interceptor)\//;
 
 const decided = Symbol('decided');
@@ -56,7 +56,7 @@ const decided = Symbol('decided');
 const anyOf = (names: readonly string[]): RegExp =>
   new RegExp(`^(?:${names.map((name) => name.replaceAll('/', String.raw`\/`)).join('|')})$`);
 
-/** Before the name of a package: an entry point that exports what the package does. */
+/** Prefix of a package name: an entry point that re-exports the package. */
 export const reExported = 're-exported:';
 
 export const functionPlugin = (workers: Workers): Plugin => ({
@@ -92,7 +92,7 @@ export const functionPlugin = (workers: Workers): Plugin => ({
     build.onResolve({ filter: anyOf(Object.keys(late)) }, ({ path, kind, resolveDir }) =>
       kind === 'import-statement' ? { path, namespace: 'late', pluginData: { dir: resolveDir } } : undefined,
     );
-    // An import of `node:http` reads all its exports, and with them loads the `fetch` of Node: 60 ms. `require` does not.
+    // An import of `node:http` reads all its exports, and thereby loads the `fetch` of Node: 60 ms. `require` does not.
     build.onResolve({ filter: anyOf(builtinNames) }, ({ path, namespace, kind, importer }) => {
       if (namespace === 'builtin' || kind === 'require-call') return { path, external: true };
       const suffix = isLateBuiltin(path, importer) ? lateSuffix : '';
@@ -107,7 +107,7 @@ export const functionPlugin = (workers: Workers): Plugin => ({
       contents: lateModule(path),
       resolveDir: (pluginData as { readonly dir: string }).dir,
     }));
-    // HTTP/2 and what it needs of Node are looked at only when a server speaks it.
+    // HTTP/2 and its dependencies are loaded only when a server uses it.
     build.onLoad({ filter: /\/undici\/lib\/dispatcher\/client\.js$/ }, async ({ path }) => ({
       contents: (await readFile(path, 'utf8')).replace(
         /= (require\('\.\/client-h2\.js'\))/,
@@ -131,13 +131,13 @@ const own = /\/(functions|events|shared)\/.*\.ts$/;
 
 const lateSuffix = '?late';
 
-/** Loaded when it is first used: cryptography, and what we ourselves take of others, of which there is nothing but functions. */
+/** Loaded on first use: cryptography, and builtins from which our own code imports only functions. */
 const isLateBuiltin = (name: string, importer: string): boolean =>
   /^(node:)?crypto$/.test(name) || (/^(node:)?(tls|fs\/promises|child_process)$/.test(name) && own.test(importer));
 
 const builtinNames = builtinModules.flatMap((name) => [name, `node:${name}`]);
 
-/** Only what may lie in such a package is looked up here; the rest is esbuild's. */
+/** Only possible contents of such a package are resolved here; esbuild does the rest. */
 const withoutSideEffects = async (build: PluginBuild, args: OnResolveArgs): Promise<OnResolveResult | undefined> => {
   const { path, kind, importer, resolveDir, pluginData } = args;
   const isCandidate = path.startsWith('.') ? pure.test(importer) : pure.test(`/node_modules/${path}/`);
@@ -146,12 +146,12 @@ const withoutSideEffects = async (build: PluginBuild, args: OnResolveArgs): Prom
   return pure.test(found.path) ? { ...found, sideEffects: false } : found;
 };
 
-/** What a package exports, as far as it is taken. */
+/** The used exports of a package. */
 const namesOf = async (name: string): Promise<readonly string[]> =>
   beside[name] ??
   Object.keys((await import(name)) as object).filter((one) => !['default', 'module.exports'].includes(one));
 
-/** By name: what a CommonJS package exports is not known to esbuild. */
+/** By name: esbuild does not know the exports of a CommonJS package. */
 const reExport = async (name: string): Promise<string> => {
   const names = (await namesOf(name)).join(', ');
   return beside[name] === undefined
@@ -159,7 +159,7 @@ const reExport = async (name: string): Promise<string> => {
     : `export { ${names} } from '${name}';`;
 };
 
-/** By name, so that what nobody takes is not read: `http` makes its `WebSocket` when it is. */
+/** By name, so that unused exports are not read: `http` creates its `WebSocket` on access. */
 const builtinModule = (name: string, isLate: boolean): string => {
   const names = Object.keys(process.getBuiltinModule(name) ?? {}).filter((key) => /^(?!default$)\w+$/.test(key));
   if (isLate) return `${lateParts(names, name)}\n${lateDefault(name)}`;
@@ -167,7 +167,7 @@ const builtinModule = (name: string, isLate: boolean): string => {
   return `const from = require('${name}'); const of = (name) => from[name];\n${parts.join('\n')}\nexport default from;`;
 };
 
-/** Loud when it is called after all. The index makes one object of such a class, which it only exports. */
+/** Throws if it is used after all. The index only creates and exports an object of such a class. */
 const unusedModule = (path: string): string => `
 const absent = new Proxy(function () {}, {
   construct: () => ({}),
@@ -186,14 +186,14 @@ const lateParts = (parts: readonly string[], name: string): string =>
 
 const lateDefault = (name: string): string => `export default ${lateProxy(`require('${name}')`)};`;
 
-/** Stands for a function or a class. */
+/** A proxy for a function or a class. */
 const lateProxy = (target: string): string => `/* @__PURE__ */ new Proxy(function () {}, {
   construct: (_, given) => Reflect.construct(${target}, given),
   apply: (_, self, given) => Reflect.apply(${target}, self, given),
   get: (_, key) => ${target}[key],
 })`;
 
-/** `import { z }` would keep all of zod with its languages; a namespace import keeps what is used. Workers get the names of their bundles. */
+/** `import { z }` would keep all of zod with its languages; a namespace import keeps only what is used. Workers get the names of their bundles. */
 const ownSource = (text: string, path: string, workers: Workers): string =>
   text
     .replace(/^import \{ z \} from 'zod';$/m, "import * as z from 'zod';")

@@ -1,11 +1,11 @@
-// What each service account may do, from the roles that are installed: a row for each resource. Called by blocks.ts.
+// Permissions of each service account, from the generated roles: one row per resource. Called by blocks.ts.
 import { parseAllDocuments } from 'yaml';
 import type { GeneratedManifest } from '#infra/generate/manifest.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { toTable } from '#infra/generate/readme.ts';
 import { type Right, rightsOf } from '#infra/generate/rights.ts';
 
-/** One letter for the verbs that come to the same. */
+/** One letter for verbs with the same effect. */
 const letters = [
   ['c', ['create']],
   ['r', ['get', 'list', 'watch']],
@@ -13,13 +13,13 @@ const letters = [
   ['d', ['delete']],
 ] as const;
 
-/** Accounts beside each other as far as a line goes. */
+/** Accounts that fit beside each other on a line. */
 const tables = [
   ['initialize', 'sidecar-sync', 'cron-tick'],
   ['import-object', 'backup-metadata', 'admission', 'transfer', 'sources', 'metrics'],
 ] as const;
 
-/** `secrets`, `secrets transfer-keys here`: the resource, the objects where they are named, and `here` where it is our own namespace alone. */
+/** `secrets`, `secrets transfer-keys here`: the resource, its object names if restricted, and `here` if restricted to our own namespace. */
 const resourceOf = ({ resource, names, namespace }: Right): string =>
   [`\`${resource}\``, ...names.map((name) => `\`${name}\``), ...(namespace === undefined ? [] : ['here'])].join(' ');
 

@@ -1,24 +1,24 @@
-// What is worth waking somebody for, as a PrometheusRule: one alert, one expression over metrics of `shared/metrics`, one runbook under
-// `infra/runbooks`. Those with a name of CDI's stand for the same trouble, without its false alarms.
+// Alerts as a PrometheusRule: each has an expression over metrics of `shared/metrics`, and a runbook under `infra/runbooks`. Those with a name
+// of CDI's replace its alerts, without their false alarms.
 import { type GeneratedManifest, partOf } from '#infra/generate/manifest.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 
 export interface Alert {
   readonly name: string;
   readonly expr: string;
-  /** How long it must hold, as Prometheus writes it. */
+  /** How long the expression must hold, in Prometheus' format. */
   readonly for: string;
   readonly severity: 'critical' | 'warning' | 'info';
   readonly summary: string;
 }
 
-/** What CDI counts pods of that restart; we count failed attempts. */
+/** CDI counts restarts of pods; Bullion counts failed attempts. */
 const restarting = ['import', 'upload', 'clone'].map((way) => `kubevirt_cdi_${way}_pods_high_restart`);
 
-/** Names that CDI's alerts ask for today; the exporter's are those they asked for before. */
+/** Metrics of CDI's current alerts; the exporter provides those of its earlier ones. */
 const recordings = restarting.map((metric) => ({ record: `cluster:${metric}:count`, expr: `sum(${metric})` }));
 
-/** Our exporter: its ServiceMonitor gives it the name of the Service, which others have too, in namespaces of their own. */
+/** Our exporter: its ServiceMonitor labels it with the name of the Service, which is not unique across namespaces. */
 const exporter = `job="metrics", namespace="${systemNamespace}"`;
 const virtDefault = 'kubevirt_cdi_storageprofile_info{virtdefault="true"} == 1';
 

@@ -1,5 +1,5 @@
-// The aggregated API of upload tokens under infra/apis: APIServices, and the Deployment behind them. The local cluster takes the same
-// APIServices and points them at itself.
+// The aggregated API of upload tokens under infra/apis: APIServices, and their Deployment. The local cluster uses the same APIServices with its
+// own address.
 import { apart, restricted } from '#infra/generate/services.ts';
 import { type GeneratedManifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
 import { transferFunction } from '#infra/generate/wiring.ts';
@@ -8,7 +8,7 @@ import { uploadTokenGroup, uploadTokenVersions } from '#shared/exchange/upload-t
 
 const name = transferFunction.apiService;
 const certificate = `${name}-tls`;
-/** Of the container that answers behind the Service. */
+/** Of the container behind the Service. */
 export const apiServicePort = 8443;
 const port = apiServicePort;
 
@@ -32,7 +32,7 @@ export const buildApiServices = (): readonly GeneratedManifest[] =>
     },
   }));
 
-/** The API server waits for it and knows no retry, so there are two. */
+/** The API server waits for it and does not retry, so there are two replicas. */
 export const buildApiWorkload = (): readonly GeneratedManifest[] => [
   {
     apiVersion: 'apps/v1',

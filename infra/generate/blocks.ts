@@ -1,4 +1,4 @@
-// The generated blocks of documents, by name. Called by main.ts.
+// Generated blocks of documents, by name. Called by main.ts.
 import { readdir } from 'node:fs/promises';
 import { z } from 'zod';
 import { toAccountTables } from '#infra/generate/accounts.ts';
@@ -36,7 +36,7 @@ export const loadBlocks = async (root: URL): Promise<Blocks> => {
   };
 };
 
-/** The settings schema that every `<folder>/<name>/<file>.ts` exports, as rows. */
+/** The settings schema exported by each `<folder>/<name>/<file>.ts`, as rows. */
 const loadSettings = async (root: URL, folder: string, file: string): Promise<Settings> => {
   const files = await readdir(new URL(`${folder}/`, root), { recursive: true }).catch(() => []);
   const names = files.flatMap((path) => (path.endsWith(`/${file}.ts`) ? [path.slice(0, -`/${file}.ts`.length)] : []));
@@ -60,7 +60,7 @@ const toWorkerList = (): string =>
     ),
   );
 
-/** Every variable once, below those who read it. */
+/** Every variable once, below the functions that read it. */
 const toWholeConfig = (settings: Settings): string => {
   const readings = Object.entries(settings).flatMap(([name, rows]) => rows.map((row) => ({ name, row })));
   const variables = [...Map.groupBy(readings, ({ row }) => row.env).values()];
@@ -107,12 +107,12 @@ const toKindList = (): string =>
     }),
   );
 
-/** What a tenant may try, as it is tested. */
+/** Possible actions of a tenant, as tested. */
 const toTenants = (): string => `${toList(toOutcomeList())}
 
 ${toList(toTenantList())}`;
 
-/** Every type of source, how it arrives, and which backends take it. */
+/** Every type of source, its kind of transfer, and the backends that support it. */
 const toSourceTable = (): string =>
   toTable(
     ['type', 'what it is', 'how it arrives', 'backends'],

@@ -1,4 +1,4 @@
-// The certificate of admission: what cron-tick may do about it, and cert-manager's objects for those who have it look after it.
+// The webhook certificate: permissions of cron-tick, and the objects for cert-manager as an alternative.
 import { type GeneratedManifest, partOf } from '#infra/generate/manifest.ts';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '#shared/api/foreign/admission.ts';
 import { admissionCertificate, systemNamespace } from '#shared/api/names.ts';
@@ -8,7 +8,7 @@ const name = 'bullion-certificate';
 const keeper = { kind: 'ServiceAccount', name: 'cron-tick', namespace: systemNamespace };
 const rbac = 'rbac.authorization.k8s.io';
 
-/** Two Secrets of our own namespace by name, and the two configurations that must trust them. Creating has no name to ask for. */
+/** Two Secrets of our own namespace by name, and the two configurations that must trust them. Creation cannot be restricted by name. */
 export const buildCertificateAccess = (): readonly GeneratedManifest[] => [
   {
     apiVersion: `${rbac}/v1`,
@@ -53,7 +53,7 @@ export const buildCertificateAccess = (): readonly GeneratedManifest[] => [
   },
 ];
 
-/** cert-manager keeps the certificate fresh and puts its authority into the webhook configurations. */
+/** cert-manager renews the certificate and injects its CA bundle into the webhook configurations. */
 export const buildCertificate = (): readonly GeneratedManifest[] => [
   {
     apiVersion: 'cert-manager.io/v1',

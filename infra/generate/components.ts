@@ -1,5 +1,5 @@
-// What optional components of the installation are made of: a cluster with a CDI, where what would be ours of its kinds is left out, and an NFS export
-// as backup target. Called by kustomize.ts.
+// Optional components of the installation: for a cluster with a CDI, everything of its kinds is removed; and an NFS export as backup target.
+// Called by kustomize.ts.
 import { parseAllDocuments } from 'yaml';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { type GeneratedManifest, partOf, add, patch } from '#infra/generate/manifest.ts';
@@ -15,7 +15,7 @@ interface Webhooks extends GeneratedManifest {
 
 const setting = { name: 'CDI', value: 'use' };
 
-/** The definitions are CDI's, its own admission judges its kinds, and no function of ours moves them. */
+/** The CRDs are those of CDI, its own admission validates its kinds, and our functions do not reconcile them. */
 export const buildCdiPatches = (manifests: Outputs): readonly object[] => {
   const all = Object.values(manifests).flatMap((text) =>
     parseAllDocuments(text).map((document) => document.toJS() as GeneratedManifest),
@@ -44,7 +44,7 @@ export const buildCdiPatches = (manifests: Outputs): readonly object[] => {
 const isDefinitionOfTheirs = ({ kind, metadata }: GeneratedManifest): boolean =>
   kind === 'CustomResourceDefinition' && metadata.name.endsWith(`.${cdiGroup}`);
 
-/** The first webhook is the one for objects of served kinds; the others keep what is golden, whoever's kind it is of. */
+/** The first webhook is for objects of served kinds; the others protect golden images, whatever their kind. */
 const ownKindsAlone = ({ webhooks }: Webhooks): object => ({
   op: 'replace',
   path: '/webhooks/0/rules',
@@ -54,18 +54,21 @@ const ownKindsAlone = ({ webhooks }: Webhooks): object => ({
 /** An NFS export as backup target, mounted into the function that reads it. */
 const name = 'bullion-backups';
 const folder = '/backups';
-/** Stand for the export of whoever takes the component: an overlay names it in the volume, and in the path it is mounted at. */
+/** Placeholders for the user's export: an overlay replaces them in the volume and in the mount path. */
 const server = 'nas.example';
 const path = '/export';
 
-/** Knative takes claims, and no NFS volumes; so does the namespace, which is restricted. Nothing provisions it, and nobody empties it. */
+/**
+ * Knative supports claims but no NFS volumes, and so does the namespace with its restricted Pod Security Standard. It is neither provisioned
+ * nor reclaimed.
+ */
 export const buildExportVolume = (): readonly GeneratedManifest[] => [
   {
     apiVersion: 'v1',
     kind: 'PersistentVolume',
     metadata: { name, labels: partOf('backup-metadata') },
     spec: {
-      // Not looked at for NFS.
+      // Ignored for NFS.
       capacity: { storage: '1Ti' },
       accessModes: ['ReadWriteMany'],
       persistentVolumeReclaimPolicy: 'Retain',
@@ -89,7 +92,7 @@ export const buildExportVolume = (): readonly GeneratedManifest[] => [
 
 const container = '/spec/template/spec/containers/0';
 
-/** As the user that Jobs write with: one must be able to go on in the folders that the other made. */
+/** The same user as for Jobs: each must be able to write to folders of the other. */
 export const exportMountPatch: readonly object[] = [
   { op: 'add', path: `${container}/env/-`, value: { name: 'BACKUP_NFS_FOLDER', value: folder } },
   {

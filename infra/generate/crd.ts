@@ -1,4 +1,4 @@
-// The CustomResourceDefinition of a served kind, from its one description in shared/api.
+// The CustomResourceDefinition of a served kind, from its description in shared/api.
 import { fieldDescriptions } from '#infra/generate/field-descriptions.ts';
 import type { GeneratedManifest } from '#infra/generate/manifest.ts';
 import type { PrinterColumn, ServedKind } from '#shared/api/kind.ts';
@@ -38,10 +38,10 @@ export const buildCrd = (kind: ServedKind): GeneratedManifest => {
   };
 };
 
-/** Kubernetes describes the metadata of an object itself, and lets nobody else. */
+/** Kubernetes describes the metadata of an object itself, and does not permit another description. */
 const isTheirs = (name: string, parent: string): boolean => name === 'metadata' && parent === '';
 
-/** With descriptions of fields that have none of their own. `parent`: the field that holds the schema. */
+/** Adds common descriptions to fields without their own. `parent`: the field with the schema. */
 const described = (schema: StructuralSchema, parent = ''): StructuralSchema => ({
   ...schema,
   ...(schema.properties === undefined ? {} : { properties: describedFields(schema.properties, parent) }),

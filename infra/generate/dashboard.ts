@@ -1,13 +1,13 @@
-// A Grafana dashboard over the metrics of `shared/metrics`, as a ConfigMap that Grafana's sidecar finds by its label.
+// A Grafana dashboard for the metrics of `shared/metrics`, as a ConfigMap that Grafana's sidecar finds by its label.
 import { type GeneratedManifest, partOf } from '#infra/generate/manifest.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 
 export interface Panel {
   readonly title: string;
   readonly type: 'stat' | 'timeseries' | 'table';
-  /** Expression, and how its lines are called. */
+  /** Expression and legend. */
   readonly queries: readonly (readonly [string, string])[];
-  /** Grafana's word for the unit. */
+  /** Grafana's name of the unit. */
   readonly unit?: string;
 }
 
@@ -102,12 +102,12 @@ export const panels: readonly Panel[] = [
   },
 ];
 
-/** Of the 24 columns that a dashboard has. */
+/** Of the 24 columns of a dashboard. */
 const sizes = { stat: { w: 6, h: 4 }, timeseries: { w: 12, h: 8 }, table: { w: 12, h: 8 } } as const;
 
 const datasource = { type: 'prometheus', uid: '${datasource}' };
 
-/** Panels stand beside each other while they fit. */
+/** Panels are placed side by side while they fit. */
 const layOut = (): readonly object[] => {
   let [x, y, rowHeight] = [0, 0, 0];
   return panels.map(({ title, type, queries, unit = 'short' }, index) => {

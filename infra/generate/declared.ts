@@ -1,4 +1,4 @@
-// What the code declares, gathered in one place for the builders: served kinds, and what is made and read for them.
+// Declarations of the code, collected for the builders: served kinds, and the kinds that are created and read for them.
 import type { ChildAccess } from '#infra/generate/rbac.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { jobs } from '#shared/api/foreign/core.ts';
@@ -11,7 +11,7 @@ export const objects: readonly ResourceType[] = servedKinds.map((kind) => kind.t
 
 const keyOf = (type: ResourceType): string => `${apiVersionOf(type)} ${type.kind}`;
 
-/** Child kinds of all served kinds; a kind that several make has the verbs of each. */
+/** Kinds of children of all served kinds; if several create a kind, its verbs are merged. */
 export const children: readonly ChildAccess[] = [
   ...Map.groupBy(
     reconcilers.flatMap((reconciler) => reconciler.watchedChildren(backends)),
@@ -21,23 +21,23 @@ export const children: readonly ChildAccess[] = [
   alike.slice(0, 1).map(({ type }) => ({ type, verbs: [...new Set(alike.flatMap(({ verbs }) => verbs))] })),
 );
 
-/** Kinds whose objects own Jobs, and so whatever these work on. */
+/** Kinds whose objects own Jobs, and thereby the objects of these Jobs. */
 export const jobOwners: readonly ResourceType[] = reconcilers
   .filter((reconciler) => reconciler.watchedChildren(backends).some(({ type }) => type.plural === jobs.plural))
   .map(({ kind }) => kind.type);
 
-/** Kinds whose objects what is golden may belong to: crons own their versions by label. */
+/** Kinds whose objects may own golden images: crons own their versions by label. */
 export const goldenOwners: readonly ResourceType[] = [...jobOwners, dataImportCronKind.type];
 
-/** Kinds that are made and not followed. */
+/** Kinds that are created but not watched. */
 export const made: readonly ChildAccess[] = reconcilers.flatMap(({ makes = [] }) => makes);
 
-/** Kinds whose presence tells whether a backend can work. */
+/** Kinds whose presence determines whether a backend is available. */
 export const needed: readonly ResourceType[] = Object.values<Registration>(backends).flatMap((registration) =>
   registration.served && registration.backend.needs !== undefined ? [registration.backend.needs.type] : [],
 );
 
-/** Kinds that are looked up and do not follow. */
+/** Kinds that are read but not watched. */
 export const reads: readonly ResourceType[] = [
   ...new Map(
     reconcilers.flatMap((reconciler) => reconciler.reads(backends)).map((type) => [keyOf(type), type]),

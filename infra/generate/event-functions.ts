@@ -1,4 +1,5 @@
-// The functions that events wake: what each subscribes to and may do. Triggers, Services, RBAC and the README tables are made from it.
+// The functions that are invoked by events: their subscriptions and permissions. Triggers, Services, RBAC and the README tables are generated
+// from this.
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { backupBackingImages, harvesterSettings, virtualMachineBackups } from '#shared/api/foreign/backup.ts';
 import {
@@ -27,17 +28,17 @@ export interface Subscription {
 }
 
 /**
- * - `objects`: add and update of every served kind, `children`: any change of what backends make.
- * - `templates`: any change of the objects whose templates golden images are made from, `machines`: add and update of virtual machines, by reference.
- * - `kinds`: add and update of these kinds, by reference where their source sends no more.
- * - `types`: CloudEvent types, exact, or by prefix where they end in a dot.
+ * - `objects`: add and update of every served kind, `children`: any change of children of backends.
+ * - `templates`: any change of objects with templates of golden images, `machines`: add and update of virtual machines, by reference.
+ * - `kinds`: add and update of these kinds, by reference if their source sends no more.
+ * - `types`: CloudEvent types, exact, or prefixes if they end in a dot.
  */
 export type EventMatch =
   | { readonly of: 'objects' | 'children' | 'templates' | 'machines' }
   | { readonly of: 'kinds'; readonly kinds: readonly ResourceType[] }
   | { readonly of: 'types'; readonly types: readonly string[] };
 
-/** How hard delivery tries: `must` until minutes have passed and then as a dead letter; `may` where the next event says it all again. */
+/** Delivery: `must` is retried for minutes and then becomes a dead letter; `may` is not, because the next event has the same information. */
 export type DeliveryClass = 'must' | 'may';
 
 export type ApiVerb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
@@ -46,34 +47,34 @@ export interface EventFunction {
   readonly name: string;
   readonly summary: string;
   readonly subscriptions: readonly Subscription[];
-  /** Requests one instance works on at a time. */
+  /** Concurrent requests per instance. */
   readonly concurrency: number;
-  /** Whether it asks sources, and needs what it takes to log in. */
+  /** Whether it polls sources, and needs their credentials. */
   readonly polls: boolean;
-  /** Whether it asks object stores, with credentials that it names itself. */
+  /** Whether it reads from object stores, with credentials that it names itself. */
   readonly asksStores?: true;
-  /** Whether it makes crons and DataSources of templates. */
+  /** Whether it creates crons and DataSources from templates. */
   readonly carriesOutTemplates: boolean;
-  /** Whether it tells clients of the cluster what they ask for beside volumes. */
+  /** Whether it publishes cluster-wide settings for clients. */
   readonly tells?: true;
-  /** What it does with virtual machines, where it makes the disks they ask for: it holds them until those that go with them are gone. */
+  /** Verbs on virtual machines, if it creates their disks: it sets a finalizer until the disks to delete with them are gone. */
   readonly machines?: readonly ('get' | 'list' | 'patch')[];
-  /** All it may do, where it reconciles no images. */
+  /** All its permissions, if it reconciles no images. */
   readonly access?: readonly {
     readonly type: ResourceType;
     readonly verbs: readonly ApiVerb[];
     readonly subresource?: string;
-    /** In our own namespace alone. */
+    /** Only in our own namespace. */
     readonly isOwn?: true;
   }[];
 }
 
-/** For functions that say their access themselves. */
+/** For functions that declare their permissions themselves. */
 const erased = (type: unknown): ResourceType => type as ResourceType;
 
 /**
- * Kinds of Harvester and Longhorn that say what is to be kept in a backup target; a cluster may lack them. Their events say which object, not what
- * is in it: a backup of a machine holds the data of its Secrets, which no broker and no dead letter is to see, and may be larger than one takes.
+ * Kinds of Harvester and Longhorn that request a backup; a cluster may not have them. Their events contain only the name of the object: a
+ * backup of a machine contains the data of its Secrets, which must not reach a broker or a dead letter, and may exceed the size limit.
  */
 export const backupHolders: readonly ResourceType[] = [virtualMachineBackups, backupBackingImages].map(erased);
 

@@ -1,7 +1,7 @@
-// Descriptions of fields that mean the same wherever they stand, for `kubectl explain`. A schema in shared/api describes what is its own; crd.ts takes the
-// rest from here, by the name of a field and, where a name has several meanings, of what holds it.
+// Descriptions of fields with the same meaning everywhere, for `kubectl explain`. A schema in shared/api describes its specific fields; crd.ts
+// takes the others from here, by the name of a field and, if a name has several meanings, of its parent.
 
-/** By `field`, or `parent.field`, which counts more. */
+/** By `field`, or `parent.field`, which takes precedence. */
 export const fieldDescriptions: Readonly<Record<string, string>> = {
   // Conditions.
   conditions: 'the latest observations, one of each type',

@@ -1,4 +1,4 @@
-// Broker, Triggers and sources under infra/knative. The local broker and forwarder route by the same files.
+// Broker, Triggers and sources under infra/knative. The local broker and forwarder use the same files.
 import { type GeneratedManifest, partOf } from '#infra/generate/manifest.ts';
 import {
   type DeliveryClass,
@@ -13,16 +13,16 @@ import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core
 import { labels, optionalSources, systemNamespace } from '#shared/api/names.ts';
 import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 
-/** What the manifests are made for. */
+/** Input of the manifests. */
 export interface EventSources {
-  /** Kinds that users write. */
+  /** Kinds that users create. */
   readonly objects: readonly ResourceType[];
-  /** Kinds that backends make. */
+  /** Kinds that backends create. */
   readonly children: readonly ResourceType[];
 }
 
 export const broker = { apiVersion: 'eventing.knative.dev/v1', kind: 'Broker', name: 'bullion' } as const;
-/** Service account of the sources; it reads what they watch. */
+/** Service account of the sources; it reads the watched kinds. */
 export const sourceAccount = 'sources';
 
 /** Metadata of an object of ours. */
@@ -37,8 +37,8 @@ const serviceRef = (name: string): object => ({ apiVersion: 'serving.knative.dev
 const deadLetterSink = { ref: serviceRef(deadLetterFunction.name), uri: deadLetterFunction.path };
 
 /**
- * Trigger delivery replaces the Broker's as a whole, so each is complete. `timeout` covers a cold start and one pass. `must` waits
- * 0.5 s x 2^(k-1) before retry k: 511 s in all, longer than a node takes to come back.
+ * The delivery of a Trigger replaces the Broker's as a whole, so each is complete. `timeout` covers a cold start and one pass. `must` waits 0.5
+ * s x 2^(k-1) before retry k: 511 s in all, longer than a restart of a node.
  */
 const deliveries: Readonly<Record<DeliveryClass, object>> = {
   must: {
@@ -57,16 +57,16 @@ const deliveries: Readonly<Record<DeliveryClass, object>> = {
   },
 };
 
-/** Longest `Retry-After` that is waited for. Eventing refuses the field unless its ConfigMap has `delivery-retryafter: enabled`. */
+/** Maximal accepted `Retry-After`. Eventing rejects the field unless its ConfigMap has `delivery-retryafter: enabled`. */
 export const retryAfterMax: Readonly<Record<DeliveryClass, string>> = { must: 'PT60S', may: 'PT5S' };
 
-/** As a Broker delivers what no Trigger says better. */
+/** Default delivery of the Broker, for Triggers without their own. */
 export const brokerDelivery: DeliveryClass = 'must';
 
 export const buildBroker = (): GeneratedManifest => ({
   apiVersion: broker.apiVersion,
   kind: broker.kind,
-  // The in-memory channel then answers before it delivers: a function that is being retried must not hold up its source for minutes.
+  // The in-memory channel then answers before the delivery: a function that is being retried must not block its source for minutes.
   metadata: {
     ...named(broker.name, 'events'),
     annotations: { 'messaging.knative.dev/async-handler': 'true' },
@@ -88,7 +88,7 @@ const filtersOf = (match: EventMatch, sources: EventSources): readonly object[] 
   return [{ prefix: { type: 'dev.knative.apiserver.resource.' } }, anyOf(sources.children.map(kindFilter))];
 };
 
-/** Of what is there, as a source tells it whole or by name. */
+/** Changes of existing objects, sent as a whole or by reference. */
 const changesOf = (mode: 'resource' | 'ref'): readonly string[] =>
   ['add', 'update'].map((change) => `dev.knative.apiserver.${mode}.${change}`);
 
@@ -114,7 +114,7 @@ export const buildTrigger = (
 
 const toBroker = { ref: broker } as const;
 
-/** `{}` selects every namespace with one watch per kind and survives new namespaces without a restart. */
+/** `{}` selects every namespace with one watch per kind, including namespaces created later. */
 const apiServerSource = (
   name: string,
   resources: readonly object[],
@@ -126,18 +126,18 @@ const apiServerSource = (
   spec: { serviceAccountName: sourceAccount, mode, namespaceSelector: {}, resources, sink: toBroker },
 });
 
-/** Whether every cluster has the kind: it is Kubernetes' own, or installed with us. */
+/** Whether every cluster has the kind: it belongs to Kubernetes, or is installed with Bullion. */
 const isAlwaysThere = ({ group }: ResourceType, { objects }: EventSources): boolean =>
   !group.includes('.') || group === storageClasses.group || objects.some((served) => served.group === group);
 
-/** Children are told from everybody else's objects by their label, so that no stranger's Job or PVC becomes an event. */
+/** Children are selected by their label, so that Jobs and claims of others cause no events. */
 const childResource = (type: ResourceType): object => ({
   apiVersion: apiVersionOf(type),
   kind: type.kind,
   selector: { matchExpressions: [{ key: labels.ownerUid, operator: 'Exists' }] },
 });
 
-/** Claims that people make to upload into, as `virtctl image-upload` labels them. Ours have an owner, and are told of above. */
+/** Claims that users create for an upload, with the label of `virtctl image-upload`. Our own have an owner and are covered above. */
 const uploadClaims = {
   apiVersion: apiVersionOf(persistentVolumeClaims),
   kind: persistentVolumeClaims.kind,
@@ -149,7 +149,7 @@ const uploadClaims = {
   },
 };
 
-/** What we serve is watched as such already, labelled or not: Triggers go by the kind, and a second watch would bring each change twice. */
+/** Served kinds are already watched, labelled or not: Triggers filter by kind, and a second watch would send each change twice. */
 export const watchedChildren = ({ objects, children }: EventSources): readonly ResourceType[] =>
   children.filter(({ group, kind }) => !objects.some((served) => served.group === group && served.kind === kind));
 
@@ -167,8 +167,8 @@ export const buildApiServerSources = (sources: EventSources): readonly Generated
 ];
 
 /**
- * One for each kind that a cluster may lack. None is installed as such: Knative's adapter ends where a kind's group is not served, and never watches a kind that
- * comes to a group later. cron-tick makes each once its kind is served.
+ * One for each kind that a cluster may not have. They are not installed directly: Knative's adapter exits if the API group of a kind is not
+ * served, and never watches a kind that is added to a group later. cron-tick creates each one when its kind is served.
  */
 export const buildOptionalSources = (sources: EventSources): readonly GeneratedManifest[] => [
   ...watchedChildren(sources)
@@ -214,7 +214,7 @@ export const buildPingSource = (): GeneratedManifest => ({
   },
 });
 
-/** Gives every event function K_SINK, the URL it sends its own events to. */
+/** Sets K_SINK, the URL for its own events, in every event function. */
 export const buildSinkBinding = (): GeneratedManifest => ({
   apiVersion: 'sources.knative.dev/v1',
   kind: 'SinkBinding',

@@ -1,4 +1,4 @@
-// What kustomize composes the manifests by: a list in each folder, the base of all, components one may add, overlays one applies. Called by main.ts.
+// The kustomizations of the manifests: a list in each folder, the base, optional components, and overlays. Called by main.ts.
 import { parse, parseAllDocuments, stringify } from 'yaml';
 import { buildCdiPatches } from '#infra/generate/components.ts';
 import { buildAlerts } from '#infra/generate/alerts.ts';
@@ -25,7 +25,7 @@ import { systemNamespace } from '#shared/api/names.ts';
 const source = 'infra/generate/kustomize.ts';
 const folders = ['crds', 'rbac', 'knative', 'webhooks'] as const;
 
-/** Applied on its own: an APIService whose server is not there yet would fail discovery, and its certificate is cert-manager's. */
+/** Applied separately: an APIService without its server would break discovery, and its certificate requires cert-manager. */
 const apart = 'apis';
 
 interface Kustomization {
@@ -46,20 +46,20 @@ const gone = (apiVersion: string, kind: string, name: string): object =>
   patch(kind, name, { $patch: 'delete', apiVersion, kind, metadata: { name, namespace: systemNamespace } });
 
 /**
- * The image of Jobs is a setting of functions. Listed here, it is changed by `images:` of every kustomization that is built on this one, as the image of
- * a container is; values that name no image stay as they are.
+ * The image of Jobs is a setting of functions. Listed here, it is replaced by `images:` of every kustomization, like the image of a container;
+ * other values are unchanged.
  */
 const imageFields = {
   images: [{ group: 'serving.knative.dev', kind: 'Service', path: 'spec/template/spec/containers/env/value' }],
 };
 
-/** What lies in a folder and is applied with the rest. */
+/** Manifests in a folder that are applied together. */
 const listOf = (folder: string, manifests: Outputs): readonly string[] =>
   Object.keys(manifests)
     .filter((path) => path.startsWith(`infra/${folder}/`) && path !== certManagerFile)
     .map((path) => path.replace(`infra/${folder}/`, ''));
 
-/** Whatever sends to the Broker, as it is installed. */
+/** All senders to the Broker, as installed. */
 const senders = (manifests: Outputs): readonly SourceRef[] =>
   Object.entries(manifests)
     .filter(([path]) => path.startsWith('infra/knative/'))
@@ -72,7 +72,7 @@ const optionalNames = (manifests: Outputs): readonly string[] => {
   return Object.keys(data).map((file) => file.replace('.json', ''));
 };
 
-/** Every kustomization there is, and what only components bring. */
+/** All kustomizations, and the manifests of components. */
 export const kustomizeOutputs = (manifests: Outputs): Outputs => ({
   ...Object.fromEntries(
     [...folders, apart].map((folder) => [
@@ -118,13 +118,13 @@ export const kustomizeOutputs = (manifests: Outputs): Outputs => ({
   }),
 });
 
-/** One replica of admission, and so no budget that would forbid to drain its node. */
+/** One replica of admission, and no PodDisruptionBudget that would prevent draining its node. */
 const minimalPatches = [
   patch('Deployment', 'admission', [{ op: 'replace', path: '/spec/replicas', value: 1 }]),
   gone('policy/v1', 'PodDisruptionBudget', 'admission'),
 ];
 
-/** Each function knows the tokens made for it; each Trigger has one made. */
+/** Each function accepts tokens with its audience; each Trigger requests such tokens. */
 const oidcPatches = (): readonly object[] => [
   ...eventFunctions.map(({ name }) =>
     patch('Service', name, [
@@ -144,7 +144,7 @@ const oidcPatches = (): readonly object[] => [
   patch('Broker', broker.name, [add('/spec/delivery/deadLetterSink/audience', audienceOf(deadLetterFunction.name))]),
 ];
 
-/** Only for an Eventing that takes the field. */
+/** Only for an Eventing that supports the field. */
 const retryAfterPatches = (): readonly object[] => [
   ...eventFunctions.flatMap((fn) =>
     fn.subscriptions.map(({ name, delivery }) =>
@@ -154,7 +154,7 @@ const retryAfterPatches = (): readonly object[] => [
   patch('Broker', broker.name, [add('/spec/delivery/retryAfterMax', retryAfterMax[brokerDelivery])]),
 ];
 
-/** The service authority of OpenShift in place of our own: a certificate for each Service, its authority in each configuration. */
+/** The service CA of OpenShift instead of our own: a certificate for each Service, its CA bundle in each configuration. */
 const openShiftPatches = (): readonly object[] => [
   patch('Service', 'cron-tick', [
     add('/spec/template/spec/containers/0/env/-', { name: 'OWN_CERTIFICATE', value: 'false' }),

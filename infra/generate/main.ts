@@ -1,4 +1,4 @@
-// `npm run gen` writes the generated files; with --check it writes nothing and exits 1 naming every file that is not up to date.
+// `npm run gen` writes the generated files; with --check it writes nothing and exits 1 with the name of every outdated file.
 import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { loadBlocks } from '#infra/generate/blocks.ts';
@@ -7,7 +7,7 @@ import { type Outputs, manifestOutputs } from '#infra/generate/outputs.ts';
 import { renderBlocks } from '#infra/generate/readme.ts';
 
 const root = new URL('../../', import.meta.url);
-/** Folders that hold generated files only: what is there and is not generated any more goes away. */
+/** Folders with generated files only: files that are not generated any more are deleted. */
 const ownedFolders = ['apis', 'base', 'crds', 'knative', 'rbac', 'webhooks', 'components', 'overlays'].map(
   (name) => `infra/${name}`,
 );

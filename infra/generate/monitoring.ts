@@ -1,4 +1,5 @@
-// The exporter and who reads it, for the component `monitoring`: it needs the kinds of the Prometheus operator, which a cluster may lack.
+// The exporter and its monitors, for the component `monitoring`: it requires the kinds of the Prometheus operator, which a cluster may not
+// have.
 import { grant, grantInOwn, rule } from '#infra/generate/rbac.ts';
 import { restricted } from '#infra/generate/services.ts';
 import { type GeneratedManifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
@@ -13,7 +14,7 @@ const { name } = metricsFunction;
 const port = 8080;
 const metadata = { name, namespace: systemNamespace, labels: partOf(name) };
 
-/** It reads what it counts, and can change nothing. */
+/** It has only read access to what it counts. */
 export const buildMetricsAccess = (): readonly GeneratedManifest[] => [
   ...grant(
     name,
@@ -22,7 +23,7 @@ export const buildMetricsAccess = (): readonly GeneratedManifest[] => [
   ...grantInOwn(name, [rule(deployments, ['get'])]),
 ];
 
-/** One is enough: when it is down, a gap is all there is, and an alert says so. */
+/** One replica is enough: an outage causes only a gap, and an alert. */
 const deployment: GeneratedManifest = {
   apiVersion: 'apps/v1',
   kind: 'Deployment',
@@ -60,7 +61,7 @@ const service: GeneratedManifest = {
   spec: { selector: partOf(name), ports: [{ name: 'metrics', port, targetPort: 'metrics' }] },
 };
 
-/** Labels as we give them: `namespace` is that of an image, not of the exporter. */
+/** With our own labels: `namespace` is that of an image, not of the exporter. */
 const serviceMonitor: GeneratedManifest = {
   apiVersion: 'monitoring.coreos.com/v1',
   kind: 'ServiceMonitor',
@@ -71,7 +72,7 @@ const serviceMonitor: GeneratedManifest = {
   },
 };
 
-/** Requests, their codes and how long they took, which Knative's queue-proxy counts beside each function while it runs. */
+/** Number, status and duration of requests, as counted by Knative's queue-proxy beside each running function. */
 const podMonitor: GeneratedManifest = {
   apiVersion: 'monitoring.coreos.com/v1',
   kind: 'PodMonitor',
@@ -90,7 +91,7 @@ const podMonitor: GeneratedManifest = {
   },
 };
 
-/** From wherever Prometheus runs: what it reads names images and tells no secret. */
+/** From any namespace: the metrics contain names of images but no secrets. */
 const network = policy(name, {
   podSelector: { matchLabels: partOf(name) },
   policyTypes: ['Ingress', 'Egress'],

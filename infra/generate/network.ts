@@ -1,4 +1,4 @@
-// Who may open connections to our pods, and where these may go. Called by kustomize.ts for the component `network-policies`.
+// Network policies: allowed connections to and from our pods. Called by kustomize.ts for the component `network-policies`.
 import { apiServicePort } from '#infra/generate/apis.ts';
 import { type GeneratedManifest, partOf } from '#infra/generate/manifest.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
@@ -7,9 +7,9 @@ import { longhornApiPort, longhornNamespace } from '#shared/api/foreign/longhorn
 import { systemNamespace } from '#shared/api/names.ts';
 import { downloadPort, uploadPort } from '#shared/populate/sources/upload.ts';
 
-/** Ports of queue-proxy that take requests: plain, HTTP/2 and TLS. */
+/** Ports of queue-proxy for requests: plain, HTTP/2 and TLS. */
 const queueProxyPorts = [8012, 8013, 8112];
-/** Its metrics: what the autoscaler reads, and how many requests there were, which Prometheus reads from wherever it runs. */
+/** Ports of its metrics: for the autoscaler, and request metrics for Prometheus in any namespace. */
 const metricsPorts = { autoscaler: 9090, requests: 9091 } as const;
 
 const namespaces = (...names: readonly string[]): object => ({
@@ -20,16 +20,16 @@ const namespaces = (...names: readonly string[]): object => ({
 
 export const tcp = (...ports: readonly number[]): readonly object[] => ports.map((port) => ({ protocol: 'TCP', port }));
 
-/** Where a node keeps answers for its own pods, as NodeLocal DNSCache does; it is in no namespace. */
+/** The DNS cache of a node, as in NodeLocal DNSCache; it is in no namespace. */
 const nodeDns = { ipBlock: { cidr: '169.254.20.10/32' } };
 
 export const dns = {
   to: [namespaces('kube-system', 'openshift-dns'), nodeDns],
   ports: [53, 5353].flatMap((port) => ['UDP', 'TCP'].map((protocol) => ({ protocol, port }))),
 };
-/** No selector reaches the API server: it is no pod. The ports keep the rest away. */
+/** The API server is not a pod, so no selector matches it. The ports exclude everything else. */
 export const apiServer = { ports: tcp(443, 6443) };
-/** The Broker's ingress, which is reached on the port of its pods. */
+/** The Broker's ingress, on the port of its pods. */
 const brokerDoor = { to: [namespaces('knative-eventing')], ports: tcp(80, 443, 8080, 8443) };
 
 export const policy = (name: string, spec: object): GeneratedManifest => ({
@@ -39,10 +39,10 @@ export const policy = (name: string, spec: object): GeneratedManifest => ({
   spec,
 });
 
-/** Nothing comes in or goes out but what another policy allows. */
+/** Denies everything that no other policy allows. */
 const nothing = policy('default-deny', { podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
 
-/** Where Knative's activator and Eventing are, and gateways that reach functions from inside the cluster; OpenShift has its own place for them. */
+/** Namespaces of Knative's activator and Eventing, and of gateways inside the cluster; OpenShift has its own. */
 const senders = [
   'knative-serving',
   'knative-eventing',
@@ -51,10 +51,10 @@ const senders = [
   'istio-system',
   'contour-internal',
 ];
-/** The gateway through which people come, where it is another one. */
+/** The gateway for external clients, if it is a separate one. */
 const outsideGateways = ['contour-external'];
 
-/** Events come through Knative's activator, its gateway or straight from Eventing; metrics are fetched by its autoscaler. */
+/** Events come from Knative's activator, its gateway or directly from Eventing; its autoscaler scrapes metrics. */
 const toFunctions = policy('functions', {
   podSelector: { matchExpressions: [{ key: 'serving.knative.dev/service', operator: 'Exists' }] },
   policyTypes: ['Ingress', 'Egress'],
@@ -66,7 +66,7 @@ const toFunctions = policy('functions', {
   egress: [dns, apiServer, brokerDoor],
 });
 
-/** Those that ask sources for new versions, wherever these are. Addresses that must not be asked are refused by the function itself. */
+/** Functions that poll sources, at any address. The function itself rejects forbidden addresses. */
 const polls = policy('polls', {
   podSelector: {
     matchExpressions: [
@@ -81,7 +81,7 @@ const polls = policy('polls', {
   egress: [{}],
 });
 
-/** The API server calls from an address of its own, which no selector reaches. */
+/** The API server calls from an address that no selector matches. */
 const admission = policy('admission', {
   podSelector: { matchLabels: partOf('admission') },
   policyTypes: ['Ingress', 'Egress'],
@@ -89,7 +89,7 @@ const admission = policy('admission', {
   egress: [dns, apiServer],
 });
 
-/** People come to it. Bytes go to and come from the pods that have the volumes mounted, in whatever namespace these are, and Longhorn. */
+/** Called by external clients. It connects to the pods with the volumes, in any namespace, and to Longhorn. */
 const transfers = policy('transfers', {
   podSelector: {
     matchExpressions: [{ key: 'serving.knative.dev/service', operator: 'In', values: [transferFunction.name] }],
@@ -102,7 +102,7 @@ const transfers = policy('transfers', {
   ],
 });
 
-/** The API server asks for tokens from an address of its own, as it asks admission. */
+/** The API server requests tokens from an address that no selector matches, as for admission. */
 const tokens = policy('tokens', {
   podSelector: { matchLabels: partOf(transferFunction.apiService) },
   policyTypes: ['Ingress', 'Egress'],

@@ -1,4 +1,4 @@
-// Who may send to whom once Knative Eventing has `authentication-oidc` enabled. Called by kustomize.ts for the component `oidc`.
+// Authentication of senders if Knative Eventing has `authentication-oidc` enabled. Called by kustomize.ts for the component `oidc`.
 import { eventTypes } from '#events/catalogue.ts';
 import { broker } from '#infra/generate/knative.ts';
 import { type GeneratedManifest, partOf } from '#infra/generate/manifest.ts';
@@ -6,14 +6,14 @@ import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { deadLetterFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 
-/** As Knative writes the audience of an addressable: `<group>/<kind>/<namespace>/<name>`, lower case. */
+/** Knative's format of the audience of an addressable: `<group>/<kind>/<namespace>/<name>`, in lower case. */
 export const audienceOf = (name: string): string => `serving.knative.dev/service/${systemNamespace}/${name}`;
 
 const account = (name: string): string => `system:serviceaccount:${systemNamespace}:${name}`;
 
 /**
- * Accounts that may call a function: those Knative makes for its Triggers, and for the function that takes dead letters those of the
- * Subscriptions behind the Triggers, whose names begin with the Broker's and end in an id.
+ * Accounts that may call a function: those Knative creates for its Triggers, and for the dead letter function those of the Subscriptions behind
+ * the Triggers, whose names start with the Broker's and end in an ID.
  */
 export const subjectsOf = (name: string): readonly string[] => [
   ...eventFunctions
@@ -24,12 +24,12 @@ export const subjectsOf = (name: string): readonly string[] => [
   ...(name === deadLetterFunction.name ? [account(`${broker.name}-*`)] : []),
 ];
 
-/** Where events of Jobs go. */
+/** Audience for events of Jobs. */
 export const brokerAudience = `eventing.knative.dev/broker/${systemNamespace}/${broker.name}`;
 
 /**
- * Jobs run in the namespaces of images, under accounts we do not know: whoever has an account of the cluster may tell of progress, and of nothing
- * else. Whoever folds it into a status checks that a pod of the Job signed it.
+ * Jobs run in the namespaces of images, with accounts that are not known in advance: every account of the cluster may send progress events, and
+ * no others. The receiver verifies that a pod of the Job signed it.
  */
 export const buildTransferPolicy = (): GeneratedManifest => ({
   apiVersion: 'eventing.knative.dev/v1alpha1',
@@ -42,7 +42,7 @@ export const buildTransferPolicy = (): GeneratedManifest => ({
   },
 });
 
-/** Something that sends to the Broker. */
+/** A sender to the Broker. */
 export interface SourceRef {
   readonly apiVersion: string;
   readonly kind: string;
@@ -50,8 +50,8 @@ export interface SourceRef {
 }
 
 /**
- * The Broker takes events of our own sources and functions, and of nobody else. Those that a cluster may lack cannot be referred to before they are there:
- * Knative names their accounts after them, with a digest behind where that is too long.
+ * The Broker accepts only events of our own sources and functions. Optional sources cannot be referred to before they exist: Knative derives
+ * their account names from them, with a digest if they are too long.
  */
 export const buildEventPolicy = (sources: readonly SourceRef[], optional: readonly string[]): GeneratedManifest => ({
   apiVersion: 'eventing.knative.dev/v1alpha1',

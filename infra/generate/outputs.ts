@@ -1,4 +1,4 @@
-// Every generated file of the repository by its path: what main.ts writes, or compares in --check.
+// Every generated file of the repository by its path: written by main.ts, or compared in --check.
 import { buildCrd } from '#infra/generate/crd.ts';
 import { children, goldenOwners, jobOwners, made, needed, objects, reads } from '#infra/generate/declared.ts';
 import { buildService, buildTransferService } from '#infra/generate/services.ts';
@@ -30,7 +30,7 @@ import { admissionFunctions, diskUsers, templateHolders, transferFunction } from
 import { servedKinds, reportedKinds } from '#shared/api/kinds.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 
-/** Path from the root of the repository → content. */
+/** Path relative to the root of the repository → content. */
 export type Outputs = Readonly<Record<string, string>>;
 
 const wiring = 'infra/generate/wiring.ts';
@@ -90,7 +90,7 @@ const rbac = (): Outputs => ({
     kindsAndBackends,
     buildSourceAccess([...sources.objects, ...sources.children, ...templateHolders, ...backupHolders, ...diskUsers]),
   ),
-  // Of the component `monitoring`, which brings the account along.
+  // Part of the component `monitoring`, which includes the account.
   'infra/components/monitoring/rbac.yaml': toYaml('shared/metrics', buildMetricsAccess()),
   'infra/rbac/users.yaml': toYaml('shared/api/kinds.ts', buildUserRoles(objects)),
 });
@@ -111,10 +111,10 @@ const apis = (): Outputs => ({
   'infra/apis/workload.yaml': toYaml(wiring, buildApiWorkload()),
 });
 
-/** For those who have cert-manager look after the certificate; applied on its own. */
+/** For certificates managed by cert-manager; applied separately. */
 export const certManagerFile = 'infra/webhooks/certificate.yaml';
 
-/** All manifests that are applied, and what kustomize composes them by: `kubectl apply -k infra`. */
+/** All manifests, and their kustomizations: `kubectl apply -k infra`. */
 export const manifestOutputs = (): Outputs => ({
   'infra/base/namespace.yaml': toYaml('infra/generate/outputs.ts', [namespace]),
   ...crds(),

@@ -1,4 +1,4 @@
-// Service accounts and roles under infra/rbac: one account per function, with the verbs its declarations need and no more.
+// Service accounts and roles under infra/rbac: one account per function, with only the verbs of its declarations.
 import { sourceAccount } from '#infra/generate/knative.ts';
 import { type GeneratedManifest, partOf } from '#infra/generate/manifest.ts';
 import { type EventFunction, type ApiVerb } from '#infra/generate/event-functions.ts';
@@ -39,7 +39,7 @@ import type { ResourceType } from '#shared/api/object.ts';
 import { apiServerSources } from '#shared/resources/event-sources.ts';
 import { trustSetting } from '#shared/resources/trust.ts';
 
-/** A child kind and what plans do with it beside reading. */
+/** A kind of child, and its verbs besides reading. */
 export interface ChildAccess {
   readonly type: ResourceType;
   readonly verbs: readonly ApiVerb[];
@@ -61,7 +61,7 @@ const uniqueTypes = (types: readonly ResourceType[]): readonly ResourceType[] =>
   ...new Map(types.map((type) => [`${type.plural}.${type.group}`, type])).values(),
 ];
 
-/** Account, role and binding of one name. */
+/** Account, role and binding with the same name. */
 export const grant = (name: string, rules: readonly Rule[]): readonly GeneratedManifest[] => [
   {
     apiVersion: 'v1',
@@ -83,21 +83,21 @@ export const grant = (name: string, rules: readonly Rule[]): readonly GeneratedM
   },
 ];
 
-/** Beside what it may do with the served kinds anyway. Of operators' objects one field is written. */
+/** In addition to its verbs on served kinds. Of operators' objects only one field is written. */
 const templateRules: readonly Rule[] = [
-  // The schedule that was drawn for the common images, kept where the operator keeps it.
+  // The generated schedule of the common images, stored in the same field as by the operator.
   rule(hyperConvergeds, ['patch'], 'status'),
   ...[...templateHolders, nodes].map((type) => rule(type, ['list'])),
-  // What was said of a template already.
+  // To detect an Event that was already recorded.
   rule(kubeEvents, ['get']),
   ...[dataImportCronKind.type, dataSourceKind.type].map((type) => rule(type, ['create', 'delete'])),
   rule(namespaces, ['get', 'create']),
 ];
 
-/** Nothing but the status is written of these: nobody holds them, and they wait for nobody. */
+/** Only the status of these is written: they have no finalizers and wait for no other object. */
 const statusOnly = new Set([storageProfileKind.type.plural]);
 
-/** How what is read beside children is asked for, where one way is enough. */
+/** Verbs for kinds that are only read, if not all read verbs are required. */
 const readings: Readonly<Record<string, readonly ApiVerb[]>> = {
   [kubeEvents.plural]: ['list'],
   [virtualMachineBackups.plural]: ['list'],
@@ -106,10 +106,10 @@ const readings: Readonly<Record<string, readonly ApiVerb[]>> = {
   [namespaces.plural]: ['get'],
 };
 
-/** What drivers of images work with. */
+/** Kinds that drivers of images use. */
 export interface DriverScope {
   readonly objects: readonly ResourceType[];
-  /** Those of them that have children with an owner reference, which blocks their deletion. */
+  /** Those of them with children whose owner reference blocks their deletion. */
   readonly owners: readonly ResourceType[];
   readonly children: readonly ChildAccess[];
   readonly made: readonly ChildAccess[];
@@ -117,8 +117,8 @@ export interface DriverScope {
 }
 
 /**
- * A function that reconciles images. Finalizers are patched, status is replaced; `finalizers` must be updatable for owner references that
- * block deletion, where the cluster checks that.
+ * A function that reconciles images. Finalizers are patched, status is replaced; `finalizers` must be updatable for owner references that block
+ * deletion, if the cluster enforces that.
  */
 export const buildDriverAccess = (
   fn: EventFunction,
@@ -132,30 +132,30 @@ export const buildDriverAccess = (
     ...owners.map((type) => rule(type, ['update'], 'finalizers')),
     ...[...children, ...made].map(({ type, verbs }) => rule(type, ['get', ...verbs])),
     ...reads.map((type) => rule(type, readings[type.plural] ?? ['get', 'list'])),
-    // A transfer is made suspended, and let run once its Secret is there; those that never got so far are found by their label.
+    // A transfer is created suspended, and resumed once its Secret exists; interrupted ones are found by their label.
     rule(jobs, ['list', 'patch']),
     rule(secrets, ['create']),
-    // Whether a CDI is installed.
+    // Detects whether a CDI is installed.
     rule(cdis, ['list']),
-    // Whom Harvester's administrators trust.
+    // Additional CA certificates of Harvester's administrators.
     only(rule(harvesterSettings, ['get']), trustSetting) as Rule,
-    // What administrators say of file systems and registries.
+    // File system overhead and registries, set by administrators.
     rule(cdiConfigs, ['get']),
     rule(configMaps, ['create']),
     ...(fn.polls ? pollLookups.map((type) => rule(type, ['get'])) : []),
-    // Names that one object may have, held before its first child is made; and who fetches an image for all that want it.
+    // Leases of unique names, held before the first child is created; and of the fetcher of an image.
     rule(leases, ['get', 'create', 'update', 'patch', 'delete']),
     ...(fn.carriesOutTemplates ? templateRules : []),
-    // Which disks they ask for.
+    // Their requested disks.
     ...(fn.machines === undefined ? [] : diskUsers.map((type) => rule(type, fn.machines ?? []))),
     // Whether the service account of a cron may clone a volume of another namespace.
     rule(subjectAccessReviews, ['create']),
     ...(fn.tells ? [rule(cdiConfigs, ['list', 'create']), rule(cdiConfigs, ['update'], 'status')] : []),
-    // Dead letters about one object, and polls of one cron, are counted on one Event.
+    // Repeated dead letters of an object, and polls of a cron, are counted in one Event.
     rule(kubeEvents, fn.polls || fn.name === deadLetterFunction.name ? ['get', 'create', 'patch'] : ['create']),
   ]);
 
-/** A function that says itself what it may do. */
+/** A function that declares its permissions itself. */
 export const buildOwnAccess = (
   name: string,
   access: NonNullable<EventFunction['access']>,
@@ -169,7 +169,7 @@ export const buildOwnAccess = (
   return own.length === 0 ? manifests : [...manifests, ...grantInOwn(name, own)];
 };
 
-/** What it may do in our own namespace alone. */
+/** Permissions in our own namespace only. */
 export const grantInOwn = (name: string, rules: readonly Rule[]): readonly GeneratedManifest[] => [
   {
     apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -180,14 +180,14 @@ export const grantInOwn = (name: string, rules: readonly Rule[]): readonly Gener
   bindRole(name, systemNamespace, `bullion-${name}`),
 ];
 
-/** The sources read what they watch, and nothing else. */
+/** The sources only read the watched kinds. */
 export const buildSourceAccess = (watched: readonly ResourceType[]): readonly GeneratedManifest[] =>
   grant(
     sourceAccount,
     uniqueTypes(watched).map((type) => rule(type, ['get', 'list', 'watch'])),
   );
 
-/** `owners` may have golden children, `needed` tell whether a backend can work. */
+/** `owners` may have golden children, `needed` determine whether a backend is available. */
 export const buildAdmissionAccess = (
   owners: readonly ResourceType[],
   needed: readonly ResourceType[],
@@ -197,14 +197,14 @@ export const buildAdmissionAccess = (
     ...needed.map((type) => rule(type, ['list'])),
     ...admissionLookups.map(({ type, verbs }) => rule(type, verbs)),
     rule(cdis, ['list']),
-    // Whether the author of an object may use what it is made from.
+    // Whether the author of an object may use its sources.
     rule(subjectAccessReviews, ['create']),
   ]);
 
-/** Names of one object: what it may do with it alone. */
+/** Restricts a rule to one object. */
 const only = (base: Rule, name: string): object => ({ ...base, resourceNames: [name] });
 
-/** cron-tick makes the sources of kinds that a cluster may lack, in our own namespace. */
+/** cron-tick creates the sources of optional kinds in our own namespace. */
 export const buildEventSourceAccess = (): readonly GeneratedManifest[] => {
   const name = 'bullion-event-sources';
   const metadata = { name, namespace: systemNamespace, labels: partOf('cron-tick') };
@@ -228,20 +228,21 @@ const bindRole = (name: string, namespace: string, role: string): GeneratedManif
   subjects: [{ kind: 'ServiceAccount', name, namespace: systemNamespace }],
 });
 
-/** It acts for users whom it has asked the API server about. Its own keys are all it may read of Secrets. */
+/** It acts for users whose permissions it has checked. Its own keys are the only Secret it may read. */
 export const buildTransferAccess = (name: string, reads: readonly ResourceType[]): readonly GeneratedManifest[] => [
   ...grant(name, [
     ...[tokenReviews, subjectAccessReviews].map((type) => rule(type as ResourceType, ['create'])),
     ...reads.map((type) => rule(type, ['get'])),
-    // What is to come, and what is to be started again for it.
+    // Announcement of an upload, and restart for it.
     rule(harvesterImageKind.type, ['patch']),
     rule(dataVolumeKind.type, ['patch']),
     rule(downloaderKind.type, ['get', 'delete']),
     rule(pods, ['list']),
     rule(jobs, ['get', 'create', 'patch', 'delete']),
-    // Of its Jobs, which it cannot read.
+    // For its Jobs; it cannot read them.
     rule(secrets, ['create']),
-    // Its Jobs belong to what they serve, and go first: where a cluster checks that, it takes a right of its own.
+    // Its Jobs are owned by the objects they serve, with a blocking owner reference: this requires a separate permission if the cluster
+    // enforces it.
     ...[harvesterImageKind.type, persistentVolumeClaims].map((type) =>
       rule(type as ResourceType, ['update'], 'finalizers'),
     ),
@@ -250,10 +251,10 @@ export const buildTransferAccess = (name: string, reads: readonly ResourceType[]
     apiVersion: 'rbac.authorization.k8s.io/v1',
     kind: 'Role',
     metadata: { name: `bullion-${name}`, namespace: systemNamespace, labels: partOf(name) },
-    // What is to be created has no name yet that a rule could ask for.
+    // Creation cannot be restricted by name.
     rules: [rule(secrets, ['create']), only(rule(secrets, ['get', 'update']), keysSecretName)],
   },
   bindRole(name, systemNamespace, `bullion-${name}`),
-  // Tells by whom it is asked on behalf of users; every extension server reads it.
+  // Reads the client CA of the front proxy, as every extension server does.
   bindRole(name, 'kube-system', 'extension-apiserver-authentication-reader'),
 ];

@@ -1,4 +1,4 @@
-// Tables and lists between markers in documents: what stands between `<!-- gen:functions -->` and `<!-- /gen -->` is written anew.
+// Generated tables and lists in documents: replaces everything between `<!-- gen:functions -->` and `<!-- /gen -->`.
 import type { SettingRow } from '#shared/runtime/config.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import { type StructuralSchema, toStructuralSchema } from '#shared/api/structural-schema.ts';
@@ -8,7 +8,7 @@ export type Blocks = Readonly<Record<string, () => string>>;
 
 const block = /<!-- gen:([\w.:/-]+) -->\n[\s\S]*?<!-- \/gen -->/g;
 
-/** The text with every block rendered anew. Throws on a block nobody renders. */
+/** The text with every block rendered. Throws on an unknown block. */
 export const renderBlocks = (text: string, blocks: Blocks): string =>
   text.replaceAll(block, (_, name: string) => {
     const render = blocks[name];
@@ -29,7 +29,7 @@ const code = (text: string): string => (text === '' ? '' : `\`${text}\``);
 
 const width = 120;
 
-/** One list item a text, wrapped so that it can be read in a terminal. Code is never broken. */
+/** One list item per text, wrapped for terminals. Code is never broken. */
 export const toList = (texts: readonly string[]): string => texts.map((text) => wrap(`- ${text}`)).join('\n');
 
 const wrap = (text: string): string => {

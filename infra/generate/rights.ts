@@ -1,4 +1,4 @@
-// The rights that manifests grant to each service account, one verb on one resource each. Held against what is called by `test/roles`.
+// The permissions that manifests grant to each service account, one verb on one resource each. Compared with actual calls by `test/roles`.
 import type { GeneratedManifest } from '#infra/generate/manifest.ts';
 
 export interface Right {
@@ -6,9 +6,9 @@ export interface Right {
   readonly verb: string;
   readonly group: string;
   readonly resource: string;
-  /** Where it holds; left out: everywhere. */
+  /** Namespace. Default: all. */
   readonly namespace?: string | undefined;
-  /** Objects it holds for; empty: all. */
+  /** Names of objects; empty: all. */
   readonly names: readonly string[];
 }
 
@@ -24,7 +24,7 @@ interface Binding extends GeneratedManifest {
   readonly subjects: readonly { readonly kind: string; readonly name: string }[];
 }
 
-/** Every right of every account of ours, each once. Roles that are not among the manifests are Kubernetes' own and left out. */
+/** Every permission of our accounts, without duplicates. Roles that are not among the manifests belong to Kubernetes and are skipped. */
 export const rightsOf = (manifests: readonly GeneratedManifest[]): readonly Right[] => {
   const bindings = manifests.filter(({ kind }) => kind.endsWith('RoleBinding')) as unknown as readonly Binding[];
   const rights = bindings.flatMap(({ metadata, roleRef, subjects }) => {
@@ -55,7 +55,7 @@ const rightsOfRule = (account: string, namespace: string | undefined, rule: Rule
     ),
   );
 
-/** One line about a right, such as `cron-tick: patch events`. */
+/** A permission on one line, such as `cron-tick: patch events`. */
 export const describe = ({ account, verb, group, resource, namespace, names }: Right): string => {
   const of = group === '' ? resource : `${resource}.${group}`;
   const where = namespace === undefined ? '' : ` in ${namespace}`;

@@ -6,7 +6,7 @@ import { transferFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import { defaultSettings } from '#shared/populate/settings.ts';
 
-/** The drain of a Knative pod takes up to 45 s and must fit in `timeoutSeconds`, which is also its grace period. */
+/** Draining a Knative pod takes up to 45 s and must fit in `timeoutSeconds`, which is also its grace period. */
 const timeoutSeconds = 60;
 
 export const buildService = (fn: EventFunction): GeneratedManifest => ({
@@ -33,13 +33,13 @@ export const buildService = (fn: EventFunction): GeneratedManifest => ({
   },
 });
 
-/** As the image for transfers is laid out (`infra/images`). */
+/** Path in the image for transfers (`infra/images`). */
 const transferCommand = 'node /app/start.mjs transfer-job';
 
-/** Long uploads answer at their end; longer ones use the resumable protocol. Knative's own limit for this is ten minutes as installed. */
+/** Long uploads are answered at their end; longer ones use the resumable protocol. Knative's default limit is ten minutes. */
 const transferSeconds = 600;
 
-/** Reachable from outside, unlike the functions that events wake. */
+/** Reachable from outside, unlike the functions that are invoked by events. */
 export const buildTransferService = (): GeneratedManifest => ({
   apiVersion: 'serving.knative.dev/v1',
   kind: 'Service',
@@ -54,7 +54,7 @@ export const buildTransferService = (): GeneratedManifest => ({
         serviceAccountName: transferFunction.name,
         containerConcurrency: 50,
         timeoutSeconds: transferSeconds,
-        // Knative would wait five minutes for the first byte of an answer, which comes after the last one of an upload.
+        // The first byte of an answer is sent after the last byte of an upload; Knative's default timeout for it is five minutes.
         responseStartTimeoutSeconds: transferSeconds,
         enableServiceLinks: false,
         containers: [functionContainer(transferFunction.name)],
@@ -79,7 +79,7 @@ const functionContainer = (name: string): object => ({
   securityContext: restricted,
 });
 
-/** Pods with these labels on nodes of their own, where there are as many. */
+/** Spreads pods with these labels over different nodes, if there are enough. */
 export const apart = (matchLabels: object): readonly object[] => [
   {
     maxSkew: 1,
@@ -89,7 +89,7 @@ export const apart = (matchLabels: object): readonly object[] => [
   },
 ];
 
-/** What the `restricted` Pod Security Standard asks of a container. */
+/** Requirements of the `restricted` Pod Security Standard for a container. */
 export const restricted = {
   allowPrivilegeEscalation: false,
   readOnlyRootFilesystem: true,

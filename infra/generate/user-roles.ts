@@ -1,4 +1,4 @@
-// Roles for people under infra/rbac: what editors and viewers of a namespace may do with our kinds.
+// Roles for users under infra/rbac: permissions of editors and viewers of a namespace on our kinds.
 import { type GeneratedManifest, partOf } from '#infra/generate/manifest.ts';
 import type { ApiVerb } from '#infra/generate/event-functions.ts';
 import { type Rule, rule } from '#infra/generate/rbac.ts';
@@ -6,7 +6,7 @@ import { uploadTokenResource } from '#shared/exchange/target-name.ts';
 import { cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 
-/** Who may edit or view a namespace may do so with our kinds, as aggregated roles grant it. */
+/** Editors and viewers of a namespace get the same permissions on our kinds, by aggregated roles. */
 export const buildUserRoles = (objects: readonly ResourceType[]): readonly GeneratedManifest[] => [
   withRule(
     userRole('edit', ['admin', 'edit'], objects, ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete']),
@@ -16,7 +16,7 @@ export const buildUserRoles = (objects: readonly ResourceType[]): readonly Gener
   ...forEverybody('config-reader', [rule(cdiConfigs, ['get'])]),
 ];
 
-/** Roles of namespaces hold nothing that is of the whole cluster: whoever may log in may ask where files are sent to, as with CDI. */
+/** Roles of namespaces cannot contain cluster-scoped kinds: every authenticated user may read the upload URL, as in CDI. */
 const forEverybody = (name: string, rules: readonly Rule[]): readonly GeneratedManifest[] => {
   const metadata = { name: `bullion-${name}`, labels: partOf(name) };
   const group = 'rbac.authorization.k8s.io';

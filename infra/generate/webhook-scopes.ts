@@ -1,5 +1,5 @@
-// Which requests reach a webhook: kinds, selectors and match conditions. Whatever is not said here never leaves the API server, so that an
-// outage of ours blocks nobody's pods, volumes or namespaces.
+// Requests that a webhook matches: kinds, selectors and match conditions. Other requests are never sent to us, so that an outage of ours does
+// not block pods, volumes or namespaces of others.
 import type { AdmissionFunction, Webhook } from '#infra/generate/wiring.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
@@ -22,9 +22,9 @@ export interface WebhookScope {
   readonly types: readonly unknown[];
   readonly objectSelector?: object;
   readonly conditions: readonly MatchCondition[];
-  /** What happens when nobody answers; left out: what suits the function. */
+  /** Policy for an unavailable webhook. Default: depends on the function. */
   readonly failurePolicy?: 'Fail' | 'Ignore';
-  /** Of mutation; left out: again, where another webhook changes the object. */
+  /** For mutation. Default: invoked again if another webhook changes the object. */
   readonly reinvocationPolicy?: 'Never';
 }
 
@@ -34,7 +34,7 @@ const differs = (field: string): string =>
   `has(object.metadata.${field}) != has(oldObject.metadata.${field}) || ` +
   `(has(object.metadata.${field}) && object.metadata.${field} != oldObject.metadata.${field})`;
 
-/** Deleting objects, and updates of nothing that is looked at, pass without a call. A label may be one that mutation keeps. */
+/** Deletions of objects, and updates of irrelevant fields, pass without a call. Mutation may set some labels. */
 const objectConditions = (fn: AdmissionFunction): readonly MatchCondition[] => {
   const aspects = fn.name === 'mutate' ? ['annotations', 'labels'] : ['annotations'];
   const changes = ["request.operation == 'CREATE'", 'object.spec != oldObject.spec', ...aspects.map(differs)];
@@ -57,7 +57,7 @@ const notTrusted: readonly MatchCondition[] = [
 const mapOf = (object: string, map: string): string =>
   `(has(${object}.metadata.${map}) ? ${object}.metadata.${map} : {})`;
 
-/** Children of ours say whose they are; a claim that a CDI made refers to its data volume. */
+/** Our children are labelled; a claim that a CDI created refers to its data volume. */
 const ownedByUs =
   `'${labels.ownerUid}' in ${mapOf('oldObject', 'labels')} || ` +
   '(has(oldObject.metadata.ownerReferences) && ' +
@@ -81,7 +81,7 @@ const ownedByTemplate =
   'has(oldObject.metadata.ownerReferences) && ' +
   `oldObject.metadata.ownerReferences.exists(r, r.kind == '${templateVersions.kind}')`;
 
-/** Classes of images are named after them (`lh-<uid>`, as Harvester has them). */
+/** Classes of images are named after them (`lh-<uid>`, as in Harvester). */
 const ofImageClass = "has(object.spec.storageClassName) && object.spec.storageClassName.startsWith('lh-')";
 
 const machineChanged =
@@ -91,7 +91,7 @@ const machineUsesClaims =
   'object.spec.template.spec.volumes.exists(v, has(v.persistentVolumeClaim) || has(v.dataVolume))) || ' +
   `(has(object.metadata.annotations) && '${harvesterAnnotations.claimTemplates}' in object.metadata.annotations)`;
 
-/** Data volumes are ours. Claims say themselves that they are ours, what is made from them, or whose disk they are. */
+/** Data volumes are ours. Claims have marks if they are ours, sources of an image, or disks. */
 const inUse =
   "request.resource.resource == 'datavolumes' || " +
   `'${labels.ownerUid}' in ${mapOf('oldObject', 'labels')} || ` +
@@ -110,13 +110,13 @@ export const scopeOf = (fn: AdmissionFunction, { on }: Webhook, objects: readonl
   (
     {
       objects: { types: objects, conditions: objectConditions(fn) },
-      // A claim that is not completed keeps a size that its disk has no room in: it is refused while nobody can, as a CDI that is away has it.
+      // A claim that was not completed would be too small for its disk: it is rejected during an outage, as with CDI.
       profiles: {
         types: [persistentVolumeClaims],
         objectSelector: { matchLabels: { [cdiLabels.applyProfile]: 'true' } },
         conditions: [notByUs],
         failurePolicy: 'Fail',
-        // Room for the file system is added once.
+        // Space for the file system must be added only once.
         reinvocationPolicy: 'Never',
       },
       golden: { types: goldenTypes, conditions: [...notTrusted, { name: 'owned', expression: ownedByUs }] },
@@ -130,7 +130,7 @@ export const scopeOf = (fn: AdmissionFunction, { on }: Webhook, objects: readonl
         types: [persistentVolumeClaims],
         conditions: [...notTrusted, { name: 'of-an-image', expression: ofImageClass }],
       },
-      // Nobody's machine is held up because we are away: what it may mount is asked again where its disks are made.
+      // Machines must not be blocked by an outage of ours: permissions are checked again when their disks are created.
       machines: {
         types: [virtualMachines],
         conditions: [
@@ -154,7 +154,7 @@ export const scopeOf = (fn: AdmissionFunction, { on }: Webhook, objects: readonl
           { name: 'that-goes', expression: keyGoes },
         ],
       },
-      // Nothing of a class is lost while we are away: it is looked at again where an image is to be kept in it.
+      // An outage does no harm: a class is checked again when an image is created in it.
       'class-rules': { types: [storageClasses], conditions: notTrusted, failurePolicy: 'Ignore' },
     } satisfies Record<Webhook['on'], WebhookScope>
   )[on];

@@ -1,5 +1,5 @@
-// Webhook configurations and the admission Deployment under infra/webhooks. The local cluster reads the same configurations and puts
-// its own address and certificate into them.
+// Webhook configurations and the admission Deployment under infra/webhooks. The local cluster uses the same configurations with its own address
+// and certificate.
 import { apart, restricted } from '#infra/generate/services.ts';
 import { type GeneratedManifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
 import { scopeOf } from '#infra/generate/webhook-scopes.ts';
@@ -10,7 +10,7 @@ import type { ResourceType } from '#shared/api/object.ts';
 const workload = 'admission';
 const { serverSecret: certificate } = admissionCertificate;
 
-/** An outage of ours must never keep the cluster itself, Knative or our own pods from coming back. */
+/** An outage of ours must never prevent the cluster itself, Knative or our own pods from recovering. */
 const namespaceSelector = {
   matchExpressions: [
     {
@@ -30,7 +30,7 @@ const rulesOf = (types: readonly ResourceType[], operations: Webhook['operations
     scope: type.namespaced ? 'Namespaced' : 'Cluster',
   }));
 
-/** Validation must not be passed by; a default that is missing can be filled in later. */
+/** Validation must not be bypassed; a missing default can be set later. */
 const buildWebhook = (fn: AdmissionFunction, webhook: Webhook, objects: readonly ResourceType[]): object => {
   const {
     types,
@@ -117,7 +117,7 @@ const buildContainer = (fn: AdmissionFunction): object => ({
   volumeMounts: [{ name: 'tls', mountPath: '/tls', readOnly: true }],
 });
 
-/** Both functions share pods; each has a Service, so that a configuration names the function it calls. */
+/** Both functions share pods; each has a Service, so that a configuration can refer to its function. */
 const buildService = (fn: AdmissionFunction): GeneratedManifest => ({
   apiVersion: 'v1',
   kind: 'Service',

@@ -1,4 +1,5 @@
-// Every other function and what the manifests need to know of it: admission, transfer, Jobs. Those that events wake: event-functions.ts.
+// All other functions and their properties for the manifests: admission, transfer, Jobs. Functions that are invoked by events:
+// event-functions.ts.
 import { hyperConvergeds, ssps } from '#shared/api/foreign/boot-sources.ts';
 import {
   configMaps,
@@ -22,14 +23,14 @@ import type { ResourceType } from '#shared/api/object.ts';
 
 const erased = (type: unknown): ResourceType => type as ResourceType;
 
-/** Where events go that nobody could handle: the function that shows them to people. */
+/** Destination of dead letters: the function that records them as Kubernetes Events. */
 export const deadLetterFunction = { name: 'cron-tick', path: '/dead-letters' } as const;
 
 /** One entry of a webhook configuration. */
 export interface Webhook {
   readonly name: string;
   readonly summary: string;
-  /** Which requests it is about: `webhook-scopes.ts` says it in the API server's words. */
+  /** The matched requests, defined in `webhook-scopes.ts`. */
   readonly on:
     | 'objects'
     | 'golden'
@@ -48,7 +49,7 @@ export interface Webhook {
 export interface AdmissionFunction {
   readonly name: 'validate' | 'mutate';
   readonly summary: string;
-  /** Port of its container in the pod both share. */
+  /** Port of its container in the shared pod. */
   readonly port: number;
   readonly webhooks: readonly Webhook[];
 }
@@ -123,26 +124,29 @@ export const admissionFunctions: readonly AdmissionFunction[] = [
   },
 ];
 
-/** Moves bytes for people over HTTP. As a Knative Service it takes files; over TLS, behind the API server, it issues tokens for that. */
+/**
+ * Transfers bytes for users over HTTP. As a Knative Service it receives and serves files; over TLS, behind the API server, it issues the tokens
+ * for that.
+ */
 export const transferFunction = {
   name: 'transfer',
   summary: 'Receives uploads, serves images and volumes as downloads, and issues the tokens for both.',
   /** Service of the aggregated API. */
   apiService: 'upload-api',
-  /** Kinds it reads to find what a file is for. */
+  /** Kinds it reads to find the target of a file. */
   reads: [dataVolumeKind.type, harvesterImageKind.type, persistentVolumeClaims, backingImages, backingImageDataSources],
 } as const;
 
-/** Tells monitoring what there is. Always on where it is installed at all: what is scraped must answer. */
+/** Exposes metrics of the cluster. Always running if installed, because it is scraped. */
 export const metricsFunction = {
   name: 'metrics',
   summary: 'Reports to Prometheus what the cluster holds, recomputed from the objects at each scrape.',
 } as const;
 
-/** What the rules of admission look up beside the owners of what is to be kept, and how. */
+/** Kinds that admission rules read besides the owners of protected objects, with their verbs. */
 export const admissionLookups: readonly { readonly type: ResourceType; readonly verbs: readonly ('get' | 'list')[] }[] =
   [
-    // Images by the class they are kept in, and by their display name.
+    // Images by their storage class, and by their display name.
     { type: erased(harvesterImageKind.type), verbs: ['list'] },
     { type: erased(hyperCloudImageKind.type), verbs: ['list'] },
     { type: erased(dataSourceKind.type), verbs: ['get'] },
@@ -150,25 +154,25 @@ export const admissionLookups: readonly { readonly type: ResourceType; readonly 
     { type: erased(cdiConfigs), verbs: ['get'] },
     { type: erased(storageClasses), verbs: ['get', 'list'] },
     { type: erased(persistentVolumeClaims), verbs: ['get'] },
-    // Nothing is kept in a namespace that is being deleted.
+    // Objects of a namespace that is being deleted are not protected.
     { type: erased(namespaces), verbs: ['get'] },
-    // Volumes by the Secret that opens them.
+    // Volumes by their encryption Secret.
     { type: erased(persistentVolumes), verbs: ['list'] },
     { type: erased(templateVersions), verbs: ['get'] },
     { type: erased(virtualMachines), verbs: ['get', 'list'] },
     { type: erased(volumeSnapshotClasses), verbs: ['get'] },
   ];
 
-/** What polls need to log in to a source, by name and never listed. */
+/** Credentials for polls, read by name and never listed. */
 export const pollLookups: readonly ResourceType[] = [secrets, configMaps];
 
-/** Kinds of operators that a cluster may lack: each has a source of its own, so that an absent one holds up nothing. */
+/** Kinds of operators that a cluster may not have: each has its own source, so that a missing kind blocks no other. */
 export const templateHolders: readonly ResourceType[] = [hyperConvergeds, ssps];
 
-/** Machines that say which disks they need; a cluster may lack the kind. By name: their cloud-init may hold passwords. */
+/** Machines with requested disks; a cluster may not have the kind. By reference: their cloud-init may contain passwords. */
 export const diskUsers: readonly ResourceType[] = [erased(virtualMachines)];
 
-/** What is started as a Job, by whom it is told. */
+/** Functions that run as Jobs, and who starts them. */
 export const jobFunctions = [
   {
     name: 'transfer-job',

@@ -1,4 +1,4 @@
-// The two images without a Docker daemon: Debian packages, Node and the bundles. Called by `npm run images` and its test.
+// Builds the two images without a Docker daemon: Debian packages, Node and the bundles. Called by `npm run images` and its test.
 import { execFile } from 'node:child_process';
 import { chmod, cp, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,11 +16,11 @@ export interface ImageKind {
   readonly name: 'functions' | 'transfer-job';
   readonly packages: readonly string[];
   readonly entrypoint: readonly string[];
-  /** `uid:gid` it runs as where the pod says nothing. */
+  /** `uid:gid` of the process if the pod sets none. */
   readonly user: string;
 }
 
-/** What Node itself is linked to. */
+/** Libraries that Node is linked to. */
 const forNode = ['libc6', 'libstdc++6', 'libgcc-s1', 'ca-certificates'] as const;
 
 export const imageKinds: readonly ImageKind[] = [
@@ -39,13 +39,13 @@ export const imageKinds: readonly ImageKind[] = [
 ];
 
 export interface ImageOptions {
-  /** Bundles, as `npm run build` leaves them. */
+  /** Output of `npm run build`. */
   readonly bundleDir: string;
-  /** Gets the OCI layout, the SBOM beside it, and the unpacked root file system. */
+  /** Destination of the OCI layout, the SBOM, and the unpacked root file system. */
   readonly outDir: string;
-  /** Keeps Debian packages between builds. */
+  /** Caches Debian packages between builds. */
   readonly cacheDir: string;
-  /** Of gzip, 1 to 9. Default: 6. */
+  /** Level of gzip, 1 to 9. Default: 6. */
   readonly level?: number;
 }
 
@@ -56,7 +56,7 @@ export interface BuiltImage {
   readonly manifest: BlobDescriptor;
 }
 
-/** What is started finds its code compiled: see `infra/bundle/code-cache`. */
+/** Processes find their compiled code: see `infra/bundle/code-cache`. */
 const environment = {
   PATH: '/usr/local/bin:/usr/bin:/bin',
   NODE_ENV: 'production',
@@ -65,7 +65,7 @@ const environment = {
   NODE_COMPILE_CACHE_PORTABLE: '1',
 } as const;
 
-/** One layer that changes with Debian and Node, one that changes with us. */
+/** One layer that changes with Debian and Node, one that changes with Bullion. */
 export const buildImage = async (
   kind: ImageKind,
   { bundleDir, outDir, cacheDir, level = 6 }: ImageOptions,
@@ -105,14 +105,14 @@ export const buildImage = async (
   return { layoutDir, sbomFile, rootDir: systemDir, manifest };
 };
 
-/** Functions that an image starts. */
+/** Functions of an image. */
 export const startedBy = async ({ name: image }: ImageKind): Promise<readonly string[]> =>
   (await listFunctions()).filter((name) => (name === 'transfer-job') === (image === 'transfer-job'));
 
-/** In the image's own root, since what V8 keeps of a file knows its path. Again, it is the same. */
+/** In the root of the image, since V8's cache depends on paths. Reproducible. */
 export const compileCode = async (kind: ImageKind, rootDir: string): Promise<void> => {
   const [uid = ''] = kind.user.split(':');
-  // By its path: without /proc a program knows no other of itself.
+  // By its absolute path: without /proc a program cannot determine it.
   const inside = ['chroot', rootDir, '/usr/local/bin/node', '/app/code-cache.mjs', uid, ...(await startedBy(kind))];
   const [program = '', ...args] = process.getuid?.() === 0 ? inside : ['unshare', '-r', ...inside];
   await run(program, args, { env: { PATH: `${environment.PATH}:/usr/sbin:/sbin` } });
@@ -140,7 +140,7 @@ const fillSystem = async (
   return unpacked;
 };
 
-/** One file of all authorities, as the package's script would make it. */
+/** One file with all certificate authorities, as created by the package's script. */
 const joinAuthorities = async (rootDir: string): Promise<void> => {
   const from = join(rootDir, 'usr/share/ca-certificates/mozilla');
   const files = (await readdir(from)).toSorted();

@@ -15,7 +15,7 @@ export interface BlobDescriptor {
 }
 
 export interface Layer extends BlobDescriptor {
-  /** Digest of the tar before it was compressed. */
+  /** Digest of the uncompressed tar. */
   readonly diffId: string;
 }
 
@@ -41,7 +41,7 @@ const hashing = (): { readonly stream: Transform; readonly done: () => { digest:
 
 const blobPath = (dir: string, digest: string): string => join(dir, 'blobs', 'sha256', digest.replace('sha256:', ''));
 
-/** The files below `from` as one layer: sorted, owned by root, of 1970, so that the same files give the same bytes. `level`: of gzip. */
+/** The files below `from` as one layer: sorted, owned by root, dated 1970, so that it is reproducible. `level`: of gzip. */
 export const writeLayer = async (dir: string, from: string, level: number): Promise<Layer> => {
   await mkdir(join(dir, 'blobs', 'sha256'), { recursive: true });
   const args = [
@@ -63,7 +63,7 @@ export const writeLayer = async (dir: string, from: string, level: number): Prom
   const packed = hashing();
   const part = join(dir, 'layer.part');
   await pipeline(tar.stdout, plain.stream, createGzip({ level }), packed.stream, createWriteStream(part));
-  if ((await ended) !== 0) throw new Error(`tar of ${from} failed; its words are above`);
+  if ((await ended) !== 0) throw new Error(`tar of ${from} failed; its output is above`);
   const { digest, size } = packed.done();
   await rename(part, blobPath(dir, digest));
   return { mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip', digest, size, diffId: plain.done().digest };
@@ -76,7 +76,7 @@ const writeJson = async (dir: string, mediaType: string, content: object): Promi
   return { mediaType, digest, size: bytes.length };
 };
 
-/** Resolves with the manifest's descriptor, which names the image. */
+/** Resolves with the descriptor of the manifest, which identifies the image. */
 export const writeImage = async (
   dir: string,
   layers: readonly Layer[],

@@ -1,4 +1,4 @@
-// Debian packages with all they depend on, unpacked into a folder. Nothing is installed: no script of a package runs. Called by image.ts.
+// Debian packages with all dependencies, unpacked into a folder. They are not installed: no script of a package runs. Called by image.ts.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';
@@ -15,7 +15,7 @@ export interface DebianPackage {
   readonly sha256: string;
 }
 
-/** The packages and what they depend on, by name. Throws where apt knows one not. */
+/** The packages and their dependencies, by name. Throws for a package that apt does not know. */
 const closureOf = async (names: readonly string[]): Promise<readonly string[]> => {
   const unwanted = ['recommends', 'suggests', 'conflicts', 'breaks', 'replaces', 'enhances'].map(
     (name) => `--no-${name}`,
@@ -24,11 +24,11 @@ const closureOf = async (names: readonly string[]): Promise<readonly string[]> =
     maxBuffer: bytesOfOutput,
   });
   const found = stdout.split('\n').filter((line) => /^[a-z0-9]/.test(line));
-  // What only configures a system that runs, and never runs here.
+  // Packages that only configure a running system, which this is not.
   return [...new Set(found)].filter((name) => !/^(debconf|cdebconf|perl-base|dpkg|tar)/.test(name)).toSorted();
 };
 
-/** Downloads what `cacheDir` lacks, unpacks all of it over `rootDir`. */
+/** Downloads packages missing in `cacheDir`, and unpacks all of them into `rootDir`. */
 export const unpackPackages = async (
   names: readonly string[],
   { rootDir, cacheDir }: { readonly rootDir: string; readonly cacheDir: string },
@@ -36,7 +36,7 @@ export const unpackPackages = async (
   await mkdir(cacheDir, { recursive: true });
   const closure = await closureOf(names);
   await run('apt-get', ['download', ...closure], { cwd: cacheDir, maxBuffer: bytesOfOutput });
-  // The cache may hold earlier versions as well: what belongs here is what would be downloaded now.
+  // The cache may contain earlier versions as well: only those that apt would download now are used.
   const { stdout: uris } = await run('apt-get', ['download', '--print-uris', ...closure], { maxBuffer: bytesOfOutput });
   const files = [...uris.matchAll(/^'[^']*' (\S+)/gm)].map(([, file = '']) => file).toSorted();
   const packages: DebianPackage[] = [];

@@ -1,4 +1,4 @@
-// An OCI layout into a registry, over its HTTP API. Called by `npm run images -- --push` and its test.
+// Pushes an OCI layout to a registry, over its HTTP API. Called by `npm run images -- --push` and its test.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BlobDescriptor } from '#infra/images/layout.ts';
@@ -18,7 +18,7 @@ export interface PushOptions {
   readonly tag: string;
 }
 
-/** Blobs that are there already are not sent again. Throws Unavailable with the registry's words. */
+/** Existing blobs are not sent again. Throws Unavailable with the registry's message. */
 export const pushImage = async ({ layoutDir, manifest, registry, repository, tag }: PushOptions): Promise<void> => {
   const base = `${registry}/v2/${repository}`;
   const blob = (digest: string) => readFile(join(layoutDir, 'blobs', 'sha256', digest.replace('sha256:', '')));
@@ -39,7 +39,7 @@ export const pushImage = async ({ layoutDir, manifest, registry, repository, tag
   await expectOk(await send(`${base}/manifests/${tag}`, { method: 'PUT', headers, body: text }), `take ${tag}`);
 };
 
-/** A registry closes connections that were idle while a layer was read; what found one closed is sent again on another. */
+/** A registry closes connections that were idle while a layer was read; a request on such a connection is sent again. */
 const attempt = async <T>(work: () => Promise<T>, left = 2): Promise<T> => {
   try {
     return await work();
@@ -53,5 +53,5 @@ const send = (url: string, init: RequestInit): Promise<Response> => attempt(() =
 
 const expectOk = async (response: Response, what: string): Promise<Response> => {
   if (response.ok) return response;
-  throw new Unavailable(`the registry would not ${what}: ${response.status} ${await response.text()}`);
+  throw new Unavailable(`the registry failed to ${what}: ${response.status} ${await response.text()}`);
 };

@@ -1,4 +1,4 @@
-// What is in an image, as SPDX 2.3. Called by image.ts.
+// The content of an image, as SPDX 2.3. Called by image.ts.
 import type { DebianPackage } from '#infra/images/packages.ts';
 
 interface LockFile {
@@ -12,7 +12,7 @@ interface LockFile {
 
 export interface SbomInput {
   readonly name: string;
-  /** Of the image's manifest; makes the document's name unique. */
+  /** Of the image's manifest; makes the name of the document unique. */
   readonly digest: string;
   readonly packages: readonly DebianPackage[];
   /** Such as `v24.21.0`. */
@@ -28,7 +28,7 @@ interface Part {
   readonly license?: string | undefined;
 }
 
-/** Dependencies that the bundles are made from; what only develops the product is not in them. */
+/** Dependencies in the bundles, without development dependencies. */
 const npmParts = ({ packages }: LockFile): readonly Part[] =>
   Object.entries(packages).flatMap(([path, { version, dev, optional, license }]) => {
     const name = path.split('node_modules/').at(-1) ?? '';
@@ -36,7 +36,7 @@ const npmParts = ({ packages }: LockFile): readonly Part[] =>
     return [{ name, version, license, purl: `pkg:npm/${name.replace('@', '%40')}@${version}` }];
   });
 
-/** No time in it: the same image has the same SBOM. */
+/** Without times: the same image has the same SBOM. */
 export const buildSbom = ({ name, digest, packages, node, lock }: SbomInput): object => {
   const parts: readonly Part[] = [
     ...packages.map((one) => ({ ...one, purl: `pkg:deb/debian/${one.name}@${one.version}?arch=${one.architecture}` })),

@@ -1,11 +1,11 @@
-// Every part of the product works under its own service account, as in production: a right that its role lacks is missed here first.
+// Every part of the product uses its own service account, as in production, so that a permission missing in its role is noticed here first.
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { z } from 'zod';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
-/** Seconds a token is good for; every start makes new ones. */
+/** Validity of a token in seconds; each start creates new ones. */
 const tokenSeconds = 365 * 24 * 3600;
 
 const Kubeconfig = z.looseObject({
@@ -13,14 +13,14 @@ const Kubeconfig = z.looseObject({
 });
 
 export interface AccountsOptions {
-  /** Of the administrator: it tells where the server is. */
+  /** Of the administrator: contains the address of the server. */
   readonly kubeconfigPath: string;
   readonly namespace: string;
-  /** Where kubeconfigs are written, readable by their owner alone. */
+  /** Directory of the kubeconfigs, readable only by their owner. */
   readonly dir: string;
 }
 
-/** Writes a kubeconfig for each account, which must exist; gives their paths by account. */
+/** Writes a kubeconfig for each account, which must exist; returns their paths by account. */
 export const createAccounts = async <Name extends string>(
   kube: KubeClient,
   names: readonly Name[],

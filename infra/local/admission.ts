@@ -19,7 +19,7 @@ interface AdmissionOptions {
   readonly hasLonghorn: boolean;
 }
 
-/** Serves the admission functions over TLS first, then tells the API server to ask them. */
+/** First serves the admission functions over TLS, then registers them at the API server. */
 export const startAdmission = async (
   kube: KubeClient,
   functions: Pick<Functions, 'admission'>,

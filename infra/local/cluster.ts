@@ -33,25 +33,25 @@ import { type LogLevel, type Logger, createLogger } from '#shared/runtime/log.ts
 import { startServer } from '#shared/runtime/serve.ts';
 
 export interface ClusterOptions {
-  /** Keeps everything; the same directory gives the same cluster again. */
+  /** Stores everything; the same directory restores the same cluster. */
   readonly dataDir: string;
-  /** Of the API server; any free one, the same at each start, when left out. */
+  /** Of the API server. Default: a free one, the same at each start. */
   readonly port?: number | undefined;
   readonly apiServer: ApiServerKind;
-  /** Seconds between ticks; each minute when left out. */
+  /** Seconds between ticks. Default: one minute. */
   readonly tickSeconds?: number | undefined;
-  /** Of this process: `PATH` for transfers, and where a real API server is looked for. */
+  /** Of this process: `PATH` for transfers, and the directory of a real API server. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Overrides of the functions' environment. */
   readonly functionEnvironment?: Readonly<Record<string, string>>;
-  /** Scales the pauses between attempts of a Job; 1 when left out. */
+  /** Factor for the back-off of Jobs. Default: 1. */
   readonly backOffFactor?: number;
   readonly logLevel?: LogLevel;
-  /** What brings events to the functions; the forwarder and broker of this process when left out. */
+  /** Delivers events to the functions. Default: the forwarder and broker of this process. */
   readonly startEventing?: StartEventing;
-  /** Told of what each account was let do at the embedded API server. */
+  /** Called for each access of an account at the embedded API server. */
   readonly audit?: Audit | undefined;
-  /** Whether it behaves like a cluster that Longhorn is installed in; it does when left out. */
+  /** Whether it simulates Longhorn. Default: true. */
   readonly longhorn?: boolean | undefined;
 }
 
@@ -62,22 +62,22 @@ export interface Cluster {
   readonly eventing: Eventing;
   readonly objectStore: LocalObjectStore;
   readonly longhorn?: LocalLonghorn | undefined;
-  /** Where files are sent to and fetched from. */
+  /** URL for uploads and downloads. */
   readonly transferUrl: string;
-  /** What Prometheus would scrape. */
+  /** URL for Prometheus. */
   readonly metricsUrl: string;
-  /** Where everything that happened is written. */
+  /** Path of the log. */
   readonly logFile: string;
-  /** Ends everything in order; running transfers are stopped and begin again at the next start. */
+  /** Stops everything in order; running transfers are stopped and restarted at the next start. */
   readonly stop: () => Promise<void>;
 }
 
-/** Where a cluster on this directory writes down what happens. */
+/** Path of the log of a cluster with this directory. */
 export const clusterLogOf = (dataDir: string): string => join(dataDir, 'logs', 'cluster.log');
 
 /**
- * Resolves when everything answers. Throws Conflict when another cluster runs on the directory, and the reason of `signal` when that fires
- * first; what was started by then is ended.
+ * Resolves when everything answers. Throws Conflict if another cluster uses the directory, and the reason of `signal` if that fires first;
+ * everything started by then is stopped.
  */
 export const startCluster = async (options: ClusterOptions, signal?: AbortSignal): Promise<Cluster> => {
   const undo = createUndo();
@@ -86,7 +86,7 @@ export const startCluster = async (options: ClusterOptions, signal?: AbortSignal
     return await (signal === undefined ? started : Promise.race([started, untilAborted(signal)]));
   } catch (error) {
     await undo.all();
-    // What was under way meanwhile may have begun more; without what is gone by now it soon fails.
+    // Operations in progress may have started more; without the stopped parts they soon fail.
     await started.catch(() => undefined);
     await undo.all();
     throw error;
@@ -101,7 +101,7 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
   undo.add(await lockDataDir(dataDir));
   const logFile = clusterLogOf(dataDir);
   const log = await openLog(logFile, options.logLevel ?? 'info', undo);
-  // Before ports are chosen: a server that was left behind would hold the one in everybody's kubeconfig.
+  // Before ports are chosen: a leftover server would occupy the port in users' kubeconfigs.
   await stopLeftoverApiServer(dataDir);
   const ports = await choosePorts(dataDir, options.port === undefined ? {} : { api: options.port });
   const apiServer = await startApiServer(options.apiServer, {
@@ -162,7 +162,7 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
   undo.add(() => metrics.close());
   undo.add(functions.idle);
   undo.add(eventing.stop);
-  // Whatever happened while this cluster was down has left no event.
+  // Changes while this cluster was down have caused no events.
   eventing.tick();
   const { kubeconfigPath } = apiServer;
   return {
@@ -179,7 +179,7 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
   };
 };
 
-/** A bucket notification to import-object, as an object store sends it. The tick finds what one that fails was about. */
+/** Sends a bucket notification to import-object, like an object store. The tick handles lost ones. */
 const notifyOf = (functions: Functions, log: Logger, body: object): void => {
   const headers = { 'content-type': 'application/json' };
   const request = new Request('http://import-object/', { method: 'POST', headers, body: JSON.stringify(body) });
@@ -212,7 +212,7 @@ interface ControllerParts {
   readonly files: BackingFiles;
 }
 
-/** A bundle of transfer-job starts in a third of the time that its sources take: whoever has made one names it. */
+/** A bundle of transfer-job starts in a third of the time of its sources: set if there is one. */
 const transferCommand = ({ BULLION_TRANSFER_JOB: bundle }: ClusterOptions['environment']): Record<string, string> =>
   bundle === undefined ? {} : { TRANSFER_COMMAND: `node ${bundle}` };
 
@@ -232,8 +232,8 @@ const startAllControllers = (
       workingDir: repositoryDir,
       env: {
         PATH: environment['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
-        // Compiled code of transfer-job: half of the time that a small import takes would go into compiling it, twice. Where this process
-        // has its own, that of every cluster here.
+        // Compiled code of transfer-job: otherwise half of the duration of a small import is compilation, twice. The cache of this process,
+        // shared by every cluster, if there is one.
         NODE_COMPILE_CACHE: resolve(environment['NODE_COMPILE_CACHE'] ?? join(dataDir, 'code')),
       },
     },

@@ -22,10 +22,10 @@ export interface EventingOptions {
   readonly manifests: readonly KubeObject[];
   readonly subscribers: ReadonlyMap<string, Subscriber>;
   readonly port: number;
-  /** Seconds between ticks, in place of the schedule in the manifest. */
+  /** Seconds between ticks, instead of the schedule in the manifest. */
   readonly tickSeconds?: number | undefined;
   readonly log: Logger;
-  /** Of the administrator, and of the account that sources have: for senders that are processes of their own. */
+  /** Of the administrator, and of the account of the sources: for senders that are separate processes. */
   readonly kubeconfigs: { readonly admin: string; readonly sources: string };
 }
 
@@ -36,16 +36,16 @@ export interface Eventing {
   readonly stop: () => Promise<void>;
 }
 
-/** Brings events from the API to the functions. */
+/** Delivers events from the API to the functions. */
 export type StartEventing = (options: EventingOptions) => Promise<Eventing>;
 
-/** Where a broker of these manifests takes events when it listens on `port`. */
+/** URL of a broker of these manifests that listens on `port`. */
 export const brokerUrl = (manifests: readonly KubeObject[], port: number): string => {
   const { name, namespace } = parseBrokerManifests(manifests).broker.metadata;
   return `http://127.0.0.1:${port}/${namespace}/${name}`;
 };
 
-/** Resolves when the server is open and every watch has begun, so that no later change is missed. */
+/** Resolves when the server listens and every watch has started, so that no later change is missed. */
 export const startEventing: StartEventing = async (options) => {
   const { kube, manifests, log } = options;
   const broker = createBroker({
@@ -75,7 +75,7 @@ export const startEventing: StartEventing = async (options) => {
   };
 };
 
-/** Kinds that a cluster may lack have a source of their own: it begins when they come. */
+/** Kinds that a cluster may not have are watched by a separate source, which starts when the kind is added. */
 const isAwaited = async (kube: KubeClient, manifest: KubeObject): Promise<boolean> => {
   if (manifest.metadata.labels?.[labels.optional] === undefined) return true;
   try {

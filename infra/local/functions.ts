@@ -27,7 +27,7 @@ import type { ReconcileDeps } from '#shared/resources/deps.ts';
 /** Local mirrors and test servers listen on loopback. */
 const loopback = '127.0.0.0/8,::1/128';
 
-/** Service accounts of `infra/rbac` that functions work under. */
+/** Service accounts of `infra/rbac` that functions use. */
 export const functionAccounts = [
   'admission',
   'initialize',
@@ -42,7 +42,7 @@ export const functionAccounts = [
 export interface FunctionsOptions {
   /** Kubeconfig of each service account. */
   readonly kubeconfigs: Readonly<Record<(typeof functionAccounts)[number], string>>;
-  /** A client under the account of a kubeconfig. */
+  /** A client for the account of a kubeconfig. */
   readonly connect: (kubeconfigPath: string) => Promise<KubeClient>;
   readonly brokerUrl: string;
   readonly log: Logger;
@@ -51,19 +51,19 @@ export interface FunctionsOptions {
 }
 
 export interface Functions {
-  /** Event functions by the names that the Knative manifests know them by. */
+  /** Event functions by their names in the Knative manifests. */
   readonly subscribers: ReadonlyMap<string, Subscriber>;
   /** Both admission functions. */
   readonly admission: Hono;
-  /** What monitoring reads. */
+  /** Scraped by Prometheus. */
   readonly metrics: Hono;
-  /** What the transfer function works with; cluster.ts serves both of its faces. */
+  /** Dependencies of the transfer function; cluster.ts serves both of its APIs. */
   readonly exchange: ExchangeDeps;
-  /** OCI image that Jobs of the functions name. */
+  /** OCI image of the functions' Jobs. */
   readonly transferImage: string;
-  /** import-object as an object store reaches it: directly, beside the broker. */
+  /** Calls import-object like an object store: directly, without the broker. */
   readonly notifyOfObject: (notification: Request) => Promise<Response>;
-  /** Resolves once no event is being handled. A broker that stops gives up on answers, not on the functions that still work on them. */
+  /** Resolves when no event is being handled. A broker that stops does not wait for answers, although functions still work. */
   readonly idle: () => Promise<void>;
 }
 

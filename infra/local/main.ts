@@ -1,4 +1,4 @@
-// `npm start`: the local cluster until it is told to end.
+// `npm start`: runs the local cluster until it is stopped.
 import { flushCompileCache } from 'node:module';
 import { type Cluster, type ClusterOptions, clusterLogOf, startCluster } from '#infra/local/cluster.ts';
 import { HostConfig, parseStartOptions, toEnvironment, usage } from '#infra/local/options.ts';
@@ -8,7 +8,7 @@ import { redacted } from '#shared/runtime/redact.ts';
 
 const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
-/** Fires with the name of the signal that asks to end. */
+/** Fires with the name of the received signal. */
 const createStopSignal = (): AbortSignal => {
   const stop = new AbortController();
   for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => stop.abort(name));
@@ -41,7 +41,7 @@ const main = async (): Promise<number> => {
     return 130;
   }
   process.stdout.write(`ready kubeconfig=${cluster.kubeconfigPath}\n`);
-  // Now, since a cluster that is killed keeps nothing at its end: the next start is quicker by it.
+  // Written now, because a cluster that is killed writes nothing at its end: this makes the next start faster.
   flushCompileCache();
   say(
     `log: ${cluster.logFile}\ntry: kubectl --kubeconfig ${cluster.kubeconfigPath} get storageclasses,virtualmachineimages -A`,

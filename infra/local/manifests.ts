@@ -1,4 +1,4 @@
-// The manifests of `infra/` as the local cluster uses them: what is applied as it is, and the webhooks pointed at this process.
+// The manifests of `infra/` for the local cluster: those applied unchanged, and the webhooks with the address of this process.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
@@ -9,7 +9,7 @@ import type { KubeObject } from '#shared/api/object.ts';
 
 /** Root of the repository. */
 export const repositoryDir = join(import.meta.dirname, '../..');
-/** Where the product's own parts live. */
+/** Namespace of the product. */
 export const systemNamespace = 'bullion-system';
 const infraDir = join(repositoryDir, 'infra');
 
@@ -18,14 +18,14 @@ const inFolder = async (name: string): Promise<readonly KubeObject[]> =>
 
 export const readCrds = (): Promise<readonly KubeObject[]> => inFolder('crds');
 
-/** Broker, Triggers and sources: read here, since no Knative serves them. Those of kinds that a cluster may lack begin when these come. */
+/** Broker, Triggers and sources: read here, since there is no Knative. Those of optional kinds start when the kinds are added. */
 export const readEventing = async (): Promise<readonly KubeObject[]> => {
   const objects = await inFolder('knative');
   const list = objects.find(({ metadata }) => metadata?.name === optionalSources) as ConfigMap | undefined;
   return [...objects, ...Object.values(list?.data ?? {}).map((text) => JSON.parse(text) as KubeObject)];
 };
 
-/** Namespace and roles, those of the exporter too, which a cluster has where it is monitored. */
+/** Namespace and roles, including those of the exporter, which is optional in a cluster. */
 export const readAccess = async (): Promise<readonly KubeObject[]> => {
   const namespace = parseAllDocuments(await readFile(join(infraDir, 'base', 'namespace.yaml'), 'utf8'));
   const monitoring = parseAllDocuments(await readFile(join(infraDir, 'components/monitoring/rbac.yaml'), 'utf8'));
@@ -35,14 +35,14 @@ export const readAccess = async (): Promise<readonly KubeObject[]> => {
   ];
 };
 
-/** Service behind the aggregated API of uploads. */
+/** Service of the aggregated API for uploads. */
 export const uploadApiService = 'upload-api';
 
 interface ApiService extends KubeObject {
   readonly spec: { readonly service?: object };
 }
 
-/** The APIServices, with a Service that points at this process. */
+/** The APIServices, with a Service that refers to this process. */
 export const readApiServices = async (port: number, caPem: string): Promise<readonly KubeObject[]> => {
   const caBundle = Buffer.from(caPem).toString('base64');
   const objects = (await inFolder('apis')).filter((object): object is ApiService => object.kind === 'APIService');
@@ -66,7 +66,7 @@ interface WebhookConfiguration extends KubeObject {
 export const readWebhookConfigurations = async (): Promise<readonly WebhookConfiguration[]> =>
   (await inFolder('webhooks')).filter(isWebhookConfiguration);
 
-/** The webhook configurations, with this process in place of the admission service. */
+/** The webhook configurations, with this process instead of the admission service. */
 export const readWebhooks = async (url: string, caPem: string): Promise<readonly KubeObject[]> => {
   const caBundle = Buffer.from(caPem).toString('base64');
   return (await readWebhookConfigurations()).map((object) => ({

@@ -1,6 +1,5 @@
-// HyperConverged, SSP, and what of Harvester backups are made of, as a cluster without their operators serves them, so that their manifests can be
-// applied.
-// Only the shape that the API needs: whatever is in them is kept.
+// HyperConverged, SSP, and the kinds of Harvester for backups, so that their manifests can be applied without their operators. The schemas
+// accept any content.
 import type { CustomResourceDefinition } from '#local-cluster/controllers/snapshots/crds.ts';
 import { hyperConvergeds, ssps, sspVersions } from '#shared/api/foreign/boot-sources.ts';
 import { harvesterSettings, virtualMachineBackups } from '#shared/api/foreign/backup.ts';
@@ -8,7 +7,7 @@ import type { ResourceType } from '#shared/api/object.ts';
 
 const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } as const;
 
-/** Serves a kind whatever is in it, in its own version and in older ones. */
+/** Serves a kind with any content, in its own version and in older ones. */
 export const buildOpenCrd = (
   { group, version, kind, plural, namespaced }: ResourceType,
   fields: object = { spec: open, status: open },

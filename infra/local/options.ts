@@ -32,11 +32,11 @@ export interface StartOptions {
   readonly help: boolean;
 }
 
-/** What the local cluster takes from its environment. */
+/** Environment of the local cluster. */
 export const HostConfig = z.object({
   path: setting(
     'PATH',
-    'Where transfers find qemu-img and others.',
+    'Search path of transfers for qemu-img and other programs.',
     z.string().default('/usr/local/bin:/usr/bin:/bin'),
   ),
   assets: setting(
@@ -44,7 +44,11 @@ export const HostConfig = z.object({
     'Folder with kube-apiserver and etcd for --apiserver=real.',
     z.string().optional(),
   ),
-  assetsCache: setting('BULLION_ENVTEST_CACHE', 'Folder that `npm run envtest` builds them in.', z.string().optional()),
+  assetsCache: setting(
+    'BULLION_ENVTEST_CACHE',
+    'Folder in which `npm run envtest` builds them.',
+    z.string().optional(),
+  ),
   codeCache: setting(
     'NODE_COMPILE_CACHE',
     "Folder for compiled code of the cluster's and of transfers' processes.",
@@ -59,7 +63,7 @@ export const toEnvironment = ({ path, assets, assetsCache, codeCache }: z.infer<
   NODE_COMPILE_CACHE: codeCache,
 });
 
-/** Throws InvalidInput with words about the first thing that is wrong. */
+/** Throws InvalidInput with a message about the first error. */
 export const parseStartOptions = (args: readonly string[]): StartOptions => {
   const { values } = parse(() =>
     parseArgs({
@@ -95,13 +99,13 @@ Without an argument the demo makes a small bootable disk itself, and boots the v
   --help                this text`;
 
 export interface DemoOptions {
-  /** Address or file; left out: a disk of our own. */
+  /** Address or file. Default: a generated disk. */
   readonly source?: string | undefined;
   readonly apiServer: ApiServerKind;
   readonly help: boolean;
 }
 
-/** Throws InvalidInput with words about the first thing that is wrong. */
+/** Throws InvalidInput with a message about the first error. */
 export const parseDemoOptions = (args: readonly string[]): DemoOptions => {
   const options = { apiserver: { type: 'string' }, help: { type: 'boolean', short: 'h', default: false } } as const;
   const { values, positionals } = parse(() => parseArgs({ args: [...args], allowPositionals: true, options }));

@@ -1,4 +1,4 @@
-// Ports that stay the same over restarts: a kubeconfig in use and a transfer that still runs keep working. Called by cluster.ts.
+// Keeps ports stable over restarts: existing kubeconfigs and running transfers keep working. Called by cluster.ts.
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -16,14 +16,14 @@ const Ports = z.object({
 });
 export type Ports = z.infer<typeof Ports>;
 
-/** The ports of the last start where they are free, others where not; `api` as asked for when it is. Written down before it returns. */
+/** The ports of the last start if they are free, otherwise others; `api` as requested. Recorded before it returns. */
 export const choosePorts = async (dataDir: string, wanted: Partial<Ports> = {}): Promise<Ports> => {
   const file = join(dataDir, 'ports.json');
   const before = Ports.partial()
     .catch({})
     .parse(await readJson(file));
   const isReserved = new Set<number | undefined>([...Object.values(before), ...Object.values(wanted)]);
-  // More than are needed: some may be what another part keeps.
+  // More than required: some may be reserved for other parts.
   const spare = (await freePorts(16)).filter((port) => !isReserved.has(port));
   const taken = new Set(Object.values(wanted));
   const choose = async (name: keyof Ports): Promise<number> => {

@@ -1,12 +1,12 @@
-// What `npm start` says when the cluster cannot start, or takes long to. Called by main.ts.
+// Messages of `npm start` if the cluster cannot start, or takes long. Called by main.ts.
 import { open } from 'node:fs/promises';
 import { AppError, messageOf } from '#shared/runtime/errors.ts';
 
-/** Words for faults that the machine or the command line is to blame for; undefined for those of the program. */
+/** Messages for faults of the machine or the command line; undefined for bugs. */
 export const complaintOf = (error: unknown): string | undefined => {
   if (error instanceof AppError) return messageOf(error);
   if (!isSystemError(error)) return undefined;
-  return `${wordsOf(error)} (${error.message})`;
+  return `${describe(error)} (${error.message})`;
 };
 
 interface SystemError extends Error {
@@ -19,7 +19,7 @@ interface SystemError extends Error {
 const isSystemError = (error: unknown): error is SystemError =>
   error instanceof Error && 'code' in error && 'syscall' in error;
 
-const wordsOf = ({ code, path = 'a file', port }: SystemError): string => {
+const describe = ({ code, path = 'a file', port }: SystemError): string => {
   switch (code) {
     case 'EADDRINUSE':
       return `something else listens on port ${port} of this machine: end it, or choose another --port`;
@@ -28,32 +28,32 @@ const wordsOf = ({ code, path = 'a file', port }: SystemError): string => {
     case 'EROFS':
       return port === undefined
         ? `${path} cannot be written: choose another --data-dir`
-        : `port ${port} is not for this user: choose another --port`;
+        : `port ${port} requires more privileges: choose another --port`;
     case 'EEXIST':
     case 'ENOTDIR':
       return `${path} is not a directory: choose another --data-dir`;
     case 'ENOSPC':
-      return `the disk that holds ${path} is full: make room, or choose another --data-dir`;
+      return `the disk with ${path} is full: free some space, or choose another --data-dir`;
     default:
       return 'the system refused';
   }
 };
 
-/** Bytes at the end of the log that hold its last line. */
+/** Bytes at the end of the log that contain its last line. */
 const tailBytes = 8192;
 
-/** Tells, each `everyMs` until the returned function is called, that the start goes on and what the log said last. */
+/** Reports every `everyMs`, until the returned function is called, that the start continues, with the last line of the log. */
 export const watchStart = (logFile: string, say: (text: string) => void, everyMs = 15_000): (() => void) => {
   const begun = performance.now();
   const timer = setInterval(() => {
     const seconds = Math.round((performance.now() - begun) / 1000);
-    void lastWords(logFile).then((words) => say(`still starting after ${seconds} s; ${logFile} ends with: ${words}`));
+    void lastEntry(logFile).then((entry) => say(`still starting after ${seconds} s; ${logFile} ends with: ${entry}`));
   }, everyMs);
   return () => clearInterval(timer);
 };
 
-/** The last entry of a log in words. */
-const lastWords = async (logFile: string): Promise<string> => {
+/** The last entry of a log as text. */
+const lastEntry = async (logFile: string): Promise<string> => {
   try {
     const line = (await tailOf(logFile)).trimEnd().split('\n').at(-1) ?? '';
     const { message, error } = JSON.parse(line) as { readonly message: string; readonly error?: unknown };

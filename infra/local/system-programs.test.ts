@@ -35,7 +35,7 @@ describe('ensurePrograms', () => {
 
   it.each([
     [{ isRoot: false }, 'qemu-img missing: sudo apt-get install -y --no-install-recommends qemu-utils'],
-    [{ hasApt: false }, 'qemu-img missing: install what Debian calls qemu-utils'],
+    [{ hasApt: false }, 'qemu-img missing: install the Debian packages qemu-utils'],
   ])('names what to do where it may not install: %j', async (given, message) => {
     const { host, executed } = aHost(given);
     await expect(ensurePrograms([qemuImg], silent, host)).rejects.toThrow(message);

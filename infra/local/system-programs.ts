@@ -1,13 +1,13 @@
-// Programs that come from the system and not from npm. The demo and the tests see here that they are there.
+// Programs of the system that npm does not install. The demo and the tests check here that they are available.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 import { InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
 
 export interface SystemProgram {
-  /** A name to find in the search path, or the absolute path of something the package brings. */
+  /** A name to find in the search path, or the absolute path of a file in the package. */
   readonly program: string;
-  /** Debian's package. */
+  /** Debian package. */
   readonly package: string;
 }
 
@@ -16,9 +16,9 @@ export const qemuImg: SystemProgram = { program: 'qemu-img', package: 'qemu-util
 interface Host {
   readonly isRoot: boolean;
   readonly hasApt: boolean;
-  /** Where programs are looked for: the value of PATH. */
+  /** The value of PATH. */
   readonly path: string;
-  /** Runs a command; rejects when it fails. */
+  /** Runs a command; rejects on failure. */
   readonly execute: (program: string, args: readonly string[]) => Promise<void>;
 }
 
@@ -28,8 +28,8 @@ const isThere = ({ program }: SystemProgram, path: string): boolean =>
 const installArgs = ['install', '-y', '--no-install-recommends'] as const;
 
 /**
- * Installs what is missing where that is possible without asking: as root, on Debian. Else throws InvalidInput naming the command that does.
- * Throws Unavailable when installing did not bring it.
+ * Installs missing programs if possible without interaction: as root, on Debian. Otherwise throws InvalidInput with the command to run. Throws
+ * Unavailable if the installation did not help.
  */
 export const ensurePrograms = async (
   programs: readonly SystemProgram[],
@@ -41,7 +41,7 @@ export const ensurePrograms = async (
   const names = missing.map(({ program }) => program).join(', ');
   const packages = [...new Set(missing.map((one) => one.package))];
   const command = ['apt-get', ...installArgs, ...packages].join(' ');
-  if (!host.hasApt) throw new InvalidInput(`${names} missing: install what Debian calls ${packages.join(' ')}`);
+  if (!host.hasApt) throw new InvalidInput(`${names} missing: install the Debian packages ${packages.join(' ')}`);
   if (!host.isRoot) throw new InvalidInput(`${names} missing: sudo ${command}`);
   say(`${names} missing: ${command}`);
   await host.execute('apt-get', ['update']);

@@ -12,7 +12,7 @@ import type { Logger } from '#shared/runtime/log.ts';
 import { startServer } from '#shared/runtime/serve.ts';
 
 export interface LocalTransferOptions {
-  /** Of the administrator: it registers the API. */
+  /** Of the administrator: registers the API. */
   readonly kube: KubeClient;
   readonly exchange: ExchangeDeps;
   readonly dataDir: string;
@@ -25,7 +25,7 @@ export interface LocalTransfer {
   readonly close: () => Promise<void>;
 }
 
-/** Long enough for an answer under way; an upload goes on where it was. */
+/** Long enough for answers in progress; an upload can be resumed. */
 const drainMs = 1_000;
 
 const writeCertificate = async (dataDir: string) => {
@@ -40,7 +40,7 @@ const writeCertificate = async (dataDir: string) => {
   return { files, caPem };
 };
 
-/** Serves first, then tells the API server whom to ask. */
+/** Serves first, then registers at the API server. */
 export const startLocalTransfer = async ({
   kube,
   exchange,

@@ -1,4 +1,4 @@
-// What Workers that work for a cluster have in common: settings, the client of its API server, and that nobody is answered who does not show a token.
+// Common parts of Workers for a cluster: settings, the client of its API server, and authentication of callers by a token.
 import { z } from 'zod';
 import { createFetchTransport } from '#shared/clients/kube/fetch.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -12,12 +12,12 @@ export const clusterSettings = {
   ...workerSettings,
   server: setting(
     'KUBERNETES_URL',
-    'https URL at which the API server is reached, with a certificate of a public authority: Workers trust no other.',
+    'https URL of the API server, with a certificate of a public authority: Workers trust no other.',
     safeUrl,
   ),
   clusterToken: setting(
     'KUBERNETES_TOKEN',
-    'Token of the service account that the function works under; a secret.',
+    'Token of the service account of the function; a secret.',
     z.string().min(1),
   ),
 } as const;
@@ -33,13 +33,13 @@ interface Parts {
   readonly log: Logger;
 }
 
-/** `name`: on every line it logs. What `createApp` makes answers one request: Workers may not wait for what another request began. */
+/** `name`: in every log line. `createApp` creates an app for one request: Workers may not await I/O of another request. */
 export const clusterWorker = <S extends typeof clusterSettings & Readonly<Record<string, z.ZodType>>>(
   name: string,
   schema: z.ZodObject<S>,
   createApp: (config: z.output<z.ZodObject<S>>, parts: Parts) => App,
 ) => ({
-  /** Throws InvalidInput where the settings are wrong. */
+  /** Throws InvalidInput if the settings are invalid. */
   fetch: async (request: Request, env: WorkerEnvironment): Promise<Response> => {
     const { config, log } = beginWorker(name, schema, env);
     const { server, clusterToken } = config as ClusterConfig;
@@ -48,7 +48,7 @@ export const clusterWorker = <S extends typeof clusterSettings & Readonly<Record
   },
 });
 
-/** A Worker is reached from the whole internet: whoever does not show the token learns nothing. `name`: the setting that holds it. */
+/** A Worker is reachable from the whole internet: requests without the token get no information. `name`: the setting with the token. */
 export const guarded = (
   app: App,
   { token, name }: { readonly token: string; readonly name: string },

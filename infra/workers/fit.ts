@@ -1,7 +1,7 @@
-// Which functions run as Workers too, and what holds the others back. The README table is made from it; fit.test.ts holds it against what the functions
-// import, and lacks.test.ts tries under workerd what is said to be lacking.
+// Functions that also run as Workers, and what prevents the others. The README table is generated from it; fit.test.ts compares it with the
+// imports of the functions, and lacks.test.ts verifies under workerd what is missing.
 
-/** `worker`: a folder here. `held`: a module or package that the function needs, and that no Worker can run. */
+/** `worker`: a folder here. `held`: a module or package that the function needs and that Workers do not support. */
 export type Fit = { readonly worker: string; readonly how: string } | { readonly held: string; readonly why: string };
 
 const drivers =

@@ -1,4 +1,4 @@
-// Our HTTP client as part of a Worker, which does not even start: lacks.test.ts.
+// Our HTTP client in a Worker, which fails to start: lacks.test.ts.
 import { createHttpClient } from '#shared/clients/http/client.ts';
 
 export default {

@@ -1,4 +1,4 @@
-// What some functions stand on, tried as a Worker: each way answers what it came to. lacks.test.ts asks.
+// Requirements of some functions, tried in a Worker: each path answers with the result. Called by lacks.test.ts.
 import { spawn } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { connect as open } from 'node:net';
@@ -6,9 +6,9 @@ import { connect } from 'node:tls';
 import { peerNameOf } from '#shared/runtime/serve.ts';
 
 interface Asked {
-  /** Of a server with TLS on this machine. */
+  /** Of a TLS server on this machine. */
   readonly port: number;
-  /** PEM of the authority that its certificate is of. */
+  /** PEM of the CA of its certificate. */
   readonly ca: string;
 }
 

@@ -1,4 +1,4 @@
-// What the Workers that reconcile images have in common: a Trigger of Knative calls them, and shows a token of the cluster's issuer.
+// Common parts of the Workers that reconcile images: called by a Trigger of Knative, with a token of the cluster's issuer.
 import { z } from 'zod';
 import { createHandlerPost } from '#events/post.ts';
 import { type Send, createSenderOver } from '#events/sender.ts';
@@ -13,33 +13,33 @@ export const reconcileWorkerSettings = {
   ...clusterSettings,
   oidcAudience: setting(
     'OIDC_AUDIENCE',
-    "Audience that callers' tokens must be made for: what the Trigger names as that of its subscriber.",
+    'Audience that the tokens of callers must have: the audience of the subscriber in the Trigger.',
     z.string().min(1),
   ),
   oidcSubjects: setting(
     'OIDC_SUBJECTS',
-    'Accounts that may call, separated by commas; a star at the end of one stands for any end.',
-    callerSettings.oidcSubjects.refine((names) => names.length > 0, 'names no account: nobody could call'),
+    'Accounts that may call, separated by commas; a trailing * matches any suffix.',
+    callerSettings.oidcSubjects.refine((names) => names.length > 0, 'is empty: no account could call'),
   ),
   sink: setting(
     'BROKER_URL',
-    'https URL at which the Broker is reached from outside, for what is told of images that are ready or have failed; without it nobody is told.',
+    'https URL of the Broker outside the cluster, for announcements of ready or failed images. Default: none are sent.',
     safeUrl.optional(),
   ),
   brokerToken: setting(
     'BROKER_TOKEN',
-    'Token that is shown there, made for the audience of the Broker; a secret. Without it none is shown.',
+    'Bearer token for that URL, with the audience of the Broker; a secret. Default: none is sent.',
     z.string().min(1).optional(),
   ),
   architecture: setting(
     'ARCHITECTURE',
-    'Of golden images whose template names none, where the cluster does not say its own.',
+    'Architecture of golden images whose template has none, if the cluster does not define its own.',
     z.string().default('amd64'),
   ),
   ...stepSettings,
   transferSink: setting(
     'TRANSFER_SINK',
-    'URL of the Broker inside the cluster, that transfer Jobs post their progress to; without it they tell nobody.',
+    'URL of the Broker inside the cluster, for progress events of transfer Jobs. Default: none are sent.',
     z.url().optional(),
   ),
 } as const;
@@ -51,7 +51,7 @@ const senderTo = ({ sink, brokerToken }: Config): Send | undefined =>
     ? undefined
     : createSenderOver({
         sink,
-        // The token is for this address alone.
+        // The token must be sent only to this address.
         post: createHandlerPost((request) => fetch(request, { redirect: 'manual' })),
         token: () => Promise.resolve(brokerToken),
       });

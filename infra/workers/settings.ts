@@ -1,9 +1,9 @@
-// What Workers can be told, and how they read it: vars and secrets of wrangler.jsonc in place of an environment.
+// Settings of Workers, and how they are read: vars and secrets of wrangler.jsonc instead of an environment.
 import { z } from 'zod';
 import { parseConfig, setting } from '#shared/runtime/config.ts';
 import { type Logger, createLogger, logLevels } from '#shared/runtime/log.ts';
 
-/** Of a Worker: texts and bindings. */
+/** Texts and bindings of a Worker. */
 export type WorkerEnvironment = Readonly<Record<string, unknown>>;
 
 const isSafe = (text: string): boolean => {
@@ -11,13 +11,13 @@ const isSafe = (text: string): boolean => {
   return protocol === 'https:' || ['127.0.0.1', 'localhost', '[::1]'].includes(hostname);
 };
 
-/** Where a token is sent: over TLS, or no further than this machine. */
-export const safeUrl = z.url().refine(isSafe, 'must begin with https://: a token goes there');
+/** A URL that receives a token: TLS, or this machine. */
+export const safeUrl = z.url().refine(isSafe, 'must begin with https://: a token is sent to it');
 
 export const workerSettings = {
   logLevel: setting(
     'LOG_LEVEL',
-    `Least level that is logged: ${logLevels.join(', ')}.`,
+    `Lowest level that is logged: ${logLevels.join(', ')}.`,
     z.enum(logLevels).default('info'),
   ),
 } as const;
@@ -29,7 +29,7 @@ export interface Begun<S extends WorkerSettings> {
   readonly log: Logger;
 }
 
-/** What every call of a Worker begins with. `worker`: its name, on every line. Throws InvalidInput naming every variable that is wrong. */
+/** Start of every call of a Worker. `worker`: its name, in every log line. Throws InvalidInput with every invalid variable. */
 export const beginWorker = <S extends WorkerSettings>(
   worker: string,
   schema: z.ZodObject<S>,

@@ -1,4 +1,4 @@
-// A Knative Broker in this process: takes events in, routes them by Triggers, delivers with their DeliverySpec. Started by the local cluster.
+// A Knative Broker in this process: receives events, routes them by Triggers, delivers with their DeliverySpec. Started by the local cluster.
 import type { CloudEvent } from '#events/event.ts';
 import { type ChaosSwitches, calm } from '#local-cluster/broker/chaos.ts';
 import type { Envelope, Fate } from '#local-cluster/broker/dispatch.ts';
@@ -10,11 +10,11 @@ const maxTtl = 255;
 export interface BrokerOptions extends Omit<RouteOptions, 'broker' | 'now' | 'chaos'> {
   readonly manifests: BrokerManifests;
   /**
-   * When the ingress answers: `before` delivery, or `after` it, retries included, so that a slow function holds up the source. As the
-   * Broker's annotation `messaging.knative.dev/async-handler` says when left out.
+   * When the ingress answers: `before` delivery, or `after` it, including retries, so that a slow function blocks the source. Default: the
+   * Broker's annotation `messaging.knative.dev/async-handler`.
    */
   readonly acknowledge?: 'before' | 'after';
-  /** Deliveries in progress above which the ingress makes senders wait. */
+  /** Limit of deliveries in progress; beyond it the ingress makes senders wait. */
   readonly maxInFlight?: number;
   readonly chaos?: ChaosSwitches;
   readonly now?: () => Date;
@@ -23,18 +23,18 @@ export interface BrokerOptions extends Omit<RouteOptions, 'broker' | 'now' | 'ch
 export interface Broker {
   readonly namespace: string;
   readonly name: string;
-  /** Takes one event in; the status that the ingress answers. */
+  /** Receives one event; returns the status of the ingress. */
   publish(event: CloudEvent, headers?: Readonly<Record<string, string>>): Promise<number>;
-  /** How many deliveries ended how, over all Triggers. */
+  /** Number of deliveries by result, over all Triggers. */
   readonly counts: Counts;
   /** The same for each Trigger. */
   readonly countsByTrigger: ReadonlyMap<string, Counts>;
   readonly chaos: ChaosSwitches;
-  /** Resolves when nothing is being delivered. */
+  /** Resolves when no delivery is in progress. */
   idle(): Promise<void>;
-  /** Loses whatever is being delivered, as the in-memory channel does when its pod ends. */
+  /** Loses all deliveries in progress, like the in-memory channel when its pod ends. */
   restart(): void;
-  /** The same, for good. */
+  /** The same, permanently. */
   stop(): Promise<void>;
 }
 
@@ -73,7 +73,7 @@ export const createBroker = (options: BrokerOptions): Broker => {
     while (inFlight.size >= maxInFlight) await Promise.race(inFlight);
     return accept(toEnvelope(event, headers));
   };
-  // A reply is not held up by a full broker: its own delivery is one of those in progress.
+  // A reply is accepted by a full broker: its own delivery is one of those in progress.
   const reply = (envelope: Envelope) => accept({ ...envelope, ttl: envelope.ttl - 1 });
   const routeOptions = { ...options, broker: manifests.broker, now, chaos };
   const routes = manifests.triggers.flatMap((trigger) => createRoute(trigger, routeOptions, reply) ?? []);
@@ -94,7 +94,7 @@ export const createBroker = (options: BrokerOptions): Broker => {
   return { namespace, name, publish, counts, countsByTrigger, chaos, idle, restart, stop };
 };
 
-/** The ingress counts down what the sender says, or begins with 255. */
+/** The ingress decrements the time to live of the sender, or starts with 255. */
 const toEnvelope = (event: CloudEvent, headers: Readonly<Record<string, string>>): Envelope => {
   const { knativebrokerttl, ...extensions } = event.extensions;
   const given = knativebrokerttl === undefined ? Number.NaN : Number(knativebrokerttl);

@@ -1,9 +1,9 @@
-// What can go wrong between a Broker and a subscriber, switched on by tests: functions must stay correct with all of it.
+// Failures between a Broker and a subscriber, enabled by tests: functions must be correct with all of them.
 import type { Sleep } from '#events/sender.ts';
 
 /** Chances are 0..1 for each event and Trigger. Fields may be changed while the broker runs. */
 export interface ChaosSwitches {
-  /** The event is lost without a trace. */
+  /** The event is lost silently. */
   drop: number;
   /** It is delivered twice, with the same id. */
   duplicate: number;
@@ -16,10 +16,10 @@ export interface ChaosSwitches {
 
 export const calm = (): ChaosSwitches => ({ drop: 0, duplicate: 0, delay: 0, maxDelayMs: 1_000, reorder: 0 });
 
-/** An event that waits to be overtaken goes on after this time if none comes. */
+/** An event that waits to be overtaken is delivered after this time in any case. */
 const overtakeMs = 200;
 
-/** Calls `deliver` as often and as late as the switches say. One for each Trigger. */
+/** Calls `deliver` as often and as late as the switches specify. One for each Trigger. */
 export const createChaos = (switches: ChaosSwitches, random: () => number, sleep: Sleep) => {
   let letGo: (() => void) | undefined;
 

@@ -1,4 +1,4 @@
-// One event to one Trigger: attempts, the reply, the dead letter. Called by broker.ts.
+// Delivers one event to one Trigger: attempts, the reply, the dead letter. Called by broker.ts.
 import { decodeEvent, isCloudEvent, encodeEvent } from '#events/message.ts';
 import { type Attempt, type RetryPolicy, type Sleep, deliver, wordsOf } from '#events/sender.ts';
 import type { CloudEvent, Message } from '#events/event.ts';
@@ -8,12 +8,12 @@ import type { DeliverySpec, Trigger } from '#local-cluster/broker/manifest.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
-/** An event inside the broker. The time to live travels apart from it: subscribers never see it. */
+/** An event inside the broker. The time to live is separate from it: subscribers never see it. */
 export interface Envelope {
   readonly event: CloudEvent;
-  /** How many more replies may follow from this event. */
+  /** Number of further replies that may follow from this event. */
   readonly ttl: number;
-  /** Headers that a broker passes through. */
+  /** Headers that a broker forwards. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -23,7 +23,7 @@ export interface Target {
   readonly post: Post;
 }
 
-/** `lost` after all retries and without a dead letter; `abandoned` when the broker went away in between. */
+/** `lost` after all retries without a dead letter sink; `abandoned` if the broker stopped meanwhile. */
 export type Fate = 'delivered' | 'deadLettered' | 'lost' | 'abandoned';
 
 export interface DispatchOptions {
@@ -32,11 +32,11 @@ export interface DispatchOptions {
   readonly brokerClass: BrokerClass;
   readonly policy: RetryPolicy;
   readonly subscriber: Target;
-  /** Resolves when the dead letter was taken; left out: events end in nothing. */
+  /** Resolves when the dead letter was accepted. Default: undeliverable events are dropped. */
   readonly deadLetter?: ((event: CloudEvent, signal: AbortSignal) => Promise<boolean>) | undefined;
-  /** Where replies go. */
+  /** URL for replies. */
   readonly replyUrl: string;
-  /** Takes a reply back into the broker; the answer's status. */
+  /** Passes a reply to the broker; returns the status. */
   readonly reply: (envelope: Envelope) => Promise<number>;
   readonly limiter: Limiter;
   /** Attempts with the same key never overlap; undefined: no order. */
@@ -68,7 +68,7 @@ export const dispatch = async (envelope: Envelope, options: DispatchOptions, sig
   return bury(envelope.event, { dest: options.replyUrl, attempt: refusal }, options, signal);
 };
 
-/** Puts a reply back into the broker; the answer of the ingress if it refuses. */
+/** Passes a reply to the broker; returns the answer of the ingress if it rejects it. */
 const sendReply = async (reply: Reply, envelope: Envelope, options: DispatchOptions): Promise<Attempt | undefined> => {
   const status = typeof reply === 'string' ? 400 : await options.reply({ ...envelope, event: reply });
   if (status < 300) return undefined;
@@ -81,10 +81,10 @@ const toMessage = (envelope: Envelope, namespace: string, format: DeliverySpec['
   return { headers: { ...envelope.headers, ...headers, prefer: 'reply', 'kn-namespace': namespace }, body };
 };
 
-/** An event, or what is wrong with one that broker-filter passes on unseen and the ingress then refuses. */
+/** An event, or an error that broker-filter forwards unparsed and the ingress then rejects. */
 type Reply = CloudEvent | string;
 
-/** A success must be empty or look like a CloudEvent; anything else is a bad gateway, and therefore retried. */
+/** A success must be empty or a CloudEvent; anything else is a bad gateway, and therefore retried. */
 const judge = (answer: Answer): { readonly answer: Answer; readonly reply?: Reply } => {
   const { status, headers, body } = answer;
   if (status < 200 || status >= 300) return { answer };
@@ -93,12 +93,16 @@ const judge = (answer: Answer): { readonly answer: Answer; readonly reply?: Repl
   try {
     return { answer, reply: decodeEvent(headers, body) };
   } catch (error) {
-    const words = messageOf(error);
-    return headers.has('ce-specversion') ? { answer, reply: words } : { answer: badGateway(answer, words) };
+    const message = messageOf(error);
+    return headers.has('ce-specversion') ? { answer, reply: message } : { answer: badGateway(answer, message) };
   }
 };
 
-const badGateway = ({ headers }: Answer, words: string): Answer => ({ status: 502, headers, body: Buffer.from(words) });
+const badGateway = ({ headers }: Answer, message: string): Answer => ({
+  status: 502,
+  headers,
+  body: Buffer.from(message),
+});
 
 interface Failure {
   readonly dest: string;
@@ -148,15 +152,15 @@ const toDeadLetter = (event: CloudEvent, { dest, attempt }: Failure, brokerClass
   };
 };
 
-// When a Broker tries again: DeliverySpec → RetryPolicy.
+// When a Broker retries: DeliverySpec → RetryPolicy.
 
-/** Which Broker class is imitated: they count the back-off differently. */
+/** The simulated Broker class: they count the back-off differently. */
 export type BrokerClass = 'MTChannelBasedBroker' | 'Kafka';
 
-/** What Knative ships for a Broker that says nothing: 204.6 s in all. */
+/** Knative's default for a Broker: 204.6 s in all. */
 const defaultDelivery: DeliverySpec = { retry: 10, backoffPolicy: 'exponential', backoffDelay: 200 };
 
-/** A Trigger's delivery replaces the Broker's as a whole: giving only a dead letter sink means no retry at all. */
+/** A Trigger's delivery replaces the Broker's as a whole: with only a dead letter sink there are no retries. */
 export const effectiveDelivery = (
   trigger: DeliverySpec | undefined,
   broker: DeliverySpec | undefined,
@@ -181,7 +185,7 @@ const backoffMs = (spec: DeliverySpec, brokerClass: BrokerClass, retry: number):
   return backoffPolicy === 'linear' ? backoffDelay * n : backoffDelay * 2 ** n;
 };
 
-/** Retry-After counts for 429 and 503 alone, and only up to `retryAfterMax`, which must be set. */
+/** Retry-After counts only for 429 and 503, and only up to `retryAfterMax`, which must be set. */
 const retryAfterMs = ({ retryAfterMax = 0 }: DeliverySpec, attempt: Attempt, now: () => Date): number => {
   if (attempt.kind === 'unreachable' || ![429, 503].includes(attempt.answer.status)) return 0;
   const value = attempt.answer.headers.get('retry-after') ?? '';

@@ -1,11 +1,11 @@
-// The Broker's ingress over HTTP: POST /<namespace>/<name>, as Knative's broker-ingress has it, and GET /metrics. Served by the local cluster.
+// The Broker's ingress over HTTP: POST /<namespace>/<name>, as in Knative's broker-ingress, and GET /metrics. Served by the local cluster.
 import { type Context, Hono } from 'hono';
 import { decodeEvent } from '#events/message.ts';
 import type { CloudEvent } from '#events/event.ts';
 import type { Broker } from '#local-cluster/broker/broker.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
-/** Headers that pass through a broker; all others end at it. */
+/** Headers that a broker forwards; all others are dropped. */
 const passedThrough = /^(x-request-id|knative-.*|x-b3-.*|traceparent|tracestate)$/;
 
 export const createIngress = (broker: Broker): Hono => {
@@ -20,7 +20,7 @@ export const createIngress = (broker: Broker): Hono => {
   return app;
 };
 
-/** The counters in the text form of Prometheus. */
+/** The counters in the text format of Prometheus. */
 const metricsOf = ({ countsByTrigger }: Broker): string => {
   const lines = [...countsByTrigger].flatMap(([trigger, counts]) =>
     Object.entries(counts).map(
@@ -30,7 +30,7 @@ const metricsOf = ({ countsByTrigger }: Broker): string => {
   return ['# TYPE bullion_broker_deliveries_total counter', ...lines, ''].join('\n');
 };
 
-/** What a sender asks before it posts webhooks: any origin, any rate. */
+/** The request of a sender before it posts webhooks: any origin, any rate. */
 const webhookConsent = (c: Context): Response =>
   c.body(null, 200, { allow: 'POST, OPTIONS', 'webhook-allowed-origin': '*', 'webhook-allowed-rate': '*' });
 

@@ -1,4 +1,4 @@
-// How many deliveries of one Trigger run at once, and that those about one object do not overtake each other. Called by dispatch.ts.
+// Limits the concurrent deliveries of one Trigger, and keeps those about one object in order. Called by dispatch.ts.
 
 export interface Limiter {
   /** Runs `work` when a slot is free and no earlier work with the same key is waiting or running. */

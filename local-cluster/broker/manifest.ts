@@ -1,4 +1,4 @@
-// Broker and Trigger manifests as Knative reads them. The local cluster gives the files under infra/knative.
+// Parses Broker and Trigger manifests like Knative. The local cluster uses the files under infra/knative.
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
@@ -12,7 +12,7 @@ const Duration = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** Where events go: an object, a URL, or a path (`uri`) of an object. */
+/** Destination of events: an object, a URL, or a path (`uri`) of an object. */
 export const Destination = z.looseObject({
   ref: z.looseObject({ kind: z.string(), name: z.string(), namespace: z.string().optional() }).optional(),
   uri: z.string().optional(),
@@ -36,7 +36,7 @@ const NonEmptyAttributes = z
   .record(z.string().regex(/^[a-z0-9]+$/), z.string().min(1))
   .refine((map) => Object.keys(map).length > 0, 'must name an attribute');
 
-/** One element of `spec.filters`: exactly one dialect. CESQL is not served: such a filter is refused rather than skipped. */
+/** One element of `spec.filters`: exactly one dialect. CESQL is not supported: such a filter is rejected rather than ignored. */
 export interface Filter {
   readonly exact?: Readonly<Record<string, string>> | undefined;
   readonly prefix?: Readonly<Record<string, string>> | undefined;
@@ -90,7 +90,7 @@ export interface BrokerManifests {
   readonly triggers: readonly Trigger[];
 }
 
-/** Picks one Broker and its Triggers; other kinds are passed over. Throws InvalidInput naming the object and every fault. */
+/** Selects one Broker and its Triggers; other kinds are ignored. Throws InvalidInput with the object and every fault. */
 export const parseBrokerManifests = (documents: readonly unknown[]): BrokerManifests => {
   const ofKind = (kind: string) =>
     documents.filter((document) => (document as { kind?: unknown } | null)?.kind === kind);
@@ -122,14 +122,14 @@ const parseAs = <T>(schema: z.ZodType<T>, document: unknown): T => {
   if (result.success) return result.data;
   const { kind, metadata } = document as { kind: string; metadata?: { name?: string } };
   const faults = result.error.issues.map(({ path, message }) => ({ field: path.join('.'), message }));
-  const words = faults.map(({ field, message }) => `${field}: ${message}`).join('; ');
-  throw new InvalidInput(`${kind} ${metadata?.name ?? '(no name)'}: ${words}`, faults);
+  const details = faults.map(({ field, message }) => `${field}: ${message}`).join('; ');
+  throw new InvalidInput(`${kind} ${metadata?.name ?? '(no name)'}: ${details}`, faults);
 };
 
 /** ISO 8601 durations as DeliverySpec writes them. */
 const pattern = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$/;
 
-/** Milliseconds of a duration such as `PT0.2S` or `PT1H30M`; undefined when it is none. Months and years have no length here. */
+/** Milliseconds of a duration such as `PT0.2S` or `PT1H30M`; undefined if it is invalid. Months and years are not supported. */
 export const parseDuration = (text: string): number | undefined => {
   const [, days, hours, minutes, seconds] = pattern.exec(text) ?? [];
   const parts = [days, hours, minutes, seconds];

@@ -1,13 +1,13 @@
-// Destination → where to post. The local cluster names its functions; anything else is a URL.
+// Destination → URL or function. The local cluster registers its functions by name; anything else is a URL.
 import { type FetchHandler, createHandlerPost } from '#events/post.ts';
 import { createPost } from '#events/send.ts';
 import type { Target } from '#local-cluster/broker/dispatch.ts';
 import type { Destination } from '#local-cluster/broker/manifest.ts';
 
-/** A function in this process, or the URL of one that runs alone. */
+/** A function in this process, or the URL of a separate one. */
 export type Subscriber = FetchHandler | string;
 
-/** Looks names up at each call, so that a function may be replaced while the broker runs. */
+/** Resolves names at each call, so that a function may be replaced while the broker runs. */
 export const createResolver = (subscribers: ReadonlyMap<string, Subscriber>) => {
   const posts = createPost();
   return ({ ref, uri }: Destination, namespace: string): Target | undefined => {

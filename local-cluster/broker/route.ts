@@ -1,4 +1,4 @@
-// One Trigger of a broker: its filter, its policy, its subscriber and where its dead letters go. Made by broker.ts.
+// One Trigger of a broker: its filter, its policy, its subscriber and its dead letter sink. Created by broker.ts.
 import { type Sleep, deliver, sleep as realSleep } from '#events/sender.ts';
 import { encodeEvent } from '#events/message.ts';
 import type { CloudEvent } from '#events/event.ts';
@@ -19,12 +19,12 @@ import type { Logger } from '#shared/runtime/log.ts';
 
 export interface RouteOptions {
   readonly broker: BrokerManifests['broker'];
-  /** Finds a subscriber or dead letter sink; undefined leaves the Trigger without effect, as one that is not ready. */
+  /** Finds a subscriber or dead letter sink; undefined disables the Trigger, like one that is not ready. */
   readonly resolve: (destination: Destination, namespace: string) => Target | undefined;
-  /** Takes dead letters in place of the sink in the manifest. */
+  /** Receives dead letters instead of the sink in the manifest. */
   readonly deadLetters?: ((event: CloudEvent) => Promise<void>) | undefined;
   readonly brokerClass?: BrokerClass;
-  /** Deliveries of one Trigger at a time. */
+  /** Concurrent deliveries of one Trigger. */
   readonly concurrency?: number;
   /** `object`: attempts about one subject do not overlap and start in order. Knative's channel has no order: `none`. */
   readonly ordering?: 'object' | 'none';
@@ -46,7 +46,7 @@ export interface Route {
   readonly deliver: (envelope: Envelope, signal: AbortSignal) => Promise<Fate>;
 }
 
-/** Undefined when the subscriber cannot be found. */
+/** Undefined if the subscriber cannot be found. */
 export const createRoute = (
   trigger: Trigger,
   options: RouteOptions,
@@ -81,7 +81,7 @@ export const createRoute = (
     counts: noCounts(),
     wants: createFilter(spec),
     deliver: async (envelope, signal) => {
-      // An event that chaos drops ends as if the channel had lost it.
+      // A dropped event ends as if the channel had lost it.
       let fate: Fate = 'abandoned';
       await disturb(async () => {
         fate = await dispatch(envelope, dispatchOptions, signal).catch((error: unknown): Fate => {
@@ -122,10 +122,10 @@ const createDeadLetter = (
   };
 };
 
-/** Which events a Trigger wants, in both forms of the manifest. */
+/** Filters the events of a Trigger, in both forms of the manifest. */
 type Matches = (event: CloudEvent) => boolean;
 
-/** `spec.filters` overrides `spec.filter`; without either every event is wanted. */
+/** `spec.filters` overrides `spec.filter`; without either every event matches. */
 export const createFilter = ({ filter, filters }: Pick<Trigger['spec'], 'filter' | 'filters'>): Matches => {
   if (filters !== undefined && filters.length > 0) {
     const all = filters.map(compile);
@@ -135,7 +135,7 @@ export const createFilter = ({ filter, filters }: Pick<Trigger['spec'], 'filter'
   return (event) => wanted.every(([name, value]) => isWanted(attributeOf(event, name), value));
 };
 
-/** In `filter.attributes` an empty value asks for any non-empty one. */
+/** In `filter.attributes` an empty value matches any non-empty one. */
 const isWanted = (actual: unknown, wanted: string): boolean =>
   wanted === '' ? actual !== undefined && actual !== '' : actual === wanted;
 
@@ -159,7 +159,7 @@ const everyOf =
   (event) =>
     matchers.every((matches) => matches(event));
 
-/** Extensions that are no texts match nothing, as in Knative. */
+/** Extensions that are not strings match nothing, as in Knative. */
 const texts = (map: Readonly<Record<string, string>>, compare: (actual: string, wanted: string) => boolean): Matches =>
   everyOf(
     Object.entries(map).map(([name, wanted]) => (event: CloudEvent) => {

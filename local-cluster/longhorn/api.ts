@@ -1,4 +1,4 @@
-// The part of Longhorn's HTTP API that moves the bytes of backing images: upload as a multipart form or as they are, download packed with gzip.
+// The part of Longhorn's HTTP API that transfers backing images: upload as a multipart form or as plain bytes, download compressed with gzip.
 import { createReadStream } from 'node:fs';
 import { Readable, pipeline } from 'node:stream';
 import { createGzip } from 'node:zlib';
@@ -15,11 +15,11 @@ interface Tools {
   readonly controller: Pick<BackingImageController, 'receive'>;
 }
 
-/** Bytes of the head of a part at most. */
+/** Size limit of the header of a part. */
 const maxHeadBytes = 16_384;
 const headEnd = Buffer.from('\r\n\r\n');
 
-/** The content of the first part, which has `size` bytes; what follows it is read and left out. */
+/** The content of the first part, which has `size` bytes; the rest is read and discarded. */
 async function* partOf(body: AsyncIterable<Uint8Array>, size: number): AsyncGenerator<Uint8Array> {
   let head: Buffer | undefined = Buffer.alloc(0);
   let left = size;
@@ -64,7 +64,7 @@ export const createLonghornApi = ({ kube, files, controller }: Tools): Hono => {
     const isReady = Object.values(image?.status?.diskFileStatusMap ?? {}).some(({ state }) => state === 'ready');
     if (uuid === undefined || !isReady) return context.text(`backing image ${name} has no file that is ready`, 404);
     const stream = createGzip();
-    // A file that goes away, or a client that does, ends the answer and nothing else.
+    // If the file or the client disappears, only this answer ends.
     pipeline(createReadStream(files.pathOf(uuid)), stream, () => undefined);
     return context.body(Readable.toWeb(stream) as ReadableStream, 200, {
       'content-type': 'application/octet-stream',

@@ -1,12 +1,12 @@
-// Encryption at rest as the stand-in does it: AES-XTS over pieces of 1 MiB, behind a head that tells whether a key fits. Longhorn uses LUKS; what
-// matters here is that bytes are unreadable without the right Secret.
+// Encryption at rest in the simulation: AES-XTS over pieces of 1 MiB, after a header that verifies the key. Longhorn uses LUKS; here it only
+// matters that bytes are unreadable without the right Secret.
 import { createCipheriv, createDecipheriv, createHmac, scryptSync, timingSafeEqual } from 'node:crypto';
 import { Transform } from 'node:stream';
 
 export type Key = Buffer;
 
 const pieceBytes = 2 ** 20;
-/** A disk is a whole number of sectors, and so is what is put in front of it. */
+/** A disk has whole sectors, and so must the header. */
 const headBytes = 512;
 
 /** The value of CRYPTO_KEY_VALUE in the Secret of a class. */
@@ -22,7 +22,7 @@ const tweakOf = (index: number): Buffer => {
 
 type Piece = (piece: Buffer, index: number) => Buffer;
 
-/** Cuts a stream into pieces of 1 MiB; the last may be shorter. */
+/** Divides a stream into pieces of 1 MiB; the last may be shorter. */
 const byPieces = (change: Piece, begin: (push: (chunk: Buffer) => void) => void = () => {}): Transform => {
   let rest: Buffer = Buffer.alloc(0);
   let index = 0;
@@ -55,7 +55,7 @@ export const encrypting = (key: Key): Transform =>
     (push) => push(Buffer.concat([proofOf(key), Buffer.alloc(headBytes - 32)])),
   );
 
-/** Fails the stream when the key is not the one it was encrypted with. */
+/** Fails the stream if the key is not the one of the encryption. */
 export const decrypting = (key: Key): Transform => {
   let head: Buffer | undefined = Buffer.alloc(0);
   const pieces = byPieces((piece, index) => {

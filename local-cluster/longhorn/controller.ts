@@ -1,4 +1,5 @@
-// Longhorn's backing image controller, as its clients see it: states of each copy, a data source that prepares the first one, sizes when they are known.
+// Longhorn's backing image controller, as seen by its clients: states of each copy, a data source that prepares the first one, sizes when they
+// are known.
 import { randomUUID } from 'node:crypto';
 import {
   type BackingImage,
@@ -18,7 +19,7 @@ import { type Tools, prepare } from '#local-cluster/longhorn/prepare.ts';
 const longhornFinalizer = 'longhorn.io';
 
 export interface BackingImageController extends Controller {
-  /** Takes the bytes of an upload. Throws when the backing image does not wait for one. */
+  /** Receives the bytes of an upload. Throws if the backing image does not wait for one. */
   receive(name: string, size: number, bytes: AsyncIterable<Uint8Array>): Promise<void>;
 }
 
@@ -80,7 +81,7 @@ const advance = async (
       if (image.spec.sourceType !== 'upload') await startWork(context, image, uuid, work);
       return undefined;
     case 'in-progress':
-      // This process never began it: an earlier one did, and ended.
+      // It was started by an earlier process, which has ended.
       if (!work.has(uuid)) {
         await say(context, image, { state: 'failed', message: 'the data source was interrupted' });
       }
@@ -125,7 +126,7 @@ const ownerOf = ({ apiVersion, kind, metadata }: BackingImage) => ({
   blockOwnerDeletion: true,
 });
 
-/** Goes on after this pass; the state says how far it is. */
+/** Continues after this pass; the state reports the progress. */
 const startWork = async (
   context: Context,
   image: BackingImage,
@@ -149,7 +150,7 @@ const startWork = async (
         if (!abort.signal.aborted) await say(context, image, { state: 'failed', message: messageOf(error) });
       },
     )
-    .catch((error: unknown) => context.report('backing image not told', { error: messageOf(error) }));
+    .catch((error: unknown) => context.report('backing image status not updated', { error: messageOf(error) }));
 };
 
 const sectorBytes = 512;
@@ -177,7 +178,7 @@ const receive = async (
       `the uploaded file size ${size} should be a multiple of ${sectorBytes} bytes since Longhorn uses directIO by default`,
     );
   }
-  // One that this process did not begin was cut when an earlier one ended.
+  // One that was started by an earlier process was interrupted when that ended.
   work.set(uuid, new AbortController());
   await say(context, image, { state: 'in-progress', progress: 0, message: '' });
   const progress = reporter(context, image);

@@ -1,4 +1,4 @@
-// The copies of a backing image: what is said of each in status, and how the others come of the first.
+// The copies of a backing image: their reported state, and how further ones are made from the first.
 import {
   type BackingImage,
   type BackingImageCopy,
@@ -9,11 +9,11 @@ import { keyOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { FileFacts } from '#local-cluster/longhorn/files.ts';
 
-interface Telling {
+interface CopyContext {
   readonly kube: KubeClient;
 }
 
-/** Disks of the cluster that is stood in for; each keeps at most one copy. */
+/** Disks of the simulated cluster; each has at most one copy. */
 export const disks = ['disk-1', 'disk-2', 'disk-3'] as const;
 
 /** Milliseconds between two reports of progress. */
@@ -22,11 +22,11 @@ const reportMs = 300;
 export const firstOf = ({ status }: BackingImage): BackingImageCopy | undefined =>
   status?.diskFileStatusMap?.[disks[0]];
 
-/** Milliseconds until a copy on another disk is made. */
+/** Milliseconds for making a copy on another disk. */
 const spreadMs = 200;
 
 /** The other copies are made from the first, one after the other. */
-export const spread = async (context: Telling, image: BackingImage): Promise<number | undefined> => {
+export const spread = async (context: CopyContext, image: BackingImage): Promise<number | undefined> => {
   const copies = image.status?.diskFileStatusMap ?? {};
   const wanted = disks.slice(0, Math.max(1, image.spec.minNumberOfCopies ?? 1));
   const next = wanted.find((disk) => copies[disk]?.state !== 'ready');
@@ -38,9 +38,9 @@ export const spread = async (context: Telling, image: BackingImage): Promise<num
 
 const now = (): string => new Date().toISOString();
 
-/** Writes the state of one copy down, and what is known of the file. */
+/** Records the state of one copy, and the known facts of the file. */
 export const say = async (
-  { kube }: Pick<Telling, 'kube'>,
+  { kube }: Pick<CopyContext, 'kube'>,
   image: BackingImage,
   copy: BackingImageCopy,
   {
@@ -67,7 +67,7 @@ export const say = async (
 };
 
 /** At most one write at a time, and none more often than every `reportMs`. */
-export const reporter = (context: Telling, image: BackingImage) => {
+export const reporter = (context: CopyContext, image: BackingImage) => {
   let last = 0;
   let writing: Promise<void> = Promise.resolve();
   return {
@@ -81,7 +81,7 @@ export const reporter = (context: Telling, image: BackingImage) => {
   };
 };
 
-export const conclude = async (context: Telling, image: BackingImage, facts: FileFacts): Promise<void> => {
+export const conclude = async (context: CopyContext, image: BackingImage, facts: FileFacts): Promise<void> => {
   const { size, virtualSize, checksum } = facts;
   const expected = image.spec.checksum?.toLowerCase();
   if (expected !== undefined && expected !== '' && expected !== checksum) {

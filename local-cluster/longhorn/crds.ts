@@ -1,5 +1,5 @@
-// The kinds of longhorn.io as the local cluster serves them: what our backend writes, and what the stand-in answers.
-// A cluster with Longhorn brings its own.
+// The kinds of longhorn.io as served by the local cluster: fields that our backend writes, and that the simulation reports. A cluster with
+// Longhorn has its own.
 import type { CustomResourceDefinition } from '#local-cluster/controllers/snapshots/crds.ts';
 import { backupBackingImages } from '#shared/api/foreign/backup.ts';
 import { backingImageDataSources, backingImages } from '#shared/api/foreign/longhorn.ts';

@@ -1,4 +1,4 @@
-// The files of backing images, on disk as they came, and as the raw disks that volumes begin with. Knows no Kubernetes.
+// The files of backing images on disk, and the raw disks for new volumes. Independent of Kubernetes.
 import { execFile } from 'node:child_process';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { copyFile, mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import { fileReader } from '#shared/transfer/sink/scratch.ts';
 
 const run = promisify(execFile);
 
-/** What a finished file says of itself. */
+/** Facts of a complete file. */
 export interface FileFacts {
   /** Bytes. */
   readonly size: number;
@@ -25,14 +25,14 @@ export interface FileFacts {
 }
 
 export interface BackingFiles {
-  /** Takes over bytes as they come; `onBytes` is told how many there are. */
+  /** Stores bytes as they arrive; `onBytes` receives their number. */
   write(uuid: string, bytes: AsyncIterable<Uint8Array>, onBytes: (count: number) => void): Promise<FileFacts>;
-  /** Takes over a file that is there. */
+  /** Takes over an existing file. */
   adopt(uuid: string, path: string): Promise<FileFacts>;
-  /** A copy of another one, encrypted or decrypted. Throws when the key does not fit. */
+  /** A copy of another one, encrypted or decrypted. Throws if the key is wrong. */
   clone(uuid: string, from: string, key?: { readonly encrypt?: Key; readonly decrypt?: Key }): Promise<FileFacts>;
   pathOf(uuid: string): string;
-  /** Makes the raw disk under `target/block`. Throws when the key does not fit. */
+  /** Creates the raw disk as `target/block`. Throws if the key is wrong. */
   unpack(uuid: string, target: string, key?: Key): Promise<void>;
   remove(uuid: string): Promise<void>;
 }
@@ -45,7 +45,7 @@ const digestOf = async (path: string): Promise<string> => {
 
 const qcow2Magic = 0x51_46_49_fb;
 
-/** Bytes of the disk in a qcow2 file; `undefined` for anything else, which is a disk itself. */
+/** Bytes of the disk in a qcow2 file; `undefined` for any other file, which is a disk itself. */
 const qcow2Size = async (path: string): Promise<number | undefined> => {
   await using file = await open(path, 'r');
   const head = Buffer.alloc(32);
@@ -62,14 +62,14 @@ const factsOf = async (path: string): Promise<FileFacts> => {
 
 const sectorBytes = 512;
 
-/** What Longhorn's engine does not open. Its reader of qcow2 follows no reference: here such a file is refused, not read as zeroes. */
+/** Files that Longhorn's engine cannot open. Its reader of qcow2 follows no reference: here such a file is rejected, not read as zeroes. */
 const requireReadable = async (path: string, isQcow2: boolean): Promise<void> => {
   await using file = await open(path, 'r');
   const { size } = await file.stat();
   if (isQcow2) await inspectDisk('qcow2', fileReader(file, size));
   else if (size % sectorBytes !== 0) {
-    const words = `should be a multiple of ${sectorBytes} bytes since Longhorn uses directIO by default`;
-    throw new Error(`the backing file size ${size} ${words}`);
+    const rule = `should be a multiple of ${sectorBytes} bytes since Longhorn uses directIO by default`;
+    throw new Error(`the backing file size ${size} ${rule}`);
   }
 };
 
@@ -96,7 +96,7 @@ export const openBackingFiles = async (root: string): Promise<BackingFiles> => {
   const known = async (uuid: string): Promise<FileFacts> =>
     JSON.parse(await readFile(sidecarOf(uuid), 'utf8')) as FileFacts;
 
-  /** The raw bytes of one, readable, under a path that may be thrown away. */
+  /** The raw bytes of one, decrypted, under a temporary path. */
   const open_ = async (uuid: string, to: string, key?: Key): Promise<void> => {
     const { isEncrypted } = await known(uuid);
     if (!isEncrypted) return toRaw(pathOf(uuid), to);

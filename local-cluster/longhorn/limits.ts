@@ -1,4 +1,4 @@
-// What Longhorn's own webhook refuses. Pure but for the look at who uses a backing image; served to the API server by webhook.ts.
+// The rules of Longhorn's own webhook. Pure except for the look-up of users of a backing image; served to the API server by webhook.ts.
 import { type PersistentVolume, persistentVolumes } from '#shared/api/foreign/core.ts';
 import { type BackingImage, backingImages, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -31,7 +31,7 @@ const exportTypes = ['raw', 'qcow2'];
 
 type Parameters = Readonly<Record<string, string>>;
 
-/** A volume is missing only later, when its bytes are looked for. */
+/** A missing volume is detected only later, when it is read. */
 const exportFaults = async (parameters: Parameters, kube: KubeClient): Promise<readonly string[]> => {
   const { 'export-type': exportType = 'raw', 'volume-name': name = '' } = parameters;
   if (!exportTypes.includes(exportType)) return [`unsupported export type ${exportType}`];
@@ -65,7 +65,7 @@ export const creationFaults = async (image: BackingImage, kube: KubeClient): Pro
   ...(await engineFaults(image, kube)),
 ];
 
-/** On a volume made from a backing image: which one. */
+/** On a volume made from a backing image: the name of that. */
 export const backingImageAttribute = 'backingImage';
 
 const stands = (volume: PersistentVolume, name: string): boolean =>

@@ -1,4 +1,4 @@
-// Longhorn's stand-in as one part of the local cluster: its kinds, classes, controller, webhook and HTTP API. Called by cluster.ts.
+// Simulated Longhorn as part of the local cluster: its kinds, classes, controller, webhook and HTTP API. Called by cluster.ts.
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type StorageClass, namespaces, storageClasses } from '#shared/api/foreign/core.ts';
@@ -34,7 +34,7 @@ const snapshotClass: VolumeSnapshotClass = {
   deletionPolicy: 'Delete',
 };
 
-/** Its namespace and classes; ones a user changed stay as they are. The CRDs must be there. */
+/** Its namespace and classes; changes of users are kept. The CRDs must exist. */
 export const ensureLonghornObjects = async (kube: KubeClient): Promise<void> => {
   const existsAlready = (error: unknown): void => {
     if (!isConflict(error)) throw error;
@@ -46,7 +46,7 @@ export const ensureLonghornObjects = async (kube: KubeClient): Promise<void> => 
 };
 
 export interface LocalLonghorn {
-  /** Of its HTTP API, which a cluster has at `longhorn-backend.longhorn-system:9500`. */
+  /** Of its HTTP API, which is at `longhorn-backend.longhorn-system:9500` in a cluster. */
   readonly url: string;
   readonly stop: () => Promise<void>;
 }
@@ -79,7 +79,7 @@ export const startLonghorn = async (options: Options): Promise<LocalLonghorn> =>
   };
 };
 
-/** Lays the raw disk of a backing image beside the volumes, from which those of its class are copied. Made once for each; throws when it cannot. */
+/** Creates the raw disk of a backing image beside the volumes; those of its class are copied from it. Created once; throws on failure. */
 export const unpackImage = async (
   { kube, files, directory }: Pick<Options, 'kube' | 'files' | 'directory'>,
   { parameters = {} }: StorageClass,

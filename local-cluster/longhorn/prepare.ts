@@ -1,4 +1,4 @@
-// Where the bytes of a backing image come from, by its source type. Throws with Longhorn's kind of message when there is no way.
+// The bytes of a backing image, by its source type. Throws with messages like Longhorn's on failure.
 import { persistentVolumes, secrets } from '#shared/api/foreign/core.ts';
 import { type BackingImage, backingImages, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -60,7 +60,7 @@ const exportVolume = async (
   throw new Error(`failed to get volume ${name} before exporting backing image`);
 };
 
-/** The key in a Secret that a class names. */
+/** The key in a Secret that a class refers to. */
 export const readKey = async (kube: KubeClient, namespace: string, name: string): Promise<Key> => {
   const secret = await kube.get(secrets, { namespace, name });
   const value = secret?.data?.['CRYPTO_KEY_VALUE'];

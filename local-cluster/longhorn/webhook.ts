@@ -1,4 +1,4 @@
-// Longhorn's validating webhook: one path, and the configuration that points the API server to it.
+// Longhorn's validating webhook: one path, and its configuration for the API server.
 import { Hono } from 'hono';
 import { type BackingImage, backingImages } from '#shared/api/foreign/longhorn.ts';
 import type { KubeObject } from '#shared/api/object.ts';

@@ -1,4 +1,4 @@
-// Takes the body of a request into a file, and holds it against every length, digest and signature that came with it.
+// Writes the body of a request to a file, and verifies every length, digest and signature of the request.
 import { open, rm } from 'node:fs/promises';
 import {
   type ChecksumAlgorithm,
@@ -16,18 +16,18 @@ export interface Received {
   readonly size: number;
   /** Hex. */
   readonly md5: string;
-  /** The checksum the client sent, which is right. */
+  /** The verified checksum of the client. */
   readonly checksum?: { readonly algorithm: ChecksumAlgorithm; readonly value: string } | undefined;
 }
 
-/** Ten thousand parts, or a thousand keys, fit well. */
+/** Enough for ten thousand parts, or a thousand keys. */
 const mostTextBytes = 2 ** 21;
 
 const prefix = 'x-amz-checksum-';
-/** Headers of this prefix that carry no checksum. */
+/** Headers with this prefix that are not checksums. */
 const aboutChecksums = new Set(['algorithm', 'mode', 'type']);
 
-/** Which checksum comes with the request, in front of its body or behind. */
+/** The checksum of the request, in a header or a trailer. */
 export const announced = ({ headers }: StoreRequest): ChecksumAlgorithm | undefined => {
   const inTrailer = headers['x-amz-trailer']?.toLowerCase();
   const names = [...Object.keys(headers), ...(inTrailer === undefined ? [] : [inTrailer])];
@@ -68,7 +68,7 @@ const checkLength = (request: StoreRequest, size: number): void => {
   throw new StoreFault('IncompleteBody', `the body has ${size} bytes and was announced with ${length}`);
 };
 
-/** The digests that are part of the request itself. */
+/** The digests in the request itself. */
 const checkDigests = ({ headers }: StoreRequest, digests: Found['digests']): void => {
   const md5 = headers['content-md5'];
   if (md5 !== undefined && md5 !== digests.get('md5')) {
@@ -103,7 +103,7 @@ const digestsFor = ({ headers }: StoreRequest, algorithm: ChecksumAlgorithm | un
   return new Map([...names].map((name) => [name, createDigest(name)]));
 };
 
-/** The bytes go to `path`, flushed; a body that is not what it should be leaves nothing there. */
+/** Writes and flushes the bytes to `path`; an invalid body leaves nothing there. */
 export const receiveBody = async (
   request: StoreRequest,
   signed: Signed | undefined,
@@ -122,7 +122,7 @@ export const receiveBody = async (
   }
 };
 
-/** Writes and flushes a new file; gives its length. */
+/** Writes and flushes a new file; returns its length. */
 export const writeBytes = async (
   path: string,
   bytes: AsyncIterable<Buffer>,
@@ -143,13 +143,13 @@ export const writeBytes = async (
   return size;
 };
 
-/** The same without checksums: where they are of something else than the body. */
+/** The same without checksums, if they are not those of the body. */
 export const withoutChecksums = (request: StoreRequest): StoreRequest => ({
   ...request,
   headers: Object.fromEntries(Object.entries(request.headers).filter(([name]) => !name.startsWith(prefix))),
 });
 
-/** A small body as text, checked like any other. */
+/** A small body as text, verified like any other. */
 export const readText = async (request: StoreRequest, signed: Signed | undefined): Promise<string> => {
   const algorithm = announced(request);
   const digests = digestsFor(request, algorithm);

@@ -10,7 +10,7 @@ export const listBuckets: Operation = async ({ store }) => {
   return xmlAnswer(xml('ListAllMyBucketsResult', { Owner: { ID: 'local' }, Buckets: { Bucket: buckets } }));
 };
 
-/** `public-read` is the flag by which strangers may read the objects; nothing else of access lists is known here. */
+/** `public-read` permits anonymous reads of the objects; other access lists are not supported. */
 const isPublic = ({ request }: Call): boolean => {
   const acl = request.headers['x-amz-acl'] ?? 'private';
   if (acl !== 'private' && acl !== 'public-read') {

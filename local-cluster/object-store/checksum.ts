@@ -1,14 +1,14 @@
-// Digests of a body as it passes: MD5 for the ETag, and those that a client asks to have checked.
+// Digests of a body while it is read: MD5 for the ETag, and those requested by the client.
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-/** Checksums a client may send; others are refused rather than not checked. */
+/** Supported checksums; others are rejected rather than ignored. */
 export const checksumAlgorithms = ['crc32', 'crc32c', 'sha1', 'sha256'] as const;
 export type ChecksumAlgorithm = (typeof checksumAlgorithms)[number];
 
 export interface Digest {
   update(bytes: Uint8Array): void;
-  /** Base64, as S3 writes them. */
+  /** Base64, as in S3. */
   value(): string;
 }
 

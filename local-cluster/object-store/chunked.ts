@@ -2,7 +2,7 @@
 import { StoreFault } from '#local-cluster/object-store/fault.ts';
 import { type Signed, signChunk } from '#local-cluster/object-store/signature.ts';
 
-/** Longest line between chunks, and largest chunk, taken: both are kept in memory. */
+/** Size limits of lines between chunks, and of chunks: both are kept in memory. */
 const mostLineBytes = 16 * 1024;
 const mostChunkBytes = 64 * 1024 * 1024;
 
@@ -38,7 +38,7 @@ const createReader = (body: AsyncIterable<Buffer>): Reader => {
       return line;
     },
     exactly: async (length) => {
-      // Joined once: joining at each arrival would copy a large chunk over and over.
+      // Joined once: joining at each arrival would copy a large chunk repeatedly.
       const parts: Buffer[] = [held];
       let got = held.length;
       while (got < length) {
@@ -63,11 +63,11 @@ const parseChunkHeader = (line: string) => {
 
 export interface Chunked {
   readonly bytes: AsyncIterable<Buffer>;
-  /** Complete once `bytes` came to its end. Names in lower case. */
+  /** Complete after the end of `bytes`. Names in lower case. */
   readonly trailers: ReadonlyMap<string, string>;
 }
 
-/** `signed` for a body whose chunks are signed; each is held against its signature before it is handed on. */
+/** `signed` for a body with signed chunks; each signature is verified before its chunk is returned. */
 export const decodeChunked = (body: AsyncIterable<Buffer>, signed: Signed | undefined): Chunked => {
   const trailers = new Map<string, string>();
   async function* decode(): AsyncGenerator<Buffer, void, undefined> {

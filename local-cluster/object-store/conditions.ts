@@ -1,4 +1,4 @@
-// Conditional and ranged requests, as RFC 9110 and S3 have them. Pure.
+// Conditional and ranged requests, according to RFC 9110 and S3. Pure.
 import type { Condition } from '#local-cluster/object-store/store.ts';
 import type { Entry } from '#local-cluster/object-store/disk.ts';
 import { StoreFault } from '#local-cluster/object-store/fault.ts';
@@ -8,7 +8,7 @@ type Headers = Readonly<Record<string, string>>;
 const matches = (list: string, { etag }: Entry): boolean =>
   list.split(',').some((tag) => tag.trim() === '*' || tag.trim().replaceAll('"', '') === etag);
 
-/** Dates on the wire have no fractions of a second. */
+/** Dates in headers have no fractions of a second. */
 const seconds = (date: string): number => Math.floor(Date.parse(date) / 1000);
 
 const failed = (name: string): StoreFault =>
@@ -16,7 +16,7 @@ const failed = (name: string): StoreFault =>
     details: { Condition: name },
   });
 
-/** Whether the reader has it already (304). Throws PreconditionFailed. `prefix` is that of a copy's source. */
+/** Whether the client already has it (304). Throws PreconditionFailed. `prefix`: for the source of a copy. */
 export const checkRead = (headers: Headers, entry: Entry, prefix = ''): 'send' | 'unchanged' => {
   const ifMatch = headers[`${prefix}if-match`];
   const since = headers[`${prefix}if-unmodified-since`];
@@ -47,13 +47,13 @@ export interface ByteRange {
   readonly last: number;
 }
 
-/** First and last byte that `bytes=<from>-<to>` means, one of which may be empty. */
+/** First and last byte of `bytes=<from>-<to>`, one of which may be empty. */
 const boundsOf = (from: string, to: string, size: number): ByteRange =>
   from === ''
     ? { first: Math.max(0, size - Number(to)), last: size - 1 }
     : { first: Number(from), last: to === '' ? size - 1 : Math.min(Number(to), size - 1) };
 
-/** `undefined`: all of it, also where the header makes no sense. Throws InvalidRange. */
+/** `undefined`: the whole object, also for an invalid header. Throws InvalidRange. */
 export const parseRange = (headers: Headers, entry: Entry): ByteRange | undefined => {
   const { range = '', 'if-range': ifRange } = headers;
   const [whole, from = '', to = ''] = /^bytes=(\d*)-(\d*)$/.exec(range) ?? [];

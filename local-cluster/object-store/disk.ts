@@ -1,11 +1,11 @@
-// The state of the object store as files: every change is a file that is renamed into its place, so that a reader, or a start after a crash,
-// sees all of it or nothing. Layout: `<bucket>/bucket.json`, `keys/<hash of key>.json`, `blobs/<id>`, `uploads/<id>/…`.
+// The state of the object store as files: every change renames a complete file, so that a reader, or a start after a crash, sees all of it or
+// nothing. Layout: `<bucket>/bucket.json`, `keys/<hash of key>.json`, `blobs/<id>`, `uploads/<id>/…`.
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, open, readFile, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 
-/** One object, or one part of an upload: what is known of it, and the file with its bytes. */
+/** One object, or one part of an upload: its metadata, and the file with its bytes. */
 export const Entry = z.object({
   key: z.string(),
   blob: z.string(),
@@ -15,7 +15,7 @@ export const Entry = z.object({
   /** RFC 3339. */
   modified: z.string(),
   checksum: z.object({ algorithm: z.string(), value: z.string() }).optional(),
-  /** Headers that were put with it and are sent with it. */
+  /** Headers that were stored with it and are returned with it. */
   headers: z.record(z.string(), z.string()),
 });
 export type Entry = z.infer<typeof Entry>;
@@ -33,7 +33,7 @@ export type Upload = z.infer<typeof Upload>;
 
 const isAbsent = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT';
 
-/** `undefined` when there is no such file. */
+/** `undefined` if the file does not exist. */
 export const readJson = async <S extends z.ZodType>(path: string, schema: S): Promise<z.output<S> | undefined> => {
   try {
     return schema.parse(JSON.parse(await readFile(path, 'utf8')));
@@ -52,7 +52,7 @@ const syncFolder = async (path: string): Promise<void> => {
   }
 };
 
-/** Replaces the file at once; flushed before it returns. */
+/** Replaces the file atomically; flushed before it returns. */
 export const writeJson = async (path: string, value: unknown): Promise<void> => {
   const draft = `${path}.${randomUUID()}.part`;
   const file = await open(draft, 'wx', 0o600);
@@ -78,7 +78,7 @@ export const listFolder = async (path: string): Promise<readonly string[]> => {
   }
 };
 
-/** Every valid document of a folder; drafts are passed over. */
+/** Every valid document of a folder; drafts are skipped. */
 export const readAll = async <S extends z.ZodType>(folder: string, schema: S): Promise<readonly z.output<S>[]> => {
   const names = (await listFolder(folder)).filter((name) => name.endsWith('.json'));
   const found: z.output<S>[] = [];
@@ -114,7 +114,7 @@ export const makeBucketFolders = async ({ folder, keys, uploads }: BucketPaths):
     await mkdir(path, { recursive: true, mode: 0o700 });
 };
 
-/** Removes what a crash left behind: drafts, uploads that never began or have ended, and bytes that nothing refers to. */
+/** Removes leftovers of a crash: drafts, uploads that never started or have ended, and unreferenced bytes. */
 export const sweep = async (root: string): Promise<void> => {
   for (const bucket of await listFolder(root)) {
     const paths = pathsOf(root, bucket);

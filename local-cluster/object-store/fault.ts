@@ -1,4 +1,4 @@
-// What the object store answers when it refuses: S3's own codes, so that clients recognise them.
+// Errors of the object store, with S3's own codes, so that clients recognize them.
 import { xml } from '#local-cluster/object-store/xml.ts';
 
 /** S3 error codes with their HTTP status. */
@@ -58,6 +58,6 @@ export class StoreFault extends Error {
   }
 }
 
-/** The error document. Whatever is no fault of the request is an InternalError without words. */
+/** The error document. Everything that is not a fault of the request is an InternalError without a message. */
 export const toErrorDocument = (fault: StoreFault, resource: string): string =>
   xml('Error', { Code: fault.code, Message: fault.message, Resource: resource, ...fault.details });

@@ -1,4 +1,4 @@
-// ListObjectsV2: keys in the order of their bytes, in pages, folded at a delimiter. Pure.
+// ListObjectsV2: keys in byte order, in pages, grouped by a delimiter. Pure.
 import type { Entry } from '#local-cluster/object-store/disk.ts';
 import { StoreFault } from '#local-cluster/object-store/fault.ts';
 import { type XmlElements, xml } from '#local-cluster/object-store/xml.ts';
@@ -6,14 +6,14 @@ import { type XmlElements, xml } from '#local-cluster/object-store/xml.ts';
 type Query = ReadonlyMap<string, string>;
 
 interface Item {
-  /** The key, or the common prefix that stands for several. */
+  /** The key, or the common prefix of several. */
   readonly name: string;
   readonly entry?: Entry;
 }
 
 const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
-/** Keys under the prefix, those with the delimiter behind it folded into one item. */
+/** Keys under the prefix; those with the same part up to the delimiter are grouped into one item. */
 const fold = (entries: readonly Entry[], prefix: string, delimiter: string): readonly Item[] => {
   const items = new Map<string, Item>();
   for (const entry of entries) {

@@ -1,4 +1,4 @@
-// The object store as part of the local cluster: its credentials, the Secret that images read them from, what functions are told of it.
+// The object store as part of the local cluster: its credentials, their Secret for images, and the settings of functions.
 import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,16 +12,16 @@ import type { Logger } from '#shared/runtime/log.ts';
 
 /** Name of the Secret in each namespace whose images come from the object store. */
 const secretName = 'object-store';
-/** Where people begin; they copy it to other namespaces themselves, as in production. */
+/** Default namespace; users copy it to other namespaces, as in production. */
 const secretNamespace = 'default';
 
 export interface LocalObjectStore extends ObjectStore {
   readonly accessKeyId: string;
-  /** As the AWS tools read it (AWS_SHARED_CREDENTIALS_FILE). */
+  /** In the format of the AWS tools (AWS_SHARED_CREDENTIALS_FILE). */
   readonly credentialsFile: string;
-  /** What functions are told of this store. */
+  /** Settings of functions for this store. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Sends bucket notifications, as MinIO words them, until the store closes. What it answers is not waited for. */
+  /** Sends bucket notifications in MinIO's format until the store closes. Answers are not awaited. */
   readonly notify: (send: (body: object) => void) => void;
 }
 
@@ -65,7 +65,7 @@ export const startLocalObjectStore = async (options: LocalObjectStoreOptions): P
   };
 };
 
-/** Image files that are put into this bucket become images. */
+/** Image files in this bucket are imported. */
 const importRule = { bucket: 'images', namespace: secretNamespace, storageClassName: 'local' };
 
 const toNotification = ({ bucket, key, eventName }: StoredChange): object => ({
@@ -76,7 +76,7 @@ const toNotification = ({ bucket, key, eventName }: StoredChange): object => ({
       eventVersion: '2.0',
       eventSource: 'minio:s3',
       eventName,
-      // Form-encoded, as stores send it.
+      // Form-encoded, as in real notifications.
       s3: { bucket: { name: bucket }, object: { key: encodeURIComponent(key).replaceAll('%20', '+') } },
     },
   ],
@@ -88,7 +88,7 @@ const parseCredentials = (text: string): StoreCredentials | undefined => {
   return accessKeyId === undefined || secretAccessKey === undefined ? undefined : { accessKeyId, secretAccessKey };
 };
 
-/** Made once, and then those of the file. */
+/** Created once, then read from the file. */
 const ensureCredentials = async (file: string): Promise<StoreCredentials> => {
   const present = parseCredentials(await readFile(file, 'utf8').catch(() => ''));
   if (present !== undefined) return present;

@@ -18,11 +18,11 @@ const kept = [
   'expires',
 ];
 
-/** Headers that stay with an object. */
+/** Headers that are stored with an object. */
 export const keptHeaders = (headers: Readonly<Record<string, string>>): Record<string, string> => {
   const entries = Object.entries(headers).filter(([name]) => kept.includes(name) || name.startsWith('x-amz-meta-'));
   const result = Object.fromEntries(entries);
-  // What is left of it once the chunks are taken apart.
+  // The remaining encoding after the chunks were decoded.
   const encoding = result['content-encoding']?.replace(/^aws-chunked,?\s*/, '');
   if (encoding === undefined) return result;
   const { 'content-encoding': _, ...rest } = result;
@@ -43,7 +43,7 @@ export const putObject: Operation = async ({ request, store, signed }) => {
   checkKey(key);
   await store.bucket(bucket);
   const condition = writeCondition(headers);
-  // Refused before the bytes travel where that can be told already, and again when they are put in place.
+  // Checked before the body is received if possible, and again at the end.
   condition(await store.entry(bucket, key));
   const { id, path } = store.newBlob(bucket);
   const { size, md5, checksum } = await receiveBody(request, signed, path);
@@ -126,7 +126,7 @@ export const deleteObject: Operation = async ({ request, store }) => {
   return { status: 204 };
 };
 
-/** What `x-amz-copy-source` names, with the conditions on it checked. */
+/** The source in `x-amz-copy-source`, with its conditions checked. */
 export const findCopySource = async ({
   request,
   store,
@@ -143,7 +143,7 @@ export const findCopySource = async ({
   return { bucket, entry };
 };
 
-/** Copies bytes within the store; gives what is known of them. */
+/** Copies bytes within the store; returns their metadata. */
 export const copyBytes = async (
   { store, request }: Call,
   source: { readonly bucket: string; readonly entry: Entry },

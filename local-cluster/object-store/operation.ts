@@ -1,4 +1,4 @@
-// What every operation of the object store is given and gives back.
+// Input and output of every operation of the object store.
 import type { Readable } from 'node:stream';
 import type { StoreRequest } from '#local-cluster/object-store/request.ts';
 import type { Signed } from '#local-cluster/object-store/signature.ts';
@@ -8,7 +8,7 @@ export interface Call {
   readonly request: StoreRequest;
   readonly store: Store;
   readonly region: string;
-  /** `undefined` for strangers. */
+  /** `undefined` for anonymous requests. */
   readonly signed: Signed | undefined;
 }
 

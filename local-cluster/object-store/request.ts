@@ -1,4 +1,4 @@
-// A request as S3 means it: which bucket, which key, which operation's parameters. Called by the server.
+// Parses a request according to S3: bucket, key, and parameters of the operation. Called by the server.
 import type { IncomingMessage } from 'node:http';
 import { StoreFault } from '#local-cluster/object-store/fault.ts';
 
@@ -35,7 +35,7 @@ const parseQuery = (text: string): ReadonlyMap<string, string> =>
       }),
   );
 
-/** The bucket in front of the host name, where there is one: `bucket.localhost:9000`. */
+/** The bucket before the host name, if any: `bucket.localhost:9000`. */
 const bucketOfHost = (host: string | undefined, domain: string): string | undefined => {
   const name = (host ?? '').replace(/:\d+$/, '').toLowerCase();
   return name.endsWith(`.${domain}`) ? name.slice(0, -domain.length - 1).replace(/\.s3$/, '') : undefined;
@@ -49,7 +49,7 @@ const headersOf = (message: IncomingMessage): Record<string, string> => {
   return headers;
 };
 
-/** The path is taken as it was sent: a URL parser would fold `..`, which is a fine part of a key. */
+/** The path is used as sent: a URL parser would normalize `..`, which is valid in a key. */
 export const parseRequest = (message: IncomingMessage, domain = 'localhost'): StoreRequest => {
   const target = message.url ?? '/';
   const mark = target.indexOf('?');

@@ -1,4 +1,4 @@
-// Which operation a request asks for, and who may ask for it.
+// Selects the operation of a request, and who may call it.
 import {
   createBucket,
   deleteBucket,
@@ -23,7 +23,7 @@ import {
   uploadPart,
 } from '#local-cluster/object-store/upload-operations.ts';
 
-/** By what is named, the method, and the subresources in the query. */
+/** By bucket or object, method, and subresources in the query. */
 const operations: Readonly<Record<string, Operation>> = {
   'service GET': listBuckets,
   'bucket PUT': createBucket,
@@ -47,7 +47,7 @@ const operations: Readonly<Record<string, Operation>> = {
   'object GET uploadId': listParts,
 };
 
-/** Parameters that say how, and not what. */
+/** Parameters that do not select an operation. */
 const parameters = new Set([
   'list-type',
   'prefix',
@@ -68,7 +68,7 @@ const parameters = new Set([
 const isSubresource = (name: string): boolean =>
   !parameters.has(name) && !/^x-amz-/i.test(name) && !name.startsWith('response-');
 
-/** Throws NotImplemented rather than do something else than was asked. */
+/** Throws NotImplemented for anything unknown, rather than doing something else. */
 export const operationOf = ({ method, bucket, key, query, headers }: StoreRequest): Operation => {
   const what = bucket === '' ? 'service' : key === '' ? 'bucket' : 'object';
   const asked = [...query.keys()].filter(isSubresource).toSorted();
@@ -79,5 +79,5 @@ export const operationOf = ({ method, bucket, key, query, headers }: StoreReques
   return operation;
 };
 
-/** What strangers may ask of a public bucket. */
+/** Operations of anonymous users on a public bucket. */
 export const isPublicOperation = (operation: Operation): boolean => operation === getObject;

@@ -11,47 +11,47 @@ import { type Store, createStore } from '#local-cluster/object-store/store.ts';
 import { boundConnections } from '#shared/runtime/connections.ts';
 
 export interface ObjectStoreOptions {
-  /** Keeps the buckets; made when it is not there. */
+  /** Stores the buckets; created if missing. */
   readonly dir: string;
-  /** On 127.0.0.1; 0 or left out takes a free one. */
+  /** On 127.0.0.1. Default, or 0: a free one. */
   readonly port?: number;
   readonly region?: string;
-  /** Names below it mean buckets; left out: localhost. */
+  /** Names below it are buckets. Default: localhost. */
   readonly domain?: string;
-  /** Who may do everything. */
+  /** Credentials with full access. */
   readonly credentials: readonly StoreCredentials[];
   /** Milliseconds since the epoch. */
   readonly now?: () => number;
-  /** Told after an object was made, replaced or removed. */
+  /** Called after an object was created, replaced or removed. */
   readonly onChange?: (change: StoredChange) => void;
-  /** Told of what went wrong inside. */
+  /** Called for internal errors. */
   readonly onError?: (error: unknown) => void;
 }
 
 export interface ObjectStore {
-  /** `http://127.0.0.1:<port>`, without a slash at the end; `http://<bucket>.localhost:<port>` means a bucket. */
+  /** `http://127.0.0.1:<port>`, without a trailing slash; `http://<bucket>.localhost:<port>` refers to a bucket. */
   readonly url: string;
   readonly region: string;
   readonly close: () => Promise<void>;
 }
 
-/** An object, and how its bytes came or went, in the words of bucket notifications. */
+/** An object and its change, in the terms of bucket notifications. */
 export interface StoredChange {
   readonly bucket: string;
   readonly key: string;
   readonly eventName: 's3:ObjectCreated:Put' | 's3:ObjectRemoved:Delete';
 }
 
-/** The store, telling of changes. */
-const telling = (store: Store, tell: NonNullable<ObjectStoreOptions['onChange']>): Store => ({
+/** The store, with notifications of changes. */
+const withNotifications = (store: Store, notify: NonNullable<ObjectStoreOptions['onChange']>): Store => ({
   ...store,
   putEntry: async (bucket, entry, condition) => {
     await store.putEntry(bucket, entry, condition);
-    tell({ bucket, key: entry.key, eventName: 's3:ObjectCreated:Put' });
+    notify({ bucket, key: entry.key, eventName: 's3:ObjectCreated:Put' });
   },
   deleteEntry: async (bucket, key) => {
     await store.deleteEntry(bucket, key);
-    tell({ bucket, key, eventName: 's3:ObjectRemoved:Delete' });
+    notify({ bucket, key, eventName: 's3:ObjectRemoved:Delete' });
   },
 });
 
@@ -67,7 +67,11 @@ const defaultRegion = 'us-east-1';
 export const startObjectStore = async (options: ObjectStoreOptions): Promise<ObjectStore> => {
   const region = options.region ?? defaultRegion;
   const store = await createStore(options.dir);
-  const served: Served = { store: options.onChange ? telling(store, options.onChange) : store, options, region };
+  const served: Served = {
+    store: options.onChange ? withNotifications(store, options.onChange) : store,
+    options,
+    region,
+  };
   const server = createServer((message, response) => {
     serve(served, message, response).catch((error: unknown) => {
       options.onError?.(error);
@@ -127,7 +131,7 @@ const serve = async (served: Served, message: IncomingMessage, response: ServerR
   const result = await Promise.resolve()
     .then(() => answer(served, parseRequest(message, served.options.domain)))
     .catch((error: unknown) => refusal(served, error, message.url?.replace(/\?.*/, '') ?? '/'));
-  // A body nobody read must not be taken for the next request.
+  // Unread bytes of a body must not be parsed as the next request.
   if (!message.complete) response.shouldKeepAlive = false;
   const { body } = result;
   if (body === undefined || typeof body === 'string') {
@@ -140,7 +144,7 @@ const serve = async (served: Served, message: IncomingMessage, response: ServerR
   }
   response.writeHead(result.status, result.headers);
   await pipeline(body, response).catch((error: unknown) => {
-    // The reader went away: its own affair.
+    // The client disconnected: not an error.
     if (!response.destroyed) throw error;
   });
 };

@@ -1,4 +1,4 @@
-// Signature version 4: whose request this is, from its headers or from its query (a presigned URL).
+// Signature version 4: authenticates a request by its headers or its query (a presigned URL).
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { StoreFault } from '#local-cluster/object-store/fault.ts';
 import type { StoreRequest } from '#local-cluster/object-store/request.ts';
@@ -6,7 +6,7 @@ import type { StoreRequest } from '#local-cluster/object-store/request.ts';
 export interface StoreCredentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
-  /** Of temporary credentials: every request must carry it. */
+  /** For temporary credentials: every request must include it. */
   readonly sessionToken?: string | undefined;
 }
 
@@ -17,7 +17,7 @@ export interface SignatureRules {
   readonly now: () => number;
 }
 
-/** What a signed request proves, and what its chunks are signed with. */
+/** The verified credential of a signed request, and the key for signatures of its chunks. */
 export interface Signed {
   readonly signature: string;
   readonly key: Buffer;
@@ -33,12 +33,12 @@ interface Claim {
   readonly signature: string;
   readonly amzDate: string;
   readonly token: string | undefined;
-  /** Seconds a presigned URL is good for. */
+  /** Validity of a presigned URL in seconds. */
   readonly expires?: number;
 }
 
 const algorithm = 'AWS4-HMAC-SHA256';
-/** What clocks may differ by. */
+/** Allowed clock skew. */
 const skewMs = 15 * 60_000;
 
 const hmac = (key: Buffer | string, text: string): Buffer => createHmac('sha256', key).update(text).digest();
@@ -146,7 +146,7 @@ const findCredentials = (claim: Claim, credentials: readonly StoreCredentials[])
 const isSame = (a: string, b: string): boolean =>
   a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
 
-/** `undefined` for a request that is not signed. Throws StoreFault when it is signed wrongly. */
+/** `undefined` for a request without a signature. Throws StoreFault for an invalid signature. */
 export const verifySignature = (request: StoreRequest, rules: SignatureRules): Signed | undefined => {
   const claim = parseHeader(request) ?? parsePresigned(request);
   if (claim === undefined) return undefined;
@@ -164,7 +164,7 @@ export const verifySignature = (request: StoreRequest, rules: SignatureRules): S
   return { signature, key, scope, amzDate: claim.amzDate };
 };
 
-/** The signature of one chunk of a body that is signed as it is sent; each covers the one before. */
+/** The signature of one chunk of a body that is signed while it is sent; each covers the previous one. */
 export const signChunk = (signed: Signed, before: string, data: Uint8Array): string =>
   hmac(
     signed.key,

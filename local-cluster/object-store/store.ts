@@ -1,4 +1,4 @@
-// Buckets and objects on disk: what the operations of the server read and change. Changes of one store are made one after the other.
+// Buckets and objects on disk: read and changed by the operations of the server. Changes of one store are serialized.
 import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import {
   BucketInfo,
@@ -16,25 +16,25 @@ import {
 } from '#local-cluster/object-store/disk.ts';
 import { StoreFault } from '#local-cluster/object-store/fault.ts';
 
-/** Decides about the entry that is there now; throws to keep it. */
+/** Checks the current entry; throws to keep it. */
 export type Condition = (present: Entry | undefined) => void;
 
 export interface Store {
   buckets(): Promise<readonly (BucketInfo & { readonly name: string })[]>;
   /** Throws NoSuchBucket. */
   bucket(name: string): Promise<BucketInfo>;
-  /** Also changes whether strangers may read it. Throws BucketAlreadyOwnedByYou where it is there and `isNew`. */
+  /** Also sets whether anonymous users may read it. Throws BucketAlreadyOwnedByYou if it exists and `isNew`. */
   putBucket(name: string, options: { readonly isPublic: boolean; readonly isNew: boolean }): Promise<void>;
   /** Throws BucketNotEmpty. */
   deleteBucket(name: string): Promise<void>;
   /** Throws NoSuchBucket. */
   entries(bucket: string): Promise<readonly Entry[]>;
   entry(bucket: string, key: string): Promise<Entry | undefined>;
-  /** The entry with its bytes opened: they stay readable when the object is replaced meanwhile. */
+  /** The entry and its open file: the bytes stay readable if the object is replaced meanwhile. */
   open(bucket: string, key: string): Promise<{ readonly entry: Entry; readonly file: FileHandle } | undefined>;
   putEntry(bucket: string, entry: Entry, condition: Condition): Promise<void>;
   deleteEntry(bucket: string, key: string): Promise<void>;
-  /** A new file for bytes; `drop` it where nothing comes to refer to it. */
+  /** A new file for bytes; call `drop` if it will not be referenced. */
   newBlob(bucket: string): { readonly id: string; readonly path: string };
   blobPath(bucket: string, id: string): string;
   dropBlob(bucket: string, id: string): Promise<void>;
@@ -118,7 +118,7 @@ export const createStore = async (root: string): Promise<Store> => {
         if (entry === undefined) return undefined;
         const file = await open(pathsIn(bucket).blob(entry.blob)).catch(() => undefined);
         if (file !== undefined) return { entry, file };
-        // Replaced between the two reads; an entry whose bytes are gone for good is a damaged store.
+        // Replaced between the two reads; an entry whose bytes are permanently missing is a damaged store.
         if ((await readEntry(bucket, key))?.blob === entry.blob) throw new Error(`bytes of ${entry.blob} are missing`);
       }
     },
@@ -162,7 +162,7 @@ export const createStore = async (root: string): Promise<Store> => {
         await mkdir(paths.parts(upload.id), { recursive: true, mode: 0o700 });
         await writeJson(paths.uploadInfo(upload.id), upload);
       } catch (error) {
-        // A full disk: a folder that nobody knows the name of would stay.
+        // On a full disk: otherwise an unreferenced folder would remain.
         await rm(paths.upload(upload.id), { recursive: true, force: true });
         throw error;
       }

@@ -1,4 +1,4 @@
-// Multipart uploads: begun, filled in any order, completed or aborted.
+// Multipart uploads: started, filled in any order, completed or aborted.
 import { createReadStream } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { announced, readText, receiveBody, withoutChecksums, writeBytes } from '#local-cluster/object-store/body.ts';
@@ -97,13 +97,13 @@ const choose = (named: readonly Named[], present: readonly Entry[]): readonly En
   return chosen;
 };
 
-/** As S3 makes it: the MD5 of the parts' MD5s, and how many they are. */
+/** As in S3: the MD5 of the parts' MD5s, and the number of parts. */
 const etagOf = (parts: readonly Entry[]): string =>
   `${createHash('md5')
     .update(Buffer.concat(parts.map(({ etag }) => Buffer.from(etag, 'hex'))))
     .digest('hex')}-${parts.length}`;
 
-/** The parts in one file, and the checksum of all of it where one was sent. */
+/** The parts in one file, and the checksum of the whole if one was sent. */
 const join = async ({ store, request }: Call, parts: readonly Entry[]) => {
   const { id, path } = store.newBlob(request.bucket);
   const algorithm = announced(request);
@@ -126,7 +126,7 @@ const join = async ({ store, request }: Call, parts: readonly Entry[]) => {
   }
 };
 
-/** The element of an answer that a checksum is in: ChecksumCRC32, ChecksumSHA256 and so on. */
+/** The element of an answer with the checksum: ChecksumCRC32, ChecksumSHA256 and so on. */
 const checksumElements = ({ checksum }: Pick<Entry, 'checksum'>): Record<string, string> =>
   checksum === undefined
     ? {}

@@ -1,4 +1,4 @@
-// The little XML that S3 speaks: documents out of plain data, and the values of named elements out of request bodies.
+// The subset of XML that S3 uses: documents from plain data, and values of named elements in request bodies.
 
 export type XmlValue = string | number | boolean | undefined | XmlElements | readonly XmlValue[];
 export interface XmlElements {
@@ -7,7 +7,7 @@ export interface XmlElements {
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
 
-/** Carriage returns and other controls would not survive a parser as they are. */
+/** Carriage returns and other control characters would be changed by a parser. */
 const escape = (text: string): string =>
   text.replaceAll(
     /[&<>"]|\p{Cc}/gu,
@@ -22,7 +22,7 @@ const element = (name: string, value: XmlValue): string => {
   return `<${name}>${inner.join('')}</${name}>`;
 };
 
-/** A document; arrays repeat their element, `undefined` leaves it out. */
+/** A document; arrays repeat their element, `undefined` omits it. */
 export const xml = (root: string, content: XmlElements): string =>
   `<?xml version="1.0" encoding="UTF-8"?>\n${element(root, content).replace(
     `<${root}>`,
@@ -38,7 +38,7 @@ const unescape = (text: string): string =>
     return named[name ?? ''] ?? whole;
   });
 
-/** Inner texts of every `<name>` of a body, in order, not yet unescaped. */
+/** Inner texts of every `<name>` of a body, in order, still escaped. */
 export const elementsOf = (body: string, name: string): readonly string[] =>
   [...body.matchAll(new RegExp(`<${name}(?:\\s[^>]*)?>([\\s\\S]*?)</${name}>`, 'g'))].map((match) => match[1] ?? '');
 

@@ -1,4 +1,4 @@
-// Sends what Knative's PingSource would send: one event at each time of its schedule, missed ones never caught up. Started by the local cluster.
+// Sends the events of Knative's PingSource: one at each time of its schedule, without catching up missed ones. Started by the local cluster.
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { type Sleep, sleep as realSleep, wordsOf } from '#events/sender.ts';
@@ -24,7 +24,7 @@ const PingSource = z.looseObject({
 });
 export type PingSource = z.infer<typeof PingSource>;
 
-/** Throws InvalidInput naming every fault; with a JSON content type the data must be an object, as Knative's webhook says. */
+/** Throws InvalidInput with every fault; with a JSON content type the data must be an object, as in Knative's webhook. */
 export const parsePingSource = (manifest: unknown): PingSource => {
   const result = PingSource.safeParse(manifest);
   if (!result.success) throw new InvalidInput(`PingSource: ${z.prettifyError(result.error)}`);
@@ -43,14 +43,14 @@ export interface PingOptions {
   readonly source: PingSource;
   readonly send: Send;
   readonly log: Logger;
-  /** Seconds from one event to the next, in place of the schedule. */
+  /** Seconds between events, instead of the schedule. */
   readonly tickSeconds?: number | undefined;
   readonly now?: () => Date;
   readonly sleep?: Sleep;
   readonly newId?: () => string;
 }
 
-/** Runs until stopped. Events may overlap: a slow delivery holds up none that follows. */
+/** Runs until stopped. Events may overlap: a slow delivery does not delay the following ones. */
 export const startPing = (options: PingOptions): { stop(): Promise<void> } => {
   const stop = new AbortController();
   const ended = run(options, stop.signal);
@@ -80,7 +80,7 @@ const run = async (options: PingOptions, signal: AbortSignal): Promise<void> => 
   await Promise.all(sends);
 };
 
-/** A timer holds at most about 24 days, and the clock may be set meanwhile: look again each minute. */
+/** A timer is limited to about 24 days, and the clock may be changed meanwhile: check again each minute. */
 const sleepUntil = async (
   time: Date,
   { now, sleep }: { readonly now: () => Date; readonly sleep: Sleep },
@@ -102,7 +102,7 @@ const ping = async (options: PingOptions, signal: AbortSignal): Promise<void> =>
     options.log.error('ping lost', { eventId: event.id, attempts, fault: wordsOf(last) });
 };
 
-/** `v1` in the source is literal. Without a content type the data goes out as it is written. */
+/** `v1` in the source is literal. Without a content type the data is sent as written. */
 export const buildPing = ({ metadata, spec }: PingSource, id: string, now: Date): CloudEvent => ({
   id,
   source: `/apis/v1/namespaces/${metadata.namespace}/pingsources/${metadata.name}`,
@@ -113,7 +113,7 @@ export const buildPing = ({ metadata, spec }: PingSource, id: string, now: Date)
   data: dataOf(spec),
 });
 
-/** Bytes, so that they are sent exactly as the manifest has them. */
+/** Bytes, so that they are sent exactly as in the manifest. */
 const dataOf = ({ data, dataBase64 }: PingSource['spec']): Uint8Array | undefined => {
   if (dataBase64 !== undefined) return Buffer.from(dataBase64, 'base64');
   return data === undefined ? undefined : Buffer.from(data);

@@ -1,5 +1,5 @@
-// Schedules as PingSource has them: five fields or six with seconds first, in UTC or a named time zone. As in Knative, a wall time that a clock change
-// skips is not made up for, and one that comes twice counts twice. Called by ping.ts.
+// Schedules of PingSource: five fields or six with seconds first, in UTC or a named time zone. As in Knative, a wall time that a clock change
+// skips is not caught up, and one that occurs twice counts twice. Called by ping.ts.
 import {
   type CronFields,
   type Zone,
@@ -12,7 +12,7 @@ import {
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
 export interface Schedule {
-  /** The first time after `time` that matches; undefined when there is none within five years. */
+  /** The next matching time after `time`; undefined if there is none within five years. */
   next(time: Date): Date | undefined;
 }
 
@@ -20,7 +20,7 @@ interface PingFields extends CronFields {
   readonly seconds: ReadonlySet<number>;
 }
 
-/** Throws InvalidInput that names the faulty part. */
+/** Throws InvalidInput with the invalid part. */
 export const parseSchedule = (text: string, timeZone = 'UTC'): Schedule => {
   const parts = (cronDescriptors.get(text.trim()) ?? text).trim().split(/\s+/);
   if (parts.length === 5) parts.unshift('0');
@@ -34,15 +34,15 @@ export const parseSchedule = (text: string, timeZone = 'UTC'): Schedule => {
   return { next: (time) => next(time, { ...fields, seconds }, zone) };
 };
 
-const invalid = (schedule: string, words: string): InvalidInput =>
-  new InvalidInput(`schedule ${JSON.stringify(schedule)} ${words}`, [{ field: 'spec.schedule', message: words }]);
+const invalid = (schedule: string, problem: string): InvalidInput =>
+  new InvalidInput(`schedule ${JSON.stringify(schedule)} ${problem}`, [{ field: 'spec.schedule', message: problem }]);
 
 const horizonMs = 5 * 366 * 86_400_000;
 
 const quarterMs = 900_000;
 const hourMs = 3_600_000;
 
-/** Steps over what cannot match, in units that every zone's wall clock has boundaries at. */
+/** Skips times that cannot match, in units that align with every zone's wall clock. */
 const next = (after: Date, fields: PingFields, zone: Zone): Date | undefined => {
   let time = Math.floor(after.getTime() / 1000) * 1000 + 1000;
   while (time - after.getTime() < horizonMs) {
@@ -55,8 +55,8 @@ const next = (after: Date, fields: PingFields, zone: Zone): Date | undefined => 
 };
 
 /**
- * Milliseconds to go forward; 0 when everything matches. A wrong month or day is left by a jump that ends well before its end, since the
- * wall clock may shift by up to two hours on the way.
+ * Milliseconds to skip; 0 if everything matches. A wrong month or day is skipped by a jump that ends well before its end, since the wall clock
+ * may shift by up to two hours meanwhile.
  */
 const stepFrom = (wall: Date, fields: PingFields): number => {
   const [day, isMonth] = [wall.getUTCDate(), fields.months.has(wall.getUTCMonth() + 1)];

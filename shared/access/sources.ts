@@ -1,5 +1,5 @@
-// Whether a user may do something, and what it takes to make something from content of another object: one line a use, the same for every backend.
-// Called at admission, and by whoever hands out bytes.
+// Checks permissions of a user, and defines the permissions for using the content of another object: one row per use, the same for every
+// backend. Called at admission, and by functions that serve bytes.
 import { type Grant, type SourceUse, type UsedSource, anyName } from '#shared/access/grant.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims, pods, secrets } from '#shared/api/foreign/core.ts';
@@ -7,10 +7,10 @@ import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type SubjectAccessReview, subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
 
-// Asks the API server whether a user may do something (SubjectAccessReview). Whoever acts for users under an account of its own asks this
-// first; `sources.ts` knows what to ask for the content of images and volumes.
+// Asks the API server whether a user has a permission (SubjectAccessReview). Code that acts for users with its own account calls this first;
+// `sources.ts` defines the permissions for the content of images and volumes.
 
-/** Who asks, as the API server names users: the `userInfo` of an admission review, or the status of a TokenReview. */
+/** The requester, as named by the API server: the `userInfo` of an admission review, or the status of a TokenReview. */
 export interface Requester {
   readonly username: string;
   readonly uid?: string | undefined;
@@ -18,16 +18,16 @@ export interface Requester {
   readonly extra?: Readonly<Record<string, readonly string[]>> | undefined;
 }
 
-/** A service account as the API server names it, with the groups it is always of. */
+/** A service account as named by the API server, with its implicit groups. */
 export const serviceAccountRequester = (namespace: string, name: string): Requester => ({
   username: `system:serviceaccount:${namespace}:${name}`,
   groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
 });
 
-/** What a user would do. Without `name`: to every object of the namespace; without `namespace`: in every namespace. */
+/** A requested operation. Without `name`: on every object of the namespace; without `namespace`: in every namespace. */
 export type Wish = SubjectAccessReview['spec']['resourceAttributes'];
 
-/** Throws the AppErrors of the client when the API server cannot be asked; nobody may anything then. */
+/** Throws AppErrors of the client if the API server cannot be asked; access is then denied. */
 export const isAllowed = async (kube: KubeClient, requester: Requester, wish: Wish): Promise<boolean> => {
   const { username, uid, groups, extra } = requester;
   const { status } = await kube.create(subjectAccessReviews, {
@@ -53,13 +53,13 @@ interface Resource {
 
 const to = (verb: string, { group, plural }: Resource): Right => ({ verb, group, resource: plural });
 
-/** CDI's word for it: whoever may create it may clone what is in the namespace. */
+/** CDI's permission: who may create this subresource may clone volumes of the namespace. */
 const cloneSource: Right = { ...to('create', dataVolumeKind.type), subresource: 'source' };
 
 /**
- * Ways to be allowed: any of them is enough, and takes all of its rights. Who may run pods in a namespace reads its claims anyway; to
- * read a snapshot takes a claim as well. Harvester's images and exports are for whoever may see what they are made from, and a Secret that
- * the storage reads for somebody is one that they may read themselves.
+ * Alternatives: each one is sufficient, and requires all of its permissions. Users who may run pods in a namespace can read its claims anyway;
+ * reading a snapshot also requires a claim. Harvester's images and exports require read access to their source, and a Secret that the storage
+ * reads for a user must be readable by that user.
  */
 const waysOf: Readonly<Record<SourceUse, readonly (readonly Right[])[]>> = {
   'clone-claim': [[cloneSource], [to('create', pods)]],
@@ -70,8 +70,8 @@ const waysOf: Readonly<Record<SourceUse, readonly (readonly Right[])[]>> = {
 };
 
 /**
- * What the requester may do about a source: use everything of its namespace (`*`), this one alone, or `undefined`: nothing. Says nothing
- * of whether the source exists: ask it before you look. Six questions at most, one as a rule.
+ * The sources that the requester may use: all of the namespace (`*`), this one only, or none (`undefined`). Does not reveal whether the source
+ * exists: call it before the look-up. At most six requests, usually one.
  */
 export const grantFor = async (
   kube: KubeClient,

@@ -5,7 +5,7 @@ import type { KubeObject } from '#shared/api/object.ts';
 const GroupVersionKind = z.object({ group: z.string(), version: z.string(), kind: z.string() });
 const GroupVersionResource = z.object({ group: z.string(), version: z.string(), resource: z.string() });
 
-/** An object as it came: no more than that it is one is known of it. */
+/** An object as received: only its kind and metadata are validated. */
 const AnyObject = z
   .looseObject({
     apiVersion: z.string().optional(),
@@ -33,7 +33,7 @@ const AdmissionRequest = z.object({
   oldObject: AnyObject,
   dryRun: z.boolean().default(false),
 });
-/** What the API server asks. `object` is absent on DELETE, `oldObject` on CREATE. */
+/** The request of the API server. `object` is absent on DELETE, `oldObject` on CREATE. */
 export type AdmissionRequest = z.output<typeof AdmissionRequest>;
 
 export const AdmissionReview = z.object({
@@ -42,7 +42,7 @@ export const AdmissionReview = z.object({
   request: AdmissionRequest,
 });
 
-/** The answer, as the API server reads it. */
+/** The response for the API server. */
 export interface AdmissionResponse {
   readonly uid: string;
   readonly allowed: boolean;
@@ -53,7 +53,7 @@ export interface AdmissionResponse {
   readonly patch?: string;
 }
 
-/** `metav1.Status` of a refusal. */
+/** `metav1.Status` of a rejection. */
 export interface AdmissionStatus {
   readonly status: 'Failure';
   readonly code: number;

@@ -1,4 +1,4 @@
-// Conditions as lists: read one, set one. Times move only when something changed.
+// Lists of conditions: read one, set one. Times change only with other fields.
 
 export interface StatusCondition {
   readonly type: string;
@@ -6,13 +6,13 @@ export interface StatusCondition {
   readonly reason?: string | undefined;
   readonly message?: string | undefined;
   readonly observedGeneration?: number | undefined;
-  /** RFC 3339: when status, reason or message changed last. */
+  /** RFC 3339: last change of status, reason or message. */
   readonly lastUpdateTime?: string | undefined;
-  /** RFC 3339: when status changed last. */
+  /** RFC 3339: last change of status. */
   readonly lastTransitionTime?: string | undefined;
 }
 
-/** A condition as a caller decides it: the times are filled in. */
+/** A desired condition: the times are filled in. */
 export type DesiredCondition = Omit<StatusCondition, 'lastUpdateTime' | 'lastTransitionTime'>;
 
 export const findCondition = (
@@ -26,7 +26,7 @@ export const isTrue = (conditions: readonly StatusCondition[] | undefined, type:
 const isSame = (before: StatusCondition, after: DesiredCondition): boolean =>
   before.status === after.status && before.reason === after.reason && before.message === after.message;
 
-/** The list with `desired` in it, in its old place; `now` (RFC 3339) becomes the time of what changed. */
+/** The list with `desired` set, in the existing order; `now` (RFC 3339) becomes the time of changed fields. */
 export const setCondition = (
   conditions: readonly StatusCondition[],
   desired: DesiredCondition,

@@ -1,4 +1,4 @@
-// The part of status that every image kind has: written by the dialects, read by people, tools and the next pass.
+// Status fields of every image kind: written by the dialects, read by users, tools and the next pass.
 import { z } from 'zod';
 import { Int64 } from '#shared/api/kind.ts';
 
@@ -58,7 +58,7 @@ export const BackupStatus = z
   .describe('what a backup target holds of this image');
 export type BackupStatus = z.infer<typeof BackupStatus>;
 
-/** Fields of status common to the image kinds; a kind adds its own words. */
+/** Common status fields of the image kinds; a kind adds its own. */
 export const imageStatusShape = {
   observedGeneration: Int64.optional().describe('the generation of spec this status was decided for'),
   progress: z.int().optional().describe('percent; 100 only when the image is usable'),

@@ -1,4 +1,4 @@
-// How a kind we serve is described: everything a CRD, a client and the docs need, in one object per kind.
+// The description of a served kind: everything required for its CRD, clients and docs, in one object.
 import { z } from 'zod';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 
@@ -7,11 +7,11 @@ export interface PrinterColumn {
   readonly type: 'string' | 'integer' | 'boolean' | 'date' | 'number';
   readonly jsonPath: string;
   readonly description?: string;
-  /** Above 0: shown by `-o wide` only. */
+  /** Above 0: shown only with `-o wide`. */
   readonly priority?: number;
 }
 
-/** One served kind. `spec` and `status` are the schemas of those two fields; `spec` is required, `status` is a subresource. */
+/** A served kind. `spec` and `status` are the schemas of those two fields; `spec` is required, `status` is a subresource. */
 export interface ServedKind<T extends KubeObject = KubeObject> {
   readonly type: ResourceType<T>;
   readonly singular: string;
@@ -28,18 +28,18 @@ export interface CelRule {
   readonly rule: string;
   readonly message: string;
   readonly reason?: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired' | 'FieldValueDuplicate';
-  /** The field the fault is shown at, from the schema the rule stands on: `.url`. Left out: that schema's own field. */
+  /** The field reported in the error, relative to the schema of the rule: `.url`. Default: the field of that schema itself. */
   readonly fieldPath?: string;
 }
 
-/** An optional field that may be neither set, changed nor removed after creation. Stands on the object that has the field. */
+/** An optional field that must not be set, changed or removed after creation. Belongs to the object that has the field. */
 export const fixedField = (field: string): CelRule => ({
   rule: `has(self.${field}) == has(oldSelf.${field}) && (!has(self.${field}) || self.${field} == oldSelf.${field})`,
   message: `${field} cannot be changed: create a new image instead`,
   fieldPath: `.${field}`,
 });
 
-/** As fixedField, for a field that may still be set once when it was left out at creation. */
+/** Like fixedField, for a field that may still be set once if it was missing at creation. */
 export const fixedOnceSet = (field: string): CelRule => ({
   rule: `!has(oldSelf.${field}) || (has(self.${field}) && self.${field} == oldSelf.${field})`,
   message: `${field} cannot be changed once it is set`,
@@ -58,7 +58,7 @@ export const Int64 = z.int().meta({ format: 'int64' });
 
 const label = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
 
-/** What can be the name of an object: it becomes part of paths and of other names. Empty: left out, as clients write it. */
+/** A valid name of an object: it becomes part of paths and of other names. Empty: not set, as clients write it. */
 export const ObjectName = z
   .string()
   .max(253)
@@ -67,7 +67,7 @@ export const ObjectName = z
     'must be a name: lower case letters, digits, - and . (DNS-1123 subdomain)',
   );
 
-/** What can be the name of a namespace. Empty: left out. */
+/** A valid name of a namespace. Empty: not set. */
 export const NamespaceName = z
   .string()
   .max(63)

@@ -1,4 +1,4 @@
-// Every kind we serve. The generator makes CRDs, RBAC and sources from this list; a kind is served by being listed here.
+// All served kinds. The generator creates CRDs, RBAC and sources from this list.
 import { cdiConfigKind } from '#shared/api/cdi/cdi-config.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
@@ -11,7 +11,7 @@ import { virtualMachinePvcKind, virtualMachineVolumeKind } from '#shared/api/hyp
 import { volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 
-/** The one list: what is reconciled (`resources/registry.ts`) and admitted (`resources/admission.ts`) has a row for each of these, or does not compile. */
+/** The only list: `resources/registry.ts` (reconciliation) and `resources/admission.ts` (admission) have a row for each kind, or do not compile. */
 export const kinds = {
   hyperCloudImage: hyperCloudImageKind,
   harvesterImage: harvesterImageKind,
@@ -28,5 +28,5 @@ export type KindName = keyof typeof kinds;
 
 export const servedKinds: readonly ServedKind[] = Object.values(kinds);
 
-/** Kinds that only report something: they have a CRD, and nothing is done for their objects. */
+/** Kinds that only report state: they have a CRD, but their objects are not reconciled. */
 export const reportedKinds: readonly ServedKind[] = [cdiConfigKind];

@@ -36,7 +36,7 @@ export interface KubeList<T extends KubeObject> {
   readonly items: readonly T[];
 }
 
-/** How a kind is addressed. `T` ties the descriptor to the type of its objects. */
+/** Addresses a kind. `T` binds the descriptor to the type of its objects. */
 export interface ResourceType<T extends KubeObject = KubeObject> {
   /** Empty for the core group. */
   readonly group: string;
@@ -48,13 +48,13 @@ export interface ResourceType<T extends KubeObject = KubeObject> {
   readonly type?: T;
 }
 
-/** Names one object. `namespace` is left out for cluster-scoped kinds. */
+/** Identifies an object within its kind. Cluster-scoped kinds have no `namespace`. */
 export interface ObjectKey {
   readonly namespace?: string | undefined;
   readonly name: string;
 }
 
-/** Names one object and says of which kind it is. */
+/** Identifies an object and its kind. */
 export interface ObjectRef extends ObjectKey {
   readonly apiVersion: string;
   readonly kind: string;
@@ -76,7 +76,7 @@ export const refOf = (object: KubeObject): ObjectRef => ({
   ...keyOf(object),
 });
 
-/** A condition as `metav1.Condition` has it. Times are RFC 3339. */
+/** A condition as in `metav1.Condition`. Times are RFC 3339. */
 export interface Condition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';

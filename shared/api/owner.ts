@@ -1,9 +1,9 @@
-// How a child names the object it was made for. Written by whoever builds children, read by whoever finds the owner of one.
+// The reference from a child to its owner. Written when children are built, read to find the owner of a child.
 import { createHash } from 'node:crypto';
 import { annotations, labels } from '#shared/api/names.ts';
 import type { KubeObject, ObjectMeta, ObjectRef } from '#shared/api/object.ts';
 
-/** What a child tells of its owner. The API version is not part of it: the owner's kind may have gained a newer one since. */
+/** The owner according to a child. Without API version: the owner's kind may have a newer one since. */
 export interface Owner {
   readonly uid: string;
   /** `<kind>.<group>`, as in the owner-kind label. */
@@ -18,7 +18,7 @@ export const groupKindOf = ({ apiVersion, kind }: Pick<ObjectRef, 'apiVersion' |
   return slash < 0 ? kind : `${kind}.${apiVersion.slice(0, slash)}`;
 };
 
-/** Metadata of a child in its owner's namespace: found by label, collected by owner reference. */
+/** Metadata of a child in its owner's namespace: found by label, garbage-collected by owner reference. */
 export const childMetadata = (owner: ObjectRef, role: string, name: string): ObjectMeta => ({
   name,
   ...(owner.namespace === undefined ? {} : { namespace: owner.namespace }),
@@ -44,13 +44,13 @@ export const childMetadata = (owner: ObjectRef, role: string, name: string): Obj
   ],
 });
 
-/** A child in another namespace than its owner's, where no owner reference holds: its owner has to remove it. */
+/** A child in another namespace than its owner, where owner references are not possible: its owner has to remove it. */
 export const movedTo = <T extends KubeObject>(child: T, namespace: string): T => {
   const { ownerReferences: _, ...metadata } = child.metadata;
   return { ...child, metadata: { ...metadata, namespace } };
 };
 
-/** `undefined` for objects that are none of ours. */
+/** `undefined` for objects of others. */
 export const ownerOf = (object: KubeObject): Owner | undefined => {
   const uid = object.metadata.labels?.[labels.ownerUid];
   const groupKind = object.metadata.labels?.[labels.ownerKind];
@@ -60,7 +60,7 @@ export const ownerOf = (object: KubeObject): Owner | undefined => {
   return { uid, groupKind, namespace, name };
 };
 
-/** Whether a child belongs to the object with this UID. A label alone proves nothing once another controller holds the child. */
+/** Whether a child belongs to the object with this UID. A label alone proves nothing if the child has another controller. */
 export const isOwnedBy = (object: KubeObject, uid: string): boolean => {
   if (object.metadata.labels?.[labels.ownerUid] !== uid) return false;
   const controller = object.metadata.ownerReferences?.find((reference) => reference.controller === true);
@@ -71,8 +71,8 @@ export const isOwnedBy = (object: KubeObject, uid: string): boolean => {
 export const childrenOf = (uid: string): string => `${labels.ownerUid}=${uid}`;
 
 /**
- * Value of the source label for one object, whatever its name and namespace are: fit for a label, the same for everybody. It names the
- * source and not a UID, since the source may be made later.
+ * Value of the source label for one object, whatever its name and namespace: a valid label value, deterministic. Derived from the name instead
+ * of the UID, since the source may be created later.
  */
 export const sourceLabel = (source: Omit<Owner, 'uid'>): string =>
   createHash('sha256').update(`${source.groupKind}/${source.namespace}/${source.name}`).digest('hex').slice(0, 40);

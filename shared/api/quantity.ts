@@ -19,7 +19,7 @@ const factors: Readonly<Record<string, number>> = {
 
 const quantityForm = /^\+?(\d+(?:\.\d*)?|\.\d+)(?:(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)|[eE]([+-]?\d+))?$/;
 
-/** Bytes, rounded up to a whole one; `undefined` for anything that is no quantity of storage (negative, not a number, too large). */
+/** Bytes, rounded up to an integer; `undefined` for an invalid quantity of storage (negative, not a number, too large). */
 export const parseQuantity = (value: string | number | undefined): number | undefined => {
   const match = quantityForm.exec(String(value ?? '').trim());
   if (match === null) return undefined;
@@ -37,7 +37,7 @@ export const formatQuantity = (bytes: number): string => {
   return unit === undefined ? String(bytes) : `${bytes / (factors[unit] ?? 1)}${unit}`;
 };
 
-/** For people: `1.9 GiB`. */
+/** For messages: `1.9 GiB`. */
 export const formatBytes = (bytes: number): string => {
   const unit = units.find((name) => bytes >= (factors[name] ?? 1));
   return unit === undefined ? `${bytes} B` : `${(bytes / (factors[unit] ?? 1)).toFixed(1)} ${unit}B`;

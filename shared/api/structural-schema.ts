@@ -1,9 +1,9 @@
-// A zod type as the structural OpenAPI v3 schema a CustomResourceDefinition needs. Called by infra/generate; what cannot be said
-// structurally throws with the path of the field, so that a schema is fixed where it is written.
+// Converts a zod type to the structural OpenAPI v3 schema of a CustomResourceDefinition. Called by infra/generate; a type without a structural
+// form throws with the path of the field.
 import { z } from 'zod';
 import type { CelRule } from '#shared/api/kind.ts';
 
-/** The subset of JSONSchemaProps that we emit. */
+/** The subset of JSONSchemaProps that is generated. */
 export interface StructuralSchema {
   readonly type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
   readonly format?: string;
@@ -39,7 +39,7 @@ type Json = Readonly<Record<string, unknown>>;
 
 const isJson = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Copied as they are. A keyword that is neither here nor shaped below is a mistake in the schema. */
+/** Copied unchanged. Any other keyword that is not handled below is an error in the schema. */
 const passedOn = [
   'description',
   'default',
@@ -82,7 +82,7 @@ class NotStructural extends Error {
   }
 }
 
-/** Throws NotStructural naming the field when the type has no structural form. */
+/** Throws NotStructural with the field if the type has no structural form. */
 export const toStructuralSchema = (type: z.ZodType): StructuralSchema => {
   const json = z.toJSONSchema(type, { target: 'openapi-3.0', io: 'input', reused: 'inline', cycles: 'throw' });
   return convert(json as Json, '');
@@ -124,7 +124,7 @@ const intOrString = (json: Json): StructuralSchema => ({
   'x-kubernetes-int-or-string': true,
 });
 
-/** Unions of scalars only: number or string, or strings of several enums. Objects take flat optional fields and a CEL rule instead. */
+/** Only unions of scalars: number or string, or strings of several enums. Objects use optional fields and a CEL rule instead. */
 const unionShape = (variants: readonly Json[], path: string): StructuralSchema => {
   const types = new Set(variants.map((variant) => variant['type']));
   if (types.size === 2 && types.has('string') && (types.has('integer') || types.has('number'))) {
@@ -160,7 +160,7 @@ const requiredOf = (json: Json): Pick<StructuralSchema, 'required'> => {
   return Array.isArray(required) && required.length > 0 ? { required: required.map(String) } : {};
 };
 
-/** zod spells formats out as patterns of its own; the API server checks `format`, and a pattern beside it would only disagree. */
+/** zod adds patterns for formats; the API server validates `format`, and an additional pattern could only differ. */
 const stringShape = (json: Json): StructuralSchema => ({
   type: 'string',
   ...(json['format'] === undefined ? pick(json, ['pattern']) : pick(json, ['format'])),
@@ -169,7 +169,7 @@ const stringShape = (json: Json): StructuralSchema => ({
 
 const int32 = { minimum: -(2 ** 31), maximum: 2 ** 31 - 1 };
 
-/** zod bounds every integer by what a double or an int32 can hold. Those bounds are the format's, not the field's. */
+/** zod limits every integer to the range of a double or an int32. Those limits belong to the format, not to the field. */
 const integerShape = (json: Json): StructuralSchema => {
   const { minimum, maximum } = json;
   const small = minimum === int32.minimum || maximum === int32.maximum;

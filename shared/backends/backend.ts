@@ -1,4 +1,4 @@
-// What a storage backend is: one folder each, and one row in registry.ts. Outside its folder nobody compares backend names.
+// The interface of storage backends: one folder each, and one row in registry.ts. Backend names are compared only in their own folders.
 import type { StorageClass } from '#shared/api/foreign/core.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { Plan, PlanContext } from '#shared/populate/actions.ts';
@@ -10,56 +10,56 @@ import type { Image, ImageSource } from '#shared/backends/image.ts';
 import type { LookAtFile } from '#shared/transfer/file-look.ts';
 
 /**
- * `Observed` is what the backend read: the children it knows of and whatever else decides. Reading and deciding are apart: `check` talks to
- * the cluster and decides nothing, the others decide and talk to nobody. Every method must be safe to repeat at any moment; a crash
- * between any two actions is repaired by the next pass.
+ * `Observed` is what the backend has read: its children and everything else a decision depends on. Reads and decisions are separate: `check`
+ * reads from the cluster and decides nothing, the other methods decide and are pure. Every method must be safe to repeat; the next pass repairs
+ * a crash between any two actions.
  */
 export interface Backend<Observed = unknown> {
   readonly capabilities: BackendCapabilities;
-  /** What must be installed in the cluster beside a storage driver; left out: nothing. */
+  /** A product required in the cluster besides a storage driver. Default: none. */
   readonly needs?: Need | undefined;
   /**
-   * Reads what the next step of this image depends on, no more. `look` is there where a file on a web server can be looked at. Throws only AppErrors of
+   * Reads only what the next step of this image depends on. `look` is set if a file on a web server can be inspected. Throws only AppErrors of
    * the client.
    */
   check(kube: KubeClient, image: Image, look?: LookAtFile): Promise<Observed>;
-  /** The next step from what was observed towards a usable golden image, or the reason why there is none. */
+  /** The next step from the observed state towards a usable golden image, or the reason why there is none. */
   initialize(image: Image, observed: Observed, context: PlanContext): Plan;
-  /** What the children say of sizes, where a usable image does not know them yet; `undefined` when nothing is new. */
+  /** Sizes according to the children, if a usable image lacks them; `undefined` if there is no change. */
   updateVirtualSize(image: Image, observed: Observed): ImageState | undefined;
-  /** The next step of removal. `removed` once nothing of the image is left. */
+  /** The next step of removal. `removed`: nothing of the image is left. */
   delete(image: Image, observed: Observed, context: PlanContext): Plan & { readonly removed: boolean };
-  /** What a disk made from a usable image begins as. */
+  /** The initial content of a disk made from a usable image. */
   rootDiskOf(image: Image): RootDisk;
-  /** Child kinds whose changes concern an image. Triggers, sources and RBAC are generated from this. */
+  /** Kinds of children whose changes reconcile an image. Triggers, sources and RBAC are generated from this. */
   readonly watchedChildren: readonly WatchedChild[];
-  /** Kinds that are read and not followed. RBAC is generated from this. */
+  /** Kinds that are read but not watched. RBAC is generated from this. */
   readonly reads: readonly ResourceType[];
   readonly validator: BackendValidator;
   readonly mutator: BackendMutator;
 }
 
 export interface BackendCapabilities {
-  /** Source types this backend can fill an image from. */
+  /** Supported types of sources. */
   readonly sources: readonly ImageSource['type'][];
-  /** Clones may be encrypted or decrypted on the way; left out: they are plain copies. */
+  /** Clones may be encrypted or decrypted. Default: plain copies only. */
   readonly encrypts?: true;
-  /** It takes an uploaded file in one request; left out: in parts, and an interrupted upload resumes. */
+  /** An upload is one request. Default: an upload is sent in parts, and an interrupted one resumes. */
   readonly uploadsWhole?: true;
-  /** What it copies lies in the namespace of the image; left out: in any. */
+  /** The source of a copy must be in the namespace of the image. Default: any namespace. */
   readonly copiesNearby?: true;
 }
 
-/** A product is installed where its kind is served. */
+/** A product is installed if its kind is served. */
 export interface Need {
   readonly type: ResourceType;
-  /** Namespace the kind is looked for in. */
+  /** Namespace in which the kind is listed. */
   readonly namespace: string;
-  /** What a user should do where it is not. */
+  /** What a user should do if it is not installed. */
   readonly because: string;
 }
 
-/** How a disk is made from an image. */
+/** How a disk is created from an image. */
 export type RootDisk =
   /** An empty claim of this class: the storage fills it. */
   | { readonly is: 'class'; readonly className: string }
@@ -67,8 +67,8 @@ export type RootDisk =
   | { readonly is: 'copy'; readonly volume: string; readonly snapshot?: string | undefined };
 
 /**
- * Rules beyond those of the kind and of `image.faults`. Each returns every fault at once, none when the request is fine. Look-ups are
- * bounded: one object, or one page.
+ * Rules in addition to those of the kind and to `image.faults`. Each method returns all faults at once, none if the request is valid. Look-ups
+ * are bounded: one object, or one page.
  */
 export interface BackendValidator {
   create(image: Image, kube: KubeClient): readonly Fault[] | Promise<readonly Fault[]>;
@@ -78,8 +78,8 @@ export interface BackendValidator {
 
 export interface BackendMutator {
   /**
-   * Parameters of the storage class that the backend makes for an image, decided once at creation: those of the class it is modelled on, else
-   * those `asked` for. `undefined` where the backend makes no class.
+   * Parameters of the storage class that the backend creates for an image, decided once at creation: those of its template class, else those
+   * `asked` for. `undefined` if the backend creates no class.
    */
   classParameters(
     asked: Readonly<Record<string, string>> | undefined,
@@ -87,7 +87,7 @@ export interface BackendMutator {
   ): Readonly<Record<string, string>> | undefined;
 }
 
-/** Whether the product a backend stands on is there. */
+/** Whether the product that a backend requires is installed. */
 export const isInstalled = async (kube: KubeClient, { type, namespace }: Need): Promise<boolean> => {
   try {
     await kube.list(type, { namespace, limit: 1 });

@@ -1,4 +1,4 @@
-// The suite every backend must pass, whatever it is made of. Called by contract.test.ts for each served backend; a new one is tested by existing.
+// The test suite that every backend must pass. Called by contract.test.ts for each served backend, so a new backend is tested automatically.
 import { describe, expect, it } from 'vitest';
 import { labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -10,7 +10,7 @@ import { createTestReconciler } from '#test/support/reconcile.ts';
 import type { Plan } from '#shared/populate/actions.ts';
 import type { Image } from '#shared/backends/image.ts';
 
-/** Passes until nothing new is made; the world does not move meanwhile. */
+/** Passes until no more actions are planned, in an otherwise unchanged cluster. */
 const maxPasses = 10;
 
 export const describeBackend = (name: string, backend: Backend): void => {
@@ -22,7 +22,7 @@ export const describeBackend = (name: string, backend: Backend): void => {
       await execute(kube, plan.actions);
       return plan;
     };
-    /** Drives an image as far as it comes by itself. */
+    /** Reconciles an image until it is stable. */
     const settle = async (image: Image): Promise<Image> => {
       let current = image;
       for (let index = 0; index < maxPasses; index += 1) {
@@ -30,7 +30,7 @@ export const describeBackend = (name: string, backend: Backend): void => {
         current = { ...current, state: plan.state };
         if (plan.actions.length === 0) return current;
       }
-      throw new Error(`${name} still acts after ${maxPasses} passes on an unchanged world`);
+      throw new Error(`${name} still acts after ${maxPasses} passes on an unchanged cluster`);
     };
     const made = (): readonly KubeObject[] =>
       kube.all().filter(({ metadata }) => metadata.labels?.[labels.ownerUid] !== undefined);
@@ -38,13 +38,13 @@ export const describeBackend = (name: string, backend: Backend): void => {
   };
 
   describe(`backend ${name}`, () => {
-    it('comes to rest when the world does not move', async () => {
+    it('becomes stable in an unchanged cluster', async () => {
       const { settle, made } = begin();
       await settle(anImage());
       expect(made().length).toBeGreaterThan(0);
     });
 
-    it('makes the same children however often it is called', async () => {
+    it('creates the same children however often it is called', async () => {
       const { settle, made } = begin();
       const image = await settle(anImage());
       const names = made().map(({ kind, metadata }) => `${kind}/${metadata.name}`);
@@ -52,10 +52,10 @@ export const describeBackend = (name: string, backend: Backend): void => {
       expect(made().map(({ kind, metadata }) => `${kind}/${metadata.name}`)).toEqual(names);
     });
 
-    it('follows every child it makes, and finds its image again', async () => {
+    it('watches every child it creates, and finds its owner', async () => {
       const { settle, made } = begin();
       const { ref } = await settle(anImage());
-      // What a child owns goes with it, and says nothing.
+      // Children of a child are deleted with it and are not watched.
       for (const child of made().filter(({ metadata }) => metadata.ownerReferences?.[0]?.kind !== 'Job')) {
         const watchedChild = backend.watchedChildren.find(({ type }) => type.kind === child.kind);
         expect(watchedChild?.verbs).toContain('create');
@@ -73,19 +73,19 @@ export const describeBackend = (name: string, backend: Backend): void => {
       }
     });
 
-    it('finds no image for what is not its own', () => {
+    it('finds no owner for objects of others', () => {
       const stranger: KubeObject = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'stranger' } };
       for (const watchedChild of backend.watchedChildren) expect(watchedChild.ownerOf(stranger)).toBeUndefined();
     });
 
-    it('does nothing for an image that has failed, until it is asked to', async () => {
+    it('does nothing for a failed image until a retry', async () => {
       const { pass } = begin();
       const state = { phase: 'Failed', reason: 'ImageCorrupt', message: 'no' } as const;
       expect(await pass(anImage({ state }))).toMatchObject({ actions: [], state });
       expect((await pass(anImage({ state, retryToken: '1' }))).state.phase).not.toBe('Failed');
     });
 
-    it('removes all it has made, and nothing else', async () => {
+    it('removes everything it created, and nothing else', async () => {
       const { kube, settle, made, context } = begin();
       const image = await settle(anImage());
       const others = kube.all().length - made().length;
@@ -101,14 +101,14 @@ export const describeBackend = (name: string, backend: Backend): void => {
       expect(last).toMatchObject({ actions: [], removed: true });
     });
 
-    it.each(imagePhases)('says where an image in phase %s stands', async (phase) => {
+    it.each(imagePhases)('reports the state of an image in phase %s', async (phase) => {
       const { state } = await begin().pass(anImage({ state: { phase } }));
       expect(state.reason).toMatch(/^[A-Z][A-Za-z]+$/);
       expect(state.message).not.toBe('');
       expect(state.progress === 100).toBe(state.phase === 'Available');
     });
 
-    it('says what it can be filled from', () => {
+    it('declares its sources', () => {
       expect(backend.capabilities.sources.length).toBeGreaterThan(0);
     });
   });

@@ -1,4 +1,4 @@
-// An image as every backend sees it, whichever kind the user wrote. A kind's dialect translates to and from this.
+// The internal model of an image, for every kind that the user may create. The dialect of a kind translates to and from this.
 import type { Grant } from '#shared/access/grant.ts';
 import type { AccessMode, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { Filled } from '#shared/populate/filled.ts';
@@ -6,40 +6,40 @@ import type { Source, SourceType } from '#shared/populate/source.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 
-/** What the user asked for. */
+/** The requested state. */
 export interface Image extends Filled {
-  /** Its name in the registry. */
+  /** Name in the registry. */
   readonly backend: string;
   readonly displayName: string;
-  /** `undefined` only where `faults` says why. */
+  /** `undefined` only if `faults` explains why. */
   readonly source: ImageSource | undefined;
   readonly checksum?: Checksum | undefined;
-  /** Of an upload: what the client is about to send. */
+  /** For an upload: the announced file. */
   readonly offered?: Inspection | undefined;
   readonly storage: ImageStorage;
-  /** What of other namespaces its author may have. Default: nothing. */
+  /** What its author may use in other namespaces. Default: nothing. */
   readonly grants?: readonly Grant[] | undefined;
-  /** Names of children that clients of this kind look up by name. */
+  /** Names of children that clients of this kind read. */
   readonly childNames: { readonly volume: string; readonly snapshot: string };
-  /** Annotations of the golden volume that clients of this kind look for: while it is being filled, and once it is. */
+  /** Annotations of the golden volume that clients of this kind read: while it is being filled, and when it is filled. */
   readonly volumeMarks: { readonly filling: Annotations; readonly filled: Annotations };
 }
 
 type Annotations = Readonly<Record<string, string>>;
 
-/** Where the bytes of an image come from. Which of them a backend takes is its capability. */
+/** The source of an image. The types that a backend supports are one of its capabilities. */
 export type ImageSource = Source<Exclude<SourceType, 'claim'>>;
 export type ImageCloneSource = Source<'clone'>;
 
 export interface ImageStorage {
-  /** Left out: the cluster's default class. */
+  /** Default: the default class of the cluster. */
   readonly className?: string | undefined;
   readonly volumeMode?: VolumeMode | undefined;
   readonly accessModes?: readonly AccessMode[] | undefined;
-  /** Bytes the user asked for; left out: found out from the image. */
+  /** Bytes the user requested. Default: determined from the image. */
   readonly capacityBytes?: number | undefined;
-  /** Left out: the class of the volume's driver, if there is one. */
+  /** Default: the class of the volume's driver, if there is one. */
   readonly snapshotClassName?: string | undefined;
-  /** Of the storage class that a backend makes for the image. */
+  /** Parameters of the storage class that a backend creates for the image. */
   readonly classParameters?: Readonly<Record<string, string>> | undefined;
 }

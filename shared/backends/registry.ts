@@ -1,11 +1,11 @@
-// Every backend, by the name users write. Admission, the reconciler and the generator look here and nowhere else.
+// All backends, by the name users write. Admission, the reconciler and the generator look them up only here.
 import type { BackendName } from '#shared/api/harvester/image.ts';
 import type { Backend } from '#shared/backends/backend.ts';
 import { backingImage } from '#shared/backends/backingimage/index.ts';
 import { cdi } from '#shared/backends/cdi/index.ts';
 import { csi } from '#shared/backends/csi/index.ts';
 
-/** A name users may know from the original products is either served or says why not. */
+/** A name of the original products is either served or has a reason why not. */
 export type Registration =
   | { readonly served: true; readonly backend: Backend }
   | { readonly served: false; /** What a user should do instead. */ readonly because: string };
@@ -21,6 +21,6 @@ export const backends = {
   csi: served(csi),
 } satisfies Readonly<Record<BackendName, Registration>>;
 
-/** Total: a name that nobody knows is not served either. */
+/** Defined for every name: an unknown name is not served either. */
 export const registrationOf = (registry: BackendRegistry, name: string): Registration =>
-  registry[name] ?? refused(`no backend has this name; write one of ${Object.keys(registry).join(', ')}`);
+  registry[name] ?? refused(`there is no such backend; write one of ${Object.keys(registry).join(', ')}`);

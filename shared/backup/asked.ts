@@ -1,5 +1,5 @@
-// Images that a VM backup needs, and images whose data Longhorn has backed up: their metadata is to be kept, too. They are marked, and from then
-// on looked after as if their user had asked for it.
+// Images that a VM backup needs, and images whose data is in a Longhorn backup: their metadata must be kept too. They are annotated as if their
+// user had requested a backup.
 import {
   type BackupBackingImage,
   type VirtualMachineBackup,
@@ -28,7 +28,7 @@ type BackedUpClaim = NonNullable<
   NonNullable<VirtualMachineBackup['status']>['volumeBackups']
 >[number]['persistentVolumeClaim'];
 
-/** What the claim says itself counts; else what its class does. */
+/** The claim's own annotation takes precedence over its class. */
 const idOfClaim = async (kube: BackupDeps['kube'], claim: BackedUpClaim): Promise<string | undefined> => {
   const written = claim?.metadata?.annotations?.[harvesterAnnotations.imageId];
   if (written) return written;
@@ -48,7 +48,7 @@ const idOfDataBackup = async (
   return id ? [id] : [];
 };
 
-/** What its user said of it counts more. */
+/** The setting of its user takes precedence. */
 const mark = async ({ kube, log }: BackupDeps, id: string): Promise<void> => {
   const [namespace = '', name = ''] = id.split('/');
   const image = await kube.get(harvesterImageKind.type, { namespace, name });
@@ -59,12 +59,12 @@ const mark = async ({ kube, log }: BackupDeps, id: string): Promise<void> => {
     { namespace, name },
     { metadata: { resourceVersion: image.metadata.resourceVersion, annotations: { [annotations.backup]: 'true' } } },
   );
-  log.info('image is kept from now on', { image: id });
+  log.info('image is backed up from now on', { image: id });
 };
 
 const isOf = (object: KubeObject, type: { readonly kind: string }): boolean => object.kind === type.kind;
 
-/** For objects of the two kinds; nothing for others. */
+/** No effect for objects of other kinds. */
 export const markImagesOf = async (deps: BackupDeps, object: KubeObject): Promise<void> => {
   const ids = isOf(object, virtualMachineBackups)
     ? await idsOfVmBackup(deps, object as VirtualMachineBackup)
@@ -74,7 +74,7 @@ export const markImagesOf = async (deps: BackupDeps, object: KubeObject): Promis
   for (const id of new Set(ids)) await mark(deps, id);
 };
 
-/** What no event told. The kinds are not there where Harvester and Longhorn are not. */
+/** Handles objects without an event. The kinds do not exist without Harvester and Longhorn. */
 export const markImagesOfBackups = async (deps: BackupDeps): Promise<void> => {
   for (const type of [virtualMachineBackups, backupBackingImages] as readonly unknown[]) {
     try {

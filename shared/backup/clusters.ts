@@ -1,5 +1,5 @@
-// Signs of life of the clusters that share a target. What a cluster keeps there is its own for as long as it gives one: only when it has been silent
-// for days may another one, which restored from it, take away what its user deletes.
+// Heartbeats of the clusters that share a target. The entries of a cluster belong to it as long as it sends heartbeats: only after days of
+// silence may another cluster that restored its images remove them.
 import { parse, stringify } from 'yaml';
 import { z } from 'zod';
 import type { BackupDeps } from '#shared/backup/deps.ts';
@@ -26,12 +26,12 @@ const everyMs = 3_600_000;
 const signedAt = ({ signed }: Memory, target: BackupTarget): number | undefined =>
   signed?.target === target.name ? Date.parse(signed.time) : undefined;
 
-/** Whether others may have taken this cluster for lost, and its images out of the target. */
+/** Whether other clusters may have considered this one lost, and may have removed its images from the target. */
 export const wasSilent = ({ now, lostSeconds }: BackupDeps, memory: Memory, target: BackupTarget): boolean =>
   now() - (signedAt(memory, target) ?? now()) >= lostSeconds * 1000;
 
-/** Each hour. Throws what API and store throw. */
-export const giveSign = async (deps: BackupDeps, memory: Memory, target: BackupTarget): Promise<void> => {
+/** Once per hour. Throws errors of the API and the store. */
+export const sendHeartbeat = async (deps: BackupDeps, memory: Memory, target: BackupTarget): Promise<void> => {
   const now = deps.now();
   if (now - (signedAt(memory, target) ?? 0) < everyMs) return;
   const cluster = await clusterOf(deps.kube);
@@ -54,16 +54,16 @@ const parseSign = (bytes: Buffer): number | undefined => {
   }
 };
 
-/** `since`: milliseconds since the epoch, when this was asked first: one that never gave a sign is waited for as long. */
+/** `since`: milliseconds since the epoch of the first check: a cluster that never sent a heartbeat gets the same time. */
 export const isLost = async (deps: BackupDeps, store: Store, cluster: string, since: number): Promise<boolean> => {
   const found = await store.read(signKey(cluster), mostMetadataBytes);
   const observed = found === undefined ? undefined : parseSign(found.bytes);
   return deps.now() - Math.max(since, observed ?? since) >= deps.lostSeconds * 1000;
 };
 
-// Which cluster this is, for whoever shares a target with it.
+// Identifies this cluster in a shared target.
 
-/** UID of the kube-system namespace: it lives as long as the cluster does. */
+/** UID of the kube-system namespace: it exists as long as the cluster. */
 export const clusterOf = async (kube: KubeClient): Promise<string> => {
   const system = await kube.get(namespaces, { name: 'kube-system' });
   if (system?.metadata.uid === undefined) throw new Unavailable('namespace kube-system cannot be read');

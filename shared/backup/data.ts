@@ -1,4 +1,4 @@
-// The bytes of an image on their way into a target: which Job is needed, what one says, or what Longhorn says. Planning is pure.
+// Copies the data of an image into a target: decides whether a Job is needed, from the state of the Job or of Longhorn. Planning is pure.
 import { type BackupBackingImage, backupBackingImages } from '#shared/api/foreign/backup.ts';
 import {
   type Job,
@@ -29,11 +29,11 @@ import { indexKey } from '#shared/transfer/chunks/chunk-index.ts';
 
 export type DataStep =
   | { readonly is: 'kept'; readonly data: BackupData; readonly bytes?: number | undefined }
-  /** Something else goes on; its end is an event. */
+  /** Another operation is in progress; its end causes an event. */
   | { readonly is: 'waiting'; readonly reason: string; readonly message: string }
   | { readonly is: 'failed'; readonly reason: string; readonly message: string };
 
-/** Attempts beyond the first: what fails for good is retried later. */
+/** Attempts beyond the first: a final failure is retried later. */
 const retries = 3;
 
 const ofLonghorn = (backingImage: string, { status = {} }: BackupBackingImage): DataStep => {
@@ -56,15 +56,15 @@ const findLonghornBackup = async ({ kube }: BackupDeps, backingImage: string): P
   return { is: 'waiting', reason: 'WaitingForLonghorn', message };
 };
 
-/** A table is written after its chunks: where it is, all is. */
+/** A table is written after its chunks: if it exists, the backup is complete. */
 const isThere = async (store: Store, disk: string): Promise<boolean> =>
   ((await store.sizeOf(indexKey(dataPrefix, disk))) ?? 0) > 0;
 
-/** A golden volume that was lost and filled again may hold other bytes: what was written down before it was made is not of it. */
+/** A golden volume that was lost and filled again may have other content: a record older than the volume does not apply. */
 const isOlder = (time: string | undefined, { metadata }: PersistentVolumeClaim): boolean =>
   Date.parse(time ?? '') < Date.parse(metadata.creationTimestamp ?? '');
 
-/** Disks that this image may already have in the target, by what it says of itself. */
+/** Disks of this image that may already be in the target, according to its status. */
 const knownDisks = (
   { object, restored }: BackedImage,
   target: BackupTarget,
@@ -93,7 +93,7 @@ const startJob = async (
 ): Promise<DataStep> => {
   if (claim === undefined)
     return { is: 'failed', reason: 'VolumeLost', message: `the golden volume ${claimName} does not exist` };
-  // Its pod would wait for the volume, and the volume for its pod.
+  // The pod would wait for the volume, and the volume for the pod.
   if (claim.metadata.deletionTimestamp !== undefined)
     return { is: 'failed', reason: 'VolumeLost', message: `the golden volume ${claimName} is being deleted` };
   const missing = await missingAccess(deps, target, image.ref.namespace ?? 'default');
@@ -157,7 +157,7 @@ const followJob = async (
   }
 };
 
-/** A Job that wrote to another target, or read another volume, or whose work is gone again, is cleared away. */
+/** Removes a Job that wrote to another target, read another volume, or whose result is gone. */
 const followOwnJob = async (
   { deps, backed, target, store }: Advance,
   job: Job,
@@ -174,10 +174,10 @@ const followOwnJob = async (
     if (!isGone) return step;
   }
   await removeJob(deps, job);
-  return { is: 'waiting', reason: 'BackingUp', message: 'an earlier backup is cleared away' };
+  return { is: 'waiting', reason: 'BackingUp', message: 'removing an earlier backup Job' };
 };
 
-/** Looks at what there is and takes one step. Throws what API and store throw. */
+/** Observes the state and takes one step. Throws errors of the API and the store. */
 export const advanceData = async (advance: Advance): Promise<DataStep> => {
   const { deps, backed, target, store } = advance;
   const { image } = backed;
@@ -193,7 +193,7 @@ export const advanceData = async (advance: Advance): Promise<DataStep> => {
   return job === undefined ? startJob(advance, disk.volume, claim) : followOwnJob(advance, job, claim);
 };
 
-/** Ends a backup that is under way. */
+/** Stops a running backup. */
 export const stopData = async (deps: BackupDeps, { image }: BackedImage): Promise<void> => {
   const key = { namespace: image.ref.namespace, name: transferJobName('backup', image.ref) };
   const job = await deps.kube.get(jobs, key);

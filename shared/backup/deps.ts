@@ -1,4 +1,4 @@
-// What the backup function works with.
+// Dependencies of the backup function.
 import type { Send } from '#events/sender.ts';
 import type { BackendRegistry } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -14,13 +14,13 @@ export interface BackupDeps {
   readonly open: OpenTarget;
   /** Secret with credentials of the target in each namespace that has images to back up. */
   readonly secretName: string;
-  /** Seconds until a backup that failed is retried. */
+  /** Seconds until a failed backup is retried. */
   readonly retrySeconds: number;
-  /** Seconds of silence after which a cluster that shares a target counts as lost. */
+  /** Seconds without a heartbeat after which a cluster that shares a target is considered lost. */
   readonly lostSeconds: number;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly log: Logger;
-  /** Left out: nobody is told. */
+  /** Default: no events are sent. */
   readonly send?: Send | undefined;
 }

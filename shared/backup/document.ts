@@ -1,4 +1,4 @@
-// What is written down of an image, and the image that comes of what was written down. Pure.
+// Converts an image to the metadata in a target, and back. Pure.
 import { toGrantText } from '#shared/access/grant.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { annotations, finalizers } from '#shared/api/names.ts';
@@ -13,7 +13,7 @@ import type { Source } from '#shared/populate/source.ts';
 import { type RestoreMark, toRestoreText } from '#shared/populate/restore-source.ts';
 import { redactUrl, redactUrls } from '#shared/runtime/redact.ts';
 
-/** Written by programs about this one object in this one cluster. */
+/** Annotations that programs set for this object in this cluster only. */
 const isPassing = (name: string): boolean =>
   name.startsWith('bullion.dev/') ||
   name.startsWith('kubectl.kubernetes.io/') ||
@@ -26,7 +26,7 @@ const lasting = (map: Readonly<Record<string, string>> | undefined): Record<stri
 
 const isUrl = (text: string): boolean => /^[a-z][a-z0-9+.-]*:\/\//i.test(text);
 
-/** URLs lose user info and query: what is in a backup target is read by more than may read a Secret. */
+/** URLs lose user info and query: a backup target has more readers than a Secret. */
 const withoutSecrets = (value: unknown): unknown => {
   if (typeof value === 'string') return isUrl(value) ? redactUrl(value) : redactUrls(value);
   if (Array.isArray(value)) return value.map(withoutSecrets);
@@ -34,7 +34,7 @@ const withoutSecrets = (value: unknown): unknown => {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutSecrets(item)]));
 };
 
-/** `classParameters`: of the class it is kept in, where the backend made that. */
+/** `classParameters`: of the storage class, if the backend created it. */
 export const buildMetadata = (backed: BackedImage, cluster: string, data: BackupData): ImageMetadata => {
   const { object, image } = backed;
   const { state, ref } = image;
@@ -66,13 +66,13 @@ export const buildMetadata = (backed: BackedImage, cluster: string, data: Backup
   };
 };
 
-/** Names that other objects refer to; that of a Job is none. */
+/** Names that other objects refer to, which excludes Jobs. */
 const childrenOf = ({ children = {} }: ImageState): ImageMetadata['children'] => {
   const { job: _, ...lasting } = children;
   return Object.keys(lasting).length === 0 ? undefined : lasting;
 };
 
-/** Where a Job reads and writes. `secretName` is that of the namespace it runs in. */
+/** Location for the Job to read or write. `secretName`: in the namespace of the Job. */
 export const placeOf = (target: BackupTarget, key: string, secretName: string): Source<'s3' | 'nfs'> => {
   if (target.type === 'nfs') return nfsPlace(target, key);
   const { endpoint, region, bucket, pathStyle, credentials, ca } = target;
@@ -90,7 +90,7 @@ export const placeOf = (target: BackupTarget, key: string, secretName: string): 
 
 const nfsPlace = ({ server, path }: NfsTarget, key: string): Source<'nfs'> => ({ type: 'nfs', server, path, key });
 
-/** An image that is made from what it came from elsewhere is made from its backup here. */
+/** An image from any source in another cluster is restored from its backup here. */
 const restoredSpec = (metadata: ImageMetadata, from: RestoreMark['from']): Record<string, unknown> => {
   const { spec, data } = metadata;
   if (metadata.image.apiVersion.split('/')[0] !== harvesterImageKind.type.group) return spec;
@@ -100,7 +100,7 @@ const restoredSpec = (metadata: ImageMetadata, from: RestoreMark['from']): Recor
   return { ...rest, sourceType: 'restore', url: data.url, ...(sum === undefined ? {} : { checksum: sum }) };
 };
 
-/** For people, in the way Longhorn writes such addresses. */
+/** For users, in Longhorn's format of such URLs. */
 const urlOf = (from: RestoreMark['from']): string => {
   if (from?.type === 's3') return `s3://${from.bucket}@${from.region}/${from.key}`;
   return from === undefined ? '' : `nfs://${from.server}:${from.path}/${from.key}`;
@@ -141,7 +141,7 @@ export const buildRestored = (
       annotations: {
         ...metadata.annotations,
         [annotations.restore]: toRestoreText(mark),
-        // Its author had the right when the image was made; whoever may write to the target is trusted with what is in it.
+        // Its author had the permission when the image was created; everyone who may write to the target is trusted with its content.
         ...(granted === undefined ? {} : { [annotations.granted]: granted }),
       },
       finalizers: [finalizers.backup],

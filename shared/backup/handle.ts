@@ -1,4 +1,4 @@
-// What an event means for backups. Called by backup-metadata.
+// Handles events that concern backups. Called by backup-metadata.
 import { type KnownEvent, eventTypes } from '#events/catalogue.ts';
 import { backupBackingImages, virtualMachineBackups } from '#shared/api/foreign/backup.ts';
 import { jobs } from '#shared/api/foreign/core.ts';
@@ -24,7 +24,7 @@ const isKind = (
   type: { readonly kind: string; readonly group: string; readonly version: string },
 ) => object.kind === type.kind && object.apiVersion === apiVersionOf(type);
 
-/** Our own writes come back as events: only what an image says now and its status does not is news. */
+/** Our own writes cause events too: only a difference between the image and its recorded status matters. */
 const ofImage = async (deps: BackupDeps, object: KubeObject): Promise<Outcome> => {
   const type = imageTypeOf(object);
   const backed = type && readImage(type, object as never);
@@ -36,7 +36,7 @@ const ofImage = async (deps: BackupDeps, object: KubeObject): Promise<Outcome> =
   return isSettled ? done : syncImage(deps, refOf(object));
 };
 
-/** An image on its way changes often, and is kept once it is there. */
+/** An image in progress changes often, and is backed up when it is complete. */
 const isSaidAlready = ({ image, object }: BackedImage): boolean =>
   image.state.phase !== 'Available' && findCondition(object.status?.conditions, dataCondition) !== undefined;
 
@@ -47,7 +47,7 @@ const refOf = ({ apiVersion, kind, metadata: { namespace, name } }: KubeObject) 
   name,
 });
 
-/** A backup Job came to an end. */
+/** A backup Job has ended. */
 const ofJob = async (deps: BackupDeps, job: Job): Promise<Outcome> => {
   const owner = ownerOf(job);
   if (owner === undefined || job.metadata.labels?.[labels.role] !== 'backup' || !isFinished(job)) return done;
@@ -64,7 +64,7 @@ const ofObject = (deps: BackupDeps, object: KubeObject): Promise<Outcome> =>
 
 const holderTypes = [virtualMachineBackups, backupBackingImages] as readonly unknown[] as readonly ResourceType[];
 
-/** What says that images are to be kept: its event tells no more than which object. */
+/** An object that requests backups of images: its event contains only its name. */
 const ofReference = async (deps: BackupDeps, { kind, apiVersion, namespace, name }: Reference): Promise<Outcome> => {
   const type = holderTypes.find((one) => one.kind === kind && apiVersionOf(one) === apiVersion);
   const object = type && (await deps.kube.get(type, { namespace, name }));

@@ -1,4 +1,4 @@
-// An image as backups see it: the kind's own reading of it, and what it asks for. Called by everything in this folder that has an object at hand.
+// The view of an image for backups: as read by its kind's dialect, and its requested backup. Used throughout this folder.
 import { annotations, finalizers } from '#shared/api/names.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
@@ -32,14 +32,14 @@ export interface BackedImage {
   readonly type: ResourceType<BackupImageObject>;
   readonly object: BackupImageObject;
   readonly image: Image;
-  /** Its user wants it in the backup target. */
+  /** Its user requests a backup. */
   readonly isWanted: boolean;
   readonly isHeld: boolean;
-  /** Which backup it was made from, if it was. */
+  /** The backup it was restored from, if any. */
   readonly restored: RestoreMark | undefined;
 }
 
-/** The annotation asks for it also where the spec does not: it is for those who cannot change the spec, and for VM backups. */
+/** The annotation requests a backup independently of the spec: for users who cannot change the spec, and for VM backups. */
 const isWanted = ({ spec, metadata }: BackupImageObject): boolean =>
   spec.backup ?? metadata.annotations?.[annotations.backup] === 'true';
 

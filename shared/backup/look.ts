@@ -1,4 +1,4 @@
-// What a target holds: every entry with its metadata, or the reason why it has none. One entry's trouble stops no other.
+// Lists a target: every entry with its metadata, or the reason why it has none. A broken entry does not affect the others.
 import { type ImageMetadata, parseMetadata, parseReleased, parseTombstone } from '#shared/backup/metadata.ts';
 import { type ClassifiedKey, classify, metadataPrefix } from '#shared/backup/place.ts';
 import { mostMetadataBytes } from '#shared/backup/remote.ts';
@@ -10,24 +10,24 @@ export interface Entry {
   readonly metadata?: ImageMetadata | undefined;
   /** Why it cannot be used. */
   readonly problem?: string | undefined;
-  /** It could not be read now: looked at again. */
+  /** It could not be read this time: retried. */
   readonly isPassing?: boolean | undefined;
 }
 
-/** UIDs of deleted images, by the cluster that says so. */
+/** UIDs of deleted images, by the cluster that recorded the deletion. */
 export type Tombstones = ReadonlyMap<string, ReadonlySet<string>>;
 
 export interface Look {
   readonly entries: readonly Entry[];
   readonly tombstones: Tombstones;
-  /** Nothing at all was listed, which a store that is ill says, too. */
+  /** The list was empty, which a faulty store reports too. */
   readonly isEmpty: boolean;
 }
 
-/** Objects that are read at a time. */
+/** Concurrent reads. */
 const readers = 8;
 
-/** Throws what was thrown first, once nothing is at work any more: no more is begun then. */
+/** After an error no more work is started; throws the first error when all running work has ended. */
 export const inParallel = async <T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<readonly R[]> => {
   const results = new Map<number, R>();
   const faults: unknown[] = [];
@@ -72,7 +72,7 @@ export const readTombstones = async (store: Store, keys: readonly string[]): Pro
   return found;
 };
 
-/** Throws what the store throws where it cannot be listed to its end. */
+/** Throws errors of the store if it cannot be listed completely. */
 export const lookThrough = async (store: Store): Promise<Look> => {
   const listed: ClassifiedKey[] = [];
   for await (const { key } of store.list(metadataPrefix)) listed.push(classify(key));
@@ -87,6 +87,6 @@ export const lookThrough = async (store: Store): Promise<Look> => {
   return { entries, tombstones, isEmpty: listed.length === 0 };
 };
 
-/** What this cluster said, or the one whose image it was. Another one's deletions are its own affair. */
+/** Recorded by this cluster, or by the cluster of the image. Deletions in other clusters do not apply here. */
 export const isNotedAsDeleted = (tombstones: Tombstones, { image }: ImageMetadata, cluster: string): boolean =>
   [cluster, image.cluster].some((who) => tombstones.get(who)?.has(image.uid) ?? false);

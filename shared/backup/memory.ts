@@ -1,5 +1,5 @@
-// What this cluster remembers of backups, in one ConfigMap: which target it has looked through, and which images were deleted here. Nothing remote
-// is decided by it alone.
+// The local record of backups in one ConfigMap: which target was scanned, and which images were deleted here. It never causes a change in a
+// target by itself.
 import { z } from 'zod';
 import { configMaps } from '#shared/api/foreign/core.ts';
 import { systemNamespace } from '#shared/api/names.ts';
@@ -9,23 +9,23 @@ import { isConflict } from '#shared/runtime/errors.ts';
 const name = 'backup-memory';
 
 const Deleted = z.object({
-  /** Of the image that metadata names. */
+  /** UIDs of the image in the metadata. */
   uids: z.array(z.string()),
   apiVersion: z.string(),
   kind: z.string(),
   namespace: z.string(),
   name: z.string(),
-  /** Default: any. Metadata is written before the status that names its target, so a status without one proves nothing. */
+  /** Default: any. Metadata is written before the status that names its target, so a missing target in status proves nothing. */
   target: z.string().optional(),
-  /** Targets that know of a deletion whose target is not known. */
+  /** Targets in which a deletion without a known target is recorded. */
   notedIn: z.array(z.string()).optional(),
-  /** Key of the metadata, where it is this cluster's to remove. */
+  /** Key of the metadata that this cluster must remove. */
   object: z.string().optional(),
-  /** Key of the metadata that it was restored from, which may be another cluster's. */
+  /** Key of the metadata that it was restored from, which may belong to another cluster. */
   from: z.string().optional(),
-  /** The target knows. */
+  /** The deletion is recorded in the target. */
   isNoted: z.boolean(),
-  /** RFC 3339: since when another cluster's metadata of it is waited for, which goes once that cluster is lost. */
+  /** RFC 3339: start of the wait for another cluster's metadata, which is removed once that cluster is lost. */
   left: z.string().optional(),
 });
 export type Deleted = z.infer<typeof Deleted>;
@@ -39,21 +39,21 @@ const Item = z.object({
 export type Item = z.infer<typeof Item>;
 
 export const Memory = z.object({
-  /** Target that was looked through to its end. */
+  /** Target that was scanned completely. */
   target: z.string().optional(),
   /** RFC 3339. */
   looked: z.string().optional(),
-  /** Newest sign of life of this cluster. */
+  /** Latest heartbeat of this cluster. */
   signed: z.object({ target: z.string(), time: z.string() }).optional(),
-  /** Looks in a row that found nothing at all. */
+  /** Number of consecutive empty scans. */
   emptyLooks: z.int().default(0),
   deleted: z.array(Deleted).default([]),
-  /** What is not restored yet, and why. */
+  /** Entries that are not restored yet, with the reason. */
   pending: z.array(Item).default([]),
 });
 export type Memory = z.infer<typeof Memory>;
 
-/** Bytes that deletions may have, and what is pending; a ConfigMap takes 1 MiB. */
+/** Size limits of recorded deletions and of pending entries; a ConfigMap holds 1 MiB. */
 const mostDeletedBytes = 600_000;
 const mostPendingBytes = 300_000;
 const mostPending = 500;
@@ -69,14 +69,14 @@ const parse = (text: string | undefined): Memory => {
   }
 };
 
-/** From the first on, in their order, as long as there is room. */
+/** The first items in order that fit. */
 const fitting = <T>(items: readonly T[], mostBytes: number): readonly T[] => {
   let left = mostBytes;
-  // What is JSON once is a text in JSON then: its quotes count twice.
+  // JSON nested in JSON: quotes are escaped twice.
   return items.filter((item) => (left -= Buffer.byteLength(JSON.stringify(JSON.stringify(item)))) >= 0);
 };
 
-/** What the target knows already is forgotten first, and the oldest. */
+/** Deletions already recorded in the target are dropped first, the oldest before others. */
 const fittingDeleted = (deleted: readonly Deleted[]): Deleted[] => {
   const newest = deleted.toReversed();
   const isUrgent = ({ isNoted, left }: Deleted): boolean => !isNoted || left !== undefined;
@@ -86,7 +86,7 @@ const fittingDeleted = (deleted: readonly Deleted[]): Deleted[] => {
   return deleted.filter((one) => kept.has(one));
 };
 
-/** What is pending and does not fit is found by looking through the whole target again. */
+/** Pending entries that do not fit are found by scanning the whole target again. */
 export const bounded = (memory: Memory): Memory => {
   const pending = [...fitting(memory.pending.slice(0, mostPending), mostPendingBytes)];
   const looked = pending.length < memory.pending.length ? undefined : memory.looked;
@@ -96,7 +96,7 @@ export const bounded = (memory: Memory): Memory => {
 export const readMemory = async ({ kube }: Pick<BackupDeps, 'kube'>): Promise<Memory> =>
   parse((await kube.get(configMaps, key))?.data?.['memory']);
 
-/** Applies `change` to what is remembered by then. */
+/** Applies `change` to the latest record. */
 export const remember = async ({ kube }: BackupDeps, change: (memory: Memory) => Memory): Promise<void> => {
   for (let round = 1; ; round += 1) {
     const present = await kube.get(configMaps, key);

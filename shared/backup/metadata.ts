@@ -1,5 +1,5 @@
-// What a backup target says of one image: our own document, and the one that Harvester writes. No times are in it, so that the same image gives
-// the same text. Pure.
+// Metadata of one image in a backup target: our own document, and the one of Harvester. It contains no times, so that the same image gives the
+// same text. Pure.
 import { createHash } from 'node:crypto';
 import { parse, stringify } from 'yaml';
 import { z } from 'zod';
@@ -7,11 +7,11 @@ import { z } from 'zod';
 const text = z.string();
 const texts = z.record(text, text);
 
-/** Where the bytes are. */
+/** Location of the data. */
 export const BackupData = z.discriminatedUnion('kept', [
   /** A table of chunks and its chunks, below the prefix of the target. */
   z.object({ kept: z.literal('chunks'), disk: text.regex(/^[0-9a-f]{64}$/) }),
-  /** By the storage itself, which restores it by this URL. */
+  /** By the storage itself, which restores it from this URL. */
   z.object({ kept: z.literal('by-storage'), url: text.min(1), checksum: text.optional() }),
 ]);
 export type BackupData = z.infer<typeof BackupData>;
@@ -31,7 +31,7 @@ export const ImageMetadata = z.object({
   displayName: text,
   labels: texts.optional(),
   annotations: texts.optional(),
-  /** As its user wrote it, without what is secret in URLs. */
+  /** As written by its user, without secrets in URLs. */
   spec: z.record(text, z.unknown()),
   storageClass: z.object({ name: text, parameters: texts.optional() }).optional(),
   /** Names that other objects refer to. */
@@ -52,7 +52,7 @@ export const ImageMetadata = z.object({
 });
 export type ImageMetadata = z.infer<typeof ImageMetadata>;
 
-/** As Harvester has written it since its release 1.2. */
+/** The format of Harvester since release 1.2. */
 const Released = z.object({
   name: text.min(1),
   namespace: text.default('default'),
@@ -63,14 +63,14 @@ const Released = z.object({
   storageClassParameters: texts.nullish(),
 });
 
-/** Note that an image was deleted: it does not come back. One for each cluster that deleted it. */
+/** Records that an image was deleted, so that it is not restored again. One per cluster that deleted it. */
 export const Tombstone = z.object({
   version: z.literal(1),
   deleted: z.object({
     cluster: text,
     namespace: text,
     name: text,
-    /** Of the image that the metadata is of. */
+    /** UIDs of the image of the metadata. */
     uids: z.array(text),
   }),
 });
@@ -80,7 +80,7 @@ export type ParsedMetadata<T> =
   | { readonly value: T }
   | {
       readonly problem: string;
-      /** A later release wrote it: it is whole, and not ours to replace. */
+      /** Written by a later release: it is valid, and must not be replaced. */
       readonly isLater?: true;
     };
 
@@ -98,7 +98,7 @@ const load = (bytes: Buffer): ParsedMetadata<unknown> => {
 const faultsOf = (error: z.ZodError): string =>
   error.issues.map(({ path, message }) => `${path.join('.') || 'document'}: ${message}`).join('; ');
 
-/** A document of a later version is not half understood. */
+/** A document of a later version is rejected as a whole. */
 const versionProblem = (value: unknown): string | undefined => {
   const version = typeof value === 'object' && value !== null && 'version' in value ? value.version : undefined;
   return typeof version === 'number' && version > 1
@@ -118,7 +118,7 @@ const parseAs = <T>(bytes: Buffer, schema: z.ZodType<T>): ParsedMetadata<T> => {
 export const parseMetadata = (bytes: Buffer): ParsedMetadata<ImageMetadata> => parseAs(bytes, ImageMetadata);
 export const parseTombstone = (bytes: Buffer): ParsedMetadata<Tombstone> => parseAs(bytes, Tombstone);
 
-/** The released form as our own: of the only backend it knows. Its image has no UID, so its content stands for one. */
+/** Converts Harvester's format to our own, with the only backend it supports. Its image has no UID, so a digest of its content is used. */
 export const parseReleased = (bytes: Buffer): ParsedMetadata<ImageMetadata> => {
   const parsed = parseAs(bytes, Released);
   if ('problem' in parsed) return parsed;
@@ -159,7 +159,7 @@ export const serializeMetadata = (metadata: ImageMetadata): Buffer =>
 
 export const serializeTombstone = (tombstone: Tombstone): Buffer => Buffer.from(stringify(tombstone));
 
-/** Maps in the order of their keys and without what is undefined, so that two of the same content are the same text. */
+/** Sorts keys and drops undefined values, so that equal content gives equal text. */
 const sorted = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== 'object' || value === null) return value;
@@ -167,19 +167,19 @@ const sorted = (value: unknown): unknown => {
   return Object.fromEntries(entries.toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, item]) => [key, sorted(item)]));
 };
 
-/** A restored image is made of a disk, and knows nothing of the file that was published. */
+/** A restored image has a disk as source, and lacks the fields of the published file. */
 const withoutOrigin = ({ image, spec, ...known }: ImageMetadata): unknown => {
   const { apiVersion, kind, namespace, name } = image;
   const { size: _size, format: _format, compression: _compression, digests: _digests, ...rest } = known;
-  // A restored image says of itself that it is one.
+  // The spec of a restored image differs in its source.
   const { sourceType: _type, url: _url, checksum: _checksum, ...lasting } = spec;
   return sorted({ ...rest, image: { apiVersion, kind, namespace, name }, spec: lasting });
 };
 
-/** Whether two documents say the same of an image, whichever cluster wrote them, and whether it was restored or not. */
+/** Whether two documents describe the same image, whichever cluster wrote them, and whether it was restored or not. */
 export const isSameMetadata = (a: ImageMetadata, b: ImageMetadata): boolean =>
   JSON.stringify(withoutOrigin(a)) === JSON.stringify(withoutOrigin(b));
 
-/** Whether the disks are the same, as far as both say. */
+/** Whether the disks are the same, as far as both documents describe them. */
 export const haveSameBytes = (a: ImageMetadata['data'], b: ImageMetadata['data']): boolean =>
   a.kept === 'chunks' ? b.kept === 'chunks' && a.disk === b.disk : b.kept === 'by-storage' && a.url === b.url;

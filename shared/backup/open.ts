@@ -1,4 +1,4 @@
-// The backup target of a cluster: found, and opened. Read anew each time, so that new credentials count from the next look on.
+// Finds and opens the backup target of a cluster. Read again each time, so that new credentials apply at once.
 import { harvesterSettings } from '#shared/api/foreign/backup.ts';
 import { configMaps, secretTexts, secrets } from '#shared/api/foreign/core.ts';
 import { longhornNamespace } from '#shared/api/foreign/longhorn.ts';
@@ -20,9 +20,9 @@ import { createFolderStore } from '#shared/clients/store/folder.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { InvalidInput, isNotFound } from '#shared/runtime/errors.ts';
 
-/** Of the ConfigMap and the Secret that name the target, in our own namespace. */
+/** Name of the ConfigMap and the Secret of the target, in our own namespace. */
 export const targetName = 'backup-target';
-/** Where Harvester keeps the credentials of its setting. */
+/** The Secret with the credentials of Harvester's setting. */
 export const releasedSecret = { namespace: longhornNamespace, name: 'harvester-backup-target-secret' } as const;
 
 export interface OpenedStore {
@@ -44,13 +44,13 @@ const settingOf = async (kube: KubeClient): Promise<string | undefined> => {
     const setting = await kube.get(harvesterSettings, { name: targetName });
     return setting?.value || setting?.default;
   } catch (error) {
-    // The kind is not there where Harvester is not.
+    // The kind does not exist without Harvester.
     if (isNotFound(error)) return undefined;
     throw error;
   }
 };
 
-/** The ConfigMap counts more than Harvester's setting. Throws what the API throws. */
+/** The ConfigMap takes precedence over Harvester's setting. Throws errors of the API. */
 export const findTarget = async (kube: KubeClient): Promise<ReadTarget> => {
   const own = { namespace: systemNamespace, name: targetName };
   const written = await kube.get(configMaps, own);
@@ -64,17 +64,17 @@ export const findTarget = async (kube: KubeClient): Promise<ReadTarget> => {
     : readSettingValue(value, await decodedSecret(kube, releasedSecret));
 };
 
-/** Milliseconds of silence after which a store is given up. */
+/** Idle timeout of the store in milliseconds. */
 const idleMs = 10_000;
 
 export interface OpenSettings {
   readonly allowedAddresses: readonly string[];
   readonly proxies?: Proxies | undefined;
-  /** Folder in which NFS exports are mounted: `<folder>/<server>/<path>`. */
+  /** Folder with mounted NFS exports: `<folder>/<server>/<path>`. */
   readonly nfsFolder?: string | undefined;
 }
 
-/** Where an export is mounted. */
+/** Mount path of an export. */
 export const exportFolder = (nfsFolder: string, { server, path }: Pick<NfsTarget, 'server' | 'path'>): string =>
   `${nfsFolder}/${server}${path}`;
 
@@ -84,7 +84,7 @@ export const createOpenTarget =
     if (target.type === 'nfs') {
       if (nfsFolder === undefined)
         throw new InvalidInput(
-          `${target.name} cannot be read: mount the export into this function, and name the folder with BACKUP_NFS_FOLDER`,
+          `${target.name} cannot be read: mount the export into this function, and set BACKUP_NFS_FOLDER to the folder`,
         );
       return {
         store: createFolderStore(exportFolder(nfsFolder, target)),

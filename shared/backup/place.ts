@@ -1,7 +1,7 @@
-// Where things lie in a backup target. Pure.
+// Keys in a backup target. Pure.
 import { shortHashOf } from '#shared/backup/metadata.ts';
 
-/** What Longhorn keeps in the same target begins otherwise. */
+/** Longhorn uses other prefixes in the same target. */
 export const metadataPrefix = 'harvester/vmimages/';
 /** Disks in chunks, shared by all images. */
 export const dataPrefix = 'harvester/vmimage-data/';
@@ -18,8 +18,8 @@ export interface ImageIdentity {
 const keyIn = (folder: string): string => `${metadataPrefix}${folder}/${fileName}`;
 
 /**
- * Keys that the metadata of an image may have, in the order they are tried: `a-b` + `c` and `a` + `b-c` give one folder, so do two kinds, and
- * two clusters. The last one is nobody else's.
+ * Possible keys for the metadata of an image, in the order they are tried: `a-b` + `c` and `a` + `b-c` give the same folder, and so may two
+ * kinds or two clusters. The last key is unique.
  */
 export const metadataKeys = ({ apiVersion, kind, namespace, name, cluster }: ImageIdentity): readonly string[] => {
   const plain = `${namespace}-${name}`;
@@ -31,15 +31,15 @@ export const metadataKeys = ({ apiVersion, kind, namespace, name, cluster }: Ima
   ];
 };
 
-/** Where a cluster notes that it deleted an image: nobody else writes there. */
+/** Key for the record of a deletion: only this cluster writes it. */
 export const tombstoneKey = (identity: ImageIdentity): string =>
   (metadataKeys(identity).at(-1) ?? '').replace(fileName, 'deleted.yaml');
 
 const markName = '~sweep-';
-/** Begins the marks of all sweeps. */
+/** Prefix of the marks of all sweeps. */
 export const sweepMarkPrefix = `${metadataPrefix}${markName}`;
 
-/** Written by who sweeps, to see that a listing is whole: sorted behind all metadata. */
+/** Written by a sweep to verify that a listing is complete: sorts after all metadata. */
 export const sweepMarkKey = (id: string): string => `${sweepMarkPrefix}${id}`;
 
 export type ClassifiedKey =
@@ -47,7 +47,7 @@ export type ClassifiedKey =
   | { readonly is: 'tombstone' | 'mark'; readonly key: string }
   | { readonly is: 'other'; readonly key: string };
 
-/** What an object is by its key. */
+/** Type of an object, from its key. */
 export const classify = (key: string): ClassifiedKey => {
   const path = key.slice(metadataPrefix.length);
   if (/^[^/]+\/vmimage-metadata\.yaml$/.test(path)) return { is: 'metadata', key };

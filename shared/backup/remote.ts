@@ -1,4 +1,4 @@
-// The metadata of one image in a target: found, compared, replaced by nobody else's leave. `choose` is pure.
+// The metadata of one image in a target: read, compared, and replaced only if it belongs to this image. `choose` is pure.
 import type { Store } from '#shared/clients/store/store.ts';
 import {
   type ImageMetadata,
@@ -8,17 +8,17 @@ import {
   serializeMetadata,
 } from '#shared/backup/metadata.ts';
 
-/** Bytes that a document may have. */
+/** Size limit of a document. */
 export const mostMetadataBytes = 2 ** 20;
 
 export interface Remote {
   readonly key: string;
-  /** Left out: there is nothing. */
+  /** Default: the object does not exist. */
   readonly revision?: string | undefined;
   readonly metadata?: ImageMetadata | undefined;
-  /** Why there is something that is no metadata. */
+  /** Why the object is not valid metadata. */
   readonly problem?: string | undefined;
-  /** A later release wrote it. */
+  /** Written by a later release. */
   readonly isLater?: boolean | undefined;
 }
 
@@ -33,13 +33,13 @@ export const readRemote = async (store: Store, key: string): Promise<Remote> => 
 };
 
 export type Choice =
-  /** What is there says it already. */
+  /** The existing metadata is up to date. */
   | { readonly is: 'there'; readonly key: string; readonly revision: string }
   | {
       readonly is: 'write';
       readonly key: string;
       readonly expected: 'nothing' | { readonly revision: string };
-      /** What is written over. */
+      /** The metadata that is replaced. */
       readonly before?: ImageMetadata | undefined;
     };
 
@@ -53,11 +53,11 @@ const isOurs = (own: ImageMetadata, { image }: ImageMetadata): boolean =>
 const isSame = (own: ImageMetadata, there: ImageMetadata): boolean =>
   isSameMetadata(own, there) && haveSameBytes(own.data, there.data);
 
-/** What can be done with one place; `undefined`: it is somebody else's. */
+/** Decision for one key; `undefined`: it belongs to another image. */
 const judge = (own: ImageMetadata, remote: Remote): Choice | undefined => {
   const { key, revision, metadata } = remote;
   if (revision === undefined) return { is: 'write', key, expected: 'nothing' };
-  // What nobody can read protects nobody: a write that was torn heals.
+  // Unreadable metadata is replaced, which repairs an incomplete write.
   if (metadata === undefined) return remote.isLater ? undefined : { is: 'write', key, expected: { revision } };
   if (isOurs(own, metadata)) {
     const isCurrent = serializeMetadata(metadata).equals(serializeMetadata(own));
@@ -66,7 +66,7 @@ const judge = (own: ImageMetadata, remote: Remote): Choice | undefined => {
   return isSame(own, metadata) ? { is: 'there', key, revision } : undefined;
 };
 
-/** In order; the last place is nobody else's. */
+/** In order; the last key is unique to this image. */
 export const choose = (own: ImageMetadata, remotes: readonly Remote[]): Choice | undefined => {
   for (const remote of remotes) {
     const choice = judge(own, remote);

@@ -1,4 +1,5 @@
-// An image that is being deleted: remembered as deleted here first, then let go, then noted in the target. No target is ever waited for.
+// An image that is being deleted: the deletion is first recorded locally, then the finalizer is removed, then the deletion is recorded in the
+// target. The deletion never waits for a target.
 import { finalizers } from '#shared/api/names.ts';
 import { clusterOf, isLost } from '#shared/backup/clusters.ts';
 import { stopData } from '#shared/backup/data.ts';
@@ -15,7 +16,7 @@ import { type Store, isTaken } from '#shared/clients/store/store.ts';
 import { AppError } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 
-/** What a target may hold of an image. Its status may not know yet what was written a moment ago: then it is looked for. */
+/** The entries that a target may have for an image. Its status may lack the most recent one, which is then searched for. */
 const deletedOf = ({ object, image, restored }: BackedImage): Deleted => {
   const { backup } = object.status ?? {};
   const target = backup?.target ?? restored?.target;
@@ -44,14 +45,14 @@ const release = async ({ kube }: BackupDeps, { type, object }: BackedImage): Pro
   await kube.mergePatch(type, { namespace, name }, { metadata: { resourceVersion, finalizers: left } });
 };
 
-/** Whether there is no point in going on: a target that does not answer is not asked again for each. */
+/** Whether to stop: a target that does not answer is not tried again for each deletion. */
 const isGivenUp = ({ log }: BackupDeps, { name }: BackupTarget, error: unknown): boolean => {
   if (!(error instanceof AppError)) throw error;
   log.warn('deletion not noted in the backup target', { target: name, error: error.message });
   return error.retryable;
 };
 
-/** What is wrong with one place stops no other deletion. Gives what they are by now. */
+/** A failure for one entry does not affect the others. Returns the updated entries. */
 const noteEach = async (
   deps: BackupDeps,
   target: BackupTarget,
@@ -92,14 +93,17 @@ const noteAll = async (
 const isKnownTo = ({ target, notedIn = [], isNoted }: Deleted, name: string): boolean =>
   target === undefined ? notedIn.includes(name) : isNoted;
 
-/** What is left to another cluster is looked at each hour. */
+/** Entries of other clusters are checked each hour. */
 const isDue = (deleted: Deleted, name: string, now: number): boolean => {
   const { target = name, left, uids } = deleted;
   if (target !== name) return false;
   return !isKnownTo(deleted, name) || (left !== undefined && isItsMinute(uids[0] ?? '', now));
 };
 
-/** Tells the target of deletions it does not know of. Another target, or none, is told nothing; one that does not answer is told later. */
+/**
+ * Records pending deletions in their target. Deletions of another target, or none, are skipped; if the target does not answer, they are
+ * recorded later.
+ */
 export const noteDeletions = async (deps: BackupDeps, read: ReadTarget): Promise<void> => {
   if (read.is !== 'set') return;
   const { target } = read;
@@ -124,7 +128,7 @@ interface Noting {
   readonly cluster: string;
 }
 
-/** The note comes first: metadata that is still there with it does not come back either. */
+/** The record comes first: metadata that still exists is then not restored. */
 const note = async (noting: Noting, deleted: Deleted): Promise<Deleted> => {
   const { deps, store, cluster } = noting;
   await writeTombstone(store, deleted, cluster);
@@ -136,7 +140,7 @@ const note = async (noting: Noting, deleted: Deleted): Promise<Deleted> => {
   return { ...deleted, isNoted: true, left };
 };
 
-/** Gives whether nothing of the image is left at this place: what another cluster wrote is its own as long as that one lives. */
+/** Returns whether nothing of the image is left at this key: an entry of another cluster belongs to it as long as that cluster lives. */
 const takeAway = async (
   { deps, store, cluster }: Noting,
   key: string,
@@ -144,7 +148,7 @@ const takeAway = async (
   since: string,
 ): Promise<boolean> => {
   const { metadata } = await readRemote(store, key);
-  // That of a namesake is not ours to remove.
+  // Metadata of another image with the same name is not removed.
   if (metadata === undefined || !deleted.uids.includes(metadata.image.uid)) return true;
   const { image, data } = metadata;
   if (image.cluster !== cluster && !(await isLost(deps, store, image.cluster, Date.parse(since)))) return false;
@@ -172,12 +176,12 @@ export const writeTombstone = async (store: Store, deleted: Deleted, cluster: st
   }
 };
 
-/** What is done once an hour, and for each at another minute. */
+/** Hourly work is spread over the minutes of the hour. */
 const minutesOfHour = 60;
 
 /**
- * Whether it is this image's minute of the hour, to be held against the target although nothing seems to have changed: another cluster that wrote
- * the same metadata first may have deleted its image, and somebody may have tidied up.
+ * Whether this is the minute of the hour in which the image is compared with the target although nothing seems to have changed: another cluster
+ * that wrote the same metadata first may have deleted its image, or a user may have deleted it by hand.
  */
 export const isItsMinute = (uid: string, now: number): boolean =>
   Number.parseInt(shortHashOf(uid), 16) % minutesOfHour === Math.floor(now / 60_000) % minutesOfHour;

@@ -1,4 +1,4 @@
-// What a backup tells: conditions and status on the image, Events, CloudEvents.
+// Reports of a backup: conditions and status of the image, Events, CloudEvents.
 import { isDeepStrictEqual } from 'node:util';
 import { type BackupEventType, buildBackupEvent } from '#events/build.ts';
 import { type DesiredCondition, findCondition, setConditions } from '#shared/api/conditions.ts';
@@ -12,16 +12,16 @@ import { isConflict } from '#shared/runtime/errors.ts';
 
 export const dataCondition = 'DataReady';
 export const metadataCondition = 'MetadataReady';
-/** True on an image that stands where a backup would be restored. */
+/** True on an image that prevents the restore of a backup. */
 export const conflictCondition = 'RestoreConflict';
 
 export interface BackupReport {
   readonly conditions: readonly DesiredCondition[];
-  /** Left out: as it was. `time` is filled in. */
+  /** Default: unchanged. `time` is filled in. */
   readonly backup?: Omit<BackupStatus, 'time'> | undefined;
-  /** A Job has just come to that end, though it may have been the same one before. */
+  /** A Job has just ended with this result, which may equal the previous one. */
   readonly isAnew?: boolean | undefined;
-  /** More fields of the kind's own status. */
+  /** Additional fields of the kind's own status. */
   readonly extra?: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -40,21 +40,21 @@ const withTime = (
 
 const withoutUndefined = <V>(value: V): V => JSON.parse(JSON.stringify(value)) as V;
 
-const statusOf = (object: BackupImageObject, told: BackupReport, now: string): ImageObjectStatus => {
-  const observed = told.conditions.map((condition) => ({
+const statusOf = (object: BackupImageObject, report: BackupReport, now: string): ImageObjectStatus => {
+  const observed = report.conditions.map((condition) => ({
     ...condition,
     observedGeneration: object.metadata.generation ?? 0,
   }));
   const conditions = [...setConditions(object.status?.conditions ?? [], observed, now)];
-  return withoutUndefined({ ...object.status, ...told.extra, conditions, backup: withTime(object, told, now) });
+  return withoutUndefined({ ...object.status, ...report.extra, conditions, backup: withTime(object, report, now) });
 };
 
-/** Writes only what differs, and beside others who write status. Gives the object as it was before. */
-const writeReported = async (deps: BackupDeps, { type, object }: BackedImage, told: BackupReport): Promise<void> => {
+/** Writes only changed fields, concurrently with other writers of status. Returns the previous object. */
+const writeReported = async (deps: BackupDeps, { type, object }: BackedImage, report: BackupReport): Promise<void> => {
   const now = isoTime(deps.now());
   let current: BackupImageObject | undefined = object;
   for (let round = 1; current !== undefined; round += 1) {
-    const status = statusOf(current, told, now);
+    const status = statusOf(current, report, now);
     if (isDeepStrictEqual(status, current.status)) return;
     try {
       await deps.kube.replace(type, { ...current, status }, { subresource: 'status' });
@@ -68,7 +68,7 @@ const writeReported = async (deps: BackupDeps, { type, object }: BackedImage, to
   }
 };
 
-/** Steps on the way, which are no news. */
+/** Reasons of intermediate steps, for which no Event is sent. */
 const quietReasons = new Set([
   'BackingUp',
   'NoBackupTarget',
@@ -78,7 +78,7 @@ const quietReasons = new Set([
   'Resolved',
 ]);
 
-/** What changed about a condition, if it is worth a word. */
+/** The changed condition, if it is worth an Event. */
 const newsOf = ({ object }: BackedImage, { conditions }: BackupReport) =>
   conditions.filter((condition) => {
     const before = findCondition(object.status?.conditions, condition.type);
@@ -104,18 +104,18 @@ export const recordBackupEvent = async (
   deps: BackupDeps,
   type: BackupEventType,
   ref: BackedImage['image']['ref'],
-  said: { readonly reason: string; readonly message: string; readonly occurrence: string },
+  reported: { readonly reason: string; readonly message: string; readonly occurrence: string },
 ): Promise<void> => {
   if (deps.send === undefined) return;
-  const { occurrence, ...words } = said;
+  const { occurrence, ...details } = reported;
   const origin = { source: 'bullion.dev/backup-metadata', now: new Date(deps.now()) };
-  const { isDelivered } = await deps.send(buildBackupEvent(type, { image: ref, ...words }, occurrence, origin));
+  const { isDelivered } = await deps.send(buildBackupEvent(type, { image: ref, ...details }, occurrence, origin));
   if (!isDelivered) deps.log.warn('event not sent', { type, image: ref.name });
 };
 
-/** Events come first: they can be said twice, and what is written down is not said again. */
-export const tell = async (deps: BackupDeps, backed: BackedImage, told: BackupReport): Promise<void> => {
-  for (const condition of newsOf(backed, told)) {
+/** Events come first: they may be repeated, while a recorded condition is not reported again. */
+export const reportBackup = async (deps: BackupDeps, backed: BackedImage, report: BackupReport): Promise<void> => {
+  for (const condition of newsOf(backed, report)) {
     const isGood = condition.status === 'True' && condition.type !== conflictCondition;
     const reason = (isGood ? noteReasons[condition.type] : condition.reason) ?? 'Backup';
     const { message = '' } = condition;
@@ -124,5 +124,5 @@ export const tell = async (deps: BackupDeps, backed: BackedImage, told: BackupRe
     const type = eventTypeOf(condition);
     if (type !== undefined) await recordBackupEvent(deps, type, backed.image.ref, { reason, message, occurrence });
   }
-  await writeReported(deps, backed, told);
+  await writeReported(deps, backed, report);
 };

@@ -1,4 +1,4 @@
-// One pass over a target: all of it, or the entries that were not restored yet. What comes of it is remembered. Called by the tick.
+// One pass over a target: all entries, or only those not restored yet. Records the results. Called by the tick.
 import { isTrue } from '#shared/api/conditions.ts';
 import { clusterOf } from '#shared/backup/clusters.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
@@ -17,7 +17,7 @@ import { classify, tombstoneKey } from '#shared/backup/place.ts';
 import { writeTombstone } from '#shared/backup/removal.ts';
 import { type Judged, type RestoreContext, restoreEntry } from '#shared/backup/restore.ts';
 import { restoreWord } from '#shared/backup/restore-plan.ts';
-import { conflictCondition, tell } from '#shared/backup/report.ts';
+import { conflictCondition, reportBackup } from '#shared/backup/report.ts';
 import type { BackupTarget } from '#shared/backup/target.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import type { Store } from '#shared/clients/store/store.ts';
@@ -29,7 +29,7 @@ export interface RestorePass {
   readonly target: BackupTarget;
   readonly memory: Memory;
   readonly signal: AbortSignal;
-  /** All of it; else only what is not restored yet. */
+  /** All entries; otherwise only those not restored yet. */
   readonly isWhole: boolean;
 }
 
@@ -43,7 +43,10 @@ const itemOf = (key: string, judged: Judged): Item => ({
 const isPending = (judged: Judged): boolean =>
   judged.is === 'waiting' || judged.is === 'conflict' || (judged.is === 'unreadable' && judged.isPassing);
 
-/** A target that was another one when the image was deleted holds it still: what is noted there keeps it from coming back elsewhere. */
+/**
+ * If the cluster had another target when the image was deleted, this target still has it: the deletion is recorded here too, so that no other
+ * cluster restores it.
+ */
 const noteHere = async (context: RestoreContext, metadata: ImageMetadata): Promise<void> => {
   const { deps, store, cluster, tombstones, deleted } = context;
   const known = deleted.find(({ uids }) => uids.includes(metadata.image.uid));
@@ -51,7 +54,7 @@ const noteHere = async (context: RestoreContext, metadata: ImageMetadata): Promi
   await logFailure(deps, 'deletions', () => writeTombstone(store, known, cluster));
 };
 
-/** Said where the image would be, once for each reason: it has no status that could tell. */
+/** Reported as an Event in the namespace of the image, once per reason: there is no image with a status yet. */
 const reportPending = async (
   { deps }: RestoreContext,
   judged: Judged,
@@ -68,7 +71,7 @@ const reportPending = async (
 
 interface Came {
   readonly pending: readonly Item[];
-  /** UIDs of images that stand in the way of an entry. */
+  /** UIDs of images that prevent the restore of an entry. */
   readonly holders: ReadonlySet<string>;
 }
 
@@ -93,32 +96,32 @@ const restoreAll = async (
   return { pending, holders };
 };
 
-/** Images that stood in the way of an entry, and do so no more. */
+/** Images that no longer prevent the restore of an entry. */
 const clearConflicts = async (deps: BackupDeps, holders: ReadonlySet<string>): Promise<void> => {
   for (const type of imageTypes) {
     for await (const object of deps.kube.listAll(type)) {
       const backed = readImage(type, object);
       if (backed === undefined || holders.has(backed.image.ref.uid)) continue;
       if (!isTrue(object.status?.conditions, conflictCondition)) continue;
-      const message = 'nothing in the backup target is kept from being restored by this image';
+      const message = 'this image no longer prevents a restore from the backup target';
       const condition = { type: conflictCondition, status: 'False', reason: 'Resolved', message } as const;
-      await tell(deps, backed, { conditions: [condition] });
+      await reportBackup(deps, backed, { conditions: [condition] });
     }
   }
 };
 
-/** What was deleted here is remembered here; its own cluster may have noted a deletion, and not come to take the metadata away. */
+/** Local deletions are in the record; the entry's own cluster may have recorded a deletion without having removed the metadata yet. */
 const lookAgain = async (store: Store, { pending }: Memory): Promise<Look> => {
   const entries = await inParallel(pending, ({ object }) => readEntry(store, classify(object)));
   const notes = entries.flatMap(({ metadata }) => (metadata === undefined ? [] : [tombstoneKey(metadata.image)]));
   return { entries, tombstones: await readTombstones(store, notes), isEmpty: false };
 };
 
-/** Looks in a row that found nothing, this one among them. */
+/** Number of consecutive empty scans, including this one. */
 const emptyLooksOf = ({ target, memory }: RestorePass, { isEmpty }: Look): number =>
   isEmpty ? (memory.target === target.name ? memory.emptyLooks : 0) + 1 : 0;
 
-/** Throws what the target says where it cannot be listed to its end; nothing is remembered then. */
+/** Throws errors of the target if it cannot be listed completely; then nothing is recorded. */
 export const lookAtTarget = async (pass: RestorePass): Promise<void> => {
   const { deps, target, memory, isWhole } = pass;
   const { store, close } = deps.open(target);
@@ -136,9 +139,9 @@ export const lookAtTarget = async (pass: RestorePass): Promise<void> => {
   }
 };
 
-// One's trouble stops no other.
+// A failure of one entry does not affect the others.
 
-/** What the API or a target says is logged; the next tick tries again. */
+/** Errors of the API or the target are logged; the next tick retries. */
 export const logFailure = async (
   { log }: Pick<BackupDeps, 'log'>,
   what: string,

@@ -1,4 +1,4 @@
-// What becomes of one entry of a backup target in this cluster. Pure.
+// Decides about one entry of a backup target in this cluster. Pure.
 import type { BackedImage } from '#shared/backup/image.ts';
 import type { ImageMetadata } from '#shared/backup/metadata.ts';
 import { type MissingSecret, describeMissing } from '#shared/backup/secret.ts';
@@ -6,13 +6,13 @@ import { type MissingSecret, describeMissing } from '#shared/backup/secret.ts';
 export type RestoreDecision =
   | { readonly is: 'present'; readonly message: string }
   | { readonly is: 'deleted'; readonly message: string }
-  /** Both sides are named in the message; `holder` is the image that says so. */
+  /** The message names both sides; the condition is set on the image `holder`. */
   | { readonly is: 'conflict'; readonly message: string; readonly holder?: BackedImage | undefined }
-  /** Looked at again each minute. */
+  /** Checked again each minute. */
   | { readonly is: 'waiting'; readonly reason: string; readonly message: string }
   | { readonly is: 'create'; readonly message: string };
 
-/** What Longhorn says of the data of a backing image. */
+/** State of the data of a backing image in Longhorn. */
 export type StorageBackup =
   | { readonly is: 'absent' }
   | { readonly is: 'completed'; readonly checksum?: string | undefined }
@@ -23,26 +23,26 @@ export interface ObservedRestore {
   readonly key: string;
   readonly targetName: string;
   readonly metadata: ImageMetadata;
-  /** Why its kind or backend cannot be made here; left out: it can. */
+  /** Why its kind or backend is not available here. Default: it is. */
   readonly unfit?: string | undefined;
   readonly isDeleted: boolean;
-  /** Of this kind, namespace and name. */
+  /** An image with the same kind, namespace and name. */
   readonly existing?: BackedImage | undefined;
-  /** Another image of its display name, where those are unique. */
+  /** Another image with its display name, if those must be unique. */
   readonly nameHolder?: BackedImage | undefined;
   readonly isNamespaceLeaving: boolean;
-  /** Storage class that must be there and is not. */
+  /** Missing storage class. */
   readonly missingClass?: string | undefined;
-  /** Secret that must be there and is not. */
+  /** Missing Secret. */
   readonly missingSecret?: MissingSecret | undefined;
-  /** The table of its disk is in the target; where the storage keeps the data, it is not asked for. */
+  /** The table of its disk is in the target; not checked if the storage keeps the data. */
   readonly hasTable?: boolean | undefined;
   readonly storage?: StorageBackup | undefined;
 }
 
 export const restoreWord = ({ image }: ImageMetadata): string => `${image.namespace}/${image.name}`;
 
-/** What tells the bytes of two apart; left out where nothing can be compared. */
+/** The difference between two images. Default: they cannot be compared. */
 interface Difference {
   readonly here: string;
   readonly there: string;
@@ -58,7 +58,7 @@ const digestDifference = (existing: BackedImage, { digests = {} }: ImageMetadata
   return between(shared, here, there);
 };
 
-/** As far as both sides say what they hold. */
+/** Compares the recorded content of both sides. */
 const compare = (existing: BackedImage, metadata: ImageMetadata): Difference | 'same' | undefined => {
   const { object, restored } = existing;
   const { image, data, spec } = metadata;
@@ -112,25 +112,23 @@ const judgeStorage = ({ metadata, storage, key }: ObservedRestore): RestoreDecis
   if (storage.is === 'absent') return wait('WaitingForLonghorn', `Longhorn does not know a backup of ${name} yet`);
   if (storage.is === 'unfinished')
     return wait('WaitingForLonghorn', `Longhorn's backup of ${name} is ${storage.state}`);
-  const [said, found] = [data.checksum, storage.checksum];
-  if (said === undefined || said === '' || found === undefined || found === '' || said === found) return undefined;
+  const [recorded, found] = [data.checksum, storage.checksum];
+  if (recorded === undefined || recorded === '' || found === undefined || found === '' || recorded === found)
+    return undefined;
   return {
     is: 'conflict',
-    message: `${key} says that ${name} has checksum ${said}, and Longhorn's backup of it has ${found}: nothing is restored`,
+    message: `${key} records that ${name} has checksum ${recorded}, and Longhorn's backup of it has ${found}: nothing is restored`,
   };
 };
 
-/** Reasons to wait, in the order in which a person would mend them. */
+/** Reasons to wait, in the order in which a user would fix them. */
 const judgeSurroundings = (observed: ObservedRestore): RestoreDecision | undefined => {
   const { metadata, unfit, isNamespaceLeaving, missingClass, missingSecret, hasTable, targetName } = observed;
   const { namespace } = metadata.image;
   if (unfit !== undefined) return wait('BackendNotServed', unfit);
   if (isNamespaceLeaving) return wait('NamespaceTerminating', `namespace ${namespace} is being deleted`);
   if (hasTable === false)
-    return wait(
-      'DataMissing',
-      `${targetName} does not hold the disk that the metadata names: it may still be being copied`,
-    );
+    return wait('DataMissing', `${targetName} does not contain the disk of the metadata: it may still be being copied`);
   if (missingClass !== undefined)
     return wait('StorageClassNotFound', `storage class "${missingClass}" does not exist here: create it`);
   if (missingSecret !== undefined) return wait('SecretMissing', describeMissing(missingSecret));

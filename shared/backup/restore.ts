@@ -1,4 +1,4 @@
-// Brings back what a target holds and this cluster lacks. Called by the tick, and by `bullion backups` for what would be done.
+// Restores images that are in a target but not in this cluster. Called by the tick, and by `bullion backups` as a dry run.
 import { type BackupBackingImage, backupBackingImages } from '#shared/api/foreign/backup.ts';
 import { namespaces, storageClasses } from '#shared/api/foreign/core.ts';
 import { longhornNamespace } from '#shared/api/foreign/longhorn.ts';
@@ -17,7 +17,7 @@ import {
   decideRestore,
 } from '#shared/backup/restore-plan.ts';
 import { type MissingSecret, missingAccess, missingOfClass } from '#shared/backup/secret.ts';
-import { conflictCondition, recordBackupEvent, tell } from '#shared/backup/report.ts';
+import { conflictCondition, recordBackupEvent, reportBackup } from '#shared/backup/report.ts';
 import type { BackupTarget } from '#shared/backup/target.ts';
 import { toDisplayNameLabel } from '#shared/backends/rules/fields.ts';
 import { registrationOf } from '#shared/backends/registry.ts';
@@ -92,7 +92,7 @@ const storageBackupOf = async (
   return { is: 'absent' };
 };
 
-/** A class that is made for the image comes with it. */
+/** A class that the backend creates for the image is restored with it. */
 const missingClassOf = async (
   { deps }: RestoreContext,
   { storageClass, data }: ImageMetadata,
@@ -131,7 +131,7 @@ const observe = async (context: RestoreContext, key: string, metadata: ImageMeta
   };
 };
 
-/** Looks, and changes nothing. */
+/** Only reads. */
 export const judgeEntry = async (context: RestoreContext, { key, metadata, ...entry }: Entry): Promise<Judged> => {
   if (metadata === undefined)
     return { is: 'unreadable', message: entry.problem ?? '', isPassing: entry.isPassing ?? false };
@@ -166,14 +166,16 @@ const create = async (context: RestoreContext, key: string, metadata: ImageMetad
   const { namespace, name, uid = '' } = made.metadata;
   const message = `restored from ${key} in ${target.name}`;
   deps.log.info('image restored', { image: `${namespace}/${name}`, target: target.name, object: key });
-  const said = { reason: 'Restored', message, occurrence: `restored/${uid}` };
-  await recordBackupEvent(deps, 'dev.bullion.backup.restored', { apiVersion, kind, namespace, name, uid }, said);
+  const reported = { reason: 'Restored', message, occurrence: `restored/${uid}` };
+  await recordBackupEvent(deps, 'dev.bullion.backup.restored', { apiVersion, kind, namespace, name, uid }, reported);
 };
 
 const reportConflict = async ({ deps }: RestoreContext, holder: BackedImage, message: string): Promise<void> =>
-  tell(deps, holder, { conditions: [{ type: conflictCondition, status: 'True', reason: 'NameTaken', message }] });
+  reportBackup(deps, holder, {
+    conditions: [{ type: conflictCondition, status: 'True', reason: 'NameTaken', message }],
+  });
 
-/** Judges, and acts. What goes wrong with this entry is its result, and no other's. */
+/** Decides and acts. A failure is the result of this entry only. */
 export const restoreEntry = async (context: RestoreContext, entry: Entry): Promise<Judged> => {
   try {
     const judged = await judgeEntry(context, entry);

@@ -1,4 +1,4 @@
-// Secrets that must be there before bytes can move. They are looked for, and never read here.
+// Secrets that must exist before data can be transferred. Only their existence is checked, never their content.
 import { secrets } from '#shared/api/foreign/core.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import type { ImageMetadata } from '#shared/backup/metadata.ts';
@@ -8,7 +8,7 @@ import { secretAt, secretStages } from '#shared/backends/rules/encryption.ts';
 export interface MissingSecret {
   readonly namespace: string;
   readonly name: string;
-  /** What it must hold, for messages. */
+  /** Required content, for messages. */
   readonly holds: string;
 }
 
@@ -22,7 +22,7 @@ const ifMissing = async ({ kube }: Kube, secret: MissingSecret): Promise<Missing
   return (await kube.get(secrets, { namespace, name })) === undefined ? secret : undefined;
 };
 
-/** What Jobs of a namespace reach the target with. */
+/** The credentials that Jobs of a namespace need for the target. */
 export const missingAccess = async (
   deps: Pick<BackupDeps, 'kube' | 'secretName'>,
   target: BackupTarget,
@@ -32,7 +32,7 @@ export const missingAccess = async (
     ? undefined
     : ifMissing(deps, { namespace, name: deps.secretName, holds: `the credentials of ${target.name}` });
 
-/** Keys of encrypted volumes, which the parameters of an image's own storage class name; names that are made for each claim are not known. */
+/** Keys of encrypted volumes, from the parameters of the image's own storage class; templated names are unknown. */
 export const secretsOfClass = ({ storageClass, spec }: ImageMetadata): readonly MissingSecret[] => {
   const asked = spec['storageClassParameters'] as Readonly<Record<string, string>> | undefined;
   const parameters = storageClass?.parameters ?? asked ?? {};

@@ -1,4 +1,4 @@
-// The configuration of backup-metadata, and its dependencies made from it at the edge.
+// The configuration of backup-metadata, and the dependencies created from it.
 import { z } from 'zod';
 import { createSender } from '#events/send.ts';
 import { backends } from '#shared/backends/registry.ts';
@@ -15,7 +15,7 @@ export const backupSettings = {
   ...reconcileSettings,
   backupSecret: setting(
     'BACKUP_SECRET',
-    'Name of the Secret with the credentials of the backup target, in each namespace whose images are kept there or restored.',
+    'Name of the Secret with the credentials of the backup target, in each namespace with images to back up or restore.',
     z.string().min(1).default(targetName),
   ),
   backupRetrySeconds: setting(
@@ -25,12 +25,12 @@ export const backupSettings = {
   ),
   backupLostHours: setting(
     'BACKUP_LOST_HOURS',
-    'Hours of silence after which a cluster that shares the backup target counts as lost: what was restored from it goes from there when it is deleted here.',
+    'Hours without a heartbeat after which a cluster that shares the backup target is considered lost: images restored from it are then removed from the target when they are deleted here.',
     wholeNumber(2).default(7 * 24),
   ),
   backupNfsFolder: setting(
     'BACKUP_NFS_FOLDER',
-    'Folder with NFS exports that are backup targets, mounted as <folder>/<server>/<path>; without it such targets are refused.',
+    'Folder with NFS exports that are backup targets, mounted as <folder>/<server>/<path>. Default: such targets are rejected.',
     z.string().min(1).optional(),
   ),
 } as const;

@@ -1,4 +1,5 @@
-// One image and the target: hold it, bring its bytes there, then its metadata, and say where it stands. Safe at any time, any number of times.
+// Reconciles one image with the target: adds the finalizer, copies its data, then its metadata, and reports the state. Safe to repeat at any
+// time.
 import { finalizers } from '#shared/api/names.ts';
 import { clusterOf } from '#shared/backup/clusters.ts';
 import { type DataStep, advanceData } from '#shared/backup/data.ts';
@@ -8,7 +9,7 @@ import { type BackedImage, type BackupImageObject, imageTypeOf, readImage } from
 import { type BackupData, type ImageMetadata, serializeMetadata, shortHashOf } from '#shared/backup/metadata.ts';
 import { findTarget } from '#shared/backup/open.ts';
 import { removeBackup } from '#shared/backup/removal.ts';
-import { type BackupReport, dataCondition, metadataCondition, tell } from '#shared/backup/report.ts';
+import { type BackupReport, dataCondition, metadataCondition, reportBackup } from '#shared/backup/report.ts';
 import { outsideSweeps } from '#shared/backup/sweep/guard.ts';
 import type { ReadTarget, BackupTarget } from '#shared/backup/target.ts';
 import type { BackupStatus } from '#shared/api/image-status.ts';
@@ -25,7 +26,7 @@ interface Ref {
   readonly name: string;
 }
 
-/** `done` for objects that are no images, or are gone. `found`: the target, where it is known already. */
+/** `done` for objects that are not images, or are gone. `found`: the target, if it was already read. */
 export const syncImage = async (deps: BackupDeps, ref: Ref, found?: ReadTarget): Promise<Outcome> => {
   const type = imageTypeOf(ref);
   const object = type && (await deps.kube.get(type, { namespace: ref.namespace, name: ref.name }));
@@ -35,8 +36,8 @@ export const syncImage = async (deps: BackupDeps, ref: Ref, found?: ReadTarget):
     if (backed.image.deleting) return await removeBackup(deps, backed, found ?? (await findTarget(deps.kube)));
     return backed.isWanted ? await advance(deps, backed, found ?? (await findTarget(deps.kube))) : done;
   } catch (error) {
-    // Somebody changed the image under us: the event of that change, or the tick, looks again.
-    if (isConflict(error)) return retry(2, `image ${ref.name} keeps being changed by others`);
+    // The image was changed concurrently: the event of that change, or the tick, reconciles again.
+    if (isConflict(error)) return retry(2, `image ${ref.name} keeps being changed by other clients`);
     throw error;
   }
 };
@@ -48,10 +49,10 @@ const both = (status: 'True' | 'False', reason: string, message: string): Backup
 const advance = async (deps: BackupDeps, backed: BackedImage, read: ReadTarget): Promise<Outcome> => {
   if (read.is === 'none') return rest(deps, backed, 'NoBackupTarget', noTarget);
   if (read.is === 'faulty') return rest(deps, backed, 'BackupTargetInvalid', read.message);
-  // What was kept stays so while the image is looked at again.
+  // An existing backup stays valid while the image is checked again.
   if (backed.image.state.phase !== 'Available')
     return backed.object.status?.backup === undefined
-      ? rest(deps, backed, 'ImageNotReady', 'the image is kept once it is ready to use')
+      ? rest(deps, backed, 'ImageNotReady', 'the image is backed up once it is ready to use')
       : done;
   const held = await hold(deps, backed);
   const opened = openOrReport(deps, read.target);
@@ -70,9 +71,9 @@ const noTarget =
   'this cluster has no backup target: an operator sets one in Harvester\'s setting "backup-target", or in the ConfigMap ' +
   'and Secret backup-target of namespace bullion-system';
 
-/** Nothing to do until somebody does something. */
+/** Waits for an action of a user. */
 const rest = async (deps: BackupDeps, backed: BackedImage, reason: string, message: string): Promise<Outcome> => {
-  await tell(deps, backed, both('False', reason, message));
+  await reportBackup(deps, backed, both('False', reason, message));
   return waiting(message);
 };
 
@@ -85,7 +86,7 @@ const openOrReport = (deps: BackupDeps, target: BackupTarget) => {
   }
 };
 
-/** What is there may still be: nothing is taken back, only not vouched for. The tick looks again. */
+/** The backup may still exist: it is only not confirmed. The tick retries. */
 const unavailable = async (
   deps: BackupDeps,
   backed: BackedImage,
@@ -102,11 +103,11 @@ const unavailable = async (
     reason: 'BackupTargetUnavailable',
     message,
   }));
-  await tell(deps, backed, { conditions });
+  await reportBackup(deps, backed, { conditions });
   return waiting(message);
 };
 
-/** From before anything is written, so that a deletion is not missed. */
+/** Set before anything is written, so that a deletion is not missed. */
 const hold = async (deps: BackupDeps, backed: BackedImage): Promise<BackedImage> => {
   if (backed.isHeld) return backed;
   const { metadata } = backed.object;
@@ -150,7 +151,7 @@ const keep = async (keeping: Keeping): Promise<Outcome> => {
   const step = guarded.value;
   if (step.is !== 'kept') return missingData(deps, backed, step);
   const { metadata, key, revision } = step;
-  await tell(deps, backed, {
+  await reportBackup(deps, backed, {
     conditions: [
       { type: dataCondition, status: 'True', reason: 'Kept', message: keptWords(step.data, target) },
       { type: metadataCondition, status: 'True', reason: 'Written', message: `${key} is in ${target.name}` },
@@ -169,7 +170,7 @@ const keep = async (keeping: Keeping): Promise<Outcome> => {
   return done;
 };
 
-/** What was vouched for stays so: a sweep takes nothing that metadata names. */
+/** A confirmed backup stays valid: a sweep removes nothing that metadata refers to. */
 const beingSwept = async ({ deps, backed }: Keeping, message: string): Promise<Outcome> => {
   const { conditions } = backed.object.status ?? {};
   if (findCondition(conditions, metadataCondition)?.status === 'True') return waiting(message);
@@ -183,9 +184,9 @@ const dataStatus = (data: BackupData) => {
 };
 
 const keptWords = (data: BackupData, target: BackupTarget): string =>
-  data.kept === 'chunks' ? `disk ${data.disk.slice(0, 12)} is in ${target.name}` : 'Longhorn keeps it';
+  data.kept === 'chunks' ? `disk ${data.disk.slice(0, 12)} is in ${target.name}` : 'stored by Longhorn';
 
-/** Where clients of Harvester look. HyperCloud's kind has no such field. */
+/** Fields that clients of Harvester read. HyperCloud's kind does not have them. */
 const releasedStatus = ({ type }: BackedImage, target: BackupTarget): Readonly<Record<string, unknown>> => {
   if (type.group !== 'harvesterhci.io') return {};
   const backupTarget =
@@ -201,7 +202,7 @@ const missingData = async (
   { is, reason, message }: Exclude<DataStep, { is: 'kept' }>,
 ): Promise<Outcome> => {
   const waits = `written once the disk is in the target: ${message}`;
-  await tell(deps, backed, {
+  await reportBackup(deps, backed, {
     conditions: [
       { type: dataCondition, status: 'False', reason, message },
       { type: metadataCondition, status: 'False', reason: 'DataNotReady', message: waits },
@@ -217,7 +218,7 @@ const dataOf = ({ disk, storage }: BackupStatus): BackupData | undefined => {
   return storage === undefined ? undefined : { kept: 'by-storage', ...storage };
 };
 
-/** Whether an image that looks settled has changed since its metadata was written. Pure but for what it is given. */
+/** Whether an image that looks settled has changed since its metadata was written. Pure. */
 export const hasNews = (backed: BackedImage, cluster: string, targetName: string): boolean => {
   const { object, image } = backed;
   const { backup, conditions } = object.status ?? {};

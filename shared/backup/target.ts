@@ -1,4 +1,4 @@
-// Which backup target a cluster is told to use: Harvester's setting, or a ConfigMap with its Secret. Read anew at each look. Pure.
+// The configured backup target of a cluster: Harvester's setting, or a ConfigMap with its Secret. Pure.
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { type S3Credentials, parseS3Credentials } from '#shared/clients/s3/credentials.ts';
@@ -11,7 +11,7 @@ export interface S3Target {
   readonly bucket: string;
   readonly pathStyle: boolean;
   readonly credentials: S3Credentials | undefined;
-  /** PEM, to trust besides the system's. */
+  /** PEM, to trust besides the default certificates. */
   readonly ca: string | undefined;
 }
 
@@ -22,9 +22,9 @@ export interface NfsTarget {
 }
 
 export type BackupTarget = (S3Target | NfsTarget) & {
-  /** The place, and no credential: the same place has the same name. */
+  /** Location without credentials: the same location has the same name. */
   readonly name: string;
-  /** Seconds between looks for what is to be restored; 0: once for each target. */
+  /** Seconds between scans for entries to restore; 0: once per target. */
   readonly refreshSeconds: number;
 };
 
@@ -33,9 +33,9 @@ export type ReadTarget =
   | { readonly is: 'faulty'; readonly message: string }
   | { readonly is: 'set'; readonly target: BackupTarget };
 
-/** What is written down, whatever it is written in. */
+/** The configuration in either form. */
 export interface TargetText {
-  /** What the object is called, for messages. */
+  /** Name of the object, for messages. */
   readonly where: string;
   readonly fields: Readonly<Record<string, unknown>>;
   /** Keys of the Secret. */
@@ -72,7 +72,7 @@ const isCertificate = (pem: string): boolean => {
   }
 };
 
-/** `undefined`: wrong. */
+/** `undefined`: invalid. */
 const secondsOf = ({ refreshIntervalInSeconds: given }: Fields): number | undefined =>
   given === '' ? 0 : /^\d{1,8}$/.test(given) ? Number(given) : undefined;
 
@@ -108,7 +108,7 @@ const readS3 = (where: string, fields: Fields, secret: TargetText['secret']): Re
   const names = namesFault(bucket, region);
   if (names !== undefined) return faulty(where, names);
   if (refreshSeconds === undefined) return faulty(where, refreshFault);
-  if (ca !== undefined && !isCertificate(ca)) return faulty(where, 'cert holds no certificate in PEM form');
+  if (ca !== undefined && !isCertificate(ca)) return faulty(where, 'cert contains no certificate in PEM form');
   const pathStyle = fields.virtualHostedStyle !== 'true';
   const credentials = credentialsOf(fields, secret);
   const name = `${endpoint}/${bucket}`;
@@ -121,7 +121,7 @@ const readS3 = (where: string, fields: Fields, secret: TargetText['secret']): Re
 const readNfs = (where: string, fields: Fields): ReadTarget => {
   const [, server, written] = /^(?:nfs:\/\/)?(\[[0-9a-fA-F:]+\]|[^:/\s]+):(\/(?!\/)\S*)$/.exec(fields.endpoint) ?? [];
   const refreshSeconds = secondsOf(fields);
-  // The same place has the same name.
+  // The same location has the same name.
   const path = written?.replace(/(?!^)\/+$/, '');
   if (server === undefined || path === undefined || [server, ...path.split('/')].some((part) => /^\.\.?$/.test(part)))
     return faulty(where, 'endpoint of an NFS export is written nfs://<server>:/<path>');
@@ -129,7 +129,7 @@ const readNfs = (where: string, fields: Fields): ReadTarget => {
   return { is: 'set', target: { type: 'nfs', name: `nfs://${server}:${path}`, server, path, refreshSeconds } };
 };
 
-/** Total: what cannot be used is `faulty` with a sentence that names no credential. */
+/** Never throws: an invalid configuration is `faulty` with a message that contains no credential. */
 export const readTarget = ({ where, fields: given, secret }: TargetText): ReadTarget => {
   const parsed = Fields.safeParse(given);
   if (!parsed.success) return faulty(where, 'its fields must be texts');
@@ -153,7 +153,7 @@ export const readSettingValue = (value: string | undefined, secret: TargetText['
     if (typeof fields === 'object' && fields !== null && !Array.isArray(fields))
       return readTarget({ where, fields: fields as TargetText['fields'], secret });
   } catch {
-    // What the text holds is not repeated: it may hold a key.
+    // The content is not repeated: it may contain a key.
   }
   return faulty(where, 'its value is not a JSON object');
 };

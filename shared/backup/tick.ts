@@ -1,8 +1,8 @@
-// What happens each minute: deletions the target does not know of, images that are not kept yet, and what is to be restored.
+// Runs each minute: records pending deletions in the target, backs up remaining images, and restores entries.
 import { findCondition } from '#shared/api/conditions.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import { markImagesOfBackups } from '#shared/backup/asked.ts';
-import { clusterOf, giveSign, wasSilent } from '#shared/backup/clusters.ts';
+import { clusterOf, sendHeartbeat, wasSilent } from '#shared/backup/clusters.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import { logFailure, lookAtTarget } from '#shared/backup/restore-pass.ts';
 import { isItsMinute, noteDeletions } from '#shared/backup/removal.ts';
@@ -18,17 +18,17 @@ import { annotations } from '#shared/api/names.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import { secrets } from '#shared/api/foreign/core.ts';
 
-/** Looks that may find nothing at all before a target counts as looked through: one that is ill may say so. */
+/** Empty scans after which a target counts as scanned: a faulty target may report an empty list. */
 const mostEmptyLooks = 10;
 
-/** Whether a target is to be looked through as a whole now. */
+/** Whether to scan the whole target now. */
 export const isDue = (memory: Memory, target: BackupTarget, now: number): boolean => {
   if (memory.target !== target.name || memory.looked === undefined) return true;
   if (memory.emptyLooks > 0 && memory.emptyLooks < mostEmptyLooks) return true;
   return target.refreshSeconds > 0 && Date.parse(memory.looked) + target.refreshSeconds * 1000 <= now;
 };
 
-/** Whether every image is to be held against the target again, and not only those that are not kept. */
+/** Whether to compare every image with the target again, not only those without a backup. */
 const isRefresh = (memory: Memory, target: BackupTarget, now: number): boolean =>
   memory.target !== target.name ||
   (target.refreshSeconds > 0 && Date.parse(memory.looked ?? '') + target.refreshSeconds * 1000 <= now);
@@ -45,7 +45,7 @@ const syncAll = async (deps: BackupDeps, read: ReadTarget, isEvery: boolean, sig
   const cluster = await clusterOf(deps.kube);
   const isDueFor = (backed: BackedImage): boolean =>
     isUnsettled(backed) ||
-    // Without a target nothing is vouched for.
+    // Without a target no backup is confirmed.
     (backed.isWanted &&
       (isEvery ||
         read.is !== 'set' ||
@@ -74,13 +74,13 @@ async function* allImages({ kube }: BackupDeps): AsyncGenerator<BackedImage, voi
   }
 }
 
-/** Where a target hangs, a tick ends before all had their turn: each minute another one is the first. */
+/** If a target does not answer, a tick ends before all images were processed: each minute starts with another one. */
 const turned = <T>(items: readonly T[], minute: number): readonly T[] => {
   const first = items.length === 0 ? 0 : (minute * 8) % items.length;
   return [...items.slice(first), ...items.slice(0, first)];
 };
 
-/** A target that is cleared and set again is looked through again. */
+/** A target that is removed and configured again is scanned again. */
 const forgetTarget = (deps: BackupDeps, memory: Memory): Promise<void> | undefined =>
   memory.target === undefined
     ? undefined
@@ -96,7 +96,7 @@ export const tickBackups = async (deps: BackupDeps, signal: AbortSignal): Promis
   if (read.is === 'faulty') deps.log.warn('backup target is wrong', { error: read.message });
   if (read.is === 'none') await forgetTarget(deps, memory);
   if (read.is !== 'set') return done;
-  await logFailure(deps, 'sign of life', () => giveSign(deps, memory, read.target));
+  await logFailure(deps, 'sign of life', () => sendHeartbeat(deps, memory, read.target));
   await logFailure(deps, 'deletions', () => noteDeletions(deps, read));
   const isWhole = isDue(memory, read.target, deps.now());
   if (isWhole || memory.pending.length > 0)
@@ -106,9 +106,9 @@ export const tickBackups = async (deps: BackupDeps, signal: AbortSignal): Promis
   return done;
 };
 
-// A restored image that failed is retried for as long as it fails: what was missing, or down, may have come since.
+// A restored image that failed is retried for as long as it fails: a missing object or a server may be available now.
 
-/** Each round of attempts is waited for a little longer, up to this many times as long. */
+/** The delay grows with each round of attempts, up to this factor. */
 const mostRounds = 32;
 
 /** Milliseconds since the epoch. */
@@ -117,21 +117,21 @@ const newest = (...times: readonly (string | undefined)[]): number =>
 
 const isRestoreDue = ({ image, object, restored }: BackedImage, now: number, retrySeconds: number): boolean => {
   const { state, faults, deleting, retryToken, retries } = image;
-  // What its spec does not say, no other try finds.
+  // A fault of its spec cannot be fixed by a retry.
   if (restored === undefined || deleting || state.phase !== 'Failed' || faults.length > 0) return false;
   const rounds = Math.min(mostRounds, Math.max(1, Math.floor(state.failures / (retries + 1))));
   const last = newest(retryToken, state.lastFailureTime, object.metadata.creationTimestamp);
   return now - last >= rounds * retrySeconds * 1000;
 };
 
-/** Its own message says which one it is. */
+/** The message of the image names the Secret. */
 const lacksSecret = async ({ kube }: BackupDeps, { object, restored }: BackedImage): Promise<boolean> => {
   const name = restored?.from?.type === 's3' ? restored.from.secretName : undefined;
   if (name === undefined) return false;
   return (await kube.get(secrets, { namespace: object.metadata.namespace, name })) === undefined;
 };
 
-/** In the words its user has for it, too. */
+/** Uses the retry annotation, like a user. */
 const retryRestored = async (deps: BackupDeps, backed: BackedImage): Promise<void> => {
   const { type, object } = backed;
   if (!isRestoreDue(backed, deps.now(), deps.retrySeconds) || (await lacksSecret(deps, backed))) return;

@@ -1,4 +1,4 @@
-// Metadata of one image into a target: at the place that is its own, over nothing but what was read.
+// Writes the metadata of one image to its key in a target; replaces only the version that was read.
 import type { BackedImage } from '#shared/backup/image.ts';
 import { type ImageMetadata, haveSameBytes, serializeMetadata } from '#shared/backup/metadata.ts';
 import { metadataKeys } from '#shared/backup/place.ts';
@@ -14,7 +14,7 @@ interface Writing {
   readonly store: Store;
 }
 
-/** Others may write at the same time: each of us then looks again. */
+/** Concurrent writers may cause conflicts: then all keys are read again. */
 const maxRounds = 4;
 
 export const writeMetadata = async (
@@ -48,12 +48,12 @@ const keepWhatLosesItsName = async (
   await keepForAWhile(store, before.data.disk);
 };
 
-/** Only somebody who writes by hand can bring this about: the last place is named by a digest of who we are. */
+/** Happens only if a user writes objects by hand: the last key contains a digest of the identity. */
 class AppErrorOfPlaces extends AppError {
   override readonly code = 'PlacesTaken' as const;
   override readonly retryable = false;
 
   constructor(keys: readonly string[]) {
-    super(`other images stand at ${keys.join(', ')}: remove the one at the last place by hand`);
+    super(`other images use the keys ${keys.join(', ')}: remove the last one by hand`);
   }
 }

@@ -1,4 +1,4 @@
-// Certificates of our own: an authority, and what it issues for a server. ECDSA on P-256, as RFC 5280 has them.
+// Issues certificates: an authority, and server certificates signed by it. ECDSA on P-256, according to RFC 5280.
 import {
   type KeyObject,
   X509Certificate,
@@ -10,7 +10,7 @@ import {
   sign,
 } from 'node:crypto';
 
-/** The few ASN.1 values that a certificate is made of, in DER (X.690). */
+/** The ASN.1 values used in a certificate, in DER (X.690). */
 const lengthOf = (size: number): Buffer => {
   if (size < 0x80) return Buffer.from([size]);
   const bytes = Buffer.from(size.toString(16).padStart(size > 0xff ? 4 : 2, '0'), 'hex');
@@ -31,7 +31,7 @@ const bits = (content: Uint8Array, unused = 0): Buffer => value(0x03, Buffer.fro
 const utf8 = (text: string): Buffer => value(0x0c, Buffer.from(text));
 const yes = value(0x01, Buffer.from([0xff]));
 
-/** A number of `bytes`, which is above 0 whatever its first bit says. */
+/** An integer of `bytes` that is positive whatever its first bit is. */
 const positive = (bytes: Uint8Array): Buffer =>
   value(0x02, (bytes[0] ?? 0) >= 0x80 ? Buffer.concat([Buffer.from([0]), bytes]) : bytes);
 
@@ -46,15 +46,15 @@ const base128 = (number: number): readonly number[] => {
   return digits;
 };
 
-/** RFC 5280 wants two digits of the year until 2049. */
+/** RFC 5280 requires a two-digit year until 2049. */
 const time = (at: Date): Buffer => {
   const digits = at.toISOString().replaceAll(/[-:T]|\.\d+/g, '');
   return at.getUTCFullYear() < 2050 ? value(0x17, Buffer.from(digits.slice(2))) : value(0x18, Buffer.from(digits));
 };
 
-/** `[number]` around what is inside. */
+/** `[number]` around the content. */
 const explicit = (number: number, ...parts: readonly Uint8Array[]): Buffer => value(0xa0 | number, ...parts);
-/** `[number]` in place of the type's own tag. */
+/** `[number]` instead of the tag of the type. */
 const implicit = (number: number, content: Uint8Array): Buffer => value(0x80 | number, content);
 
 /** PEM texts. */
@@ -86,7 +86,7 @@ const extension = (id: string, content: Buffer): Buffer => sequence(objectId(id)
 const critical = (id: string, content: Buffer): Buffer => sequence(objectId(id), yes, octets(content));
 
 const publicKeyOf = (key: KeyObject): Buffer => createPublicKey(key).export({ type: 'spki', format: 'der' });
-/** How issuer and issued find each other; any digest will do. */
+/** Identifies the issuer in issued certificates; any digest is valid. */
 const keyIdOf = (key: KeyObject): Buffer => createHash('sha256').update(publicKeyOf(key)).digest().subarray(0, 20);
 
 interface Certified {
@@ -102,7 +102,7 @@ const certify = ({ subject, key, issuer, validity, extensions }: Certified): str
   const version3 = explicit(0, positive(Buffer.from([2])));
   const body = sequence(
     version3,
-    // 128 bits nobody can foresee; the first byte keeps it from being 0.
+    // 128 unpredictable bits; the first byte prevents 0.
     positive(Buffer.concat([Buffer.from([1]), randomBytes(15)])),
     algorithm,
     nameOf(issuer.name),
@@ -140,7 +140,7 @@ export const createAuthority = (name: string, validity: Validity): Pair => {
   return { certificate, key: pemOf(key) };
 };
 
-/** For the first of the names and the others; the name in a certificate's subject has 64 characters at most. */
+/** For the first name and the others; the common name in the subject has at most 64 characters. */
 export const issueServer = (authority: Pair, names: readonly string[], validity: Validity): Pair => {
   const key = newKey();
   const issuerName = new X509Certificate(authority.certificate).subject.replace(/^CN=/, '');

@@ -1,11 +1,11 @@
-// When the certificate of admission is made anew. Pure but for the keys it makes: the rest follows from what is there and the clock.
+// Decides when the webhook certificate is renewed. Pure except for the new keys: the result depends on the existing certificates and the clock.
 import { X509Certificate } from 'node:crypto';
 import { type Pair, type Validity, createAuthority, issueServer } from '#shared/certificate/issue.ts';
 
 const day = 24 * 3600 * 1000;
-/** Milliseconds each is good for. A third of it is left when it is replaced, so that a month of trouble does no harm. */
+/** Validity in milliseconds. A certificate is replaced when a third of it is left, so that an outage of a month is harmless. */
 const lives = { authority: 3650 * day, server: 90 * day } as const;
-/** Clocks of the cluster may differ by this much. */
+/** Allowed clock skew within the cluster. */
 const skewMs = 3600 * 1000;
 
 const authorityName = 'bullion admission';
@@ -33,7 +33,7 @@ const read = (pem: string | undefined): X509Certificate | undefined => {
   }
 };
 
-/** Whether enough is left of it; a certificate of the future is one of a wrong clock. */
+/** Whether enough validity is left; a certificate from the future was issued with a wrong clock. */
 const isFresh = (certificate: X509Certificate | undefined, life: number, now: number): certificate is X509Certificate =>
   certificate !== undefined &&
   certificate.validToDate.getTime() - now > life / 3 &&
@@ -50,7 +50,7 @@ const renewAuthority = (kept: StoredPairs['authority'], now: number): Tended['au
   const certificate = read(kept?.certificate);
   if (kept !== undefined && isFresh(certificate, lives.authority, now)) return kept;
   const made = createAuthority(authorityName, validFrom(now, lives.authority));
-  // Servers that have not taken up their new certificate yet must be believed.
+  // Servers that have not loaded their new certificate yet must still be trusted.
   return { ...made, trusted: [made.certificate, ...stillTrusted(kept?.trusted ?? '', now)].join('') };
 };
 
@@ -70,7 +70,7 @@ const renewServer = (kept: Pair | undefined, authority: Pair, names: readonly st
   return isGood ? kept : issueServer(authority, names, validFrom(now, lives.server));
 };
 
-/** What is to be there now; the same objects where nothing is to be done. */
+/** The desired certificates; the same objects if there is nothing to do. */
 export const renewPairs = (kept: StoredPairs, names: readonly string[], now: number): Tended => {
   const authority = renewAuthority(kept.authority, now);
   const server = renewServer(kept.server, authority, names, now);

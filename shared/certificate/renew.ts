@@ -1,5 +1,5 @@
-// Keeps the certificate of admission: two Secrets, and the authority in the webhook configurations. Safe to call at any time; cron-tick does
-// each minute. Where cert-manager looks after the Secret, nothing is done.
+// Maintains the webhook certificate: two Secrets, and the CA bundle in the webhook configurations. Safe to call at any time; cron-tick does so
+// each minute. No action if cert-manager manages the Secret.
 import {
   type WebhookConfiguration,
   mutatingWebhookConfigurations,
@@ -45,18 +45,18 @@ const write = async (
     : kube.replace(secrets, { ...before, metadata: { ...before.metadata, labels }, data });
 };
 
-/** A configuration that says it already is not written. */
+/** A configuration that is up to date is not written. */
 const trust = async (kube: KubeClient, type: ResourceType<WebhookConfiguration>, caBundle: string): Promise<void> => {
   const found = await kube.get(type, { name: configuration });
   const all = found?.webhooks ?? [];
   if (found === undefined || all.every(({ clientConfig }) => clientConfig.caBundle === caBundle)) return;
   const webhooks = all.map((webhook) => ({ ...webhook, clientConfig: { ...webhook.clientConfig, caBundle } }));
-  // A merge patch takes a list as a whole: only the one that was read may be replaced by it.
+  // A merge patch replaces a list as a whole: only the version that was read may be replaced.
   const { resourceVersion } = found.metadata;
   await kube.mergePatch(type, { name: configuration }, { metadata: { resourceVersion }, webhooks });
 };
 
-/** `now` is milliseconds since the epoch. Throws AppErrors of the client; the next call goes on from wherever it came to. */
+/** `now` is milliseconds since the epoch. Throws AppErrors of the client; the next call continues. */
 export const renewCertificate = async (kube: KubeClient, now: number): Promise<void> => {
   const find = (name: string) => kube.get(secrets, { namespace: systemNamespace, name });
   const serverBefore = await find(serverSecret);
@@ -69,7 +69,7 @@ export const renewCertificate = async (kube: KubeClient, now: number): Promise<v
   };
   const { authority, server, isNew } = renewPairs(kept, hosts, now);
   const { trusted } = authority;
-  // In this order a server never shows what nobody trusts yet, wherever this is cut short.
+  // In this order a server never presents a certificate that is not trusted yet, even if the sequence is interrupted.
   if (isNew.authority) {
     const texts = { 'tls.crt': authority.certificate, 'tls.key': authority.key, 'ca.crt': trusted };
     await write(kube, authorityBefore, authoritySecret, texts);

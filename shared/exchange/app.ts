@@ -1,4 +1,4 @@
-// The transfer function over HTTP: one route for each way to bring or take bytes.
+// The HTTP routes of the transfer function: one for each kind of upload and download.
 import { Hono } from 'hono';
 import { cors } from 'hono/cors';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
@@ -14,7 +14,7 @@ import { standingOf } from '#shared/exchange/upload/standing.ts';
 import { createTus } from '#shared/exchange/upload/tus.ts';
 import { toKeySet } from '#shared/runtime/token.ts';
 
-/** Headers that pages may read: those of tus, and of files. */
+/** Headers that web pages may read: those of tus, and of files. */
 const exposed = [
   'Location',
   'Upload-Offset',
@@ -46,7 +46,7 @@ const imageBases = ['/v1/harvester/harvesterhci.io.virtualmachineimages', '/v1/h
 const parametersOf = (parameters: { plural: string; namespace: string; name: string }): TargetName => {
   const { plural, namespace, name } = parameters;
   if (!isTargetPlural(plural)) throw new Problem(404, 'NotFound', `there are no uploads and downloads for ${plural}`);
-  // What the cluster could hold: no name leads anywhere else.
+  // Valid names of Kubernetes objects; no other name is routed.
   const wrong = [namespace, name].find((text) => !isObjectName(text));
   if (wrong === undefined) return { plural, namespace, name };
   throw new Problem(
@@ -57,7 +57,7 @@ const parametersOf = (parameters: { plural: string; namespace: string; name: str
 };
 
 const asMuch = { format: 'qcow2', compression: 'none' } as const;
-/** Harvester's own are packed. */
+/** Harvester's downloads are compressed. */
 const packed = { format: 'qcow2', compression: 'zlib' } as const;
 
 const addDownloads = (app: Hono, deps: ExchangeDeps): void => {
@@ -72,7 +72,7 @@ const addDownloads = (app: Hono, deps: ExchangeDeps): void => {
   }
 };
 
-/** At the root, where proxies take a prefix away, and below the prefix of the public URL, where they do not. */
+/** Served at the root, for proxies that strip the prefix, and below the prefix of the public URL, for those that do not. */
 export const createExchange = (deps: ExchangeDeps): Hono => {
   const app = new Hono();
   app.use(allowCors(deps));
@@ -83,7 +83,7 @@ export const createExchange = (deps: ExchangeDeps): Hono => {
     if (!(error instanceof Problem)) deps.log.error('a request failed', { error });
     return respondProblem(toProblem(error));
   });
-  app.notFound(() => respondProblem(new Problem(404, 'NotFound', 'nothing is served at this path')));
+  app.notFound(() => respondProblem(new Problem(404, 'NotFound', 'there is no such path')));
   return app;
 };
 
@@ -95,7 +95,7 @@ const createRoutes = (deps: ExchangeDeps): Hono => {
   }
   for (const base of imageBases) {
     app.post(`${base}/:namespace/:name`, (c) => {
-      if (c.req.query('action') !== 'upload') throw new Problem(404, 'NotFound', 'the one action served is upload');
+      if (c.req.query('action') !== 'upload') throw new Problem(404, 'NotFound', 'the only supported action is upload');
       return uploadToImage(deps, c.req.raw, parametersOf({ plural: 'virtualmachineimages', ...c.req.param() }));
     });
   }

@@ -1,4 +1,4 @@
-// What the transfer function works with.
+// Dependencies of the transfer function.
 import type { UploadDeps } from '#shared/exchange/upload/open.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
@@ -6,14 +6,14 @@ import type { PopulateSettings } from '#shared/populate/settings.ts';
 export interface ExchangeDeps extends UploadDeps {
   readonly log: Logger;
   readonly settings: PopulateSettings;
-  /** Where people reach this function, without a slash at the end; for links. Left out: where they did. */
+  /** Public URL of this function, without a trailing slash; for links. Default: the URL of the request. */
   readonly publicUrl: string | undefined;
-  /** Origins whose pages may use it; `*`: all. Tokens are never sent by a browser on its own. */
+  /** Origins whose pages may use it; `*`: all. A browser never sends tokens by itself. */
   readonly corsOrigins: readonly string[];
-  /** Of Longhorn's HTTP API. */
+  /** URL of Longhorn's HTTP API. */
   readonly longhornUrl: string;
-  /** Seconds after its last byte in which whoever sends a file is answered: with what became of it, or that all of it is here. */
+  /** Seconds after the last byte until an upload is answered: with the result, or with the state that all bytes have arrived. */
   readonly answerSeconds: number;
-  /** Bytes of the largest file that is taken. */
+  /** Size limit of an uploaded file in bytes. */
   readonly mostBytes: number;
 }

@@ -1,4 +1,4 @@
-// Whom the cluster's API server is known by when it asks us on behalf of users: it publishes that itself.
+// The client certificate authority of the cluster's API server as an aggregator, as the API server publishes it.
 import { z } from 'zod';
 import { configMaps } from '#shared/api/foreign/core.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -8,14 +8,14 @@ import { peerNameOf } from '#shared/runtime/serve.ts';
 const key = { namespace: 'kube-system', name: 'extension-apiserver-authentication' } as const;
 
 export interface FrontProxy {
-  /** PEM of its authority. */
+  /** PEM of its CA. */
   readonly ca: string;
   readonly isFrontProxy: (request: Request) => boolean;
 }
 
 const Names = z.array(z.string());
 
-/** Read once, as every extension server does: a cluster that renews its authority restarts them. Throws NotFound where it has none. */
+/** Read once, as by every extension server: a cluster that rotates its CA restarts them. Throws NotFound if there is none. */
 export const readFrontProxy = async (kube: KubeClient): Promise<FrontProxy> => {
   const data = (await kube.get(configMaps, key))?.data ?? {};
   const ca = data['requestheader-client-ca-file'];

@@ -1,20 +1,20 @@
-// The dependencies of the transfer function, made from its configuration at the edge.
+// Creates the dependencies of the transfer function from its configuration.
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createKeyRing } from '#shared/exchange/access/keys.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
-/** What the configuration of the function gives. */
+/** The configuration of the function. */
 export interface ExchangeConfig {
   readonly publicUrl?: string | undefined;
   readonly corsOrigins: readonly string[];
   readonly longhornUrl: string;
   readonly mostBytes: number;
   readonly waitSeconds: number;
-  /** Less than proxies wait, when left out. */
+  /** Default: less than the timeout of common proxies. */
   readonly answerSeconds?: number | undefined;
-  /** How Jobs of downloads are started; the defaults when left out. */
+  /** Settings of the download Jobs. Default: the default settings. */
   readonly settings?: PopulateSettings;
 }
 

@@ -1,4 +1,4 @@
-// What bytes are sent to or taken from, as paths and tokens name it.
+// Names of upload and download targets in paths and tokens.
 import { ObjectName } from '#shared/api/kind.ts';
 
 export const targetPlurals = ['datavolumes', 'persistentvolumeclaims', 'virtualmachineimages'] as const;
@@ -10,10 +10,10 @@ export interface TargetName {
   readonly name: string;
 }
 
-/** CDI's right to upload. */
+/** CDI's permission for uploads. */
 export const uploadTokenResource = { group: 'upload.cdi.kubevirt.io', resource: 'uploadtokenrequests' } as const;
 
-/** Harvester's right to download an image. */
+/** Harvester's permission to download an image. */
 export const downloaderResource = { group: 'harvesterhci.io', resource: 'virtualmachineimagedownloaders' } as const;
 
 export const targetText = ({ plural, namespace, name }: TargetName): string => `${plural}/${namespace}/${name}`;
@@ -27,5 +27,5 @@ export const parseTarget = (text: string): TargetName | undefined => {
   return { plural, namespace, name };
 };
 
-/** As objects and namespaces may be called (RFC 1123). */
+/** Valid names of objects and namespaces (RFC 1123). */
 export const isObjectName = (text: string): boolean => text !== '' && ObjectName.safeParse(text).success;

@@ -18,7 +18,7 @@ const theirs: DataVolume = {
 describe('a DataVolume that a CDI fills', () => {
   const name = { plural: 'datavolumes', namespace: 'theirs', name: 'disk' } as const;
   it.each<[phase: string, detail: object, stage: string, words: RegExp | undefined]>([
-    ['UploadReady', {}, 'theirs', /CDI that is installed.*virtctl image-upload dv disk -n theirs --no-create/],
+    ['UploadReady', {}, 'theirs', /installed CDI.*virtctl image-upload dv disk -n theirs --no-create/],
     ['UploadScheduled', {}, 'theirs', /virtctl/],
     ['Succeeded', {}, 'done', /uploaded already/],
     ['UploadReady', { detail: { phase: 'Downloading' } }, 'open', undefined],

@@ -1,4 +1,4 @@
-// A target as the cluster has it: the object that is filled, its volume, how far it is. Reads only.
+// The observed state of a target: its object, its volume, its progress. Only reads.
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
@@ -11,49 +11,49 @@ import { type TargetName, targetText } from '#shared/exchange/target-name.ts';
 import { populationOf } from '#shared/populate/population.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 
-/** Where an upload stands. */
+/** The state of an upload. */
 export type UploadStage =
-  /** It takes no uploads. */
+  /** It does not accept uploads. */
   | 'no-upload'
-  /** A CDI that is installed takes them. */
+  /** An installed CDI receives the upload. */
   | 'theirs'
-  /** What is to be sent has to be said first: there is no volume yet. */
+  /** The file must be announced first: there is no volume yet. */
   | 'unoffered'
-  /** Somebody listens, or soon will. */
+  /** A receiver is ready, or will be soon. */
   | 'open'
   | 'done'
   | 'failed';
 
 export interface ExchangeTarget {
   readonly name: TargetName;
-  /** Of the object whose Job receives or reads. */
+  /** UID of the object whose Job receives or reads. */
   readonly uid: string;
   readonly stage: UploadStage;
-  /** What its status says, for people. */
+  /** Message of its status, for users. */
   readonly reason: string;
   readonly message: string;
-  /** What a file of it is called for people, without an ending. */
+  /** Name for downloaded files, without an extension. */
   readonly displayName: string;
-  /** Of the file it was made from, by its content. */
+  /** Format of the original file, detected from its content. */
   readonly sourceFormat?: string | undefined;
-  /** The claim with its bytes. */
+  /** The claim with its data. */
   readonly claimName: string | undefined;
   readonly isUsable: boolean;
-  /** UID of the object whose Job receives an upload; `undefined`: nothing does yet. */
+  /** UID of the object whose Job receives an upload; `undefined`: there is none yet. */
   readonly receiver?: string | undefined;
-  /** DataVolume that the file goes into. */
+  /** DataVolume that receives the file. */
   readonly volumeName?: string | undefined;
-  /** Longhorn's, which receives and keeps the file. */
+  /** Longhorn's backing image, which receives and stores the file. */
   readonly backingImage?: string | undefined;
-  /** Attempts that failed so far, and how the newest of them ended. */
+  /** Number of failed attempts, and the error of the latest one. */
   readonly failures?: number;
   readonly lastFailure?: string | undefined;
-  /** Of a file that is uploaded, as its spec says. */
+  /** Checksum of the uploaded file, from its spec. */
   readonly checksum?: Checksum | undefined;
   readonly isEncrypted?: boolean;
-  /** Takes an archive, and holds the files of it. */
+  /** Accepts an archive, and contains its files. */
   readonly holdsFiles?: boolean;
-  /** `sha256:<hex>` of the file it was made from, where that is known. */
+  /** `sha256:<hex>` of the original file, if known. */
   readonly digest?: string | undefined;
 }
 
@@ -75,7 +75,7 @@ const readyOf = (
   return { reason, message };
 };
 
-/** Ours say how far they are in detail from the start. */
+/** Our DataVolumes report detailed progress from the start. */
 const stageOfVolume = ({ spec, status }: DataVolume): UploadStage => {
   if (spec.source?.upload === undefined) return 'no-upload';
   if (status?.phase === 'Succeeded') return 'done';
@@ -111,7 +111,7 @@ const checksumOf = ({ checksum = '' }: HarvesterImage['spec']): Checksum | undef
   return parsed !== undefined && 'value' in parsed ? parsed.value : undefined;
 };
 
-/** Whose Job receives: its own; or that of the DataVolume which keeps it. */
+/** The object whose Job receives the upload: the target itself, or the DataVolume that stores it. */
 const receptionOf = async (
   kube: KubeClient,
   { metadata, status }: HarvesterImage,
@@ -147,7 +147,7 @@ const fromImage = (name: TargetName, object: HarvesterImage): ExchangeTarget => 
 
 const volumeKind = groupKindOf({ apiVersion: apiVersionOf(dataVolumeKind.type), kind: dataVolumeKind.type.kind });
 
-/** Whoever writes a claim writes its labels: they are believed where the volume itself says that the claim is its own. */
+/** The author of a claim controls its labels, so they are trusted only if the volume itself names the claim as its own. */
 const volumeBehind = async (kube: KubeClient, claim: TargetName, owner: Owner): Promise<DataVolume | undefined> => {
   if (owner.namespace !== claim.namespace) return undefined;
   const volume = await kube.get(dataVolumeKind.type, { namespace: claim.namespace, name: owner.name });
@@ -155,7 +155,7 @@ const volumeBehind = async (kube: KubeClient, claim: TargetName, owner: Owner): 
   return (volume.status?.claimName ?? owner.name) === claim.name ? volume : undefined;
 };
 
-/** A claim that is none of ours is somebody's disk: it can be read and not be filled. */
+/** A claim of another owner is a user's disk: it can be downloaded but not filled. */
 const fromClaim = async (kube: KubeClient, name: TargetName, claim: PersistentVolumeClaim): Promise<ExchangeTarget> => {
   const owner = ownerOf(claim);
   const volume = owner?.groupKind === volumeKind ? await volumeBehind(kube, name, owner) : undefined;
@@ -174,7 +174,7 @@ const fromClaim = async (kube: KubeClient, name: TargetName, claim: PersistentVo
   };
 };
 
-/** Throws a Problem (404). Ask `permit` first. */
+/** Throws a Problem (404). Call `permit` first. */
 export const findTarget = async (kube: KubeClient, name: TargetName): Promise<ExchangeTarget> => {
   const key = { namespace: name.namespace, name: name.name };
   switch (name.plural) {

@@ -1,4 +1,4 @@
-// UploadTokenRequest as OpenAPI v3, so that `kubectl` validates and explains it.
+// UploadTokenRequest as OpenAPI v3, for validation and `kubectl explain`.
 import { targetPlurals, uploadTokenResource } from '#shared/exchange/target-name.ts';
 
 const { group, resource } = uploadTokenResource;
@@ -7,7 +7,8 @@ const text = { type: 'string' };
 const schemaName = (version: string): string => `io.kubevirt.cdi.upload.${version}.UploadTokenRequest`;
 
 const schemaOf = (version: string): object => ({
-  description: 'Asks for a token to upload into a claim with. It is in status.token and holds for five minutes.',
+  description:
+    'Requests a token for an upload into a claim. The token is in status.token and is valid for five minutes.',
   type: 'object',
   'x-kubernetes-group-version-kind': [{ group: group, version, kind: 'UploadTokenRequest' }],
   properties: {
@@ -20,23 +21,23 @@ const schemaOf = (version: string): object => ({
         pvcName: { ...text, description: 'name of the claim to upload into' },
         target: {
           type: 'object',
-          description: 'what the token is for, in place of pvcName',
+          description: 'target of the token, instead of pvcName',
           properties: { resource: { ...text, enum: [...targetPlurals] }, name: text },
         },
-        operation: { ...text, enum: ['upload', 'download'], description: 'what is done to the target' },
+        operation: { ...text, enum: ['upload', 'download'], description: 'operation on the target' },
       },
     },
     status: {
       type: 'object',
       properties: {
         token: { ...text, description: 'the token' },
-        url: { ...text, description: 'of the transfer function, where the token is good' },
+        url: { ...text, description: 'URL of the transfer function that accepts the token' },
       },
     },
   },
 });
 
-/** What `kubectl` validates and explains by. */
+/** The documents for `kubectl` validation and explain. */
 export const openApi = (version: string): object => {
   const reference = { $ref: `#/components/schemas/${schemaName(version)}` };
   const body = { content: { 'application/json': { schema: reference } } };

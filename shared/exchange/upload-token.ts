@@ -1,5 +1,5 @@
-// UploadTokenRequest, CDI's way to a token for one claim: an aggregated API, so that `kubectl create` and `virtctl` get it from the cluster
-// with the rights they have there. Only the front proxy of the API server is believed.
+// UploadTokenRequest, CDI's API to request a token for one claim: an aggregated API, so that `kubectl create` and `virtctl` use it with the
+// user's own permissions. Only requests of the API server's front proxy are accepted.
 import { createHash } from 'node:crypto';
 import { Hono } from 'hono';
 import { z } from 'zod';
@@ -19,10 +19,10 @@ import {
 import { signToken } from '#shared/runtime/token.ts';
 
 export const uploadTokenGroup = uploadTokenResource.group;
-/** As the original: v1alpha1 is the same. */
+/** As in the original: v1alpha1 is the same. */
 export const uploadTokenVersions = ['v1beta1', 'v1alpha1'] as const;
 
-/** Long enough for a client to come by; the upload itself may take as long as it takes. */
+/** Long enough for a client to start its upload; the upload itself may take longer. */
 export const uploadTokenSeconds = 300;
 
 /** Far more than a request needs. */
@@ -30,11 +30,11 @@ const mostBytes = 1024 * 1024;
 
 export interface UploadTokenDeps {
   readonly kube: KubeClient;
-  /** Where the token is good; told with it. */
+  /** URL that accepts the token; reported with it. */
   readonly publicUrl?: string | undefined;
   readonly keys: KeyRing;
   readonly now: () => number;
-  /** Whether the connection is of the front proxy: it showed a certificate of the authority and the name that the cluster publishes. */
+  /** Whether the connection comes from the front proxy: it presented a certificate of the CA with the name that the cluster publishes. */
   readonly isFrontProxy: (request: Request) => boolean;
 }
 
@@ -72,7 +72,7 @@ const openApiEntry = (version: string): readonly [string, { readonly serverRelat
   return [path, { serverRelativeURL: `/openapi/v3/${path}?hash=${hash}` }];
 };
 
-/** As the front proxy says it; throws a Problem (401) where nobody vouches for it. */
+/** The requester according to the front proxy; throws a Problem (401) for any other connection. */
 const requesterOf = (request: Request, { isFrontProxy }: UploadTokenDeps): Requester => {
   const username = request.headers.get('x-remote-user');
   const groups = (request.headers.get('x-remote-group') ?? '').split(/, */).filter((group) => group !== '');
@@ -80,7 +80,7 @@ const requesterOf = (request: Request, { isFrontProxy }: UploadTokenDeps): Reque
   throw new Problem(401, 'Unauthorized', 'this API is reached through the API server of the cluster only');
 };
 
-/** A claim is open to whoever may make the request, as with CDI; anything else takes the right that the deed itself takes. */
+/** A claim needs only the permission to create the request, as in CDI; another target needs the permission for the operation. */
 const wantedOf = async (
   { kube }: UploadTokenDeps,
   requester: Requester,
@@ -140,7 +140,7 @@ export const createUploadTokenApi = (deps: UploadTokenDeps): Hono => {
   const app = new Hono();
   app.onError((error) => respondProblem(toProblem(error)));
   app.notFound(() => respondProblem(new Problem(404, 'NotFound', 'the server could not find the requested resource')));
-  // The aggregator of a real API server looks there for the documents of each version, and for their digests to see that they changed.
+  // The aggregator of a real API server reads the documents of each version here, and detects changes by their digests.
   app.get('/openapi/v3', (c) => c.json({ paths: Object.fromEntries(uploadTokenVersions.map(openApiEntry)) }));
   for (const version of uploadTokenVersions) {
     const path = `/apis/${uploadTokenGroup}/${version}`;
@@ -156,9 +156,9 @@ export const createUploadTokenApi = (deps: UploadTokenDeps): Hono => {
     app.post(`${path}/namespaces/:namespace/${uploadTokenResource.resource}`, async (c) =>
       c.json(await create(deps, c.req.raw, { namespace: c.req.param('namespace'), version }), 201),
     );
-    // There is nothing to read: what is asked for is told once.
+    // Requests are not stored: the token is returned once.
     app.get(`${path}/namespaces/:namespace/${uploadTokenResource.resource}`, () => {
-      throw new Problem(405, 'MethodNotAllowed', 'an UploadTokenRequest is created and not kept');
+      throw new Problem(405, 'MethodNotAllowed', 'an UploadTokenRequest is not stored and can only be created');
     });
   }
   return app;

@@ -1,4 +1,4 @@
-// The pod that has a target's volume mounted: found by its labels, waited for until it answers, asked with a token for it alone.
+// The pod that has mounted a target's volume: found by its labels, awaited until it answers, called with a token for that target only.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Pod, pods } from '#shared/api/foreign/core.ts';
 import { labels } from '#shared/api/names.ts';
@@ -18,21 +18,21 @@ export interface WorkerDeps {
 
 export interface WorkerWanted {
   readonly namespace: string;
-  /** Of the object it works for. */
+  /** UID of the object it works for. */
   readonly uid: string;
   readonly role: 'import' | 'serve';
   readonly port: number;
   /** Milliseconds to wait for it. */
   readonly waitMs: number;
   readonly signal: AbortSignal;
-  /** Whether there is no point in waiting any longer; throws a Problem that says why. */
+  /** Whether to stop waiting; throws a Problem with the reason. */
   readonly check?: () => Promise<void>;
 }
 
 export interface Worker {
   /** `http://10.0.0.1:8090` */
   readonly url: string;
-  /** For an hour's work: long enough for its requests to begin. */
+  /** Valid for one hour: long enough for its requests to start. */
   readonly token: string;
 }
 
@@ -55,7 +55,7 @@ const notYet = (found: readonly Pod[]): Problem => {
   });
 };
 
-/** Throws a Problem: 503 when the wait times out, or what `check` throws. */
+/** Throws a Problem: 503 on timeout, or the error of `check`. */
 export const findWorker = async ({ kube, keys, now }: WorkerDeps, wanted: WorkerWanted): Promise<Worker> => {
   const deadline = now() + wanted.waitMs;
   for (;;) {

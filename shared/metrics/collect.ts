@@ -1,4 +1,4 @@
-// All metrics, recomputed from what the cluster holds: they survive scale to zero, restarts and us. Called for each scrape.
+// All metrics, recomputed from the cluster for each scrape: they survive scale to zero and restarts.
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { deployments } from '#shared/api/foreign/apps.ts';
 import { nodes, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
@@ -37,7 +37,7 @@ interface Listing {
 
 const ofGolden = { labelSelector: cdiLabels.cron };
 
-/** Everything that is read; the role of the exporter is made from it. */
+/** All listed resources; the role of the exporter is generated from this. */
 export const listings: readonly Listing[] = [
   ...reconcilers.map((reconciler) => ({ type: reconciler.kind.type, reconciler })),
   { type: persistentVolumeClaims, ...ofGolden },
@@ -46,7 +46,7 @@ export const listings: readonly Listing[] = [
   { type: nodes },
 ];
 
-/** One resource that cannot be read takes nothing away from the others. A kind that a cluster lacks has no objects. */
+/** A resource that cannot be read does not affect the others. A kind that the cluster does not have has no objects. */
 const read = async (
   { kube, log }: MetricsDeps,
   { type, reconciler, labelSelector }: Listing,
@@ -64,13 +64,13 @@ const read = async (
   return readable(1, labels);
 };
 
-/** Absent where there is no such Deployment, as on a laptop. */
+/** Missing if there is no such Deployment, as in the local cluster. */
 const readAdmission = async ({ kube, log }: MetricsDeps): Promise<readonly Metric[]> => {
   try {
     const deployment = await kube.get(deployments, { namespace: systemNamespace, name: 'admission' });
     return deployment === undefined ? [] : [admission(deployment.status?.readyReplicas ?? 0)];
   } catch (error) {
-    log.warn('admission not looked at', { error: messageOf(error) });
+    log.warn('admission Deployment not read', { error: messageOf(error) });
     return [];
   }
 };
@@ -89,7 +89,7 @@ export const collect = async (deps: MetricsDeps): Promise<readonly Metric[]> => 
   ];
   const readings: Metric[] = [];
   for (const listing of listings) {
-    // One after the other: an exporter may be slow, and must not be a burden.
+    // Sequential: an exporter may be slow, but must not load the API server.
     // oxlint-disable-next-line no-await-in-loop
     const state = await read(deps, listing, (object, reconciler) => {
       for (const counter of counters) counter.visit(object, reconciler);

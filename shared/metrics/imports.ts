@@ -1,5 +1,4 @@
-// What is reported of imports: of each golden image how long it took, how large it is, how far it has come; and data volumes that fail again and
-// again. Pure.
+// Metrics of imports: duration, size and progress of each golden image, and data volumes that fail repeatedly. Pure.
 import { findCondition, type StatusCondition } from '#shared/api/conditions.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { dataVolumeKind, type DataVolume } from '#shared/api/cdi/data-volume.ts';
@@ -23,7 +22,7 @@ const progress = gauge('bullion_import_progress_percent', 'How far an image has 
 const imageKinds = new Set([hyperCloudImageKind.type, harvesterImageKind.type].map(resourceOf));
 const volumes = resourceOf(dataVolumeKind.type);
 
-/** Disks of virtual machines are too many to be told of one by one; versions of golden images are not. */
+/** There are too many disks of virtual machines for a metric each, but not too many versions of golden images. */
 const isGolden = (resource: string, { metadata }: KubeObject): boolean =>
   imageKinds.has(resource) || (resource === volumes && metadata.labels?.[cdiLabels.cron] !== undefined);
 
@@ -31,7 +30,7 @@ interface WithConditions extends KubeObject {
   readonly status?: { readonly conditions?: readonly StatusCondition[] };
 }
 
-/** When it became usable, and has been ever since; `undefined`: it is not. */
+/** Since when it has been usable; `undefined`: it is not. */
 const secondsOf = (object: WithConditions): number | undefined => {
   const ready = findCondition(object.status?.conditions, 'Ready');
   if (ready?.status !== 'True') return undefined;
@@ -65,10 +64,10 @@ export const createImportCounter = (): Counter => {
   };
 };
 
-// How many data volumes are retried and again, under the names of the original: it counts restarts of its pods, we failed attempts of
-// our Jobs.
+// Number of data volumes that are retried repeatedly, with the metric names of the original: CDI counts restarts of its pods, Bullion failed
+// attempts of its Jobs.
 
-/** More than these are unusual, as in the original. */
+/** More than this is unusual, as in the original. */
 const usualRestarts = 3;
 
 const helpOf = (what: string): string => `DataVolumes whose ${what} failed more than ${usualRestarts} times.`;
@@ -94,7 +93,7 @@ export const createRestartCounter = (): Counter => {
       const isOver = status?.phase === 'Succeeded';
       if (!isOver && (status?.restartCount ?? 0) > usualRestarts) counts[wayOf(spec)] += 1;
     },
-    // Zeroes too: what asks for one of them by `or` sees all of them.
+    // Including zeroes: a query that combines them by `or` gets all of them.
     metrics: () => Object.entries(counts).map(([way, count]) => gauges[way as Way](count)),
   };
 };

@@ -1,5 +1,5 @@
-// One sample of a metric, what makes samples, and the text Prometheus reads. Everything here is a gauge: it is recomputed from objects, so it falls
-// when they go.
+// Samples of metrics, their builders, and the text format of Prometheus. All are gauges: recomputed from objects, they decrease when objects
+// are deleted.
 import type { KubeObject } from '#shared/api/object.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 
@@ -10,7 +10,7 @@ export interface Metric {
   readonly value: number;
 }
 
-/** Makes samples of one metric. */
+/** Creates samples of one metric. */
 export const gauge =
   (name: string, help: string) =>
   (value: number, labels: Metric['labels'] = {}): Metric => ({ name, help, labels, value });
@@ -23,7 +23,7 @@ const sampleOf = ({ name, labels, value }: Metric): string => {
   return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${value}`;
 };
 
-/** Prometheus' text format 0.0.4: the samples of one metric stand together below its help. */
+/** Prometheus' text format 0.0.4: the samples of one metric follow its help. */
 export const toText = (metrics: readonly Metric[]): string =>
   [...Map.groupBy(metrics, ({ name }) => name)]
     .map(([name, samples]) => {
@@ -34,20 +34,20 @@ export const toText = (metrics: readonly Metric[]): string =>
 
 export const textType = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** What every part of the metrics looks like: objects pass by one after the other, and at the end it says what it saw. */
+/** Interface of every part of the metrics: it visits the objects one after the other and returns its samples at the end. */
 export interface Counter {
   /** `reconciled` for objects of served kinds. */
   readonly visit: (object: KubeObject, reconciler?: Reconciler) => void;
   readonly metrics: () => readonly Metric[];
 }
 
-/** Sums by labels: objects are counted while they pass by, and nothing of them is kept. */
+/** Sums by labels: objects are counted as they are visited and not kept. */
 interface Tally {
   readonly add: (labels: Metric['labels'], amount?: number) => void;
   readonly metrics: () => readonly Metric[];
 }
 
-/** `always`: samples that are there with a zero where nothing was added, so that an alert can tell none from unknown. */
+/** `always`: samples that are present with zero if nothing was added, so that an alert can distinguish none from unknown. */
 export const createTally = (
   make: (value: number, labels: Metric['labels']) => Metric,
   always: readonly Metric['labels'][] = [],

@@ -1,5 +1,5 @@
-// What is counted of objects: of every served kind how many there are, what waits, what failed and why, what nobody reconciles any more; versions
-// of golden images; storage classes.
+// Metrics of objects: number of objects of every served kind, waiting and failed ones by reason, objects that are not reconciled any more;
+// versions of golden images; storage classes.
 import type { ResourceType } from '#shared/api/object.ts';
 import { type Counter, gauge, createTally, type Metric } from '#shared/metrics/metric.ts';
 import type { ReconciledState } from '#shared/resources/reconciler.ts';
@@ -10,13 +10,13 @@ import { type StorageProfile, storageProfileKind } from '#shared/api/cdi/storage
 import { type StorageClass, nodes, storageClasses } from '#shared/api/foreign/core.ts';
 import { defaultClassOf, isDefaultClass, isVirtDefaultClass } from '#shared/populate/storage/profile.ts';
 
-/** Both groups have a VirtualMachineImage, so kinds are told apart by resource. */
+/** Both API groups have a VirtualMachineImage, so kinds are distinguished by resource. */
 export const resourceOf = ({ plural, group }: ResourceType): string => `${plural}.${group}`;
 
-/** Milliseconds: cron-tick looks at everything each minute, and may be held up for a few. */
+/** Milliseconds: cron-tick reconciles everything each minute, and may be delayed by a few minutes. */
 const grace = 3 * 60_000;
 
-/** What images and volumes say beyond that. */
+/** Additional fields of images and volumes. */
 type Observed = ReconciledState & Partial<Pick<ImageState, 'lastFailure' | 'attemptsFailed' | 'deadline'>>;
 
 const objects = gauge('bullion_objects', 'Objects, by their phase.');
@@ -32,10 +32,10 @@ const overdue = gauge(
   'Objects past their deadline that were not marked as failed: they are not being reconciled.',
 );
 
-/** An attempt after them made it, and what they failed with is not kept. */
+/** A later attempt succeeded, and the reason of earlier failures is not recorded. */
 const past = ({ phase, reason }: ReconciledState): string => (phase === 'Failed' ? reason : 'Overcome');
 
-/** `kinds` are there with zeroes where they have no object. */
+/** `kinds` are present with zero if they have no object. */
 export const createObjectCounter = (kinds: readonly ResourceType[], now: number): Counter => {
   const zeroes = kinds.map((type) => ({ resource: resourceOf(type) }));
   const tallies = {
@@ -66,7 +66,7 @@ export const createObjectCounter = (kinds: readonly ResourceType[], now: number)
   return { visit, metrics: () => Object.values(tallies).flatMap((tally) => tally.metrics()) };
 };
 
-/** How many versions of each golden image are kept, whatever form each has: a data volume, a volume, a snapshot, or several at once. */
+/** Number of versions of each golden image, in whichever form: a data volume, a volume, a snapshot, or several of them. */
 const versions = gauge('bullion_golden_image_versions', 'Versions of a golden image that are kept or on their way.');
 
 export const createVersionCounter = (): Counter => {
@@ -85,13 +85,13 @@ export const createVersionCounter = (): Counter => {
   };
 };
 
-/** What is told of storage classes and of who waits for one, under the names and labels of the original, whose alerts they are for. */
+/** Storage classes and the objects that wait for one, with the names and labels of the original, whose alerts use them. */
 const info = gauge('kubevirt_cdi_storageprofile_info', 'What the profile of a storage class says: 1 for each class.');
 const pending = gauge('kubevirt_cdi_datavolume_pending', 'DataVolumes that wait for a default storage class.');
 
 const clones = new Set(['snapshot', 'csi-clone']);
 
-/** On a single node, volumes that many nodes can write gain nothing, and their lack is nothing to mend. */
+/** On a single node, volumes with shared access have no advantage, and their absence is not a problem. */
 const infoOf = (storageClass: StorageClass, { status }: StorageProfile, isSingleNode: boolean): Metric => {
   const { claimPropertySets = [], cloneStrategy = '' } = status ?? {};
   const rwx = claimPropertySets.some(({ accessModes }) => accessModes.includes('ReadWriteMany'));
@@ -108,7 +108,7 @@ const infoOf = (storageClass: StorageClass, { status }: StorageProfile, isSingle
   });
 };
 
-/** Names no class and has no volume yet. */
+/** Without a class and without a volume. */
 const isWaiting = ({ spec, status }: DataVolume): boolean =>
   ((spec.pvc ?? spec.storage)?.storageClassName ?? '') === '' && ['', 'Pending'].includes(status?.phase ?? '');
 
@@ -127,7 +127,7 @@ export const createStorageCounter = (): Counter => {
     metrics: () => [
       ...classes.flatMap((storageClass) => {
         const profile = profiles.get(storageClass.metadata.name);
-        // Without a status it has not been reconciled yet: nothing is known of it.
+        // Without a status it was not reconciled yet: nothing is known.
         return profile?.status === undefined ? [] : [infoOf(storageClass, profile, nodeCount === 1)];
       }),
       pending(defaultClassOf(classes) === undefined ? waiting : 0),

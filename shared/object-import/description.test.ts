@@ -52,14 +52,14 @@ describe('what an image made from an object is called', () => {
   });
 
   it.each([
-    [{}, { '.sha256': 'soon' }, 'the .sha256 beside the object holds no SHA-256'],
+    [{}, { '.sha256': 'soon' }, 'the .sha256 beside the object contains no SHA-256'],
     [{}, { '.json': '{' }, 'the .json beside the object is not valid JSON'],
     [{}, { '.json': '{"nam":"x"}' }, 'the .json beside the object: '],
     [{}, { '.json': '{"checksum":"sha256:1"}' }, 'checksum: not <algorithm>:<hex>'],
     [{ 'bullion-name': 'A_B' }, {}, 'metadata of the object: name: lower-case letters, digits and -'],
-    [{ 'bullion-labels': 'cdi.kubevirt.io/dataImportCron=x' }, {}, 'kept for controllers'],
-    [{}, { '.json': '{"labels":{"bullion.dev/owner-uid":"x"}}' }, 'kept for controllers'],
-    [{ 'bullion-labels': 'a b=c' }, {}, 'labels: one of the names can be no label name'],
+    [{ 'bullion-labels': 'cdi.kubevirt.io/dataImportCron=x' }, {}, 'reserved for controllers'],
+    [{}, { '.json': '{"labels":{"bullion.dev/owner-uid":"x"}}' }, 'reserved for controllers'],
+    [{ 'bullion-labels': 'a b=c' }, {}, 'labels: one of the names is not a valid label name'],
   ])('metadata %j and sidecars %j are refused: %s', (metadata, sidecars, message) => {
     expect(() => describeObject(rule, 'images/a.img', { ...facts, metadata }, sidecars)).toThrow(message);
   });

@@ -1,11 +1,11 @@
-// What an image made from an object is called and must hash to: from its key, its metadata and its sidecars, the later ones counting more. Pure.
+// Name and checksum of an image made from an object: from its key, its metadata and its sidecars, in order of increasing precedence. Pure.
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { ImportRule } from '#shared/object-import/rules.ts';
 import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 
-/** An object as the store tells it. */
+/** An object according to the store. */
 export interface StoredFacts {
   readonly etag: string | undefined;
   readonly versionId: string | undefined;
@@ -14,20 +14,20 @@ export interface StoredFacts {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** Texts of the sidecars there are. */
+/** Content of the existing sidecars. */
 export interface Sidecars {
   readonly '.sha256'?: string | undefined;
   readonly '.json'?: string | undefined;
 }
 
 export interface Description {
-  /** Of the DataSource, and the beginning of the names of versions. */
+  /** Name of the DataSource, and prefix of the names of versions. */
   readonly name: string;
   readonly displayName: string;
   /** `<algorithm>:<hex>`. */
   readonly checksum: string | undefined;
   readonly labels: Readonly<Record<string, string>>;
-  /** 12 hex digits that are others when the object, or what it must hash to, is another. */
+  /** 12 hex digits that change with the object or its expected digest. */
   readonly version: string;
 }
 
@@ -36,19 +36,22 @@ const name = z
   .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/, 'lower-case letters, digits and -')
   .max(50);
 const labelKey = /^([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
-/** Labels that decide who owns, feeds or protects an object: whoever may write to a bucket must not set them. */
+/** Labels that determine owners or protection of an object: users of a bucket must not set them. */
 const reserved =
   /^([^/]+\.)?(bullion\.dev|kubevirt\.io|harvesterhci\.io|tmaxanc\.com|kubernetes\.io|k8s\.io|longhorn\.io)\//;
 const labelValue = z
   .string()
   .max(63)
-  .regex(/^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/, 'no label value');
+  .regex(/^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/, 'not a valid label value');
 const labels = z
   .record(z.string(), labelValue)
-  .refine((given) => Object.keys(given).every((key) => labelKey.test(key)), 'one of the names can be no label name')
+  .refine(
+    (given) => Object.keys(given).every((key) => labelKey.test(key)),
+    'one of the names is not a valid label name',
+  )
   .refine(
     (given) => Object.keys(given).every((key) => !reserved.test(key)),
-    'one of the names is kept for controllers',
+    'one of the names is reserved for controllers',
   );
 const checksum = z.string().refine((text) => 'value' in parseChecksum(text), 'not <algorithm>:<hex>');
 
@@ -58,16 +61,16 @@ const SidecarJson = z.strictObject({
   checksum: checksum.optional(),
   labels: labels.optional(),
 });
-type Said = z.infer<typeof SidecarJson>;
+type Described = z.infer<typeof SidecarJson>;
 
-const parse = (what: string, text: unknown): Said => {
+const parse = (what: string, text: unknown): Described => {
   const result = SidecarJson.safeParse(text);
   if (result.success) return result.data;
   const faults = result.error.issues.map(({ path, message }) => ({ field: path.join('.'), message }));
   throw new InvalidInput(`${what}: ${faults.map(({ field, message }) => `${field}: ${message}`).join('; ')}`, faults);
 };
 
-const ofJson = (text: string | undefined): Said => {
+const ofJson = (text: string | undefined): Described => {
   if (text === undefined) return {};
   let value: unknown;
   try {
@@ -78,25 +81,25 @@ const ofJson = (text: string | undefined): Said => {
   return parse('the .json beside the object', value);
 };
 
-/** Digest alone, `<hex>  <file>`, or the BSD form. */
-const ofSha256 = (text: string | undefined): Said => {
+/** Only the digest, `<hex>  <file>`, or the BSD format. */
+const ofSha256 = (text: string | undefined): Described => {
   if (text === undefined) return {};
   const hex = /\b[0-9a-f]{64}\b/i.exec(text)?.[0];
   if (hex === undefined)
-    throw new InvalidInput('the .sha256 beside the object holds no SHA-256 digest of 64 hex digits');
+    throw new InvalidInput('the .sha256 beside the object contains no SHA-256 digest of 64 hex digits');
   return { checksum: `sha256:${hex.toLowerCase()}` };
 };
 
-/** Words of user metadata: `x-amz-meta-bullion-name`, `…-display-name`, `…-checksum`, `…-labels` as `a=b,c=d`. */
-const ofMetadata = (metadata: StoredFacts['metadata']): Said => {
+/** Keys of user metadata: `x-amz-meta-bullion-name`, `…-display-name`, `…-checksum`, `…-labels` as `a=b,c=d`. */
+const ofMetadata = (metadata: StoredFacts['metadata']): Described => {
   const pairs = (metadata['bullion-labels'] ?? '').split(',').filter((pair) => pair.trim() !== '');
-  const said = {
+  const described = {
     name: metadata['bullion-name'],
     displayName: metadata['bullion-display-name'],
     checksum: metadata['bullion-checksum'],
     ...(pairs.length === 0 ? {} : { labels: Object.fromEntries(pairs.map((pair) => toPair(pair))) }),
   };
-  return parse('metadata of the object', said);
+  return parse('metadata of the object', described);
 };
 
 const toPair = (text: string): readonly [string, string] => {
@@ -104,7 +107,7 @@ const toPair = (text: string): readonly [string, string] => {
   return at === -1 ? [text.trim(), ''] : [text.slice(0, at).trim(), text.slice(at + 1).trim()];
 };
 
-/** `Images/Ubuntu 24.04.qcow2` under `Images/` is `ubuntu-24-04`; what leaves nothing is named by its hash. */
+/** `Images/Ubuntu 24.04.qcow2` under `Images/` becomes `ubuntu-24-04`; if no character is left, the name is a hash of the key. */
 export const nameOfKey = (rule: ImportRule, key: string): string => {
   const path = key.slice(rule.prefix.length);
   const [suffix = ''] = rule.suffixes
@@ -123,22 +126,22 @@ export const nameOfKey = (rule: ImportRule, key: string): string => {
 export const shortHash = (parts: readonly unknown[]): string =>
   createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 12);
 
-/** Throws InvalidInput naming the sidecar or the metadata that is wrong. */
+/** Throws InvalidInput with the name of the invalid sidecar or metadata. */
 export const describeObject = (rule: ImportRule, key: string, facts: StoredFacts, sidecars: Sidecars): Description => {
-  const said = {
+  const described = {
     ...defined(ofMetadata(facts.metadata)),
     ...defined(ofSha256(sidecars['.sha256'])),
     ...defined(ofJson(sidecars['.json'])),
   };
-  const identity = [facts.versionId ?? null, facts.etag ?? null, facts.size, said.checksum ?? null];
+  const identity = [facts.versionId ?? null, facts.etag ?? null, facts.size, described.checksum ?? null];
   return {
-    name: said.name ?? nameOfKey(rule, key),
-    displayName: said.displayName ?? key.slice(rule.prefix.length),
-    checksum: said.checksum,
-    labels: said.labels ?? {},
+    name: described.name ?? nameOfKey(rule, key),
+    displayName: described.displayName ?? key.slice(rule.prefix.length),
+    checksum: described.checksum,
+    labels: described.labels ?? {},
     version: shortHash(identity),
   };
 };
 
-const defined = (said: Said): Said =>
-  Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined)) as Said;
+const defined = (described: Described): Described =>
+  Object.fromEntries(Object.entries(described).filter(([, value]) => value !== undefined)) as Described;

@@ -1,4 +1,5 @@
-// Looks at one object and everything made from it, decides, acts. Called for each hint, whenever one of its images ends, and by the tick.
+// Reconciles one object: reads it and everything made from it, decides, acts. Called for each notification, when one of its images ends, and by
+// the tick.
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { type KubeEvent, kubeEvents } from '#shared/api/foreign/core.ts';
 import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
@@ -30,7 +31,7 @@ export interface ObjectImportDeps {
   readonly kube: KubeClient;
   readonly rules: readonly ImportRule[];
   readonly openStore: OpenStore;
-  /** Whether it is time to look for objects nobody told of; asking counts as looking. Left out: at each tick. */
+  /** Whether to list buckets for objects without a notification; the call counts as a listing. Default: at each tick. */
   readonly isListingDue?: () => boolean;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
@@ -40,7 +41,7 @@ export interface ObjectImportDeps {
 const images = hyperCloudImageKind.type;
 const dataSources = dataSourceKind.type;
 
-/** `done` for objects that no rule is about. Throws what the API or the store throws, for the sender to try again. */
+/** `done` for objects without a rule. Throws errors of the API or the store; the sender retries. */
 export const importObject = async (deps: ObjectImportDeps, hint: ObjectHint): Promise<Outcome> => {
   const match = matchRule(deps.rules, hint.bucket, hint.key);
   if (match === undefined) return done;
@@ -105,7 +106,7 @@ const act = async (deps: ObjectImportDeps, action: ImportAction): Promise<void> 
   }
 };
 
-/** Somebody else made it meanwhile: the next look sees it. */
+/** Created concurrently: the next pass finds it. */
 const ifNew = async (create: () => Promise<unknown>): Promise<void> => {
   try {
     await create();
@@ -126,7 +127,7 @@ const complain = async (deps: ObjectImportDeps, about: DataSource, message: stri
   await say(deps, { ...refOf(about), namespace }, { reason: 'NameTaken', message });
 };
 
-/** Nothing was made of an object that is refused: its namespace is where people look. */
+/** A rejected object has no image: it is reported in its namespace. */
 const placeOf = ({ namespace }: ImportRule) => ({ apiVersion: 'v1', kind: 'Namespace', namespace, name: namespace });
 
 const say = async (
@@ -138,7 +139,7 @@ const say = async (
   const event: KubeEvent = {
     apiVersion: 'v1',
     kind: 'Event',
-    // One for each complaint: its repeats are conflicts.
+    // One per message: a repeated one is a conflict.
     metadata: { name: `${about.name}.${shortHash([about.uid, message])}`, namespace: about.namespace },
     involvedObject: about,
     type: 'Warning',
@@ -156,9 +157,9 @@ const say = async (
   }
 };
 
-// What the object store tells of an object: its facts, and the sidecars beside it.
+// The state of an object in the store: its metadata and its sidecars.
 
-/** A digest with the names of some files, or a small document. */
+/** Size limit: a digest with file names, or a small document. */
 const maxSidecarBytes = 64 * 1024;
 
 interface Place {
@@ -166,7 +167,7 @@ interface Place {
   readonly key: string;
 }
 
-/** Opens the store with what the namespace of a rule has to log in with. */
+/** Opens the store with the credentials in the namespace of a rule. */
 type OpenStore = (
   rule: ImportRule,
 ) => Promise<{ readonly s3: Pick<S3Client, 'head' | 'get' | 'list'>; readonly close: () => Promise<void> }>;
@@ -180,11 +181,11 @@ const ifThere = async <T>(read: () => Promise<T>): Promise<T | undefined> => {
   }
 };
 
-/** `undefined`: there is no such object. Throws S3Failure for what else the store says. */
+/** `undefined`: there is no such object. Throws S3Failure for other errors of the store. */
 const readFacts = (s3: Pick<S3Client, 'head'>, place: Place): Promise<StoredFacts | undefined> =>
   ifThere(() => s3.head(place));
 
-/** Throws InvalidInput when one is larger than such a file ever is. */
+/** Throws InvalidInput if one exceeds the size limit. */
 export const readSidecars = async (s3: Pick<S3Client, 'get'>, { bucket, key }: Place): Promise<Sidecars> => {
   const entries = sidecarSuffixes.map(async (suffix) => {
     const text = await ifThere(() => readText(s3, { bucket, key: key + suffix }));

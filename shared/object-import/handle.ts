@@ -1,4 +1,4 @@
-// What an event or a notification means for objects that import themselves.
+// Handles events and notifications about objects to import.
 import { type KnownEvent, eventTypes } from '#events/catalogue.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { parseEvent } from '#events/receive.ts';
@@ -21,14 +21,14 @@ import { createMiddleware } from 'hono/factory';
 import { showsToken } from '#shared/runtime/bearer.ts';
 import { type AppError, InvalidInput, isRetryable } from '#shared/runtime/errors.ts';
 
-/** The body of a notification as the store sent it. Throws InvalidInput for what is none. */
+/** The body of a notification as the store sent it. Throws InvalidInput if it is invalid. */
 export const handleNotification = async (deps: ObjectImportDeps, body: unknown): Promise<Outcome> => {
   const outcomes: Outcome[] = [];
   for (const hint of readNotification(body)) outcomes.push(await importObject(deps, hint));
   return worstOf(outcomes);
 };
 
-/** Types of the CloudEvents adapter for S3, and of Ceph, which leaves the `.s3` out. */
+/** Types of the CloudEvents adapter for S3, and of Ceph, which omits the `.s3`. */
 const isStoreEvent = ({ type }: CloudEvent): boolean => type.startsWith('com.amazonaws.');
 
 export const handleStoreEvent = async (
@@ -52,7 +52,7 @@ const handleKnown = async (deps: ObjectImportDeps, event: KnownEvent, signal: Ab
   }
 };
 
-/** An image came to an end: if it was made from an object, its name may move on. */
+/** An image has ended: if it was made from an object, its DataSource may change. */
 const settle = async (deps: ObjectImportDeps, { namespace, name, kind, apiVersion }: ImageRef): Promise<Outcome> => {
   const { type } = hyperCloudImageKind;
   if (kind !== type.kind || !apiVersion.startsWith(`${type.group}/`)) return done;
@@ -68,11 +68,11 @@ interface ImageRef {
   readonly name: string;
 }
 
-// Plain notifications: POSTs that are no CloudEvents. MinIO and Ceph send them with a bearer token of their configuration.
+// Plain notifications: POST requests that are not CloudEvents. MinIO and Ceph send them with a configured bearer token.
 
-/** Messages of AWS have 64 KB at most. */
+/** Messages of AWS have at most 64 KB. */
 const maxBytes = 1024 * 1024;
-/** Seconds a store is asked to wait after a fault that names no time of its own. */
+/** Seconds after which a store retries, unless the fault names another delay. */
 const retryAfterSeconds = 5;
 
 export const isPlain = (request: Request): boolean => {
@@ -87,7 +87,7 @@ const limit = bodyLimit({
   onError: () => respondUndecodable(`a notification has ${maxBytes} bytes at most`),
 });
 
-/** Answers plain notifications, and lets events pass. */
+/** Handles plain notifications, and passes events on. */
 export const takeNotifications = (deps: ObjectImportDeps, token: string | undefined): MiddlewareHandler =>
   createMiddleware(async (c, next) => {
     if (!isPlain(c.req.raw)) return next();
@@ -102,7 +102,7 @@ export const takeNotifications = (deps: ObjectImportDeps, token: string | undefi
 
 const answer = async (deps: ObjectImportDeps, request: Request): Promise<Response> => {
   const text = await request.text();
-  // Ceph and MinIO ask with an empty body whether anybody listens.
+  // Ceph and MinIO test the endpoint with an empty body.
   if (text.trim() === '') return new Response(null, { status: 204 });
   try {
     return respond(await handleNotification(deps, parse(text)));

@@ -1,12 +1,15 @@
-// What object stores say when an object is made or removed, in one form. Pure. Shapes: AWS S3 event message 2.x and its EventBridge event, MinIO
-// webhook, Ceph RGW topics (plain and as CloudEvents), Cloudflare R2 queue messages, and the CloudEvents adapter for S3.
+// Notifications of object stores about created or removed objects, in one form. Pure. Formats: AWS S3 event message 2.x and its EventBridge
+// event, MinIO webhook, Ceph RGW topics (plain and as CloudEvents), Cloudflare R2 queue messages, and the CloudEvents adapter for S3.
 import { z } from 'zod';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
-/** An object that was made, replaced or removed. Only a hint: what it is now, the store is asked, so repeats and wrong order do no harm. */
+/**
+ * An object that was created, replaced or removed. Only a hint: the current state is read from the store, so repetitions and wrong order are
+ * harmless.
+ */
 export interface ObjectHint {
   readonly bucket: string;
-  /** As the owner wrote it: any characters. */
+  /** Decoded: any characters. */
   readonly key: string;
 }
 
@@ -21,9 +24,9 @@ const Record = z.looseObject({
 });
 
 const Records = z.looseObject({ Records: z.array(Record) });
-/** AWS sends it once a notification is configured. */
+/** AWS sends it when a notification is configured. */
 const TestMessage = z.looseObject({ Service: z.string(), Event: z.literal('s3:TestEvent'), Bucket: z.string() });
-/** AWS sends it to an API destination, which is its own way to an HTTP server. */
+/** AWS sends it to an API destination, its service for HTTP endpoints. */
 const BridgeEvent = z.looseObject({
   source: z.literal('aws.s3'),
   'detail-type': z.string(),
@@ -41,7 +44,7 @@ const R2Message = z.looseObject({
 
 const bridgeTypes: readonly string[] = ['Object Created', 'Object Deleted'];
 
-/** Form-encoded: `red+flower.jpg` is `red flower.jpg`. What is no such encoding stands for itself. */
+/** Form-encoded: `red+flower.jpg` is `red flower.jpg`. An invalid encoding is used unchanged. */
 const decodeKey = (key: string): string => {
   try {
     return decodeURIComponent(key.replaceAll('+', ' '));
@@ -50,7 +53,7 @@ const decodeKey = (key: string): string => {
   }
 };
 
-/** Tags, locks and replication change no byte. */
+/** Tags, locks and replication do not change bytes. */
 const concernsBytes = (eventName: string): boolean =>
   /^(s3:)?(ObjectCreated:(?!PutRetention|PutLegalHold|PutTagging|DeleteTagging)|ObjectRemoved:|ObjectSynced:|LifecycleExpiration:|ObjectLifecycle:Expiration:)/.test(
     eventName,
@@ -64,7 +67,7 @@ const r2Actions: readonly string[] = [
   'LifecycleDeletion',
 ];
 
-/** Ceph writes keys as they are: there a `+` is a plus. */
+/** Ceph does not encode keys: there a `+` is a plus. */
 const keyOf = ({ eventSource, s3 }: z.infer<typeof Record>): string =>
   eventSource.startsWith('ceph:') ? s3.object.key : decodeKey(s3.object.key);
 
@@ -72,8 +75,8 @@ const ofRecord = (record: z.infer<typeof Record>): readonly ObjectHint[] =>
   concernsBytes(record.eventName) ? [{ bucket: record.s3.bucket.name, key: keyOf(record) }] : [];
 
 /**
- * Objects of a notification, each once. None for test messages and for what moves no byte.
- * Throws InvalidInput for what no known store sends.
+ * Objects of a notification, without duplicates. Empty for test messages and for events that change no bytes. Throws InvalidInput for unknown
+ * formats.
  */
 export const readNotification = (body: unknown): readonly ObjectHint[] => {
   if (TestMessage.safeParse(body).success) return [];

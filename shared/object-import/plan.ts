@@ -1,13 +1,13 @@
-// What to do about one object, from all that is known of it: pure. Safe to repeat at any moment; the object as it is now decides, not what was said of it.
+// Plans one object: pure. Safe to repeat; the current object decides, not its notification.
 import { findCondition } from '#shared/api/conditions.ts';
 import type { DataSource } from '#shared/api/cdi/data-source.ts';
 import type { HyperCloudImage } from '#shared/api/hypercloud/image.ts';
 import type { Description } from '#shared/object-import/description.ts';
 import type { ImportRule } from '#shared/object-import/rules.ts';
 
-/** On images and DataSources made from objects. */
+/** Labels of images and DataSources made from objects. */
 export const objectLabels = {
-  /** Hash of bucket and key: a key may be no label value. */
+  /** Hash of bucket and key: a key may not be a valid label value. */
   object: 'bullion.dev/object',
   version: 'bullion.dev/object-version',
 } as const;
@@ -15,7 +15,7 @@ export const objectAnnotations = {
   bucket: 'bullion.dev/object-bucket',
   key: 'bullion.dev/object-key',
   displayName: 'bullion.dev/display-name',
-  /** Names of the labels that metadata or sidecar gave: when they are gone from there, they go here. */
+  /** Names of the labels from metadata or sidecar: labels that are removed there are removed here. */
   labels: 'bullion.dev/object-labels',
 } as const;
 
@@ -33,11 +33,11 @@ export interface Observed {
   readonly description: Description | undefined;
   /** Images made from the object, by its label. */
   readonly versions: readonly HyperCloudImage[];
-  /** By its label; before there is one, by its name. */
+  /** By its label, or by its name before it exists. */
   readonly dataSource: DataSource | undefined;
 }
 
-/** What is other than it should be; null: to be taken away. */
+/** Differences to the desired labels; null: to be removed. */
 export interface MarksPatch {
   readonly labels: Readonly<Record<string, string | null>>;
   readonly annotations: Readonly<Record<string, string>>;
@@ -74,7 +74,7 @@ export const planImport = (observed: Observed): readonly ImportAction[] => {
   ];
 };
 
-/** Labels and display name follow the object, also where its bytes stay. */
+/** Labels and display name follow the object, even if its bytes are unchanged. */
 const planMarks = (
   observed: Observed,
   description: Description,
@@ -91,7 +91,7 @@ const planMarks = (
   ];
 };
 
-/** `undefined`: all is as it should be. */
+/** `undefined`: up to date. */
 const missingMarks = (
   observed: Observed,
   description: Description,
@@ -113,22 +113,22 @@ const others = (
 ): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(wanted).filter(([name, value]) => present[name] !== value));
 
-/** The first object keeps a name that two want. */
+/** If two objects have the same name, the first one keeps it. */
 const nameTaken = ({ id, description }: Observed, dataSource: DataSource): ImportAction => {
   const owner = dataSource.metadata.annotations?.[objectAnnotations.key];
-  const whose = owner === undefined ? 'of somebody else' : `of object ${owner}`;
-  const message = `object ${id.key} of bucket ${id.bucket} wants the name ${description?.name}, which is that of a DataSource ${whose}: set another one in the metadata bullion-name of the object, or in a .json beside it`;
+  const whose = owner === undefined ? 'with another owner' : `of object ${owner}`;
+  const message = `object ${id.key} of bucket ${id.bucket} has the name ${description?.name} of an existing DataSource ${whose}: set another one in the metadata bullion-name of the object, or in a .json beside it`;
   return { do: 'complain', about: dataSource, message };
 };
 
 const planGone = ({ rule, versions, dataSource }: Observed): readonly ImportAction[] => {
   if (rule.onDelete === 'keep') return [];
-  // The name first: nothing begins from a version that is about to go.
+  // The name is removed first: no clone starts from a version that is about to be removed.
   const pointer = dataSource === undefined ? [] : [{ do: 'delete-data-source', dataSource } as const];
   return [...pointer, ...versions.map((image) => ({ do: 'delete-image', image }) as const)];
 };
 
-/** The name follows the object, and stays with the version it has until the new one is ready. */
+/** The DataSource follows the object, and keeps its version until the new one is ready. */
 const planPointer = (
   observed: Observed,
   description: Description,
@@ -143,8 +143,8 @@ const planPointer = (
 };
 
 /**
- * Versions beside the current one: those that never came to be go at once, as a replaced object supersedes its import; ready ones go once the
- * current one is ready and the name has moved on, all but the newest `keep`.
+ * Other versions than the current one: incomplete ones are removed at once, because a replaced object supersedes its import; ready ones are
+ * removed once the current one is ready and the DataSource points to it, except for the newest `keep`.
  */
 const planRetention = (
   { rule, versions, dataSource }: Observed,

@@ -1,4 +1,4 @@
-// The configuration of import-object, and its dependencies made from it at the edge.
+// The configuration of import-object, and the dependencies created from it.
 import { z } from 'zod';
 import { secretTexts, secrets } from '#shared/api/foreign/core.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
@@ -36,7 +36,7 @@ export const objectImportSettings = {
   objectStoreSecret: stepSettings.objectStoreSecret,
   importRules: setting(
     'IMPORT_RULES',
-    'Which objects become images: a JSON list of {bucket, prefix, suffixes, namespace, storageClassName, keep, onDelete}.',
+    'Rules for objects to import: a JSON list of {bucket, prefix, suffixes, namespace, storageClassName, keep, onDelete}.',
     z.string().default('[]').pipe(jsonText(ImportRules)),
   ),
   listSeconds: setting(
@@ -46,14 +46,14 @@ export const objectImportSettings = {
   ),
   notificationToken: setting(
     'NOTIFICATION_TOKEN',
-    'Bearer token that plain notifications must carry, and by which CloudEvents of stores pass where callers are asked for a token of Knative (OIDC_AUDIENCE). Where they are not, CloudEvents are asked for none, since Triggers have none; without this token plain ones neither.',
+    'Bearer token for plain notifications, and for CloudEvents of stores if callers need a token of Knative (OIDC_AUDIENCE). Otherwise CloudEvents need no token, because Triggers send none. Default: plain notifications need no token either.',
     z.string().min(1).optional(),
   ),
 } as const;
 
 export type ObjectImportConfig = z.output<z.ZodObject<typeof objectImportSettings>>;
 
-/** Milliseconds of silence after which a store is given up. */
+/** Idle timeout of a store in milliseconds. */
 const idleMs = 10_000;
 
 type StoreConfig = Pick<

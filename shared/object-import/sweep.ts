@@ -1,4 +1,4 @@
-// What no notification told: images that ended, versions to collect, objects whose notification was lost. Called by the tick.
+// Handles changes without a notification: images that ended, versions to remove, objects whose notification was lost. Called by the tick.
 import { findCondition } from '#shared/api/conditions.ts';
 import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { shortHash } from '#shared/object-import/description.ts';
@@ -9,7 +9,7 @@ import { type ImportRule, matchRule } from '#shared/object-import/rules.ts';
 import { AppError } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 
-/** Which object an image was made from; `undefined` for other images. */
+/** The object of an image; `undefined` for other images. */
 export const hintOf = ({ metadata }: HyperCloudImage): ObjectHint | undefined => {
   const bucket = metadata.annotations?.[objectAnnotations.bucket];
   const key = metadata.annotations?.[objectAnnotations.key];
@@ -21,7 +21,7 @@ const hashOf = ({ bucket, key }: ObjectHint): string => shortHash([bucket, key])
 
 const isReady = ({ status }: HyperCloudImage): boolean => findCondition(status?.conditions, 'Ready')?.status === 'True';
 
-/** Objects with several versions, or with one that is not ready: something may be left to do about them. */
+/** Objects with several versions, or with one that is not ready: they may need another pass. */
 const unsettled = (versions: readonly HyperCloudImage[]): readonly ObjectHint[] => {
   const groups = Map.groupBy(versions, (image) => image.metadata.labels?.[objectLabels.object]);
   return [...groups.values()].flatMap((group) => {
@@ -30,7 +30,7 @@ const unsettled = (versions: readonly HyperCloudImage[]): readonly ObjectHint[] 
   });
 };
 
-/** Notifications are what tells of objects: a listing costs requests by the thousand objects, and is for the few that got lost. */
+/** Listings find only the few objects whose notification was lost, and cost one request per thousand objects. */
 export const createListingClock = (everyMs: number, now: () => number): (() => boolean) => {
   let listedAt = -Infinity;
   return () => {
@@ -40,7 +40,7 @@ export const createListingClock = (everyMs: number, now: () => number): (() => b
   };
 };
 
-/** Objects under one rule that nothing was made from. A bucket that cannot be listed is logged: the next pass tries again. */
+/** Objects that match a rule but have no image. A bucket that cannot be listed is logged: the next pass retries. */
 const unobserved = async (
   deps: ObjectImportDeps,
   rule: ImportRule,
@@ -63,7 +63,7 @@ const unobserved = async (
   return found.filter(isNew);
 };
 
-/** One pass. One object's trouble is logged and stops no other; the next pass tries again. */
+/** One pass. A failure of one object is logged and does not affect the others; the next pass retries. */
 export const sweepObjects = async (deps: ObjectImportDeps, signal: AbortSignal): Promise<Outcome> => {
   if (deps.rules.length === 0) return done;
   const versions: HyperCloudImage[] = [];

@@ -1,4 +1,4 @@
-// What a plan may ask for: data, so that plans are compared in tests and carried out by one small executor.
+// The actions of a plan, as data: tests compare plans, and one small executor carries them out.
 import { type Job, jobs } from '#shared/api/foreign/core.ts';
 import type { KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts';
 import { keyOf } from '#shared/api/object.ts';
@@ -11,7 +11,7 @@ export interface Plan {
   readonly state: ImageState;
 }
 
-/** What planning may know besides the object and its children. Everything in it is injected, so plans are pure. */
+/** Input of planning besides the object and its children. Everything is injected, so plans are pure. */
 export interface PlanContext {
   /** Milliseconds since the epoch. */
   readonly now: number;
@@ -23,14 +23,14 @@ export type Action =
       readonly do: 'create';
       readonly type: ResourceType;
       readonly object: KubeObject;
-      /** One of that name can only be the same: a crash came between it and what follows. */
+      /** An existing object of that name is the same one: a crash happened between this action and the next. */
       readonly mayExist?: true;
     }
   | {
       readonly do: 'patch';
       readonly type: ResourceType;
       readonly key: ObjectKey;
-      /** Only the object as it was observed is patched; left out: whatever else was changed on it. */
+      /** Patch only this version of the object. Default: any version. */
       readonly resourceVersion?: string;
       /** JSON merge patch. */
       readonly patch: object;
@@ -39,9 +39,9 @@ export type Action =
       readonly do: 'delete';
       readonly type: ResourceType;
       readonly key: ObjectKey;
-      /** Only the object that was observed is deleted, never a successor of its name. */
+      /** Delete only the observed object, never a successor with its name. */
       readonly uid: string;
-      /** Foreground: gone, and reported as gone, only once what it owns is gone. */
+      /** Foreground: the object is removed, and its deletion observed, only after its dependents are gone. */
       readonly propagation: 'Background' | 'Foreground';
     };
 
@@ -51,7 +51,7 @@ export const create = <T extends KubeObject>(type: ResourceType<T>, object: T): 
   object,
 });
 
-/** Changes fields that nobody else writes, whatever became of the rest. */
+/** Changes fields that have no other writer, whatever else changed on the object. */
 export const amend = (type: ResourceType, { namespace, name }: ObjectKey, change: object): Action => ({
   do: 'patch',
   type,
@@ -59,7 +59,7 @@ export const amend = (type: ResourceType, { namespace, name }: ObjectKey, change
   patch: change,
 });
 
-/** As `create`, of what has one content for each name. */
+/** Like `create`, for objects whose content follows from their name. */
 export const ensure = <T extends KubeObject>(type: ResourceType<T>, object: T): Action => ({
   do: 'create',
   type,
@@ -75,15 +75,15 @@ export const patch = <T extends KubeObject>(type: ResourceType<T>, observed: T, 
   patch: change,
 });
 
-/** Nothing when the object is not there or is already on its way out. */
+/** No action if the object does not exist or is already being deleted. */
 export const remove = <T extends KubeObject>(type: ResourceType<T>, observed: T | undefined): readonly Action[] =>
   removal(type, observed, 'Background');
 
-/** As `remove`, with what it owns first: it is gone, and reported as gone, only after that. */
+/** Like `remove`, but dependents go first: the object is removed, and its deletion observed, only after them. */
 export const removeWhole = <T extends KubeObject>(type: ResourceType<T>, observed: T | undefined): readonly Action[] =>
   removal(type, observed, 'Foreground');
 
-/** With its pods first: those are not followed, and who waits for them must hear of their end through the Job. */
+/** Removes the pods first: they are not watched, so an owner that waits for them is notified by the deletion of the Job. */
 export const removeJob = (observed: Job | undefined): readonly Action[] => removeWhole(jobs, observed);
 
 const removal = <T extends KubeObject>(

@@ -1,10 +1,10 @@
-// How the Jobs that move bytes are started, as the environment of whoever starts them says it.
+// How transfer Jobs are started, read from the environment of the function that starts them.
 import { z } from 'zod';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
 import { setting, wholeNumber, jsonText } from '#shared/runtime/config.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 
-// Where an operator lets transfer Jobs run, how urgently, and on what they may keep files: for nodes that are set apart and for quotas.
+// Where transfer Jobs run, with which priority, and which storage they use for temporary files: for dedicated nodes and quotas.
 
 const Toleration = z.strictObject({
   key: z.string().optional(),
@@ -34,22 +34,22 @@ const placementSettings = {
   ),
   transferTolerations: setting(
     'TRANSFER_TOLERATIONS',
-    'Taints that transfers may run beside: a JSON list of tolerations, as a Pod has them.',
+    'Tolerations of transfers: a JSON list, as in a Pod.',
     jsonText(z.array(Toleration)).optional(),
   ),
   transferPriorityClass: setting(
     'TRANSFER_PRIORITY_CLASS',
-    'Priority class of transfers that ask for none themselves.',
+    'Priority class of transfers whose object requests none.',
     z.string().min(1).optional(),
   ),
   transferDisk: setting(
     'TRANSFER_DISK',
-    'Limit of what a transfer keeps on the disk of its node (ephemeral-storage), where a quota asks for one.',
+    'Limit of ephemeral-storage of a transfer, if a quota requires one.',
     quantity.optional(),
   ),
   scratchStorageClass: setting(
     'SCRATCH_STORAGE_CLASS',
-    'Storage class of a claim that a transfer keeps temporary files on, in place of the disk of its node; it goes with the pod.',
+    'Storage class of an ephemeral claim for temporary files of a transfer, instead of the disk of its node; it is deleted with the pod.',
     z.string().min(1).optional(),
   ),
   scratchSize: setting('SCRATCH_SIZE', 'Size of that claim.', quantity.default('100Gi')),
@@ -66,11 +66,11 @@ const toPlacement = (config: PlacementConfig): NonNullable<PopulateSettings['pla
 const toScratch = ({ scratchStorageClass, scratchSize }: PlacementConfig): PopulateSettings['scratch'] =>
   scratchStorageClass === undefined ? undefined : { storageClassName: scratchStorageClass, size: scratchSize };
 
-/** What a container is let have beside processor and memory. */
+/** Resource limits of a container besides CPU and memory. */
 const toDiskLimit = ({ transferDisk }: PlacementConfig): Readonly<Record<string, string>> =>
   transferDisk === undefined ? {} : { 'ephemeral-storage': transferDisk };
 
-const words = z.string().transform((text) => text.split(/\s+/).filter((word) => word !== ''));
+const argumentList = z.string().transform((text) => text.split(/\s+/).filter((word) => word !== ''));
 
 export const jobSettings = {
   transferImage: setting(
@@ -80,34 +80,34 @@ export const jobSettings = {
   ),
   transferCommand: setting(
     'TRANSFER_COMMAND',
-    'Command that starts transfer-job in its image, words separated by spaces.',
-    z.string().default(defaultSettings.transferCommand.join(' ')).pipe(words),
+    'Command that starts transfer-job in its image, arguments separated by spaces.',
+    z.string().default(defaultSettings.transferCommand.join(' ')).pipe(argumentList),
   ),
   transferServiceAccount: setting(
     'TRANSFER_SERVICE_ACCOUNT',
-    'Service account of transfer Jobs; it needs no rights.',
+    'Service account of transfer Jobs; it needs no permissions.',
     z.string().optional(),
   ),
   transferCpu: setting('TRANSFER_CPU', 'CPU limit of a transfer.', z.string().default('2')),
   transferMemory: setting('TRANSFER_MEMORY', 'Memory limit of a transfer.', z.string().default('512Mi')),
   devicesAsRoot: setting(
     'BLOCK_DEVICES_AS_ROOT',
-    'Whether a transfer that opens a block device runs as root, without any capability: for nodes that keep devices to root.',
+    'Whether a transfer that opens a block device runs as root, without any capability: for nodes where only root may open devices.',
     z.stringbool().default(defaultSettings.devicesAsRoot),
   ),
   transferUrl: setting(
     'TRANSFER_URL',
-    'URL of the transfer function inside the cluster; without it uploads are refused.',
+    'URL of the transfer function inside the cluster; Default: uploads are rejected.',
     z.url().optional(),
   ),
   uploadIdleSeconds: setting(
     'UPLOAD_IDLE_SECONDS',
-    'Seconds an upload may send nothing before it is given up.',
+    'Seconds without data after which an upload is aborted.',
     wholeNumber(1).default(defaultSettings.uploadIdleSeconds),
   ),
   slowestBytes: setting(
     'SLOWEST_BYTES',
-    'Bytes that a source must send within SLOWEST_SECONDS; one that sends fewer has stalled, and is asked again. 0: any trickle will do.',
+    'Bytes that a source must send within SLOWEST_SECONDS; otherwise it has stalled and the request is retried. 0: no minimum.',
     wholeNumber(0).default(defaultSettings.slowestBytes),
   ),
   slowestSeconds: setting(
@@ -117,7 +117,7 @@ export const jobSettings = {
   ),
   attemptSeconds: setting(
     'ATTEMPT_SECONDS',
-    'Seconds one attempt of a transfer may take.',
+    'Timeout of one attempt of a transfer, in seconds.',
     wholeNumber(1).default(defaultSettings.attemptSeconds),
   ),
   childSeconds: setting(

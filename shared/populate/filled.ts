@@ -1,11 +1,11 @@
-// What images, volumes and exports have in common: an object whose bytes come by attempts, and the state that its status keeps.
+// Common parts of images, volumes and exports: an object that is filled by attempts, and the state recorded in its status.
 import type { ObjectRef } from '#shared/api/object.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 import type { CloneStrategy } from '#shared/populate/clone/strategy.ts';
 
-/** Phases in order, of an image's life and an export's; the last three may follow any. A dialect maps them to its kind's own words. */
+/** Phases in order, of images and exports; the last three may follow any other. A dialect maps them to the phases of its kind. */
 export const imagePhases = [
   'Pending',
   'Cloning',
@@ -20,77 +20,80 @@ export const imagePhases = [
 ] as const;
 export type ImagePhase = (typeof imagePhases)[number];
 
-/** What images and volumes have alike: an object whose volume is filled by attempts. Derived from `spec` and metadata alone. */
+/** Common parts of images and volumes: an object whose volume is filled by attempts. Derived from `spec` and metadata only. */
 export interface Filled {
   readonly ref: ObjectRef;
   readonly generation: number;
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
-  /** What in the spec cannot be carried out, and why. Admission refuses these; an object that slipped past it fails with them. */
+  /** Invalid parts of the spec. Admission rejects them; an object that bypassed admission fails with them. */
   readonly faults: readonly Fault[];
-  /** Failed attempts tolerated: attempts are at most `retries + 1`. */
+  /** Failed attempts tolerated: there are at most `retries + 1` attempts. */
   readonly retries: number;
-  /** Value of the retry annotation; a change starts a failed object again. */
+  /** Value of the retry annotation; a change restarts a failed object. */
   readonly retryToken?: string | undefined;
-  /** What earlier passes wrote down. */
+  /** The state that earlier passes recorded. */
   readonly state: ImageState;
   /**
-   * A first look: children that status does not know of need not be looked for, since making them finds out what is there, and the next look is
-   * at everything. Left out: everything is looked for.
+   * First pass over the object: children that status does not list are not read, since creating them reports a conflict, and the next pass
+   * reads everything. Default: all children are read.
    */
   readonly trustsStatus?: boolean | undefined;
 }
 
-/** What status says: written by one pass, read by the next. Everything in it can be shown to the user. */
+/** The recorded status: written by one pass, read by the next. All of it may be shown to the user. */
 export interface ImageState {
   readonly phase: ImagePhase;
   /** CamelCase, stable. */
   readonly reason: string;
-  /** A sentence a person can act on. */
+  /** A sentence that tells a user what to do. */
   readonly message: string;
   /** 0..100, 100 only when available; never falls within an attempt. */
   readonly progress: number;
-  /** Attempts of the present transfer that have begun. */
+  /** Started attempts of the current transfer. */
   readonly attempts: number;
-  /** Attempts of the present transfer that failed. */
+  /** Failed attempts of the current transfer. */
   readonly attemptsFailed: number;
-  /** Attempts that failed, over the life of the object. */
+  /** Failed attempts over the lifetime of the object. */
   readonly failures: number;
-  /** RFC 3339; stays after a success. */
+  /** RFC 3339; kept after a success. */
   readonly lastFailureTime?: string | undefined;
-  /** How the newest failed attempt of the present transfer ended. */
+  /** The error of the latest failed attempt of the current transfer. */
   readonly lastFailure?: { readonly reason: string; readonly message: string } | undefined;
   /** RFC 3339: when the next attempt starts, while one is due. */
   readonly nextAttemptTime?: string | undefined;
-  /** RFC 3339: after this time the present wait counts as stuck, and the object fails with the reason of the wait. */
+  /** RFC 3339: after this time the object is stuck and fails with the reason of the wait. */
   readonly deadline?: string | undefined;
-  /** Retry annotation value that was acted on. */
+  /** Value of the retry annotation that was handled. */
   readonly handledRetryToken?: string | undefined;
   readonly inspection?: Inspection | undefined;
   /** Digests of the published file, by algorithm. */
   readonly digests?: Readonly<Record<string, string>> | undefined;
-  /** Those of what it held until that was lost, where no checksum in spec says what it must hold. */
+  /** Digests of the lost content, if spec has no checksum for it. */
   readonly lostDigests?: Readonly<Record<string, string>> | undefined;
-  /** Storage class the golden volume was made with, found out when the user left it out. */
+  /** Storage class of the golden volume, resolved if the user named none. */
   readonly storageClassName?: string | undefined;
   readonly children?: ImageChildren | undefined;
-  /** Why the bytes were fetched although others of the namespace have or had the same; left out: nobody else had, or they were cloned. */
+  /**
+   * Why the bytes were fetched although another volume of the namespace has or had the same. Default: there was no other volume, or they were
+   * cloned.
+   */
   readonly fetchReason?: string | undefined;
   /** Volumes only. */
   readonly clone?: CloneState | undefined;
-  /** The newest report of the transfer. */
+  /** Latest report of the transfer. */
   readonly transfer?: TransferState | undefined;
-  /** The final transition that was announced (`announcementOf`). */
+  /** The final transition for which an announcement was sent (`announcementOf`). */
   readonly announced?: string | undefined;
 }
 
-/** A report as status keeps it; what it found out about the source is kept in `inspection`. */
+/** A report as recorded in status; its inspection is stored in `inspection`. */
 export type TransferState = Omit<TransferProgress, 'inspection'> & {
-  /** RFC 3339 with milliseconds: when it was written down. */
+  /** RFC 3339 with milliseconds: time of the record. */
   readonly reportedAt: string;
 };
 
-/** How a volume is made from another one. */
+/** How a volume is copied from another one. */
 export interface CloneState {
   readonly strategy: CloneStrategy;
   readonly because: string;
@@ -101,11 +104,11 @@ export interface ImageChildren {
   readonly snapshot?: string | undefined;
   readonly job?: string | undefined;
   readonly backingImage?: string | undefined;
-  /** Made for this image alone. */
+  /** Created for this image only. */
   readonly storageClass?: string | undefined;
 }
 
-/** The state of an image nobody has looked at yet. */
+/** The state of an image before its first reconciliation. */
 export const initialState: ImageState = {
   phase: 'Pending',
   reason: 'Pending',
@@ -116,9 +119,9 @@ export const initialState: ImageState = {
   failures: 0,
 };
 
-/** Whether nothing more happens by itself. */
+/** Whether no further transition happens without a user. */
 export const isFinal = ({ phase }: Pick<ImageState, 'phase'>): boolean => phase === 'Available' || phase === 'Failed';
 
-/** Whether the user asked to start again and nobody has acted on it yet. */
+/** Whether the user requested a retry that was not handled yet. */
 export const isRetryDue = ({ retryToken, state }: Pick<Filled, 'retryToken' | 'state'>): boolean =>
   retryToken !== undefined && retryToken !== state.handledRetryToken;

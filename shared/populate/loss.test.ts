@@ -61,7 +61,7 @@ describe('what was lost and is made again', () => {
   });
 
   it.each<[string, Source, RegExp]>([
-    ['fetched', url, /new value of the annotation bullion\.dev\/retry .* compared with the former/],
+    ['fetched', url, /new value of the annotation bullion\.dev\/retry .* compared with the lost content/],
     ['uploaded', { type: 'upload' }, /bullion\.dev\/retry, then upload the file again/],
   ])('says what to do with what was %s', (_how, source, message) => {
     expect(lostState(usable({}), 'the golden volume v', source).message).toMatch(message);

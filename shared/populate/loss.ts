@@ -1,4 +1,4 @@
-// What was usable and is lost: how it is started again, and whether it then holds what it held before. Pure.
+// Loss of content that was usable: how it is restored, and whether the new content is the same. Pure.
 import type { DesiredCondition } from '#shared/api/conditions.ts';
 import type { Filled, ImageState } from '#shared/populate/filled.ts';
 import { failedState } from '#shared/populate/state.ts';
@@ -10,8 +10,8 @@ interface Losable extends Filled {
 }
 
 /**
- * `what` is gone or lost its data: `the golden volume x`. A checksum in spec already says what the bytes must be; without one the digests are kept
- * for whoever starts it again.
+ * `what` is gone or lost its data: `the golden volume x`. A checksum in spec already determines the content; otherwise the digests are kept for
+ * comparison after a retry.
  */
 export const lostState = (lost: Losable, what: string, source: Source | undefined): ImageState => {
   const { state, checksum } = lost;
@@ -25,13 +25,13 @@ const retry = 'set a new value of the annotation bullion.dev/retry';
 
 const againWith = (source: Source | undefined, checksum: Checksum | undefined): string => {
   if (isSent(source)) return `${retry}, then upload the file again`;
-  const careful = checksum === undefined ? ', and the new content is compared with the former' : '';
+  const careful = checksum === undefined ? ', and the new content is compared with the lost content' : '';
   return `${retry} to make it again from its source${careful}`;
 };
 
 const byAlgorithm = ['sha512', 'sha256', 'sha1', 'md5'];
 
-/** Of something that was made again after a loss; `undefined` for everything else. */
+/** For content that was made again after a loss; otherwise `undefined`. */
 export const contentCondition = ({ phase, lostDigests, digests = {} }: ImageState): DesiredCondition | undefined => {
   if (lostDigests === undefined) return undefined;
   const type = 'ContentChanged';
@@ -41,7 +41,7 @@ export const contentCondition = ({ phase, lostDigests, digests = {} }: ImageStat
     return { type, status: 'Unknown', reason: 'VolumeLost', message: `until it was lost it held ${held}` };
   const algorithm = byAlgorithm.find((name) => lostDigests[name] !== undefined && digests[name] !== undefined);
   if (algorithm === undefined) {
-    const message = `it was lost and made again, and whether its content is the same is not known: it held ${held}, and no digest of that algorithm is known now; a checksum in spec makes it certain`;
+    const message = `it was lost and made again, and its content cannot be compared: it held ${held}, and no digest of that algorithm is known now; set a checksum in spec to be certain`;
     return { type, status: 'Unknown', reason: 'ContentUnknown', message };
   }
   const [before, now] = [lostDigests[algorithm], digests[algorithm]];
@@ -51,9 +51,9 @@ export const contentCondition = ({ phase, lostDigests, digests = {} }: ImageStat
 };
 
 const differs = (algorithm: string, before = '', now = ''): string =>
-  `it was lost and made again, and its source had changed: ${algorithm} was ${before} and is ${now}; what was made from it before the loss holds the former content`;
+  `it was lost and made again, and its source had changed: ${algorithm} was ${before} and is ${now}; clones made before the loss hold the former content`;
 
-/** What to warn of: other content than before, or nobody knows. */
+/** A warning if the content differs from the lost content, or cannot be compared. */
 export const contentWarning = (
   state: ImageState,
 ): { readonly reason: string; readonly message: string } | undefined => {

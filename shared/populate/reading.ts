@@ -1,4 +1,4 @@
-// Reads of children and classes that every plan with a volume needs. Called by backends and by plans of volumes; nothing is decided here.
+// Reads the children and classes that every plan with a volume needs. Called by backends and by plans of volumes; decides nothing.
 import { type StorageProfile, storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import {
   type Job,
@@ -23,7 +23,7 @@ import { populationOf } from '#shared/populate/population.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 import { transferJobName } from '#shared/populate/job/transfer-job.ts';
 
-/** The child of that name, distinguished from an object of the same name that belongs to somebody else. */
+/** The child with that name, distinguished from an object with the same name and another owner. */
 export const readOwn = async <T extends KubeObject>(
   kube: KubeClient,
   type: ResourceType<T>,
@@ -46,8 +46,8 @@ interface ClaimOfJob {
 }
 
 /**
- * The claim that a Job fills; read again where the Job is complete and the pod that reported it is gone: another pass marks the claim before it takes that
- * pod away, and both may have come between the reads of this one.
+ * The claim that a Job fills. It is read again if the Job is complete and the pod with its report is gone: another pass marks the claim before
+ * it removes that pod, and both may have happened between the reads of this pass.
  */
 export const readMarked = async (
   kube: KubeClient,
@@ -59,7 +59,7 @@ export const readMarked = async (
   return (await readOwn(kube, persistentVolumeClaims, owner, claim.metadata.name)).own ?? claim;
 };
 
-/** The class named, or the default one: where `forDisks` is false, that of the cluster whatever is marked for disks of virtual machines. */
+/** The named class, or the default one: if `forDisks` is false, the default of the cluster, ignoring the mark for disks of virtual machines. */
 export const readClass = async (
   kube: KubeClient,
   name: string | undefined,
@@ -70,7 +70,7 @@ export const readClass = async (
   return defaultClassOf(items, forDisks);
 };
 
-/** None where the cluster does not have the kind at all. */
+/** Empty if the cluster does not have the kind. */
 export const listIfServed = async <T extends KubeObject>(
   kube: KubeClient,
   type: ResourceType<T>,
@@ -87,40 +87,40 @@ export const listIfServed = async <T extends KubeObject>(
 export const readSnapshotClasses = (kube: KubeClient): Promise<readonly VolumeSnapshotClass[]> =>
   listIfServed(kube, volumeSnapshotClasses);
 
-/** What is said of a storage class; `undefined` where nobody has described it yet. */
+/** The StorageProfile of a storage class; `undefined` if there is none yet. */
 export const readProfile = async (
   kube: KubeClient,
   className: string | undefined,
 ): Promise<StorageProfile | undefined> =>
   className === undefined ? undefined : kube.get(storageProfiles, { name: className });
 
-/** Which of the snapshot classes of its driver the StorageProfile of a class names. Nobody is asked where there is no choice. */
-export const readToldClass = async (
+/** The snapshot class of its driver that the StorageProfile of a class names. The profile is not read if there is only one class. */
+export const readNamedSnapshotClass = async (
   kube: KubeClient,
   fitting: readonly VolumeSnapshotClass[],
   className: string | undefined,
 ): Promise<string | undefined> => {
   if (fitting.length < 2) return undefined;
   const { spec = {}, status = {} } = (await readProfile(kube, className)) ?? {};
-  return [spec.snapshotClass, status.snapshotClass].find((told) =>
-    fitting.some(({ metadata }) => metadata.name === told),
+  return [spec.snapshotClass, status.snapshotClass].find((named) =>
+    fitting.some(({ metadata }) => metadata.name === named),
   );
 };
 
-/** The class that makes snapshots of volumes of a storage class: the one its StorageProfile names, else the usual one of its driver. */
+/** The snapshot class for volumes of a storage class: the one its StorageProfile names, else the usual one of its driver. */
 export const readSnapshotClass = async (
   kube: KubeClient,
   driver: string | undefined,
   className: string | undefined,
 ): Promise<string | undefined> => {
   const fitting = (await readSnapshotClasses(kube)).filter((candidate) => candidate.driver === driver);
-  const choice = chooseSnapshotClass(fitting, driver, await readToldClass(kube, fitting, className));
+  const choice = chooseSnapshotClass(fitting, driver, await readNamedSnapshotClass(kube, fitting, className));
   return choice.is === 'found' ? choice.name : undefined;
 };
 
 /**
- * Why nothing moves, in the words of those who should move it: a full pool, a quota, a volume that cannot be attached. Of each child as it is now: what
- * ended, or got what it was waiting for, has nothing to complain about any more.
+ * Warning events that explain a wait: a full pool, a quota, a volume that cannot be attached. Only events about the current state of a child
+ * count: one that has ended, or is bound, waits for nothing.
  */
 export const readNewestWarnings = async (
   kube: KubeClient,
@@ -138,12 +138,12 @@ interface Settling extends KubeObject {
   };
 }
 
-/** A pod of an earlier attempt, a claim that is bound, a Job that is over. */
+/** A pod of an earlier attempt, a bound claim, a finished Job. */
 const isSettled = ({ status = {} }: Settling): boolean =>
   ['Succeeded', 'Failed', 'Bound'].includes(status.phase ?? '') ||
   (status.conditions ?? []).some(({ type, status: is }) => ['Complete', 'Failed'].includes(type) && is === 'True');
 
-/** RFC 3339: since when a child is as it is. Complaints from before were about what it was. */
+/** RFC 3339: start of the current state of a child. Earlier events are about a previous state. */
 const stateSince = ({ metadata, status }: Settling): string =>
   (status?.conditions ?? [])
     .flatMap(({ status: is, lastTransitionTime }) => (is === 'True' ? (lastTransitionTime ?? []) : []))
@@ -160,14 +160,14 @@ const readNewestWarning = async (kube: KubeClient, child: KubeObject): Promise<K
     .at(0);
 };
 
-/** The scheduler, for one, writes no `lastTimestamp`. In whole seconds, as most times of Kubernetes are. */
+/** The scheduler, for example, sets no `lastTimestamp`. Whole seconds, like most times of Kubernetes. */
 const timeOf = ({ lastTimestamp, series, eventTime, metadata }: KubeEvent): number => {
   const text = series?.lastObservedTime ?? lastTimestamp ?? eventTime ?? metadata.creationTimestamp ?? '';
   return Math.floor((Date.parse(text) || 0) / 1000) * 1000;
 };
 
-// Jobs that read what an image is kept in: for a download, or into a backup target. While they are there its volume does not go, and whoever throws it
-// away takes them along. Called where an image is removed or started over.
+// Jobs that read the volume of an image: for a download, or into a backup target. The volume is not deleted while they exist, so they are
+// removed with it. Called when an image is removed or restarted.
 
 const modes = ['serve', 'backup'] as const;
 

@@ -1,10 +1,10 @@
-// What an annotation on an image says of the backup it is made from. Written by who restores, read by the dialects of images.
+// The annotation on an image that describes the backup it is restored from. Written by the restore, read by the dialects of images.
 import { z } from 'zod';
 import { annotations } from '#shared/api/names.ts';
 import type { Source } from '#shared/populate/source.ts';
 
 export const RestoreMark = z.object({
-  /** Where the disk is; left out where the storage itself restores it. */
+  /** Location of the disk. Default: the storage itself restores it. */
   from: z
     .discriminatedUnion('type', [
       z.object({
@@ -20,11 +20,11 @@ export const RestoreMark = z.object({
       z.object({ type: z.literal('nfs'), server: z.string(), path: z.string(), key: z.string() }),
     ])
     .optional(),
-  /** Target, object and image that it was restored from: what its deletion is told of. */
+  /** Target, object and image it was restored from, for the report of its deletion. */
   target: z.string(),
   object: z.string(),
   uid: z.string(),
-  /** Name that the golden volume had: what refers to it goes on doing so. */
+  /** Former name of the golden volume, so that references to it stay valid. */
   volume: z.string().optional(),
 });
 export type RestoreMark = z.infer<typeof RestoreMark>;
@@ -48,6 +48,6 @@ export const readRestored = (marks: Readonly<Record<string, string>> | undefined
   }
 };
 
-/** Where the disk of a restored image is; `undefined` for others, and where the storage itself restores it. */
+/** Location of the disk of a restored image; `undefined` for other images, and if the storage itself restores it. */
 export const restoredFrom = (restored: Restored): Source<'s3' | 'nfs'> | undefined =>
   restored.is === 'restored' ? restored.mark.from : undefined;

@@ -1,4 +1,4 @@
-// How an operator shapes the work that fills volumes. One place, filled from the functions' configuration and passed to every plan.
+// Settings of the operator for work that fills volumes. Read in one place from the configuration of the functions and passed to every plan.
 import type { Toleration } from '#shared/api/foreign/core.ts';
 import { release } from '#shared/api/names.ts';
 import type { Proxies } from '#shared/clients/http/proxy.ts';
@@ -6,73 +6,73 @@ import type { Proxies } from '#shared/clients/http/proxy.ts';
 export interface PopulateSettings {
   /** OCI image of transfer-job. */
   readonly transferImage: string;
-  /** Command of the container: where transfer-job starts in that image. */
+  /** Command of the container: starts transfer-job in that image. */
   readonly transferCommand: readonly string[];
-  /** Left out: the namespace's default account, whose token is never mounted. */
+  /** Default: the default account of the namespace. Its token is never mounted. */
   readonly transferServiceAccount?: string | undefined;
-  /** Requests and limits of the container, as a Pod has them. */
+  /** Requests and limits of the container, as in a Pod. */
   readonly transferResources: Readonly<Record<string, Readonly<Record<string, string>>>>;
   /** Jobs that open a block device run as root, which owns it, without any capability; else as the user of guests. */
   readonly devicesAsRoot: boolean;
-  /** Where and how urgently pods run, as an operator says; what an owner asks for itself counts more. */
+  /** Scheduling and priority of pods, set by the operator; requests of an owner take precedence. */
   readonly placement?: Placement | undefined;
-  /** Where files lie that cannot be worked on as they arrive; left out: on the disk of the node. */
+  /** Storage for files that cannot be processed as a stream. Default: the disk of the node. */
   readonly scratch?: ScratchVolume | undefined;
-  /** CIDRs sources may point to although they are loopback, link-local or metadata addresses. */
+  /** CIDRs of loopback, link-local or metadata addresses that sources may use nevertheless. */
   readonly allowedAddresses: readonly string[];
-  /** Registries, as `host[:port]`, that are reached without TLS. */
+  /** Registries, as `host[:port]`, that are accessed without TLS. */
   readonly plainRegistries: readonly string[];
-  /** Left out: sources are reached directly. */
+  /** Default: no proxy. */
   readonly proxies?: Proxies | undefined;
-  /** PEM certificates that an administrator of Harvester trusts, for who fetches in our place; `proxies.ca` has them as well. */
+  /** PEM certificates that an administrator of Harvester trusts, for storage that fetches by itself; `proxies.ca` includes them. */
   readonly additionalCa?: string | undefined;
-  /** Left out: images from an object store are refused. */
+  /** Default: images from an object store are rejected. */
   readonly objectStore?: ObjectStoreSettings | undefined;
-  /** URL of the transfer function, where upload Jobs fetch the keys of its tokens; left out: uploads are refused. */
+  /** URL of the transfer function, where upload Jobs fetch the keys of its tokens. Default: uploads are rejected. */
   readonly transferUrl?: string | undefined;
-  /** Seconds an upload may send nothing before it is given up. */
+  /** Seconds without data after which an upload is aborted. */
   readonly uploadIdleSeconds: number;
-  /** Where transfer-job posts progress; left out: it posts none. */
+  /** URL for progress events of transfer-job. Default: none are sent. */
   readonly eventSink?: string | undefined;
-  /** Audience of the token it shows there; left out: it has none. */
+  /** Audience of the token for that URL. Default: no token. */
   readonly eventAudience?: string | undefined;
-  /** Where transfer-job sends its traces; left out: it makes none. */
+  /** URL for traces of transfer-job. Default: no tracing. */
   readonly traceEndpoint?: string | undefined;
   /** A source that sends fewer bytes than this within `slowestSeconds` has stalled. */
   readonly slowestBytes: number;
   readonly slowestSeconds: number;
-  /** Seconds one attempt may take. */
+  /** Timeout of one attempt, in seconds. */
   readonly attemptSeconds: number;
-  /** Seconds a child may take to become usable (bound, running, ready) before the image says it is stuck and fails. */
+  /** Seconds for a child to become usable (bound, running, ready) before the image is stuck and fails. */
   readonly childSeconds: number;
-  /** Share of a volume that a file system keeps for itself. */
+  /** Share of a volume that the file system uses for itself. */
   readonly filesystemOverhead: number;
-  /** The same for single classes, by their names; left out: none differs. */
+  /** The same for single classes, by name. Default: no exceptions. */
   readonly classOverheads?: Readonly<Record<string, number>> | undefined;
 }
 
-/** Fields of a pod. Volumes that only some nodes reach need none of this: the scheduler goes by where they are. */
+/** Fields of a pod. Volumes that only some nodes reach need none of this: the scheduler considers their topology. */
 export interface Placement {
   readonly nodeSelector?: Readonly<Record<string, string>> | undefined;
   readonly tolerations?: readonly Toleration[] | undefined;
   readonly priorityClassName?: string | undefined;
 }
 
-/** A claim of the pod's own, which comes and goes with it and counts on the quota of its namespace. */
+/** An ephemeral claim of the pod, which counts towards the quota of its namespace. */
 export interface ScratchVolume {
   readonly storageClassName: string;
   /** Quantity. */
   readonly size: string;
 }
 
-/** The store that images name objects of without saying where it is. */
+/** The store of images that name an object but no store. */
 export interface ObjectStoreSettings {
   /** URL of the store. */
   readonly endpoint: string;
   readonly region: string;
   /** `endpoint/bucket/key`, or else `bucket.endpoint/key`. */
   readonly pathStyle: boolean;
-  /** Secret with its credentials in the namespace of each image. Left out: nothing is signed. */
+  /** Secret with its credentials in the namespace of each image. Default: requests are not signed. */
   readonly secretName?: string | undefined;
 }
 

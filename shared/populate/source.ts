@@ -1,5 +1,4 @@
-// Where the bytes of a volume come from: a type of source is a member of one of the maps and its row of the table. Whoever treats types differently
-// asks here.
+// Types of sources: each is a member of one of the maps and has a row in the table. Code that depends on the type reads it here.
 import { type MountedClaim, type NfsFile, claim, nfs } from '#shared/populate/sources/mounted.ts';
 import {
   type CopiedRow,
@@ -24,7 +23,7 @@ import {
 import { upload } from '#shared/populate/sources/upload.ts';
 import type { TransferSource } from '#shared/transfer/spec.ts';
 
-/** What a Job fetches, or is sent. */
+/** Sources that a Job fetches, or that are uploaded to it. */
 interface JobSources {
   http: HttpFile;
   registry: RegistryImage;
@@ -37,11 +36,11 @@ interface JobSources {
   blank: object;
 }
 
-/** What is copied within the cluster. */
+/** Sources that are copied within the cluster. */
 interface CopiedSources {
   /** A claim, of any namespace. */
   'export-from-volume': { readonly namespace: string; readonly claimName: string };
-  /** Another image of the same kind; `operation` left out: a plain copy. */
+  /** Another image of the same kind. `operation` default: a plain copy. */
   clone: {
     readonly namespace: string;
     readonly imageName: string;
@@ -49,7 +48,7 @@ interface CopiedSources {
   };
 }
 
-/** What storage brings by itself. */
+/** Sources that the storage restores by itself. */
 interface RestoredSources {
   /** A backup, by its URL. */
   restore: { readonly url: string };
@@ -58,7 +57,7 @@ interface RestoredSources {
 interface Sources extends JobSources, CopiedSources, RestoredSources {}
 
 export type SourceType = keyof Sources;
-/** Without an argument: any. */
+/** Default: any type. */
 export type Source<T extends SourceType = SourceType> = { readonly [K in T]: { readonly type: K } & Sources[K] }[T];
 export type JobSource = Source<keyof JobSources>;
 export type CopiedSource = Source<keyof CopiedSources>;
@@ -116,11 +115,11 @@ type MaybeSource = Pick<Source, 'type'> | undefined;
 
 const arrivalOf = (source: MaybeSource) => source && sources[source.type].arrives;
 
-/** A Job gets it. Only rows of Jobs arrive so. */
+/** Filled by a Job. Only rows of Jobs have `arrives`. */
 export const isForJob = (source: Source | undefined): source is JobSource => isFetched(source) || isSent(source);
-/** A Job fetches it by itself, and may look at it before. */
+/** A Job fetches it by itself, and can inspect it before. */
 export const isFetched = (source: MaybeSource): boolean => arrivalOf(source) === 'fetched';
-/** A Job waits for somebody to send it. */
+/** A Job waits until a client sends it. */
 export const isSent = (source: MaybeSource): boolean => arrivalOf(source) === 'sent';
 export const isCopied = (source: Source | undefined): source is CopiedSource => arrivalOf(source) === 'copied';
 export const isFromServer = (source: MaybeSource): boolean => source !== undefined && sources[source.type].isServer;
@@ -129,14 +128,14 @@ export const movingOf = (source: MaybeSource): SourceRow<Source>['moving'] =>
   source === undefined ? downloading : sources[source.type].moving;
 export const pinOf = <T extends SourceType>(source: Source<T>): string | undefined => rows[source.type].pinOf?.(source);
 
-/** The source as the worker is given it. */
+/** The source in the spec of the worker. */
 export const toTransferSource = <T extends keyof JobSources>(source: Source<T>, context: JobContext): TransferSource =>
   jobRows[source.type].spec(source, context);
 
 export const mountsOfSource = <T extends keyof JobSources>(source: Source<T>, context: JobContext): SourceMounts =>
   jobRows[source.type].mounts(source, context);
 
-/** Whether a source is of some types; for those who take only these. */
+/** Whether a source is of one of some types, for callers that accept only these. */
 export const isOneOf =
   <T extends SourceType>(types: readonly T[]) =>
   (source: Source | undefined): source is Extract<Source, { readonly type: T }> =>

@@ -1,4 +1,4 @@
-// The moves between states that every backend makes, so that all keep the same promises: counts add up, waits have deadlines.
+// State transitions common to all backends: attempts are counted and waits have deadlines.
 import type { KubeObject } from '#shared/api/object.ts';
 import {
   type Filled,
@@ -17,7 +17,7 @@ export interface Step {
   readonly message: string;
 }
 
-/** A class that an administrator may still make, or mark as default. `what` is to be made anew. */
+/** An administrator may still create the class, or mark it as default. `what` is the object to create again. */
 export const noClassStep = (className: string | undefined, what: string): Step => ({
   phase: 'Pending',
   reason: 'StorageClassNotFound',
@@ -31,13 +31,13 @@ export const isoTime = (milliseconds: number): string => new Date(milliseconds).
 
 export const unchanged = (image: Filled): Plan => ({ actions: [], state: image.state });
 
-/** Nothing more happens until the user does something. */
+/** Final until the user acts. */
 export const failedState = (state: ImageState, reason: string, message: string): ImageState => ({
   ...state,
   phase: 'Failed',
   reason,
   message,
-  // Nothing is kept of what failed.
+  // The content of a failed transfer is discarded.
   progress: 0,
   deadline: undefined,
   nextAttemptTime: undefined,
@@ -45,8 +45,8 @@ export const failedState = (state: ImageState, reason: string, message: string):
 });
 
 /**
- * Waiting for something that has a deadline. The deadline is set when the wait begins and stays, whatever the reason of the moment, so that
- * reasons that take turns do not put it off for ever. Past it the image fails with the reason it was stuck for. `next` is the state so far.
+ * Waits with a deadline. The deadline is set when the wait starts and stays the same when the reason changes, so that alternating reasons
+ * cannot postpone it forever. After it the image fails with the reason it was stuck for. `next` is the state so far.
  */
 export const waitingState = (image: Filled, next: ImageState, step: Step, context: PlanContext): ImageState => {
   const deadline = isSameWait(image.state, next, step)
@@ -65,14 +65,14 @@ const parseTime = (time: string | undefined): number | undefined => {
 };
 
 interface StorageWait extends Step {
-  /** What the storage makes; left out while it is not there. */
+  /** The object that the storage creates. Default: it does not exist yet. */
   readonly child?: KubeObject | undefined;
   readonly isComplaining: boolean;
 }
 
 /**
- * Waiting for storage that copies by itself: it says nothing until it is done, and may take as long as an attempt that moves the same bytes. Once
- * it complains, it has as long as any other child.
+ * Waits for storage that copies by itself: it reports nothing until it is done, and may take as long as an attempt that transfers the same
+ * bytes. After a warning event the timeout is that of any other child.
  */
 export const storageWaitingState = (
   image: Filled,
@@ -83,31 +83,31 @@ export const storageWaitingState = (
   const { now, settings } = context;
   const before = image.state;
   const isSame = before.phase === step.phase && before.reason === step.reason;
-  const told = parseTime(isSame ? before.deadline : undefined);
+  const previous = parseTime(isSame ? before.deadline : undefined);
   const begun = parseTime(child?.metadata.creationTimestamp) ?? now;
   const last = begun + (settings.attemptSeconds + settings.childSeconds) * 1000;
-  const least = isComplaining ? Math.min(last, told ?? now + settings.childSeconds * 1000) : last;
-  const deadline = isoTime(child === undefined ? (told ?? least) : least);
+  const least = isComplaining ? Math.min(last, previous ?? now + settings.childSeconds * 1000) : last;
+  const deadline = isoTime(child === undefined ? (previous ?? least) : least);
   return isPast(deadline, now)
     ? failedState(next, step.reason, `gave up waiting: ${step.message}; ${retryHint}`)
     : { ...next, ...step, deadline, nextAttemptTime: undefined };
 };
 
-export const retryHint = 'once that is put right, start again with a new value of the annotation bullion.dev/retry';
+export const retryHint = 'fix this, then retry with a new value of the annotation bullion.dev/retry';
 
-/** Waits for what is others' to do, for as long as it takes. */
+/** Waits for an action outside of Bullion, without a deadline. */
 export const restingState = (
   { state }: Filled,
   { reason, message }: { readonly reason: string; readonly message: string },
 ): ImageState => ({ ...state, phase: 'Pending', reason, message, deadline: undefined, nextAttemptTime: undefined });
 
-/** A name of ours that somebody else holds. */
+/** A name that Bullion needs is taken by another object. */
 export const takenState = (image: Filled, { kind, metadata }: KubeObject, context: PlanContext): ImageState => {
   const message = `${kind} ${metadata.name} exists and belongs to something else: delete it or rename this object`;
   return waitingState(image, image.state, { phase: 'Pending', reason: 'NameTaken', message }, context);
 };
 
-/** Nothing more happens until somebody changes something, and anybody may use it. */
+/** Final until there is a change; the object is ready for use. */
 export const usableState = (image: Filled, state: ImageState, what: 'image' | 'volume' = 'image'): ImageState => ({
   ...state,
   phase: 'Available',
@@ -117,11 +117,11 @@ export const usableState = (image: Filled, state: ImageState, what: 'image' | 'v
   deadline: undefined,
   nextAttemptTime: undefined,
   transfer: undefined,
-  // A usable image is never started over, so a retry that came late is answered by it.
+  // A usable image is never restarted, so a late retry counts as handled.
   handledRetryToken: image.retryToken ?? state.handledRetryToken,
 });
 
-/** On its way out, and what it waits for. */
+/** Being deleted, and what the deletion waits for. */
 export const terminatingState = (state: ImageState, reason: string, message: string): ImageState => ({
   ...state,
   phase: 'Terminating',
@@ -132,11 +132,11 @@ export const terminatingState = (state: ImageState, reason: string, message: str
 });
 
 /**
- * Waits until what the last try left is gone, each child for as long as it has been on its way out: one that is only now asked to go has all of its
- * time. Pods go with their Jobs. A retry that is given up counts as acted on.
+ * Waits until the children of the last try are gone, each for as long as it has been terminating: one that is only now deleted gets the whole
+ * timeout. Pods go with their Jobs. A retry that is given up counts as handled.
  */
 export const restartingState = (image: Filled, left: readonly KubeObject[], context: PlanContext): ImageState => {
-  const message = `removing what the last try left: ${left.map(describeChild).join(', ')}`;
+  const message = `removing children of the last try: ${left.map(describeChild).join(', ')}`;
   const begun = left.flatMap(({ metadata }) => parseTime(metadata.deletionTimestamp) ?? []);
   const deadline =
     begun.length > 0 ? isoTime(Math.min(...begun) + context.settings.childSeconds * 1000) : image.state.deadline;
@@ -146,7 +146,7 @@ export const restartingState = (image: Filled, left: readonly KubeObject[], cont
   return state.phase === 'Failed' ? { ...state, handledRetryToken: image.retryToken } : state;
 };
 
-/** Started over: as new, but for what is counted over its life. */
+/** Restarted: the initial state, except for the counters over its lifetime. */
 export const restartedState = ({
   state: { failures, lastFailureTime, lostDigests },
   retryToken,
@@ -158,7 +158,7 @@ export const restartedState = ({
   handledRetryToken: retryToken,
 });
 
-/** A child and who holds it, for messages. */
+/** A child and the finalizers that keep it, for messages. */
 export const describeChild = ({ kind, metadata }: KubeObject): string => {
   const holders = metadata.finalizers?.filter((finalizer) => finalizer !== 'foregroundDeletion') ?? [];
   return `${kind} ${metadata.name}${holders.length === 0 ? '' : ` (held by ${holders.join(', ')})`}`;
@@ -172,11 +172,11 @@ const isSameWait = (before: ImageState, next: ImageState, step: Step): boolean =
 
 export const isPast = (time: string | undefined, now: number): boolean => time !== undefined && Date.parse(time) <= now;
 
-/** Progress of an attempt that was not counted until now: of its own pod alone, where that has reported already. */
+/** Progress of an attempt that is counted now: only of its own pod, if that has reported already. */
 const progressOfNext = ({ transfer }: ImageState, run: TransferRun): number =>
   run.is === 'running' && transfer?.run === run.pod ? progressOf(transfer) : 0;
 
-/** Takes over what a transfer tells of its attempts. Progress starts over with the number of the attempt, and only then. */
+/** Takes over the number of attempts of a transfer. Progress is reset when that number changes, and only then. */
 export const countAttempts = (state: ImageState, run: TransferRun): ImageState => {
   const newFailures = Math.max(0, run.failures - state.attemptsFailed);
   const counted = {
@@ -204,24 +204,24 @@ const phaseOfTransfer = {
 } as const satisfies Record<TransferPhase, ImagePhase>;
 
 const transferMessages = {
-  Inspecting: 'looking at the source',
+  Inspecting: 'inspecting the source',
   Downloading: 'downloading',
   Converting: 'converting to raw',
   Verifying: 'verifying',
 } as const satisfies Record<TransferPhase, string>;
 
-/** Whether a report is of a Job that only looks. Pods are named after their Job. */
+/** Whether a report comes from an inspection Job. Pods are named after their Job. */
 export const isInspection = ({ run }: Pick<TransferState, 'run'>): boolean => run.startsWith('inspect-');
 
-/** What a report is worth in the progress of what is filled: a look at the source is none of it. */
+/** Progress of the filling according to a report: an inspection does not count. */
 export const progressOf = (transfer: Pick<TransferState, 'run' | 'phase' | 'percent'>): number =>
   transfer.phase === 'Inspecting' || isInspection(transfer) ? 0 : Math.floor(transfer.percent);
 
 const isExport = ({ run }: Pick<TransferState, 'run'>): boolean => run.startsWith('export-');
 
 /**
- * A look at a source that must be read to its end is no download yet: that one begins anew, at 0 %. An import looks at its source as well:
- * told as part of the download, since that has been said to run and status does not go back.
+ * An inspection that must read the source to its end is not a download, which starts afterwards at 0 %. An import also inspects its source;
+ * there it is reported as part of the download, because the phase must not go back.
  */
 const stepOf = (transfer: TransferState): { phase: ImagePhase; reason: string; say: string } => {
   if (isInspection(transfer) && transfer.phase !== 'Inspecting') {
@@ -243,7 +243,7 @@ export const describeAttempt = (image: Filled, state: ImageState, doing: string)
   return `attempt ${state.attempts} of ${image.retries + 1}: ${doing}${before}`;
 };
 
-/** A running transfer as its newest report tells it. */
+/** A running transfer according to its latest report. */
 export const reportedState = (image: Filled, state: ImageState, transfer: TransferState): ImageState => {
   const { phase, reason, say } = stepOf(transfer);
   const doing = transfer.note === undefined ? say : `${say} (${transfer.note})`;

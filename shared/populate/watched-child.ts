@@ -1,4 +1,4 @@
-// How children are followed, and which of their changes can move an owner on. Called where backends and volumes declare what they follow.
+// How children are watched, and which of their changes reconcile the owner. Used where backends and volumes declare their watched children.
 import type { Job } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
@@ -6,17 +6,17 @@ import { type Owner, ownerOf } from '#shared/api/owner.ts';
 
 export type Change = 'add' | 'update' | 'delete';
 
-/** A child kind the backend follows. `verbs` beside get, list and watch are what plans do with it. */
+/** A kind of child that the backend watches. `verbs`: what plans do with it besides get, list and watch. */
 export interface WatchedChild {
   readonly type: ResourceType;
   readonly verbs: readonly ('create' | 'patch' | 'delete')[];
-  /** The image a child belongs to; `undefined` for objects that are none of ours. */
+  /** The image that owns a child; `undefined` for objects of others. */
   ownerOf(object: KubeObject): Owner | undefined;
-  /** Whether a change of this child can move its image on. Saying `true` too often costs a few reads, `false` wrongly a minute. */
+  /** Whether a change of this child can affect its image. A needless `true` costs a few reads, a wrong `false` delays the image by a minute. */
   matters(object: KubeObject, change: Change): boolean;
 }
 
-/** One declaration; `matters` sees the child typed. */
+/** One declaration, with a typed child for `matters`. */
 export const follow = <T extends KubeObject>(
   type: ResourceType<T>,
   verbs: WatchedChild['verbs'],
@@ -30,7 +30,10 @@ export const follow = <T extends KubeObject>(
 
 export const isLeaving = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp !== undefined;
 
-/** An attempt failed or the last one ended. That one began is seen from its progress. Pods are not followed: the tick sees to those that are stuck. */
+/**
+ * An attempt failed or the last one ended. Its start is observed by its progress. Pods are not watched: the tick reconciles owners of stuck
+ * ones.
+ */
 export const hasAttemptEnded = ({ status }: Job): boolean =>
   (status?.failed ?? 0) > 0 || (status?.conditions ?? []).length > 0;
 

@@ -1,5 +1,5 @@
-// Whether the author of an object may use what it is made from: asked and written down by `mutate`, asked again and enforced by `validate`,
-// and told before anything else. Why this cannot be forged: shared/access/README.md.
+// Checks whether the author of an object may use its sources: `mutate` checks and records it, `validate` checks and enforces it, before any
+// other answer. Why this cannot be forged: shared/access/README.md.
 import { isDeepStrictEqual } from 'node:util';
 import { type Grant, type UsedSource, anyName, toGrantText } from '#shared/access/grant.ts';
 import { grantFor } from '#shared/access/sources.ts';
@@ -10,16 +10,16 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type AdmissionAnswer, refused } from '#shared/runtime/admission-function.ts';
 import { type Fault, Unavailable } from '#shared/runtime/errors.ts';
 
-/** A source, and how to speak of it. */
+/** A source, and its description for messages. */
 export interface AskedSource extends UsedSource {
   readonly field: string;
-  /** How to speak of what is reached by a reference of the user's: where it leads to may be none of their business. */
+  /** Description of a source behind a reference of the user, who may not be allowed to know its name. */
   readonly shown?: string;
-  /** What a reference may lead to later on: granted where it is allowed, and not missed where it is not. */
+  /** A possible later target of a reference: granted if allowed, and not required otherwise. */
   readonly optional?: boolean;
 }
 
-/** What an object is made from that lies outside of what its author owns. One or two looks at the cluster at most. */
+/** Sources of an object outside of its author's namespace. At most one or two look-ups. */
 export type SourcesOf<T extends KubeObject> = (
   object: T,
   kube: KubeClient,
@@ -29,7 +29,7 @@ const field = `metadata.annotations[${annotations.granted}]`;
 const grantTextOf = (object: KubeObject | undefined): string | undefined =>
   object?.metadata.annotations?.[annotations.granted];
 
-/** Our functions ask for the users they act for, and write down what they found. */
+/** Our functions check the permissions of the users they act for, and record the result. */
 const isOwnAccount = ({ userInfo }: AdmissionRequest): boolean => userInfo.username.startsWith(ownAccountPrefix);
 
 const withGrants = (object: KubeObject, text: string | undefined): KubeObject => {
@@ -58,7 +58,7 @@ const askAll = async (
   };
 };
 
-/** The object with its grants: those of its author at creation, and the ones it had from then on. */
+/** The object with its grants: those of its author at creation, which stay unchanged later. */
 export const fillGrants = async (
   request: AdmissionRequest,
   object: KubeObject,
@@ -78,10 +78,10 @@ const toFault =
   ({ userInfo }: AdmissionRequest) =>
   (source: AskedSource): Fault => ({
     field: source.field,
-    message: `user ${userInfo.username} is not allowed to ${wordsOf[source.use]} ${shownOf(source)}: ${adviceOf[source.use]}`,
+    message: `user ${userInfo.username} is not allowed to ${descriptionOf[source.use]} ${shownOf(source)}: ${adviceOf[source.use]}`,
   });
 
-const wordsOf = {
+const descriptionOf = {
   'clone-claim': 'clone from',
   'clone-snapshot': 'clone from',
   'export-claim': 'export the claim',
@@ -89,28 +89,28 @@ const wordsOf = {
   'read-secret': 'use the Secret',
 } as const;
 
-const cloneAdvice = 'it takes the right to create datavolumes/source of cdi.kubevirt.io there';
+const cloneAdvice = 'this requires permission to create datavolumes/source of cdi.kubevirt.io there';
 const adviceOf = {
   'clone-claim': cloneAdvice,
   'clone-snapshot': cloneAdvice,
-  'export-claim': 'it takes the right to get it',
-  'use-image': 'it takes the right to get it',
-  'read-secret': 'it takes the right to get it, or write one of the namespace of the image',
+  'export-claim': 'this requires permission to get it',
+  'use-image': 'this requires permission to get it',
+  'read-secret': 'this requires permission to get it; or use one in the namespace of the image',
 } as const;
 
 const restoreTextOf = (object: KubeObject | undefined): string | undefined =>
   object?.metadata.annotations?.[annotations.restore];
 
-/** Whoever could write which backup an image is made from could read the backups of others, or any NFS export that nodes reach. */
+/** A user who could set the backup of an image could read the backups of others, or any NFS export that nodes reach. */
 const foreignRestore = ({ oldObject }: AdmissionRequest, object: KubeObject): AdmissionAnswer | undefined => {
   const text = restoreTextOf(object);
   if (text === undefined || text === restoreTextOf(oldObject)) return undefined;
   const message =
-    'is written by backup-metadata alone: leave it out; images come back from the backup target by themselves';
+    'may be set only by backup-metadata: leave it out; images are restored from the backup target automatically';
   return refused('Forbidden', [{ field: `metadata.annotations[${annotations.restore}]`, message }]);
 };
 
-/** `undefined`: nothing to object to. Throws Unavailable where mutation was passed by, so that creation can be tried again. */
+/** `undefined`: allowed. Throws Unavailable if mutation was bypassed, so that the creation can be retried. */
 export const reviewAccess = async (
   request: AdmissionRequest,
   object: KubeObject,
@@ -126,11 +126,12 @@ export const reviewAccess = async (
   if (denied.length > 0) return refused('Forbidden', denied.map(toFault(request)));
   const text = toGrantText(grants);
   if (written === text) return undefined;
-  if (written === undefined) throw new Unavailable('the right to its source was not written down by mutate: try again');
+  if (written === undefined)
+    throw new Unavailable('the permission for its source was not recorded by mutate: try again');
   return foreignGrant;
 };
 
-/** What is named anew must be for its author to use. Nothing is written down: what it leads to stays what it is. */
+/** Newly named objects must be permitted to the author. Nothing is recorded: their target is fixed. */
 export const reviewUses = async (
   request: AdmissionRequest,
   now: readonly AskedSource[],
@@ -143,4 +144,4 @@ export const reviewUses = async (
   return denied.length === 0 ? undefined : refused('Forbidden', denied.map(toFault(request)));
 };
 
-const foreignGrant = refused('Forbidden', [{ field, message: 'is written by admission alone: leave it as it is' }]);
+const foreignGrant = refused('Forbidden', [{ field, message: 'may be set only by admission: do not change it' }]);

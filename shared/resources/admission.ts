@@ -1,4 +1,4 @@
-// Answers the reviews of every kind we serve from the rule tables. `functions/{validate,mutate}` call it.
+// Answers admission reviews of every served kind from the rule tables. Called by `functions/{validate,mutate}`.
 import { isDeepStrictEqual } from 'node:util';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
@@ -52,18 +52,18 @@ import type { Image } from '#shared/backends/image.ts';
 
 type Review = (request: AdmissionRequest) => Promise<AdmissionAnswer>;
 
-/** What admission knows of a kind. */
+/** Admission rules of a kind. */
 interface AdmittedKind<T extends KubeObject = KubeObject, S = unknown> {
   readonly kind: ServedKind<T>;
-  /** What an object asks for, as its rules read it. */
+  /** The requested state, as read by the rules. */
   readonly read: (object: T) => S;
   readonly rules: readonly RequestRule<T, S>[];
   readonly defaults: readonly DefaultRule<T>[];
-  /** What its author must be allowed to use; left out: nothing but what is in its own namespace. */
+  /** Sources that its author must be allowed to use. Default: none outside of its own namespace. */
   readonly sources?: SourcesOf<T>;
-  /** What its author must be allowed to use whenever they name it, also later; left out: nothing but the images of classes. */
+  /** Objects that its author must be allowed to use whenever they are named, including later updates. Default: only the images of classes. */
   readonly uses?: (object: T) => readonly AskedSource[];
-  /** Images: the storage class it is kept in. */
+  /** Images: their storage class. */
   readonly classOf?: (object: T) => string | undefined;
 }
 
@@ -95,7 +95,7 @@ const admitVolume = <T extends KubeObject>(
     ...rest,
   });
 
-/** The tables that judge each kind; `undefined`: its schema says all that there is to say. */
+/** Rule tables of each kind; `undefined`: validated only by its schema. */
 const rowsOf = (registry: BackendRegistry): Readonly<Record<KindName, AdmittedKind | undefined>> => ({
   hyperCloudImage: admitImage(hyperCloudImages, {
     rules: imageRules(registry, { backend: 'spec', source: 'spec.source' }),
@@ -125,7 +125,7 @@ const rowsOf = (registry: BackendRegistry): Readonly<Record<KindName, AdmittedKi
 const admittedKinds = (registry: BackendRegistry): readonly AdmittedKind[] =>
   Object.values(rowsOf(registry)).filter((row) => row !== undefined);
 
-/** `undefined`: nothing of ours. A CDI that is installed judges its kinds itself. */
+/** `undefined`: not a served kind. An installed CDI validates its kinds itself. */
 const findKind = async (
   kinds: readonly AdmittedKind[],
   { resource }: AdmissionRequest,
@@ -136,13 +136,13 @@ const findKind = async (
 };
 
 export interface ValidatorOptions {
-  /** Left out: the kinds of CDI are ours. */
+  /** Default: the kinds of CDI are served by Bullion. */
   readonly cdi?: CdiLook | undefined;
-  /** CIDRs that sources may name although no transfer should connect there. */
+  /** CIDRs that sources may use although they are normally forbidden. */
   readonly allowedAddresses?: readonly string[] | undefined;
 }
 
-/** What an object names that others own, and what it named before. What is in its own namespace is its author's to use. */
+/** Objects of others that an object names now and named before. Those in its own namespace are allowed. */
 const usesOf = async (
   { uses }: AdmittedKind,
   { object, before, kube }: DefaultRequest<KubeObject>,
@@ -166,7 +166,7 @@ export const createValidator = (kube: KubeClient, { cdi, allowedAddresses = [] }
     if (kind === undefined || object === undefined || !isAskedAbout(request)) return allowed;
     const shapeFaults = readShape(kind, object);
     if (shapeFaults.length > 0) return refused('Invalid', shapeFaults);
-    // Before anything is looked up that the answer might tell of.
+    // Before any look-up whose result the answer might reveal.
     const forbidden = await reviewAccess(request, object, kind.sources ?? noSources, kube);
     if (forbidden !== undefined) return forbidden;
     const unusable = await reviewUses(
@@ -183,7 +183,7 @@ export const createValidator = (kube: KubeClient, { cdi, allowedAddresses = [] }
   };
 };
 
-/** A CDI that is installed completes claims itself. */
+/** An installed CDI completes claims itself. */
 const completed = async (
   { operation, object, subResource }: AdmissionRequest,
   kube: KubeClient,
@@ -198,7 +198,7 @@ const completed = async (
 const isClaim = ({ resource }: AdmissionRequest): boolean =>
   resource.group === persistentVolumeClaims.group && resource.resource === persistentVolumeClaims.plural;
 
-/** Refuses no object of ours: what is wrong with it is validation's to say. Of a claim that asks to be completed nobody else could say why it is not. */
+/** Rejects no object of ours: that is up to validation. The exception is a claim to be completed, because only mutation knows why it cannot be. */
 export const createMutator = (kube: KubeClient, cdi?: CdiLook): Review => {
   const kinds = admittedKinds(backends);
   return async (request) => {
@@ -211,7 +211,7 @@ export const createMutator = (kube: KubeClient, cdi?: CdiLook): Review => {
     const before = oldObject !== undefined && readShape(kind, oldObject).length === 0 ? oldObject : undefined;
     let filled = object;
     for (const { fill } of kind.defaults) filled = await fill({ object: filled, before, kube });
-    // Last: a default may name what takes a right of its author's.
+    // Last: a default may require a permission of the author.
     filled = await fillGrants(request, filled, kind.sources ?? noSources, kube);
     return {
       kind: 'allowed',
@@ -221,8 +221,8 @@ export const createMutator = (kube: KubeClient, cdi?: CdiLook): Review => {
 };
 
 /**
- * Objects on their way out only lose finalizers, and nothing may hold them. Status is ours. An update that leaves spec, labels and annotations
- * alone has nothing to answer for.
+ * Objects being deleted only lose finalizers, and must not be blocked. Status is written by us. An update that changes neither spec, labels nor
+ * annotations needs no review.
  */
 const isAskedAbout = ({ operation, subResource = '', object, oldObject }: AdmissionRequest): boolean => {
   if (subResource !== '' || object?.metadata.deletionTimestamp !== undefined) return false;
@@ -235,13 +235,13 @@ const aspectsOf = (object: KubeObject | undefined): unknown => {
   return [spec, object?.metadata.annotations ?? {}, object?.metadata.labels ?? {}];
 };
 
-/** The API server makes a name of `generateName` after admission; the rules see one of the same length. */
+/** The API server generates a name from `generateName` after admission; the rules get one of the same length. */
 const withName = (object: KubeObject | undefined): KubeObject | undefined => {
   if (object === undefined || (object.metadata.name ?? '') !== '') return object;
   return { ...object, metadata: { ...object.metadata, name: `${object.metadata.generateName ?? ''}xxxxx` } };
 };
 
-/** Defaults are filled in before an object gets here, but a schema-less caller must get an answer as well. */
+/** Defaults are set before an object arrives here, but a caller without a schema must get an answer as well. */
 const readShape = ({ kind }: AdmittedKind, object: KubeObject): readonly Fault[] => {
   const { success, error } = kind.spec.safeParse((object as { readonly spec?: unknown }).spec);
   if (success) return [];
@@ -259,7 +259,7 @@ const toRuleRequest = (
   { request, kube }: { readonly request: AdmissionRequest; readonly kube: KubeClient },
 ): RuleRequest<KubeObject, unknown> => {
   const old = request.operation === 'UPDATE' ? request.oldObject : undefined;
-  // What an older schema let in may not be readable, and then there is nothing to compare with.
+  // An object accepted by an older schema may not be readable; then there is no old state to compare with.
   const before = old !== undefined && readShape(kind, old).length === 0 ? old : undefined;
   const resourceBefore = before === undefined ? undefined : kind.read(before);
   return { object, resource: kind.read(object), before, resourceBefore, kube };

@@ -1,10 +1,10 @@
-// Tells the outside that an image, or a version of a golden image, is ready or has failed. Made at the edge from a sender, and passed to the reconciler.
+// Announces that an image, or a version of a golden image, is ready or has failed. Created from a sender and passed to the reconciler.
 import { buildImageFailed, buildImageReady } from '#events/build.ts';
 import type { CloudEvent } from '#events/event.ts';
 import type { Send } from '#events/sender.ts';
 import type { ReconciledState, Resource } from '#shared/resources/reconciler.ts';
 
-/** Whether the event was taken. Called again for the same transition until it was; its id shows the repeat. */
+/** Whether the event was delivered. Called again for the same transition until it was; the same ID marks the repetition. */
 export type Announce = (resource: Resource, state: ReconciledState, event?: CloudEvent) => Promise<boolean>;
 
 const source = 'bullion.dev/images';

@@ -1,16 +1,17 @@
-// Whose the kinds of cdi.kubevirt.io are: told by a setting, or by whether a CDI is installed. Made once at the edge, asked by admission and the driver.
+// Decides who serves the kinds of cdi.kubevirt.io: by a setting, or by whether a CDI is installed. Created once, called by admission and the
+// reconciler.
 import { cdis } from '#shared/api/foreign/cdi.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { CdiSetting } from '#shared/runtime/config.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
-/** Ours, or those of a CDI that is installed. */
+/** Served by Bullion, or by an installed CDI. */
 export type CdiMode = 'serve' | 'use';
 
-/** Throws Unavailable when the API is: nobody may take a CDI for absent because it could not be observed. */
+/** Throws Unavailable if the API is: a CDI must not be assumed absent because of a failed request. */
 export type CdiLook = () => Promise<CdiMode>;
 
-/** Milliseconds that an answer counts, so that neither a CDI that comes nor one that goes is overlooked for longer. */
+/** Milliseconds for which the result is cached: the installation or removal of a CDI is detected within this time. */
 const lastsMs = 60_000;
 
 export const createCdiLook = (kube: KubeClient, setting: CdiSetting, now: () => number = Date.now): CdiLook => {
@@ -24,7 +25,7 @@ export const createCdiLook = (kube: KubeClient, setting: CdiSetting, now: () => 
   };
 };
 
-/** Its definition alone says nothing: it stays behind when a CDI is removed, and comes with operators that have none to run. */
+/** Its CRD alone proves nothing: it remains when a CDI is removed, and operators install it without a CDI. */
 const hasCdi = async (kube: KubeClient): Promise<boolean> => {
   try {
     return (await kube.list(cdis, { limit: 1 })).items.length > 0;

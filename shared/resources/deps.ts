@@ -1,4 +1,4 @@
-// What a function that reconciles works with, made once at its edge and passed in; and one object under reconciliation.
+// Dependencies of a reconciling function, created once and passed in; and one object under reconciliation.
 import type { TemplateSettings } from '#shared/resources/templates/ask.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { BackendRegistry } from '#shared/backends/registry.ts';
@@ -20,26 +20,26 @@ export interface ReconcileDeps {
   readonly settings: PopulateSettings;
   /** Whether a CDI is installed. */
   readonly cdi: CdiLook;
-  /** Authorities to trust beside the well-known ones. */
+  /** Certificate authorities to trust besides the default ones. */
   readonly trust: TrustLook;
   /** Settings in objects of the cluster. */
   readonly config: ConfigLook;
-  /** How templates of HyperConverged and SSP are treated. */
+  /** Handling of templates of HyperConverged and SSP. */
   readonly templates: TemplateSettings;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly log: Logger;
   /** Announces that an image is ready or has failed. Default: no announcements. */
   readonly announce?: Announce | undefined;
-  /** Looks at sources that crons follow. Default: no polls, as in Workers, which open no sockets of their own. */
+  /** Polls the sources of crons. Default: no polls, as in Workers, which open no sockets of their own. */
   readonly observe?: Observe | undefined;
-  /** Looks at files that another program will fetch. Default: they wait for a function that can. */
+  /** Inspects files that another program will fetch. Default: they wait for a function that can. */
   readonly look?: LookAtFile | undefined;
   /** Sends events to other functions. Default: their work is done here. */
   readonly send?: Send | undefined;
 }
 
-/** What the tick needs beside. */
+/** Additional dependencies of the tick. */
 export interface TickDeps extends ReconcileDeps {
   /** URL of the transfer function, as users reach it. Default: not published. */
   readonly publicUrl?: string | undefined;

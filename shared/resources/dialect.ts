@@ -1,4 +1,4 @@
-// How a kind is translated to and from the image every backend knows. One file per kind, one line in registry.ts.
+// Translates a kind to and from the internal model of an image. One file per kind, one line in registry.ts.
 import type { CommonImageStatus } from '#shared/api/image-status.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import { annotations } from '#shared/api/names.ts';
@@ -7,25 +7,25 @@ import type { ImageState } from '#shared/populate/filled.ts';
 import type { Resource } from '#shared/resources/reconciler.ts';
 import type { Image } from '#shared/backends/image.ts';
 
-/** An object of an image kind, as far as all of them are alike. */
+/** Common fields of the image kinds. */
 export interface ImageObject extends KubeObject {
   readonly status?: CommonImageStatus & { readonly phase?: string | undefined };
 }
 
 export interface ImageDialect<T extends ImageObject = ImageObject> {
   readonly kind: ServedKind<T>;
-  /** Whether no two images of a namespace may have one display name, where that is not the object's own. */
+  /** Whether display names must be unique within a namespace, for kinds where they differ from the object's name. */
   readonly namesAreUnique?: boolean;
-  /** Total: what cannot be understood becomes a fault of the image. */
+  /** Never throws: invalid fields become faults of the image. */
   toImage(object: T): Image;
   /**
-   * The whole status that says `state`, in this kind's words; what others wrote into it stays. `toImage` reads the same state back.
-   * `now` is RFC 3339 and becomes the time of the conditions that changed.
+   * The complete status for `state`, in this kind's fields; fields of other writers are kept. `toImage` reads the same state back. `now` is RFC
+   * 3339 and becomes the time of changed conditions.
    */
   toStatus(object: T, image: Image, state: ImageState, now: string): NonNullable<T['status']>;
 }
 
-/** The part of an image that every kind keeps in its metadata. */
+/** Fields of an image that every kind stores in its metadata. */
 export const readMetadata = (
   object: KubeObject,
 ): Pick<Image, 'ref' | 'generation' | 'deleting' | 'finalizers' | 'retryToken'> => ({
@@ -33,7 +33,7 @@ export const readMetadata = (
   retryToken: object.metadata.annotations?.[annotations.retry],
 });
 
-// What the reconciler keeps of an object of any kind, from its metadata.
+// Metadata that the reconciler uses for an object of any kind.
 
 export const readResource = (object: KubeObject): Pick<Resource, 'ref' | 'generation' | 'deleting' | 'finalizers'> => ({
   ref: refOf(object),

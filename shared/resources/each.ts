@@ -1,4 +1,4 @@
-// Drives many objects of one kind, some at a time. Called by the sweep, and where many wait for one.
+// Reconciles many objects of one kind, several concurrently. Called by the sweep, and when many objects wait for one.
 import { type KubeObject, refOf } from '#shared/api/object.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
@@ -6,10 +6,10 @@ import { AppError, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, retry, worstOf } from '#shared/runtime/outcome.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
-/** Objects reconciled at once. */
+/** Objects reconciled concurrently. */
 const width = 8;
 
-/** Everything among `objects` that is not settled; gives the worst of what came of it. A kind whose CRD is not installed has no objects. */
+/** Reconciles all `objects` that are not settled; returns the worst outcome. A kind without a CRD has no objects. */
 export const reconcileEach = async (
   deps: ReconcileDeps,
   reconciler: Reconciler,
@@ -41,7 +41,7 @@ export const reconcileEach = async (
   return worstOf(outcomes);
 };
 
-/** One object in trouble must not keep the others from being reconciled. */
+/** A failure of one object must not prevent the reconciliation of the others. */
 const reconcileQuietly = async (deps: ReconcileDeps, object: KubeObject): Promise<Outcome> => {
   try {
     return await reconcile(deps, refOf(object));

@@ -1,5 +1,6 @@
-// Event sources of kinds that a cluster may lack. Knative's adapter ends where a kind's group is not served, and where the group is there without the kind it
-// looks once and never watches, so a source is made once its kind is served, and goes with it. Level-triggered; called by cron-tick each minute.
+// Event sources of kinds that a cluster may not have. Knative's adapter exits if the API group of a kind is not served, and never watches a
+// kind that is missing from a served group, so a source is created once its kind is served, and removed with it. Level-triggered; called by
+// cron-tick each minute.
 import { configMaps } from '#shared/api/foreign/core.ts';
 import { labels, optionalSources, systemNamespace } from '#shared/api/names.ts';
 import { type KubeObject, type ResourceType, keyOf } from '#shared/api/object.ts';
@@ -23,12 +24,12 @@ export const apiServerSources: ResourceType<EventSource> = {
   namespaced: true,
 };
 
-/** What is to be done about a source; `wanted` has an owner, so that it goes with the list it stands in. */
+/** Action for a source; `wanted` has an owner, so that it is deleted with its list. */
 export type SourceAction =
   | { readonly do: 'create' | 'change'; readonly wanted: EventSource }
   | { readonly do: 'delete'; readonly found: EventSource };
 
-/** Whether all that is wanted is there, whatever defaults came to it. */
+/** Whether all wanted fields are present, ignoring added defaults. */
 const has = (found: unknown, wanted: unknown): boolean => {
   if (typeof wanted !== 'object' || wanted === null) return found === wanted;
   if (typeof found !== 'object' || found === null) return false;
@@ -37,7 +38,7 @@ const has = (found: unknown, wanted: unknown): boolean => {
   return isLong && Object.entries(wanted).every(([key, value]) => has(there[key], value));
 };
 
-/** `undefined` of `isServed`: the API server could not say, and nothing is done. */
+/** `undefined` of `isServed`: unknown because of an API error, so no action. */
 export const planSources = (
   wanted: readonly EventSource[],
   found: readonly EventSource[],
@@ -70,7 +71,7 @@ const readWanted = async (kube: KubeClient): Promise<readonly EventSource[]> => 
   });
 };
 
-/** Kinds of a version of a group; none where it is not served, `undefined` where the API server cannot say: the server behind an API may be away. */
+/** Kinds of a version of a group; empty if it is not served, `undefined` if unknown: the server of an aggregated API may be down. */
 const readKinds = async (kube: KubeClient, apiVersion: string): Promise<ReadonlySet<string> | undefined> => {
   try {
     const path = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
@@ -96,7 +97,7 @@ const carryOut = async (kube: KubeClient, action: SourceAction): Promise<unknown
   }
 };
 
-/** Nothing where no list is installed. Throws AppErrors of the client; the next call goes on from wherever it came to. */
+/** No action without a list. Throws AppErrors of the client; the next call continues. */
 export const followKinds = async (kube: KubeClient): Promise<void> => {
   const wanted = await readWanted(kube);
   if (wanted.length === 0) return;
@@ -108,7 +109,7 @@ export const followKinds = async (kube: KubeClient): Promise<void> => {
   const isServed = ({ apiVersion, kind }: Watched) => kinds.get(apiVersion)?.has(kind);
   for (const action of planSources(wanted, items, isServed)) {
     try {
-      // One after the other: a refusal stops the rest, and says why.
+      // Sequential: an error stops the rest and is reported.
       // oxlint-disable-next-line no-await-in-loop
       await carryOut(kube, action);
     } catch (error) {

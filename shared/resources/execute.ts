@@ -1,4 +1,4 @@
-// Carries out what a plan asks for. Nothing is decided here.
+// Executes the actions of a plan. Decides nothing.
 import { type Job, jobs } from '#shared/api/foreign/core.ts';
 import type { Action } from '#shared/populate/actions.ts';
 import { startTransfer } from '#shared/populate/job/start-transfer.ts';
@@ -6,12 +6,12 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 
 /**
- * In order, stopping at the first that fails. Conflict means that the world is no longer as it was observed (a name was taken, an object was
- * replaced): what is left of the plan is void, read and plan again.
+ * In order, up to the first failure. Conflict means that the observed state is outdated (a name was taken, an object was replaced): the rest of
+ * the plan is void, read and plan again.
  */
 export const execute = async (kube: KubeClient, actions: readonly Action[]): Promise<void> => {
   for (const action of actions) {
-    // One after the other: plans rely on the order for what a crash leaves behind.
+    // Sequential: plans rely on the order in case of a crash.
     // oxlint-disable-next-line no-await-in-loop
     await carryOut(kube, action);
   }

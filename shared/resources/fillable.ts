@@ -1,4 +1,5 @@
-// The life of an object whose volume is filled, image or volume: when it is settled, what is told of it, what failure means.
+// Common behaviour of objects whose volume is filled, images and volumes: when they are settled, what is reported, and the meaning of a
+// failure.
 import { type Filled, type ImageState, initialState, isFinal, isRetryDue } from '#shared/populate/filled.ts';
 import { failedState, waitingState } from '#shared/populate/state.ts';
 import type { Reconciler, Refusal } from '#shared/resources/reconciler.ts';
@@ -27,7 +28,7 @@ const refused = (resource: Filled, error: AppError, context: PlanContext): Image
   return waitingState(resource, resource.state, { phase, ...step }, context);
 };
 
-/** What an object failed with before anything was made for it. */
+/** Failures before anything was created for an object. */
 export const refusals = {
   spec: 'InvalidSpec',
   backend: 'BackendUnavailable',
@@ -56,24 +57,24 @@ export const fillable: Life = {
   fold: foldProgress,
 };
 
-/** The faults of a spec that slipped past admission, in the same words. */
+/** Faults of a spec that bypassed admission, with the same messages. */
 export const refusalOfFaults = ({ faults }: Filled): Refusal | undefined =>
   faults.length === 0
     ? undefined
     : { reason: refusals.spec, message: faults.map(({ field, message }) => `${field} ${message}`).join('; ') };
 
-/** `what` of an object is an object store, and nobody said which. */
+/** The field `what` uses the object store, but none is configured. */
 export const noObjectStore = (what: string): Refusal => ({
   reason: refusals.spec,
-  message: `${what} is an object store, and this installation knows none: an operator names one with OBJECT_STORE_ENDPOINT`,
+  message: `${what} requires an object store, and this installation has none: an operator sets OBJECT_STORE_ENDPOINT`,
 });
 
-// What objects have in common that would hold the same bytes: they find each other by it, and hear of each other's end.
+// Links objects with the same content, so that the end of one reconciles the others.
 
-/** Among the kinds of things that are waited for. */
+/** One of the kinds of things that objects wait for. */
 export const contentGroupKind = 'Content';
 
-/** `undefined` where nobody knows beforehand what it will hold. */
+/** `undefined` if its content is not known in advance. */
 export const contentLinkOf = (
   { namespace = 'default' }: ObjectRef,
   content: string | undefined,

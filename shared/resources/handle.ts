@@ -1,4 +1,4 @@
-// What an event means for the kinds we serve: which object to reconcile, or whether there is nothing to do. Called by the event functions.
+// Maps an event to the object to reconcile, if any. Called by the event functions.
 import { type KnownEvent, eventTypes, objectOf } from '#events/catalogue.ts';
 import { recordDeadLetter } from '#events/dead-letter.ts';
 import type { CloudEvent } from '#events/event.ts';
@@ -23,7 +23,7 @@ import type { ReconcileDeps } from '#shared/resources/deps.ts';
 import { transferJobName } from '#shared/populate/job/transfer-job.ts';
 import { type Change, type WatchedChild, isLeaving } from '#shared/populate/watched-child.ts';
 
-/** An object of ours was created or changed, or the source of a cron was asked. */
+/** A served object was created or changed, or the source of a cron was polled. */
 export const handleObjectEvent = async (deps: ReconcileDeps, event: KnownEvent): Promise<Outcome> => {
   const ref = objectOf(event);
   if (ref === undefined) return done;
@@ -31,7 +31,7 @@ export const handleObjectEvent = async (deps: ReconcileDeps, event: KnownEvent):
   if (isMachine(ref)) return handleMachineEvent(deps, ref);
   const reconciler = reconcilerOf(ref);
   if (reconciler === undefined) return done;
-  // What the answer was is written in the cron: whoever posts an event decides nothing.
+  // The result of the poll is in the cron: the event itself is not trusted.
   if (event.type === eventTypes.sourcePolled) return reconcile(deps, ref, { which: 'all' });
   if (event.type !== eventTypes.objectAdded && event.type !== eventTypes.objectUpdated)
     return reconcile(deps, ref, { which: 'news' });
@@ -47,7 +47,7 @@ interface Changed {
   readonly isNew: boolean;
 }
 
-/** What is our own writing costs nothing. */
+/** Events of our own writes cause no work. */
 const reconcileChanged = async (
   deps: ReconcileDeps,
   reconciler: Reconciler,
@@ -63,14 +63,14 @@ const notifyOthers = async (deps: ReconcileDeps, reconciler: Reconciler, object:
   return worstOf([woken, await reconcileAll(deps, await dataSourcesOf(deps.kube, object))]);
 };
 
-/** What is told to machines first comes to rest with that. */
+/** An object that is announced settles with its announcement. */
 const hasComeToRest = (reconciler: Reconciler, object: KubeObject): boolean => {
   const resource = reconciler.read(object);
   const isQuiet = reconciler.announcementOf(resource, resource.state) === undefined;
   return reconciler.isSettled(resource) || (isQuiet && reconciler.outcomeOf(resource.state).kind === 'done');
 };
 
-/** Data sources are told by what they stand for, which does not know of them. */
+/** Reconciles data sources when their target changes, which does not refer to them. */
 const reconcileConcerned = async (deps: ReconcileDeps, changed: KubeObject): Promise<Outcome> =>
   reconcileAll(deps, await dataSourcesConcernedBy(deps.kube, changed));
 
@@ -83,7 +83,7 @@ const reconcileAll = async (deps: ReconcileDeps, refs: readonly ReconcileTarget[
   return worstOf([done, ...outcomes]);
 };
 
-/** A child of one of our objects changed, or its transfer reported progress. */
+/** A child of a served object changed, or its transfer reported progress. */
 export const handleChildEvent = async (deps: ReconcileDeps, event: KnownEvent): Promise<Outcome> => {
   switch (event.type) {
     case eventTypes.transferProgressed:
@@ -135,7 +135,7 @@ interface Follower {
   readonly owner: Owner;
 }
 
-/** Who follows a child: of the kinds that follow objects like it, the one its owner is of. */
+/** The reconciler that watches a child: of those that watch its kind, the one of its owner's kind. */
 const findFollower = ({ backends }: ReconcileDeps, child: KubeObject): Follower | undefined => {
   for (const reconciler of reconcilers) {
     for (const watchedChild of reconciler.watchedChildren(backends)) {
@@ -150,16 +150,16 @@ const findFollower = ({ backends }: ReconcileDeps, child: KubeObject): Follower 
 const isOfType = (object: KubeObject, type: Pick<WatchedChild['type'], 'group' | 'version' | 'kind'>): boolean =>
   object.kind === type.kind && object.apiVersion === apiVersionOf(type);
 
-/** An event nobody could handle: it ends as a Kubernetes Event on the object it concerns, where people look. */
+/** An event that could not be handled: recorded as a Kubernetes Event on its object. */
 export const handleDeadLetter = async (deps: ReconcileDeps, event: CloudEvent): Promise<Outcome> => {
   const { object: _, ...letter } = await recordDeadLetter(deps.kube, event, new Date(deps.now()));
   deps.log.error('dead letter', { type: event.type, ...letter });
   return done;
 };
 
-// An object has come to rest: those who wait for it are reconciled, and so is what waits for it to be done. This is what replaces polling.
+// A settled object: objects that wait for it are reconciled. This replaces polling.
 
-/** Looks for those who wait by label, kind by kind; an event of an object that nobody waits for costs one empty list per kind. */
+/** Finds waiting objects by label, kind by kind; without any, an event costs one empty list per kind. */
 const wakeOthers = async (deps: ReconcileDeps, reconciler: Reconciler, object: KubeObject): Promise<Outcome> => {
   const resource = reconciler.read(object);
   const outcomes: Outcome[] = [];

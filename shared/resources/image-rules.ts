@@ -1,4 +1,4 @@
-// Rules that every image kind has, whatever its words. The tables of the kinds come on top.
+// Rules of every image kind, in addition to the tables of the kinds.
 import type { KubeObject } from '#shared/api/object.ts';
 import { type BackendCapabilities, isInstalled } from '#shared/backends/backend.ts';
 import { type BackendRegistry, registrationOf } from '#shared/backends/registry.ts';
@@ -7,13 +7,13 @@ import type { Fault } from '#shared/runtime/errors.ts';
 import type { RequestRule } from '#shared/resources/rule.ts';
 import type { Image } from '#shared/backends/image.ts';
 
-/** Where a kind says what these rules are about. */
+/** Fields of the kind that these rules are about. */
 export interface RuleFields {
   readonly backend: string;
   readonly source: string;
 }
 
-/** Why an image cannot be filled from such a source by its backend; `undefined` when it can. */
+/** Why an image cannot be filled from such a source by its backend; `undefined` if it can. */
 export const unfitSource = ({ backend, source, ref }: Image, capabilities: BackendCapabilities): string | undefined => {
   const { sources, encrypts, copiesNearby } = capabilities;
   if (source === undefined) return undefined;
@@ -27,17 +27,17 @@ export const unfitSource = ({ backend, source, ref }: Image, capabilities: Backe
     : undefined;
 };
 
-/** Of the annotation that says which backup an image is made from. */
+/** Faults of the annotation that names the backup of an image. */
 export const faultsOfRestored = (restored: Restored): readonly Fault[] =>
   restored.is === 'unreadable'
-    ? [{ field: restored.field, message: 'cannot be read; it is written by who restores a backup' }]
+    ? [{ field: restored.field, message: 'is invalid; it is set when a backup is restored' }]
     : [];
 
 export const imageRules = (backends: BackendRegistry, fields: RuleFields): readonly RequestRule<KubeObject>[] => {
   const isServed: RequestRule<KubeObject>['check'] = ({ resource: image }) => {
     const registration = registrationOf(backends, image.backend);
     if (registration.served) return [];
-    return [{ field: fields.backend, message: `"${image.backend}" is not served: ${registration.because}` }];
+    return [{ field: fields.backend, message: `"${image.backend}" is not available: ${registration.because}` }];
   };
 
   const isThere: RequestRule<KubeObject>['check'] = async ({ resource: image, kube }) => {

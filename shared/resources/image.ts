@@ -1,4 +1,4 @@
-// How an image kind is reconciled: by the backend its spec names, and not removed from under those it is being cloned for. Called by registry.ts.
+// Reconciles an image kind: by the backend in its spec; an image is not removed while it is being cloned. Called by registry.ts.
 import { finalizers, labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { groupKindOf, sourceLabel } from '#shared/api/owner.ts';
@@ -22,7 +22,7 @@ const servedBy = (backends: BackendRegistry): readonly Backend[] =>
 
 interface ObservedImage {
   readonly children: unknown;
-  /** Volumes being made from the image; read only where it is to be removed. */
+  /** Volumes that are being cloned from the image; read only if it is to be removed. */
   readonly clones: readonly string[];
 }
 
@@ -47,11 +47,11 @@ const waitForClones = ({ state }: Image, clones: readonly string[]) => ({
   state: terminatingState(
     state,
     'BeingCloned',
-    `waiting for ${clones.join(', ')}, being made from this image: let them finish, or delete them`,
+    `waiting for ${clones.join(', ')}, which are being cloned from this image: let them finish, or delete them`,
   ),
 });
 
-/** A clone is under way from the moment it was begun until it is filled. Other images may lie in any namespace. */
+/** A clone is in progress from its start until it is filled. Other images may be in any namespace. */
 const findClones = async (kube: KubeClient, { ref }: Image, cloners: readonly Cloner[]): Promise<readonly string[]> => {
   const { namespace = '', name } = ref;
   const label = sourceLabel({ groupKind: groupKindOf(ref), namespace, name });
@@ -62,7 +62,7 @@ const findClones = async (kube: KubeClient, { ref }: Image, cloners: readonly Cl
     for await (const object of kube.listAll(reconciler.kind.type, { ...where, labelSelector })) {
       const clone = reconciler.read(object);
       const from = reconciler.links?.sourceOf(clone);
-      // The label is a hint: anybody may write one.
+      // The label is a hint: users can set it.
       const isFromIt = from !== undefined && sourceLabel(from) === label;
       if (isFromIt && isBeingMade(clone)) found.push(`${object.kind} ${object.metadata.name}`);
     }
@@ -84,7 +84,7 @@ const refusalOf = (image: Image, backends: BackendRegistry, settings: PopulateSe
   );
 };
 
-/** What admission refuses with the same words. */
+/** Rejected by admission with the same message. */
 const refusalOfSource = (image: Image, { capabilities }: Backend): Refusal | undefined => {
   const fault = unfitSource(image, capabilities);
   return fault === undefined ? undefined : { reason: refusals.spec, message: fault };
@@ -94,7 +94,7 @@ const imageLink = ({ ref }: Image) => ({ groupKind: groupKindOf(ref), namespace:
 
 const contentLink = ({ ref, source, checksum }: Image) => contentLinkOf(ref, contentOf({ from: source, checksum }));
 
-/** An image is a copy of another one, and waits for that. */
+/** An image that is a copy of another one waits for that. */
 const cloneLink = ({ ref, source }: Image) =>
   source?.type === 'clone'
     ? { groupKind: groupKindOf(ref), namespace: source.namespace, name: source.imageName }
@@ -122,7 +122,7 @@ export const imageReconciler = <T extends ImageObject>(
   refusalOf,
   plannerOf: ({ backend }, backends) => {
     const registration = registrationOf(backends, backend);
-    // Images are made from images of their kind, too.
+    // Images can also be made from images of their kind.
     const read = (object: KubeObject) => dialect.toImage(object as T);
     const own = { kind: dialect.kind, read, links: linksOf(dialect) };
     return registration.served ? (plannerOf(registration.backend, [...cloners, own]) as Planner<Image>) : undefined;

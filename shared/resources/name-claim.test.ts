@@ -42,7 +42,7 @@ describe('two images of one display name', () => {
     expect(reasons.filter((reason) => reason === 'DisplayNameTaken')).toHaveLength(1);
     const loser = reasons[0] === 'DisplayNameTaken' ? 'a' : 'b';
     const winner = loser === 'a' ? 'b' : 'a';
-    expect(readyOf(world, loser)?.message).toMatch(`${winner} has the display name "leap", and was first`);
+    expect(readyOf(world, loser)?.message).toMatch(`${winner} has the display name "leap", and had it first`);
   });
 
   it('never both begin, in whatever order their passes go on', async () => {

@@ -1,6 +1,6 @@
-// Names that only one object of a namespace, or of the cluster, may have. Admission refuses the second of two; of two that were created at one moment, and saw
-// nothing of each other, the one that takes the Lease of the name first may begin, and the other says so and ends. A Lease is created or
-// not, so nothing that is made for both can remain, whatever was read too early, and one whose holder is gone is taken over.
+// Names that must be unique in a namespace, or in the cluster. Admission rejects the second object; if two were created at the same moment, the
+// one that first creates the Lease of the name may start, and the other one fails with a message. Creating a Lease is atomic, so stale reads do
+// no harm, and a Lease without its holder is taken over.
 import { createHash } from 'node:crypto';
 import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
 import { annotations, systemNamespace } from '#shared/api/names.ts';
@@ -19,7 +19,7 @@ interface Claim {
 const leaseName = (name: string): string =>
   `bullion-name-${createHash('sha256').update(name).digest('hex').slice(0, 40)}`;
 
-/** It goes with its holder; where it lies apart from that, `releaseName` takes it away. */
+/** Garbage-collected with its holder; if it is in another namespace, `releaseName` removes it. */
 const buildLease = ({ resource }: Claim, { name, isEverywhere }: UniqueName): Lease => {
   const lease: Lease = {
     apiVersion: 'coordination.k8s.io/v1',
@@ -39,7 +39,7 @@ const holderOf = async ({ kube, reconciler }: Claim, lease: Lease): Promise<Kube
   return isThere ? holder : undefined;
 };
 
-/** `undefined` where it was created. Throws Conflict when another one went away just now. */
+/** `undefined` if it was created. Throws Conflict if another one was just deleted. */
 const createOrGet = async ({ kube }: Claim, wanted: Lease): Promise<Lease | undefined> => {
   try {
     await kube.create(leases, wanted);
@@ -51,17 +51,14 @@ const createOrGet = async ({ kube }: Claim, wanted: Lease): Promise<Lease | unde
   }
 };
 
-/**
- * Asked until the first child is made: whether the name is another's. Throws Conflict when somebody was quicker just now: read again and
- * decide anew.
- */
+/** Called until the first child is created: whether the name is taken. Throws Conflict after a concurrent change: read again and decide again. */
 export const claimName = async (claim: Claim): Promise<Refusal | undefined> => {
   const { kube, reconciler, resource } = claim;
   const unique = reconciler.uniqueNameOf?.(resource);
   if (unique?.isDue !== true) return undefined;
   const { name, what, reason } = unique;
   const wanted = buildLease(claim, unique);
-  // Few names are taken, so it is tried before it is looked at.
+  // Few names are taken, so creation is tried before a read.
   const lease = await createOrGet(claim, wanted);
   if (lease === undefined) return undefined;
   if (lease.spec.holderIdentity === resource.ref.uid) return undefined;
@@ -76,12 +73,12 @@ export const claimName = async (claim: Claim): Promise<Refusal | undefined> => {
   const isNear = holder.metadata.namespace === resource.ref.namespace;
   const who = `${holder.kind} ${isNear ? '' : `${holder.metadata.namespace}/`}${holder.metadata.name}`;
   const message =
-    `${who} has the ${what} ${JSON.stringify(name)}, and was first: delete this one, ` +
+    `${who} has the ${what} ${JSON.stringify(name)}, and had it first: delete this one, ` +
     'or delete that one and start this one again with the annotation bullion.dev/retry';
   return { reason, message };
 };
 
-/** Of an object that is about to be gone: what would outlive it. */
+/** For an object that is about to be deleted: removes what would outlive it. */
 export const releaseName = async (claim: Claim): Promise<void> => {
   const { kube, reconciler, resource } = claim;
   const unique = reconciler.uniqueNameOf?.(resource);

@@ -1,5 +1,5 @@
-// A volume of the storage class of an image is a copy of that image: whoever names the class, in an object of whatever kind, must be allowed to see
-// the image. Asked at admission, since claims are then made by functions that may see every image.
+// A volume in the storage class of an image is a copy of that image: users who name the class, in any kind of object, must be allowed to read
+// the image. Checked at admission, because claims are later created by functions that may read every image.
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import { harvesterAnnotations } from '#shared/api/harvester/image.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -14,7 +14,7 @@ interface NamedClass {
 
 const isClassField = (key: string): boolean => /storageClassName$/i.test(key);
 
-/** Wherever it stands: fields have one name in all kinds. */
+/** At any depth: the fields have the same name in all kinds. */
 const classesIn = (value: unknown, path: string): readonly NamedClass[] => {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, inner]: [string, unknown]) => {
@@ -36,7 +36,7 @@ export const imageOfClass = async (kube: KubeClient, name: string): Promise<Owne
   return found && ownerOf(found);
 };
 
-/** Images behind the classes that an object names; one look-up a class. */
+/** Images of the classes that an object names; one look-up per class. */
 export const imagesOfClasses = async (object: KubeObject, kube: KubeClient): Promise<readonly AskedSource[]> => {
   const found = await Promise.all(
     namedClasses(object).map(async ({ field, name }): Promise<readonly AskedSource[]> => {

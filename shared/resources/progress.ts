@@ -1,4 +1,4 @@
-// A progress report folded into an image's state. Reports come late, twice and out of order; status only ever moves forward.
+// Merges a progress report into the state of an image. Reports may be late, repeated or out of order; status only moves forward.
 import { type Filled, type ImageState, isFinal, type TransferState } from '#shared/populate/filled.ts';
 import { progressOf, reportedState } from '#shared/populate/state.ts';
 import { redact } from '#shared/runtime/redact.ts';
@@ -7,7 +7,7 @@ import type { TransferProgress } from '#shared/transfer/progress.ts';
 /** Milliseconds between two writes. */
 const writeInterval = 2000;
 
-/** The state with the report in it; `undefined` when it tells nothing new, or comes too soon after the last one. `now` is ms since the epoch. */
+/** The state with the report; `undefined` if there is no change, or too soon after the last one. `now` is ms since the epoch. */
 export const foldProgress = (image: Filled, report: TransferProgress, now: number): ImageState | undefined => {
   const { state } = image;
   if (image.deleting || isFinal(state) || state.phase === 'Snapshotting') return undefined;
@@ -34,7 +34,8 @@ const withReport = (image: Filled, report: TransferProgress, now: number): Image
   const { state } = image;
   const { inspection, note, ...rest } = report;
   const isSameRun = state.transfer?.run === report.run;
-  // A run that reports has begun, also before its Job says so. A new one that comes before the failure of the last was counted is of the same attempt.
+  // A run that reports has started, even if its Job does not report it yet. A new run that reports before the failure of the last one was
+  // counted belongs to the same attempt.
   const attempts = Math.max(state.attempts, isSameRun ? 1 : state.attemptsFailed + 1);
   const percent = progressOf(report);
   const next: ImageState = {

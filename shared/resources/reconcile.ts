@@ -1,4 +1,4 @@
-// Moves one object one step on: read it, look at its children, plan, act, write status once. Every event function comes here.
+// Reconciles one object by one step: read it, observe its children, plan, act, write status once. Called by every event function.
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { Action, PlanContext } from '#shared/populate/actions.ts';
@@ -17,7 +17,7 @@ import { currentContext } from '#shared/runtime/context.ts';
 import { spanTime, traceOfObject, withSpan } from '#shared/runtime/span.ts';
 import type { ReconcileDeps, Reconciliation } from '#shared/resources/deps.ts';
 
-/** The object to reconcile. With a UID, a namesake made later is left alone. */
+/** The object to reconcile. With a UID, a later object with the same name is ignored. */
 export interface ReconcileTarget {
   readonly apiVersion: string;
   readonly kind: string;
@@ -28,18 +28,18 @@ export interface ReconcileTarget {
 
 export interface ReconcileOptions {
   /**
-   * Which objects are looked at: those that are not settled; `all`, since a child has changed; or only those whose spec, deletion or retry
-   * nobody has acted on yet.
+   * Objects to reconcile: those that are not settled; `all`, because a child has changed; or only those with an unhandled change of spec,
+   * deletion or retry.
    */
   readonly which?: 'unsettled' | 'all' | 'news';
   /** The child that has changed. */
   readonly child?: KubeObject | undefined;
 }
 
-/** Passes over one object that others keep changing under us. */
+/** Passes over one object that is changed concurrently. */
 const maxRounds = 5;
 
-/** Safe to call at any time, any number of times, from any number of places at once. Throws Unavailable when the API is. */
+/** Safe to call at any time, repeatedly and concurrently. Throws Unavailable if the API is. */
 export const reconcile = async (
   deps: ReconcileDeps,
   target: ReconcileTarget,
@@ -49,24 +49,24 @@ export const reconcile = async (
   if (reconciler === undefined || (await isLeftToCdi(deps, reconciler))) return done;
   for (let round = 0; round < maxRounds; round += 1) {
     try {
-      // Rounds follow each other: each begins with a fresh read.
+      // Sequential: each round starts with a new read.
       // oxlint-disable-next-line no-await-in-loop
       return await reconcileOnce(deps, reconciler, target, round === 0 ? { ...options, isFirst: true } : again);
     } catch (error) {
-      // Not found: the object went away while it was looked at.
+      // Not found: the object was deleted meanwhile.
       if (!isConflict(error) && !isNotFound(error)) throw error;
     }
   }
-  return retry(2, `${target.kind} ${target.name} keeps being changed by others`);
+  return retry(2, `${target.kind} ${target.name} keeps being changed by other clients`);
 };
 
-/** A CDI that is installed moves its own kinds. */
+/** An installed CDI reconciles its own kinds. */
 const isLeftToCdi = async ({ cdi }: ReconcileDeps, { kind }: Reconciler): Promise<boolean> =>
   kind.type.group === cdiGroup && (await cdi()) === 'use';
 
 type Round = ReconcileOptions & { readonly isFirst: boolean };
 
-/** Of an object that changed under the pass before: also one that has come to rest may have to be cleared of what that pass made. */
+/** For an object that changed during the previous pass: even a settled one may have children of that pass to remove. */
 const again: Round = { which: 'all', isFirst: false };
 
 const reconcileOnce = async (
@@ -75,7 +75,7 @@ const reconcileOnce = async (
   target: ReconcileTarget,
   round: Round,
 ): Promise<Outcome> => {
-  // Whatever an event says of it: anybody may post one where callers are not asked who they are.
+  // The content of the event is not trusted: without authentication anyone may post one.
   const object = await deps.kube.get(reconciler.kind.type, target);
   if (object === undefined) return done;
   const resource = reconciler.read(object);
@@ -89,7 +89,7 @@ const reconcileOnce = async (
   );
 };
 
-/** Whether nothing that was asked for can move it on. */
+/** Whether the requested reconciliation would change nothing. */
 const isAtRest = ({ reconciler, object, resource }: Reconciliation, { which = 'unsettled', child }: Round): boolean => {
   if (child !== undefined && reconciler.isMovedBy?.(resource, child) === false) return true;
   if (which === 'all') return false;
@@ -98,7 +98,7 @@ const isAtRest = ({ reconciler, object, resource }: Reconciliation, { which = 'u
 
 const contextOf = ({ now, settings }: ReconcileDeps): PlanContext => ({ now: now(), settings });
 
-/** What administrators say in objects of the cluster counts beside the functions' own settings. */
+/** Settings of administrators in objects of the cluster override those of the functions. */
 const settingsFor = async ({ config, ...deps }: ReconcileDeps, isFetching: boolean | undefined) => {
   const settings = configuredSettings(deps.settings, await config());
   return trustedSettings({ ...deps, settings }, isFetching);
@@ -118,13 +118,13 @@ const advance = async (reconciliation: Reconciliation): Promise<Outcome> => {
 };
 
 interface Stepped {
-  /** To write down. */
+  /** State to record. */
   readonly state: ReconciledState;
-  /** Whether something was made, which is right only for the object as it was read. */
+  /** Whether something was created, which is valid only for the object as it was read. */
   readonly hasBegun: boolean;
 }
 
-/** Plans and acts. What the API refuses for good is reported to the user, not to the sender of the event. */
+/** Plans and acts. A permanent error of the API is reported to the user, not to the sender of the event. */
 const stepOf = async ({ deps, reconciler, resource }: Reconciliation, planner: Planner<Resource>): Promise<Stepped> => {
   const context = contextOf(deps);
   try {
@@ -133,7 +133,7 @@ const stepOf = async ({ deps, reconciler, resource }: Reconciliation, planner: P
       ...context,
       settings: await settingsFor(deps, reconciler.fetches?.(resource)),
     });
-    // What a wait is given up with may be the step that would begin it anew: nothing may come to life for what has failed.
+    // A plan that gives up may still contain the step that would start the work again: a failed object must not create anything.
     const wanted = state.phase === 'Failed' ? actions.filter((action) => !isBeginning(action)) : actions;
     await act(deps, wanted);
     return { state, hasBegun: wanted.some(isBeginning) };
@@ -186,27 +186,28 @@ const removalOf = async (
 };
 
 /**
- * Tells whom it concerns and writes the new state down. Events come first: they can be said twice without harm, but a step whose state is
- * written is not taken again, so what was not said before a crash would never be.
+ * Sends notifications and writes the new state. Events come first: they may be repeated without harm, but a step whose state was written is not
+ * repeated, so an event that was not sent before a crash would be lost.
  */
 const conclude = async (reconciliation: Reconciliation, state: ReconciledState, hasBegun = false): Promise<Outcome> => {
   const { deps, reconciler, resource } = reconciliation;
   const isQuiet = deps.announce === undefined;
-  const told = isQuiet ? { ...state, announced: reconciler.announcementOf(resource, state) } : state;
+  const next = isQuiet ? { ...state, announced: reconciler.announcementOf(resource, state) } : state;
   const now = isoTime(deps.now());
-  await recordNotes(reconciliation, told);
+  await recordNotes(reconciliation, next);
   recordLife(reconciliation, state);
-  const written = await writeStatus(reconciliation, told, now, hasBegun);
-  const isReported = isQuiet || (await announceFinal({ ...reconciliation, object: written }, told, now));
-  return isReported ? reconciler.outcomeOf(state) : retry(10, 'the event sink does not take events');
+  const written = await writeStatus(reconciliation, next, now, hasBegun);
+  const isReported = isQuiet || (await announceFinal({ ...reconciliation, object: written }, next, now));
+  return isReported ? reconciler.outcomeOf(state) : retry(10, 'the event sink does not accept events');
 };
 
-// One trace for all that is done for an object: each pass is a span of it, and its life, from its creation to where it came to rest, is the root.
+// One trace for everything done for an object: each pass is a span, and the lifetime of the object, from its creation until it settled, is the
+// root.
 
 const nameOf = ({ resource: { ref } }: Reconciliation): string =>
   `${ref.kind} ${ref.namespace === undefined ? '' : `${ref.namespace}/`}${ref.name}`;
 
-/** Does `work` in the trace of the object, linked to whatever woke us. */
+/** Runs `work` in the trace of the object, linked to the trace of the event. */
 const inTrace = <T>(reconciliation: Reconciliation, work: () => Promise<T>): Promise<T> => {
   const { trace, tracer } = currentContext();
   if (tracer === undefined) return work();
@@ -216,7 +217,7 @@ const inTrace = <T>(reconciliation: Reconciliation, work: () => Promise<T>): Pro
   return withSpan('reconcile', { parent: traceOfObject(ref.uid), links, attributes }, work);
 };
 
-/** Told again for the same end it is the same span. */
+/** Recorded again for the same end, it is the same span. */
 const recordLife = (reconciliation: Reconciliation, state: ReconciledState): void => {
   const { tracer } = currentContext();
   if (tracer === undefined) return;

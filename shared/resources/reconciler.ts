@@ -1,5 +1,5 @@
-// What the reconciler needs to know of a kind: how to read it, what its next step is, how to write down where it has come to. One line per
-// kind in registry.ts; `fillable.ts` has what kinds have in common whose volume is filled.
+// The interface of a kind for the reconciler: how to read it, its next step, how to write its status. One line per kind in registry.ts;
+// `fillable.ts` is shared by kinds whose volume is filled.
 import type { CloudEvent } from '#events/event.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts';
@@ -15,41 +15,41 @@ import type { LookAtFile } from '#shared/transfer/file-look.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 import type { WatchedChild } from '#shared/populate/watched-child.ts';
 
-/** What status says, as far as all kinds are alike. */
+/** Status fields that all kinds share. */
 export interface ReconciledState {
   readonly phase: string;
   /** CamelCase, stable. */
   readonly reason: string;
-  /** A sentence a person can act on. */
+  /** A sentence that tells a user what to do. */
   readonly message: string;
-  /** Attempts that failed, over the life of the object. */
+  /** Failed attempts over the lifetime of the object. */
   readonly failures?: number | undefined;
   /** The final transition that was announced. */
   readonly announced?: string | undefined;
 }
 
-/** One object as its kind reads it. */
+/** An object, as read by its kind. */
 export interface Resource<State extends ReconciledState = ReconciledState> {
   readonly ref: ObjectRef;
   readonly generation: number;
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
   readonly state: State;
-  /** Where the reconciler looks for the first time in a pass (`Filled.trustsStatus`). */
+  /** First read of the object in a pass (`Filled.trustsStatus`). */
   readonly trustsStatus?: boolean | undefined;
 }
 
-/** Why nothing can be planned for an object until somebody changes it. */
+/** Why nothing can be planned for an object until it is changed. */
 export interface Refusal {
   readonly reason: string;
   readonly message: string;
 }
 
-/** What only one object may have, and what the second one fails with. */
+/** A unique name, and the failure of the second object with it. */
 export interface UniqueName {
-  /** Whether nothing was made for the object yet: then it has to be taken first. */
+  /** Whether nothing was created for the object yet: then the name has to be claimed first. */
   readonly isDue: boolean;
-  /** Left out: among those of its namespace. */
+  /** Default: unique in its namespace. */
   readonly isEverywhere?: true;
   readonly name: string;
   /** For messages. */
@@ -62,11 +62,11 @@ export interface PlannedStep<State> {
   readonly state: State;
 }
 
-/** `check` reads and decides nothing; the others decide and talk to nobody. Safe to repeat at any moment. */
+/** `check` reads and decides nothing; the others decide and are pure. Safe to repeat at any moment. */
 export interface Planner<S extends Resource, Observed = unknown> {
   check(kube: KubeClient, resource: S, look?: LookAtFile): Promise<Observed>;
   plan(resource: S, observed: Observed, context: PlanContext): PlannedStep<S['state']>;
-  /** The next step of removal; `removed` once nothing is left that deletion by owner reference would not take in order. */
+  /** The next step of removal; `removed` once only dependents are left that garbage collection removes. */
   remove(
     resource: S,
     observed: Observed,
@@ -74,59 +74,59 @@ export interface Planner<S extends Resource, Observed = unknown> {
   ): PlannedStep<S['state']> & { readonly removed: boolean };
 }
 
-/** How objects wait for each other without asking again and again. */
+/** How objects wait for each other without polling. */
 export interface Links<S extends Resource> {
   /** Kinds, as `<kind>.<group>`, whose objects it may wait for. */
   readonly waitsFor: readonly string[];
-  /** What it waits for and takes its content from; it is found by the source label, written before that is first looked at. */
+  /** The object it waits for and takes its content from; found by the source label, which is written before that object is first read. */
   sourceOf(resource: S): Omit<Owner, 'uid'> | undefined;
-  /** What others may wait for, and becomes ready or fails with it. */
+  /** Objects that others may wait for, and that become ready or fail with it. */
   offersOf(resource: S): readonly Omit<Owner, 'uid'>[];
 }
 
 export interface Reconciler<T extends KubeObject = KubeObject, S extends Resource = Resource> {
   readonly kind: ServedKind<T>;
-  /** Child kinds that are followed, and kinds that are only read: routing, Triggers and RBAC are made from them. */
+  /** Kinds of children that are watched, and kinds that are only read: routing, Triggers and RBAC are generated from them. */
   watchedChildren(backends: BackendRegistry): readonly WatchedChild[];
   reads(backends: BackendRegistry): readonly ResourceType[];
-  /** Kinds that are made and not followed, and what is done with them; left out: none. */
+  /** Kinds that are created but not watched, with their verbs. Default: none. */
   readonly makes?: readonly Pick<WatchedChild, 'type' | 'verbs'>[];
-  /** Total: what cannot be understood becomes a refusal. */
+  /** Never throws: an invalid object becomes a refusal. */
   read(object: T): S;
-  /** The whole status that says `state`; `read` reads the same state back. `now` is RFC 3339. */
+  /** The complete status for `state`; `read` reads the same state back. `now` is RFC 3339. */
   toStatus(object: T, resource: S, state: S['state'], now: string): object;
   refusalOf(resource: S, backends: BackendRegistry, settings: PopulateSettings): Refusal | undefined;
-  /** A name nobody else of the kind may have (name-claim.ts); `undefined` where it has none. */
+  /** A name that must be unique in the kind (name-claim.ts); `undefined` if there is none. */
   uniqueNameOf?(resource: S): UniqueName | undefined;
   plannerOf(resource: S, backends: BackendRegistry): Planner<S> | undefined;
-  /** Whether a change of a child that is followed can move this owner on; left out: each can. */
+  /** Whether a change of a watched child can affect this owner. Default: each can. */
   isMovedBy?(resource: S, child: KubeObject): boolean;
-  /** Whether it may fetch from a server whose certificate has to be trusted; left out: never. */
+  /** Whether it may fetch from a server whose certificate must be verified. Default: never. */
   fetches?(resource: S): boolean;
-  /** Held from before the first child is made; `undefined` where deletion by owner reference is enough. */
+  /** Set before the first child is created; `undefined` if garbage collection is enough. */
   finalizerOf(resource: S): string | undefined;
-  /** Left out where nobody waits for anybody. */
+  /** Default: no objects wait for each other. */
   readonly links?: Links<S> | undefined;
-  /** Whether nothing is left to do until its children or the user's mind change. */
+  /** Whether nothing is left to do until its children or its spec change. */
   isSettled(resource: S): boolean;
-  /** Whether the user asked to start again and nobody has acted on it yet. */
+  /** Whether the user requested a retry that was not handled yet. */
   isRetryDue(resource: S): boolean;
-  /** Whether a client has told what it is about to upload and nothing was made for that yet; left out where nobody tells. */
+  /** Whether a client announced an upload for which nothing was created yet. Default: no announcements. */
   isOfferDue?(resource: S): boolean;
   outcomeOf(state: S['state']): Outcome;
-  /** What a step is worth telling people. */
+  /** Events of a step for users. */
   notesOf(before: S['state'], after: S['state'], resource: S): readonly Note[];
-  /** Names the final transition that machines are told of; `undefined` while there is none. */
+  /** Identifies the final transition to announce; `undefined` if there is none. */
   announcementOf(resource: S, state: S['state']): string | undefined;
-  /** The event of that transition; left out where it is that of an image. */
+  /** The event of that transition. Default: that of an image. */
   endingOf?(resource: S, state: S['state']): CloudEvent | undefined;
-  /** An object that was refused before anything was made for it begins like a new one once it is refused no more; others keep their state. */
+  /** An object that was rejected before anything was created for it starts like a new one once it is valid; others keep their state. */
   revived(resource: S): S['state'];
   failed(resource: S, refusal: Refusal): S['state'];
-  /** What the API refused for good: worth waiting for, not for ever. */
+  /** A permanent error of the API: worth waiting for, with a deadline. */
   refused(resource: S, error: AppError, context: PlanContext): S['state'];
-  /** The state with the report of a transfer in it; `undefined` when it tells nothing new. `now` is ms since the epoch. */
+  /** The state with the report of a transfer; `undefined` if there is no change. `now` is ms since the epoch. */
   fold(resource: S, report: TransferProgress, now: number): S['state'] | undefined;
-  /** Whether a report that made this of the state is followed by a pass at once, since others are to be told; left out: never. */
+  /** Whether a report with this result requires a pass at once, because clients wait for it. Default: never. */
   isPassDue?(resource: S, state: S['state']): boolean;
 }

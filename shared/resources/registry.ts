@@ -1,4 +1,4 @@
-// How each kind is reconciled, and how an owner named by a child or an event is found among them.
+// The reconcilers of all kinds, and the look-up of the owner that a child or an event names.
 import { groupKindOf } from '#shared/api/owner.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import type { KindName } from '#shared/api/kinds.ts';
@@ -40,14 +40,14 @@ const byKind: Readonly<Record<KindName, Reconciler>> = {
   downloader: downloaderReconciler,
 };
 
-/** In the order in which the tick looks at them. */
+/** In the order of the tick. */
 export const reconcilers: readonly Reconciler[] = Object.values(byKind);
 
 /** `undefined` for kinds that are not reconciled. */
 export const reconcilerOf = (ref: { readonly apiVersion: string; readonly kind: string }): Reconciler | undefined =>
   reconcilers.find(({ kind: { type } }) => apiVersionOf(type) === ref.apiVersion && type.kind === ref.kind);
 
-/** By `<kind>.<group>`, as children name their owner. */
+/** By `<kind>.<group>`, as in the marks of children. */
 export const reconcilerOfGroupKind = (groupKind: string): Reconciler | undefined =>
   reconcilers.find(
     ({ kind: { type } }) => groupKindOf({ apiVersion: apiVersionOf(type), kind: type.kind }) === groupKind,

@@ -1,4 +1,4 @@
-// A progress report of a transfer, written into the status of the object it belongs to. Called by sidecar-sync.
+// Writes a progress report of a transfer into the status of its object. Called by sidecar-sync.
 import type { CloudEvent } from '#events/event.ts';
 import { isSignedBy } from '#events/signature.ts';
 import { jobs, pods } from '#shared/api/foreign/core.ts';
@@ -21,13 +21,13 @@ interface Reported {
   readonly progress: TransferProgress;
 }
 
-/** A report that finds the status contended is dropped: the next one is on its way. */
+/** A report that conflicts with other writes is dropped: the next one follows soon. */
 export const recordProgress = async (
   deps: ReconcileDeps,
   event: CloudEvent,
   { owner, progress: report }: Reported,
 ): Promise<Outcome> => {
-  // Status says so already, and what was found comes with the end of the Job, a moment later. What keeps it from its end is told.
+  // Status already reports this, and the result is reported at the end of the Job, a moment later. A problem is reported at once.
   if (report.phase === 'Inspecting' && isInspection(report) && report.note === undefined) return done;
   for (let round = 0; round < maxRounds; round += 1) {
     try {
@@ -42,8 +42,8 @@ export const recordProgress = async (
 };
 
 /**
- * Whether a pod of ours that is still at work says so: anybody may send events where callers are not asked who they are. Signed with what only pods of
- * that Job know, by a pod that is there and has not ended, so that what one said in earlier days cannot be said again.
+ * Whether the report comes from a running pod of ours: without authentication anyone may send events. It must be signed with the key of that
+ * Job, by a pod that exists and has not ended, so that old reports cannot be replayed.
  */
 const isGenuine = async (
   { kube }: ReconcileDeps,
@@ -69,7 +69,7 @@ const recordOnce = async (deps: ReconcileDeps, event: CloudEvent, reported: Repo
   const state = reconciler.fold(resource, report, now);
   if (state === undefined) return;
   if (!(await isGenuine(deps, event, reported))) {
-    deps.log.warn('progress report refused: no pod of the transfer that is at work signed it', { run: report.run });
+    deps.log.warn('progress report rejected: it is not signed by a running pod of the transfer', { run: report.run });
     return;
   }
   await writeStatus({ deps, reconciler, object, resource }, state, isoTime(now));

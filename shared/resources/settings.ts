@@ -1,4 +1,4 @@
-// The configuration of the functions that reconcile images, and the reconciler's dependencies made from it at the edge.
+// The configuration of the functions that reconcile images, and the reconciler's dependencies created from it.
 import type { z } from 'zod';
 import { createSender } from '#events/send.ts';
 import { type Connect, createLateKubeClient } from '#shared/clients/kube/late.ts';
@@ -21,13 +21,13 @@ export const reconcileSettings = {
   ...stepSettings,
 } as const;
 
-/** What the schema of a function's configuration gives, as far as the reconciler is concerned. */
+/** The part of a function's configuration that the reconciler uses. */
 type DriverConfig = z.output<z.ZodObject<typeof reconcileSettings>>;
 
-/** Architectures as registries name them, by what Node calls this machine's. */
+/** Architectures in registries, by the names of Node. */
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386' };
 
-/** `warm` loads what the first event would wait for. */
+/** `warm` loads what the first event needs. */
 export const createReconcileDeps = (
   config: DriverConfig,
   log: Logger,

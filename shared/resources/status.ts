@@ -1,4 +1,4 @@
-// The common part of status ↔ ImageState. Nothing is lost on the way there and back. Called by the dialects.
+// The common part of status ↔ ImageState, lossless in both directions. Called by the dialects.
 import { findCondition, setConditions, type DesiredCondition } from '#shared/api/conditions.ts';
 import type { CommonImageStatus } from '#shared/api/image-status.ts';
 import {
@@ -17,7 +17,7 @@ import { cloneStrategies } from '#shared/populate/clone/strategy.ts';
 
 export const readyCondition = 'Ready';
 
-/** Reads what an earlier pass wrote down. A status that nobody wrote is that of a new image. */
+/** The state that an earlier pass recorded. An empty status is that of a new image. */
 export const toState = (status: CommonImageStatus | undefined, phase: string | undefined): ImageState => {
   const counts = toCounts(status ?? {});
   if (status === undefined || phase === undefined || !isPhase(phase)) {
@@ -67,7 +67,7 @@ const toTransfer = (transfer: CommonImageStatus['transfer']): TransferState | un
   return transfer === undefined || phase === undefined ? undefined : { ...transfer, phase };
 };
 
-/** The common fields of a status that says `state`. */
+/** The common status fields for `state`. */
 export const toCommonStatus = (image: Filled, state: ImageState): CommonImageStatus => ({
   observedGeneration: image.generation,
   progress: state.progress,
@@ -93,7 +93,7 @@ export const toCommonStatus = (image: Filled, state: ImageState): CommonImageSta
   announced: state.announced,
 });
 
-/** Ours beside the kind's own: Ready, True exactly when the image can be used; and after a loss, whether it holds what it held before. */
+/** Our conditions in addition to the kind's: Ready, True exactly if the image can be used; and after a loss, whether the content is the same. */
 export const toOwnConditions = (state: ImageState): readonly DesiredCondition[] => {
   const ready = state.phase === 'Available' ? 'True' : 'False';
   const content = contentCondition(state);
@@ -103,7 +103,7 @@ export const toOwnConditions = (state: ImageState): readonly DesiredCondition[] 
   ];
 };
 
-/** `status` with the conditions set, each for this generation, and without the fields that have no value. */
+/** `status` with the conditions set, each for this generation, and without undefined fields. */
 export const finishStatus = <S extends CommonImageStatus>(
   status: S,
   conditions: readonly DesiredCondition[],
@@ -116,7 +116,7 @@ export const finishStatus = <S extends CommonImageStatus>(
 
 const withoutUndefined = <V>(value: V): V => JSON.parse(JSON.stringify(value)) as V;
 
-// The part of status that every kind of volume has, beyond what images have too.
+// Status fields of every kind of volume, in addition to those of images.
 
 interface CommonVolumeStatus extends CommonImageStatus {
   readonly cloneStrategy?: string | undefined;
@@ -125,7 +125,7 @@ interface CommonVolumeStatus extends CommonImageStatus {
 
 const CloneStrategy = z.enum(cloneStrategies);
 
-/** Reads what an earlier pass wrote down. */
+/** The state that an earlier pass recorded. */
 export const toVolumeState = (status: CommonVolumeStatus | undefined, phase: string | undefined): ImageState => {
   const strategy = CloneStrategy.safeParse(status?.cloneStrategy).data;
   const clone = strategy === undefined ? {} : { clone: { strategy, because: status?.cloneReason ?? '' } };

@@ -1,4 +1,4 @@
-// What one step of the reconciler can be told, wherever it runs: settings of functions and of Workers, and what a step works with, made from them.
+// Settings of one step of the reconciler, in functions and in Workers, and the dependencies created from them.
 import { z } from 'zod';
 import type { Send } from '#events/sender.ts';
 import { backends } from '#shared/backends/registry.ts';
@@ -27,24 +27,24 @@ export const stepSettings = {
   ...jobSettings,
   transferSink: setting(
     'TRANSFER_SINK',
-    'URL that transfer Jobs post their progress to; without it K_SINK is taken.',
+    'URL for progress events of transfer Jobs. Default: K_SINK.',
     z.url().optional(),
   ),
   transferSinkAudience: setting(
     'TRANSFER_SINK_AUDIENCE',
-    'Audience of the token that transfer Jobs show there; without it they have no token at all.',
+    'Audience of the token of transfer Jobs for that URL. Default: no token.',
     z.string().optional(),
   ),
   ...addressSettings,
   plainRegistries: setting(
     'PLAIN_REGISTRIES',
-    'Registries that are reached without TLS, as host:port, separated by commas.',
+    'Registries that are accessed without TLS, as host:port, separated by commas.',
     z.string().default('').pipe(list(/,/)),
   ),
   ...proxySettings,
   objectStoreEndpoint: setting(
     'OBJECT_STORE_ENDPOINT',
-    'URL of the object store that `spec.source.objectStore` of images means; without it they are refused.',
+    'URL of the object store for `spec.source.objectStore` of images. Default: such images are rejected.',
     z.url().optional(),
   ),
   objectStoreRegion: setting('OBJECT_STORE_REGION', 'Region of the object store.', z.string().default('us-east-1')),
@@ -55,27 +55,27 @@ export const stepSettings = {
   ),
   objectStoreSecret: setting(
     'OBJECT_STORE_SECRET',
-    'Name of the Secret with its credentials, looked for in the namespace of each image; without it requests are not signed.',
+    'Name of the Secret with its credentials, in the namespace of each image. Default: requests are not signed.',
     z.string().optional(),
   ),
   templates: setting(
     'TEMPLATES',
-    'Templates of golden images in HyperConverged and SSP objects: `auto` carries out those no operator works on, `serve` all, `off` none.',
+    'Templates of golden images in HyperConverged and SSP objects: `auto` handles those without an operator, `serve` all, `off` none.',
     z.enum(['auto', 'serve', 'off']).default('auto'),
   ),
   goldenNamespace: setting(
     'GOLDEN_NAMESPACE',
-    'Namespace of golden images whose template names none.',
+    'Namespace of golden images whose template has none.',
     z.string().default('kubevirt-os-images'),
   ),
   filesystemOverhead: setting(
     'FILESYSTEM_OVERHEAD',
-    'Share of a volume that its file system keeps for itself, 0 to 1.',
+    'Share of a volume that its file system uses for itself, 0 to 1.',
     z.coerce.number<string>().min(0).max(1).default(defaultSettings.filesystemOverhead),
   ),
 } as const;
 
-/** `sink`: where events go, so that Jobs are told too. */
+/** `sink`: URL for events, also passed to Jobs. */
 export type StepConfig = z.output<z.ZodObject<typeof stepSettings>> & {
   readonly sink?: string | undefined;
   readonly traceEndpoint?: string | undefined;
@@ -106,13 +106,13 @@ export const toPopulateSettings = (config: StepConfig): PopulateSettings => ({
 export interface StepParts {
   readonly kube: KubeClient;
   readonly log: Logger;
-  /** As registries name it. */
+  /** Name in registries. */
   readonly architecture: string;
-  /** Left out: nobody is told. */
+  /** Default: no events are sent. */
   readonly send?: Send | undefined;
 }
 
-/** All but what looks at sources: that takes sockets of our own. */
+/** Without polls of sources, which need sockets of their own. */
 export const createStepDeps = (config: StepConfig, { kube, log, architecture, send }: StepParts): ReconcileDeps => ({
   kube,
   backends,

@@ -1,8 +1,8 @@
-// `objectStore` of HyperCloud's kinds: an object of the store the installation is configured with. Called by their rules.
+// `objectStore` of HyperCloud's kinds: an object of the configured store. Called by their rules.
 import { faultIf } from '#shared/resources/rule.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
-/** What every store takes; some take more, and then only some of the time. */
+/** Names that every store supports; some support more, but not everywhere. */
 const bucketPattern = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 const mostKeyBytes = 1024;
 

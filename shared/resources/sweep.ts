@@ -1,4 +1,4 @@
-// Drives everything that is not settled: what repairs lost events and enforces deadlines. Called by cron-tick.
+// Reconciles everything that is not settled: repairs lost events and enforces deadlines. Called by cron-tick.
 import type { KubeObject } from '#shared/api/object.ts';
 import { reconcileEach } from '#shared/resources/each.ts';
 import { reconcilers } from '#shared/resources/registry.ts';
@@ -13,10 +13,10 @@ import { syncTemplates } from '#shared/resources/templates/sync.ts';
 import { serveUploadClaims } from '#shared/resources/upload-claims/sync.ts';
 import type { ReconcileDeps, TickDeps } from '#shared/resources/deps.ts';
 
-/** Told of every object that a sweep comes across. */
+/** Called for every object of a sweep. */
 export type Visit = (object: KubeObject) => void;
 
-/** Nobody is asked to deliver a tick again: the next one comes by itself. */
+/** A failed tick is not delivered again: the next one follows anyway. */
 export const sweep = async (deps: ReconcileDeps, signal?: AbortSignal, visit: Visit = () => {}): Promise<Outcome> => {
   for (const reconciler of reconcilers) {
     // oxlint-disable-next-line no-await-in-loop
@@ -32,15 +32,15 @@ async function* visited(objects: AsyncIterable<KubeObject>, visit: Visit): Async
   }
 }
 
-// What happens each minute: what is not settled is reconciled, and sources that are due are asked. One listing serves both.
+// Runs each minute: unsettled objects are reconciled, and due sources are polled. One listing serves both.
 
-/** Nobody is asked to deliver a tick again: the next one comes by itself. */
+/** A failed tick is not delivered again: the next one follows anyway. */
 export const tick = async (deps: TickDeps, signal?: AbortSignal): Promise<Outcome> => {
   const misplaced = createMisplacedCrons(deps, await ensureProfiles(deps));
   await ensureConfig(deps);
   await removeAbandoned(deps.kube, deps.now());
   const polls = await createDuePolls(deps);
-  // First: what templates ask for is then reconciled in the same minute.
+  // First, so that the results of templates are reconciled in the same minute.
   const templates = await syncTemplates(deps);
   await sweepMachines(deps);
   await serveUploadClaims(deps);

@@ -1,4 +1,4 @@
-// What a change of state is worth telling: Kubernetes Events for people, CloudEvents for machines. Pure; called by the reconciler.
+// Reports of a change of state: Kubernetes Events for users, CloudEvents for programs. Pure; called by the reconciler.
 import { createHash } from 'node:crypto';
 import type { VersionEventType } from '#events/build.ts';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
@@ -7,7 +7,7 @@ import type { ObjectRef } from '#shared/api/object.ts';
 import { contentWarning } from '#shared/populate/loss.ts';
 import { type Filled, type ImageState, isFinal, isRetryDue } from '#shared/populate/filled.ts';
 
-/** What machines are told of a version beside; best effort, as all notes are. */
+/** An additional CloudEvent about a version; best effort, like all notes. */
 export interface VersionNote {
   readonly type: VersionEventType;
   readonly name: string;
@@ -17,12 +17,12 @@ export interface Note {
   readonly type: 'Normal' | 'Warning';
   readonly reason: string;
   readonly message: string;
-  /** Tells this occurrence from others of the same object; a repeat of the same occurrence has the same. */
+  /** Distinguishes this occurrence from others of the same object; a repetition has the same value. */
   readonly occurrence: string;
   readonly version?: VersionNote | undefined;
 }
 
-/** Bytes Kubernetes allows in the message of an Event. */
+/** Maximal length of an Event's message in Kubernetes. */
 const maxMessageLength = 1000;
 
 /** The Events of one step. */
@@ -43,7 +43,7 @@ export const notesOf = (before: ImageState, after: ImageState): readonly Note[] 
   return notes;
 };
 
-/** Of what was made again after a loss: other bytes than before, or nobody knows. */
+/** For content that was made again after a loss: it differs, or cannot be compared. */
 const contentNotes = (before: ImageState, after: ImageState, run: string): readonly Note[] => {
   const warning = contentWarning(after);
   return warning === undefined || warning.message === contentWarning(before)?.message
@@ -51,7 +51,7 @@ const contentNotes = (before: ImageState, after: ImageState, run: string): reado
     : [{ type: 'Warning', ...warning, occurrence: `content/${run}` }];
 };
 
-/** The Event of a note. Its name is fixed by object and occurrence, so that saying it twice leaves one. `now` is RFC 3339. */
+/** The Event of a note. Its name is derived from object and occurrence, so that a repetition creates no second one. `now` is RFC 3339. */
 export const toKubeEvent = (ref: ObjectRef, note: Note, now: string): KubeEvent => {
   const digest = createHash('sha256').update(`${ref.uid}/${note.reason}/${note.occurrence}`).digest('hex').slice(0, 16);
   const namespace = ref.namespace ?? 'default';
@@ -70,11 +70,11 @@ export const toKubeEvent = (ref: ObjectRef, note: Note, now: string): KubeEvent 
   };
 };
 
-/** Names the final transition an image has come to, as its status keeps it once told; `undefined` while it is on its way. */
+/** Identifies the final transition of an image, as recorded in its status once announced; `undefined` before it. */
 export const announcementOf = ({ generation }: Filled, state: ImageState): string | undefined =>
   isFinal(state) ? `${state.phase}/${generation}/${state.failures}/${state.handledRetryToken ?? ''}` : undefined;
 
-/** Whether nothing is left to do for an image until its children or the user's mind change. */
+/** Whether nothing is left to do for an image until its children or its spec change. */
 export const isSettled = (image: Filled): boolean =>
   !image.deleting &&
   isFinal(image.state) &&

@@ -1,17 +1,17 @@
-// Whom transfers trust beside the well-known authorities: Harvester's setting `additional-ca`, as its administrators know it. Made once at the edge,
-// asked by the reconciler before something is fetched.
+// Certificate authorities that transfers trust besides the default ones: Harvester's setting `additional-ca`. Created once, called by the
+// reconciler before something is fetched.
 import { harvesterSettings } from '#shared/api/foreign/backup.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { mostPemCharacters } from '#shared/resources/proxy-settings.ts';
 import { InvalidInput, isNotFound } from '#shared/runtime/errors.ts';
 
-/** PEM certificates; `undefined`: there are none. Throws Unavailable when the API is, InvalidInput where they fit into no Job. */
+/** PEM certificates; `undefined`: there are none. Throws Unavailable if the API is, InvalidInput if they do not fit into a Job. */
 export type TrustLook = () => Promise<string | undefined>;
 
 export const trustSetting = 'additional-ca';
 
-/** Milliseconds that an answer counts. */
+/** Milliseconds for which the result is cached. */
 const lastsMs = 60_000;
 
 export const createTrustLook = (kube: KubeClient, now: () => number = Date.now): TrustLook => {
@@ -21,7 +21,7 @@ export const createTrustLook = (kube: KubeClient, now: () => number = Date.now):
     const { pem } = known;
     if (pem !== undefined && pem.length > mostPemCharacters)
       throw new InvalidInput(
-        `Harvester's setting ${trustSetting} is too long for a Job: name your own authorities alone`,
+        `Harvester's setting ${trustSetting} is too long for a Job: include only your own authorities`,
       );
     return pem;
   };
@@ -32,7 +32,7 @@ const readPem = async (kube: KubeClient): Promise<string | undefined> => {
     const setting = await kube.get(harvesterSettings, { name: trustSetting });
     return setting?.value || setting?.default || undefined;
   } catch (error) {
-    // The kind is not there where Harvester is not.
+    // The kind does not exist without Harvester.
     if (isNotFound(error)) return undefined;
     throw error;
   }
@@ -43,13 +43,13 @@ interface Trusting {
   readonly trust: TrustLook;
 }
 
-/** Asked only where something may be fetched. */
+/** Read only if something may be fetched. */
 export const trustedSettings = async (
   { settings, trust }: Trusting,
   isFetching: boolean | undefined,
 ): Promise<PopulateSettings> => (isFetching === true ? trusting(settings, await trust()) : settings);
 
-/** What Jobs are told. */
+/** The settings of Jobs. */
 export const trusting = (settings: PopulateSettings, pem: string | undefined): PopulateSettings => {
   if (pem === undefined) return settings;
   const { proxies = { none: [] } } = settings;

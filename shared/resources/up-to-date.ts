@@ -1,10 +1,10 @@
-// Whether an object needs a pass at all, by looking at nothing but itself. Called for the object in an event, and by the reconciler.
+// Decides from the object alone whether it needs a pass. Called for the object in an event, and by the reconciler.
 import type { KubeObject } from '#shared/api/object.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 
 /**
- * Whether an object has been dealt with: some pass has observed this spec and holds the object, so that its children, the
- * progress of its transfer and the tick move it on. Our own writes come back as events, and cost nothing by this.
+ * Whether a pass has observed this spec and set the finalizer, so that events of children, progress reports and the tick reconcile it. Makes
+ * the events of our own writes cheap.
  */
 export const isUpToDate = (reconciler: Reconciler, object: KubeObject): boolean => {
   const resource = reconciler.read(object);
@@ -18,8 +18,8 @@ export const isUpToDate = (reconciler: Reconciler, object: KubeObject): boolean 
 };
 
 /**
- * Whether all that a change of the object can be is that a pass took hold of it: that pass goes on to write a status, and reads again if somebody else
- * changes the object meanwhile. Where it died, its event comes again, or the tick does.
+ * Whether a change of the object can only be the finalizer that a pass has set: that pass will write a status, and reads again if the object
+ * changes meanwhile. If it died, its event is delivered again, or the tick follows.
  */
 export const isBegun = (reconciler: Reconciler, object: KubeObject): boolean => {
   const resource = reconciler.read(object);

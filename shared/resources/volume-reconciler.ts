@@ -1,4 +1,4 @@
-// How a kind of volume is reconciled. Called by registry.ts, once for each dialect.
+// Reconciles a kind of volume. Called by registry.ts, once for each dialect.
 import {
   type PersistentVolume,
   type PersistentVolumeClaim,
@@ -39,20 +39,20 @@ import { isFromServer } from '#shared/populate/source.ts';
 import { populationOf } from '#shared/populate/population.ts';
 import { type Volume, bytesOf } from '#shared/populate/volume/volume.ts';
 
-/** How a kind is translated to and from the volume the engine knows. */
+/** Translates a kind to and from the internal model of a volume. */
 export interface VolumeDialect<T extends KubeObject> {
   readonly kind: ServedKind<T>;
   /** Kinds, as `<kind>.<group>`, that it can be made from. */
   readonly sourceKinds: readonly string[];
   toVolume(object: T): Volume;
   toStatus(object: T, volume: Volume, state: ImageState, now: string): object;
-  /** Events that its clients look for beside ours. */
+  /** Events that its clients look for, in addition to ours. */
   notesOf?(before: ImageState, after: ImageState, volume: Volume): readonly Note[];
 }
 
 const isBound = ({ status }: PersistentVolumeClaim): boolean => status?.phase === 'Bound';
 
-/** Bound: restored, cloned, or taken by its first consumer. Marked: that was our own doing. */
+/** Bound: restored, cloned, or used by its first consumer. Marked: by our own write. */
 const claims = follow<PersistentVolumeClaim>(
   persistentVolumeClaims,
   ['create', 'patch', 'delete'],
@@ -60,7 +60,7 @@ const claims = follow<PersistentVolumeClaim>(
     (isBound(claim) && populationOf(claim) === undefined) || claim.status?.phase === 'Lost' || isLeaving(claim),
 );
 
-/** Somebody else's claim that is to be uploaded into: to whom our label tells it apart, it comes when it gets that, and may be bound by nobody but us. */
+/** A claim of another client that is filled by an upload: its event arrives when it gets our label, and it may be bound only by us. */
 const isTakenOver = ({ metadata }: KubeObject): boolean =>
   metadata.annotations?.[cdiAnnotations.uploadTarget] !== undefined && metadata.ownerReferences === undefined;
 
@@ -71,11 +71,11 @@ const watchedChildren: readonly WatchedChild[] = [
     matters: (object, change) => claims.matters(object, change) || (change === 'add' && isTakenOver(object)),
   },
   follow(volumeSnapshots, ['create', 'delete'], isSnapshotDecided),
-  // Marked as ours only while it changes hands: its old claim is gone.
+  // Labelled only during a handover: its old claim is gone.
   follow<PersistentVolume>(persistentVolumes, ['patch'], ({ status }) => status?.phase === 'Released'),
 ];
 
-/** A Job is on its way to a claim that its storage fills nothing into: that claim is bound for it, and the Job tells of the rest. */
+/** A Job fills this claim, not its storage: the claim is bound for the Job, whose events report the rest. */
 const isMovedBy = ({ state, claim: { name } }: Volume, child: KubeObject): boolean => {
   if (child.kind !== persistentVolumeClaims.kind || child.metadata.name !== name) return true;
   const claim = child as PersistentVolumeClaim;
@@ -122,7 +122,7 @@ export const volumeReconciler = <T extends KubeObject>(
   plannerOf: () => ({
     check: (kube, volume) => (volume.deleting ? readOrphans(kube, volume) : checkVolume(kube, volume, readers)),
     plan: (volume, observed, context) => planVolume(volume, observed as ObservedVolume, context),
-    // What it made here carries its owner reference, and no order matters.
+    // Its children here have an owner reference, and their order does not matter.
     remove: (volume, observed) => ({
       actions: removeOrphans(volume, observed as Orphans),
       state: volume.state,
@@ -136,10 +136,10 @@ export const volumeReconciler = <T extends KubeObject>(
     sourceOf: (volume) => (volume.source?.type === 'object' ? volume.source : contentLink(volume)),
     offersOf: (volume) => [claimOf(volume), contentLink(volume)].filter((offer) => offer !== undefined),
   },
-  // Clients that look at the claim alone wait for it to say that somebody listens.
+  // Clients that read only the claim wait for its annotation that an upload can start.
   isPassDue: ({ claim, state }, { phase }) =>
     claim.listening !== undefined && state.phase === 'Pending' && phase !== 'Pending',
-  // Machines watch the object itself.
+  // Programs watch the object itself.
   announcementOf: () => undefined,
   isSettled: (volume) => !volume.deleting && isFinal(volume.state) && !isRetryDue(volume),
 });

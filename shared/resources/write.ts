@@ -1,4 +1,4 @@
-// The writes that follow a decision: status, Kubernetes Events, the announcement. Called by the reconciler and by progress reports.
+// The writes after a decision: status, Kubernetes Events, the announcement. Called by the reconciler and for progress reports.
 import { isDeepStrictEqual } from 'node:util';
 import { buildVersionEvent } from '#events/build.ts';
 import { kubeEvents } from '#shared/api/foreign/core.ts';
@@ -11,15 +11,15 @@ import { labels } from '#shared/api/names.ts';
 import { sourceLabel } from '#shared/api/owner.ts';
 import type { ReconcileDeps, Reconciliation } from '#shared/resources/deps.ts';
 
-/** Tries to write one status while others keep writing what is none of ours. */
+/** Attempts to write one status while others change unrelated fields. */
 const maxWrites = 5;
 
 const statusOf = (object: KubeObject): unknown => (object as { readonly status?: unknown }).status;
 
 /**
- * Writes nothing when the status says `state` already, unless it `mustWrite`: for those who need to know whether they were late. Conflict when what
- * the decision was made from has changed since it was read; labels and annotations of others are no such thing, or people who write often would keep
- * an import from ever going on. `now` is RFC 3339.
+ * Writes nothing if the status already has `state`, unless `mustWrite`: for callers that need to detect a concurrent change. Conflict if the
+ * input of the decision has changed since it was read; labels and annotations of others do not count, or frequent writers could block an import
+ * forever. `now` is RFC 3339.
  */
 export const writeStatus = async (
   reconciliation: Reconciliation,
@@ -34,7 +34,7 @@ export const writeStatus = async (
   for (let write = 1; ; write += 1) {
     const next: KubeObject & { readonly status: object } = { ...base, status };
     try {
-      // Each try begins with a fresh read.
+      // Each attempt starts with a new read.
       // oxlint-disable-next-line no-await-in-loop
       return await deps.kube.replace(reconciler.kind.type, next, { subresource: 'status' });
     } catch (error) {
@@ -47,18 +47,18 @@ export const writeStatus = async (
   }
 };
 
-/** Whether a plan made for the object as it was read is one for the object as it is. */
+/** Whether a plan for the object as it was read is still valid. */
 const isAsDecidedFrom = ({ reconciler, object }: Reconciliation, current: KubeObject): boolean =>
   isDeepStrictEqual(statusOf(current), statusOf(object)) &&
   inputOf(reconciler.read(current)) === inputOf(reconciler.read(object));
 
-/** What a plan may depend on: data, not functions, and neither the version of the object nor who wrote which of its fields. */
+/** Everything a plan may depend on: data, not functions, and neither the version of the object nor its field managers. */
 const inputOf = (resource: Resource): string =>
   JSON.stringify(resource, (key, value: unknown) =>
     key === 'resourceVersion' || key === 'managedFields' ? undefined : value,
   );
 
-/** Says what the step from the object's old state to `state` is worth telling. */
+/** Records the Events of the step from the object's old state to `state`. */
 export const recordNotes = async (
   { deps, reconciler, resource }: Reconciliation,
   state: ReconciledState,
@@ -83,7 +83,7 @@ const announceVersion = async (
   if (!isDelivered) log.warn('event not sent', { type: version.type, version: version.name });
 };
 
-/** Events are for people: one that cannot be written is logged, and nothing waits for it. */
+/** Events are for users: one that cannot be written is logged, and not waited for. */
 export const recordNote = async (
   deps: Pick<ReconcileDeps, 'kube' | 'now' | 'log'>,
   about: ObjectRef,
@@ -92,12 +92,12 @@ export const recordNote = async (
   try {
     await deps.kube.create(kubeEvents, toKubeEvent(about, note, isoTime(deps.now())));
   } catch (error) {
-    // A conflict means that it was said before.
+    // A conflict means that it was recorded before.
     if (!isConflict(error)) deps.log.warn('event not recorded', { reason: note.reason, error: messageOf(error) });
   }
 };
 
-/** What happens over and over, on one Event: how often, and what was said last. Costs one read and one write. */
+/** Repeated occurrences in one Event: their number, and the latest message. Costs one read and one write. */
 export const countNote = async (
   deps: Pick<ReconcileDeps, 'kube' | 'now' | 'log'>,
   about: ObjectRef,
@@ -123,8 +123,8 @@ export const countNote = async (
 };
 
 /**
- * Tells the outside of a final transition at least once: it is noted as told only after it was taken, and an object that has not told its
- * end is not settled. Gives whether nothing is left to tell.
+ * Announces a final transition at least once: it is recorded as announced only after the delivery, and an object without it is not settled.
+ * Returns whether nothing is left to announce.
  */
 export const announceFinal = async (
   reconciliation: Reconciliation,
@@ -146,10 +146,10 @@ export const announceFinal = async (
   return true;
 };
 
-// Taking hold of an object, and letting go: the writes of its metadata that are for the version that was read alone.
+// Setting and removing the finalizer: writes of metadata that are valid only for the version that was read.
 
 /**
- * Takes hold of the object before its first child is made, so that none can outlive it, and lets it be found before anything is looked at
+ * Sets the finalizer before the first child is created, so that no child outlives the object, and the source label before an object is read
  * that it may have to wait for.
  */
 export const hold = async (reconciliation: Reconciliation): Promise<Reconciliation> => {

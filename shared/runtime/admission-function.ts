@@ -1,4 +1,5 @@
-// The chassis of an admission function: an AdmissionReview in, an answer in time out. `functions/{validate,mutate}/app.ts` give it one review.
+// The HTTP server part of an admission function: it decodes an AdmissionReview and answers in time. `functions/{validate,mutate}/app.ts` supply
+// the review.
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import {
@@ -15,9 +16,9 @@ import { diffJson } from '#shared/runtime/json-patch.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
 /**
- * - `allowed`: with the object as it should be stored, where the function changes it, and words of advice for the user.
- * - `refused`: all faults at once. `Invalid` is what is wrong with the object, `Conflict` what it collides with, `Forbidden` what its user
- *   may not do.
+ * - `allowed`: with the object to store, if the function changes it, and warnings for the user.
+ * - `refused`: all faults at once. `Invalid`: the object is wrong; `Conflict`: it collides with another object; `Forbidden`: its user lacks a
+ *   permission.
  */
 export type AdmissionAnswer =
   | { readonly kind: 'allowed'; readonly object?: KubeObject; readonly warnings?: readonly string[] }
@@ -38,7 +39,7 @@ export const refused = (reason: RefusalReason, faults: readonly Fault[], message
 });
 
 export interface ReviewContext {
-  /** Fires when the time the API server gives is up. */
+  /** Fires when the timeout of the API server is over. */
   readonly signal: AbortSignal;
   readonly log: Logger;
 }
@@ -48,16 +49,16 @@ export interface AdmissionFunctionOptions {
   readonly name: string;
   readonly log: Logger;
   /**
-   * Must have no side effects: the same review may come again, or be a dry run. Whatever it throws is answered with HTTP 500, and the
-   * failure policy of the webhook decides.
+   * Must have no side effects: the same review may be sent again, or be a dry run. An exception is answered with HTTP 500, and the
+   * `failurePolicy` of the webhook applies.
    */
   review(request: AdmissionRequest, context: ReviewContext): Promise<AdmissionAnswer>;
 }
 
-/** An object of 1.5 MiB twice, with room for the encoding. */
+/** Two copies of an object of 1.5 MiB, plus encoding overhead. */
 const maxReviewBytes = 6 * 1024 * 1024;
 const defaultBudgetMs = 10_000;
-/** Kept back so that our words arrive before the API server gives up. */
+/** Subtracted from the timeout, so that our message arrives before the API server gives up. */
 const replyMs = 250;
 
 const tooLarge = (): DirectAnswer => ({
@@ -65,7 +66,7 @@ const tooLarge = (): DirectAnswer => ({
   body: failure(413, 'RequestEntityTooLarge', `a review is at most ${maxReviewBytes} bytes`),
 });
 
-/** Both ways answer alike; a server takes the direct one. */
+/** Both paths give the same answer; a server uses the direct one. */
 export const admissionFunction = (options: AdmissionFunctionOptions): Hono & DirectApp => {
   const app = new Hono();
   const path = `/${options.name}`;
@@ -114,7 +115,7 @@ const parseReview = (text: string): AdmissionRequest | InvalidInput => {
 
 const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000 };
 
-/** Milliseconds of a Go duration such as `10s` or `1m30s`; the default where there is none or it cannot be read. */
+/** Milliseconds of a Go duration such as `10s` or `1m30s`; the default if it is missing or invalid. */
 export const parseBudget = (timeout: string | undefined): number => {
   const parts = [...(timeout ?? '').matchAll(/(\d+(?:\.\d+)?)(ms|s|m)/g)];
   if (parts.map(([part]) => part).join('') !== timeout || parts.length === 0) return defaultBudgetMs;

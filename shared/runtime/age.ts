@@ -1,4 +1,4 @@
-// How kubectl words a span of time: `45s`, `5m30s`, `3h12m`, `2d4h`, `15d`, `1y20d`.
+// Durations as kubectl prints them: `45s`, `5m30s`, `3h12m`, `2d4h`, `15d`, `1y20d`.
 
 const second = 1000;
 const minute = 60 * second;
@@ -12,7 +12,7 @@ const pair = (milliseconds: number, big: [number, string], small: [number, strin
   return rest === 0 ? whole : `${whole}${rest}${small[1]}`;
 };
 
-/** Below each limit (milliseconds) the span reads like this. */
+/** The format of durations below each limit (milliseconds). */
 const forms: readonly [number, (span: number) => string][] = [
   [-second, () => '<invalid>'],
   [0, () => '0s'],

@@ -1,4 +1,4 @@
-// Whether a request shows a token that its sender shares with us. Called by servers that callers without an account of the cluster come through.
+// Checks a bearer token that the sender shares with the server. Used by servers whose callers have no service account.
 import { timingSafeEqual } from 'node:crypto';
 
 const isSame = (given: string, wanted: string): boolean => {
@@ -6,6 +6,6 @@ const isSame = (given: string, wanted: string): boolean => {
   return a.length === b.length && timingSafeEqual(a, b);
 };
 
-/** `Authorization: Bearer <token>`; takes as long for a wrong token as for the right one. */
+/** Checks `Authorization: Bearer <token>` in constant time. */
 export const showsToken = (headers: Headers, token: string): boolean =>
   isSame(headers.get('authorization') ?? '', `Bearer ${token}`);

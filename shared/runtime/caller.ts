@@ -1,30 +1,30 @@
-// Who calls an event function: the OIDC token that Knative's senders bring. Called by functions/*/index.ts; nothing is asked where no audience
-// is configured, since Knative has the feature off by default.
+// Authenticates the caller of an event function by the OIDC token that Knative's senders attach. Called by functions/*/index.ts. Disabled if no
+// audience is configured, because the feature is off by default in Knative.
 import type { JSONWebKeySet, JWTPayload } from 'jose';
 import { Unavailable, messageOf } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
-/** Where the issuer's keys come from, and who it is. */
+/** An issuer of tokens and the source of its keys. */
 export interface Issuer {
   readonly issuer: string;
   readonly keys: JSONWebKeySet;
 }
 
 export interface CallerRules {
-  /** The audience tokens must be made for: this function's name in the Trigger that calls it. */
+  /** The audience that tokens must have: the name of this function in the Trigger that calls it. */
   readonly audience: string;
   /** `system:serviceaccount:<namespace>:<name>` of each account that may call. */
   readonly subjects: readonly string[];
 }
 
 export interface CallerDeps {
-  /** Asks the API server; throws AppError. */
+  /** Reads the issuer from the API server; throws AppError. */
   readonly discover: () => Promise<Issuer>;
   readonly log: Logger;
   readonly now?: () => number;
 }
 
-/** What the settings say; undefined where callers are not asked. */
+/** The caller rules of the settings; undefined if callers are not authenticated. */
 export const callerRulesOf = (config: {
   readonly oidcAudience?: string | undefined;
   readonly oidcSubjects: readonly string[];
@@ -33,15 +33,16 @@ export const callerRulesOf = (config: {
 
 type App = { fetch(request: Request): Response | Promise<Response> };
 
-/** Keys are looked up again after this many milliseconds, and at most this often for a key nobody knows. */
+/** Keys are fetched again after this many milliseconds, and no more often than that for an unknown key. */
 const keysAgeMs = 300_000;
 const keysPauseMs = 10_000;
-/** Seconds by which the clocks of two machines may differ. */
+/** Clock skew allowed between two machines, in seconds. */
 const clockTolerance = 30;
 
 /**
- * The app behind a check of its caller. No or a bad token is answered 401, another account 403 (Knative delivers neither again, they become
- * dead letters); 503 when the keys cannot be had, so that nothing is lost meanwhile.
+ * Authenticates the caller before the app handles the request. A missing or invalid token is answered with 401, another account with 403
+ * (Knative does not retry either; the event becomes a dead letter). If the keys are not available the answer is 503, so that the event is
+ * retried.
  */
 export const withCaller = (app: App, rules: CallerRules | undefined, deps: CallerDeps): App => {
   if (rules === undefined) return app;
@@ -49,7 +50,7 @@ export const withCaller = (app: App, rules: CallerRules | undefined, deps: Calle
   return {
     fetch: async (request) => {
       const refusal = await refuse(request, rules, keysOf).catch((error: unknown): Refusal => {
-        deps.log.error('callers cannot be told', { error });
+        deps.log.error('callers cannot be authenticated', { error });
         return { status: 503, reason: messageOf(error) };
       });
       if (refusal === undefined) return app.fetch(request);
@@ -77,13 +78,13 @@ const refuse = async (request: Request, rules: CallerRules, keysOf: KeysOf): Pro
     : { status: 403, reason: `${subject} may not call` };
 };
 
-/** As Knative's EventPolicy has it: a star at the end stands for any end. */
+/** As in Knative's EventPolicy, a trailing `*` matches any suffix. */
 const isMeant = (rule: string, subject: string): boolean =>
   rule.endsWith('*') ? subject.startsWith(rule.slice(0, -1)) : subject === rule;
 
 type Judged = { readonly subject?: string | undefined; readonly reason?: string };
 
-/** A key that is not known may be new: the API server was asked again, then it counts. Throws when it cannot be asked. */
+/** An unknown key may be a new one: it is looked up at the API server again, then accepted. Throws if the API server does not answer. */
 const subjectOf = async (token: string, audience: string, keysOf: KeysOf): Promise<Judged> => {
   const { errors } = await import('jose');
   for (const isStale of [false, true]) {
@@ -111,7 +112,7 @@ const createKeys = ({ discover, now = () => performance.now() }: CallerDeps): Ke
     if (held === undefined || age > (isStale ? keysPauseMs : keysAgeMs)) {
       const issuer = discover();
       held = { at: now(), issuer };
-      // What failed is asked for again by the next request.
+      // The next request retries a failed look-up.
       issuer.catch(() => (held = undefined));
     }
     return held.issuer;
@@ -126,9 +127,9 @@ interface Asked {
   raw<R>(request: { readonly method: 'GET'; readonly path: string }): Promise<R>;
 }
 
-/** The API server as issuer, asked with the function's own account, which may read both paths in every cluster. */
+/** The API server as issuer, read with the function's own service account, which may read both paths in every cluster. */
 export const discoverIssuer = async (kube: Asked): Promise<Issuer> => {
   const { issuer } = await kube.raw<Discovery>({ method: 'GET', path: '/.well-known/openid-configuration' });
-  if (issuer === undefined) throw new Unavailable('the API server names no issuer of tokens');
+  if (issuer === undefined) throw new Unavailable('the API server reports no token issuer');
   return { issuer, keys: await kube.raw<JSONWebKeySet>({ method: 'GET', path: '/openid/v1/jwks' }) };
 };

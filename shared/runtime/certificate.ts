@@ -1,16 +1,16 @@
-// The certificate of an HTTPS server, read from mounted files and read again when they change. Called by serve.ts.
+// The certificate of an HTTPS server, read from mounted files and reloaded when they change. Called by serve.ts.
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:https';
 import type { Logger } from '#shared/runtime/log.ts';
 
-/** Kubernetes replaces mounted certificates long before they expire; a minute late is soon enough. */
+/** Kubernetes replaces mounted certificates long before they expire, so one check per minute is enough. */
 const certificateCheckMs = 60_000;
 
 export interface TlsFiles {
   /** PEM files. */
   readonly certFile: string;
   readonly keyFile: string;
-  /** Milliseconds between two looks at the files. */
+  /** Milliseconds between two checks of the files. */
   readonly checkMs?: number;
 }
 
@@ -20,7 +20,7 @@ export const readCertificate = ({ certFile, keyFile }: TlsFiles) => ({
   key: readFileSync(keyFile, 'utf8'),
 });
 
-/** A pair that does not fit, as in the middle of a replacement, leaves the old one in use. */
+/** A certificate that does not match its key, as in the middle of a replacement, is ignored: the old pair stays in use. */
 export const reloadCertificate = (server: Server, tls: TlsFiles, log: Logger, clientCa?: string): (() => void) => {
   let current = JSON.stringify(readCertificate(tls));
   const timer = setInterval(() => {

@@ -6,17 +6,17 @@ import { logLevels } from '#shared/runtime/log.ts';
 type Environment = Readonly<Record<string, string | undefined>>;
 type SettingsShape = Readonly<Record<string, z.ZodType>>;
 
-/** One row of a README table. */
+/** One row of a settings table in a README. */
 export interface SettingRow {
   readonly env: string;
-  /** As it would be written in the environment; `undefined` when the setting is required, empty when it may be left out. */
+  /** As written in the environment. `undefined`: the setting is required; empty: optional without a default. */
   readonly default: string | undefined;
   readonly help: string;
 }
 
 /**
- * Ties a field of a settings schema to its environment variable and its one-sentence help. `meta` would make each schema anew, which every start
- * waits for; only what several settings share has to be.
+ * Binds a field of a settings schema to its environment variable and its one-sentence help. `meta` would clone each schema, which slows down
+ * every start; only schemas that several settings share are cloned.
  */
 export const setting = <S extends z.ZodType>(env: string, help: string, schema: S): S => {
   if (z.globalRegistry.has(schema)) return schema.meta({ env, help });
@@ -24,7 +24,7 @@ export const setting = <S extends z.ZodType>(env: string, help: string, schema: 
   return schema;
 };
 
-/** Builders for what the environment can hold. */
+/** Builders for the value types of environment variables. */
 export const flag = (fallback: boolean) =>
   z
     .enum(['true', 'false', '1', '0'])
@@ -33,7 +33,7 @@ export const flag = (fallback: boolean) =>
 export const wholeNumber = (minimum: number, maximum: number = Number.MAX_SAFE_INTEGER) =>
   z.coerce.number<string>().int().min(minimum).max(maximum);
 
-/** JSON text that holds what `schema` asks for. */
+/** JSON text, validated by `schema`. */
 export const jsonText = <S extends z.ZodType>(schema: S) =>
   z
     .string()
@@ -47,22 +47,22 @@ export const jsonText = <S extends z.ZodType>(schema: S) =>
     })
     .pipe(schema);
 
-/** What every function that serves HTTP can be told. */
+/** Settings of every function that serves HTTP. */
 export const serverSettings = {
   port: setting('PORT', 'TCP port to listen on; 0 takes a free one.', wholeNumber(0, 65_535).default(8080)),
   host: setting('HOST', 'Address to listen on; 0.0.0.0 in a pod.', z.string().default('127.0.0.1')),
   logLevel: setting(
     'LOG_LEVEL',
-    `Least level that is logged: ${logLevels.join(', ')}.`,
+    `Lowest level that is logged: ${logLevels.join(', ')}.`,
     z.enum(logLevels).default('info'),
   ),
 } as const;
 
-/** What every function that talks to the Kubernetes API can be told. */
+/** Settings of every function that calls the Kubernetes API. */
 export const kubeSettings = {
   kubeconfig: setting(
     'KUBECONFIG',
-    'Kubeconfig file; without it the service account of the pod or ~/.kube/config.',
+    'Kubeconfig file. Default: the service account of the pod, or ~/.kube/config.',
     z.string().optional(),
   ),
 } as const;
@@ -73,56 +73,56 @@ export type CdiSetting = (typeof cdiModes)[number];
 export const cdiSettings = {
   cdi: setting(
     'CDI',
-    'Kinds of cdi.kubevirt.io: `serve` them, or `use` those of a CDI that is installed and leave them alone; `auto` looks for its object `CDI`, each minute at most.',
+    'Kinds of cdi.kubevirt.io: `serve` them, or `use` those of an installed CDI without changing them; `auto` checks for its object `CDI`, at most once per minute.',
     z.enum(cdiModes).default('auto'),
   ),
 } as const;
 
-const words = z.string().transform((text) =>
+const listOfTexts = z.string().transform((text) =>
   text
     .split(',')
     .map((part) => part.trim())
     .filter((part) => part !== ''),
 );
 
-/** What every function that judges or follows URLs of users can be told. */
+/** Settings of every function that validates or fetches URLs of users. */
 export const addressSettings = {
   allowedAddresses: setting(
     'ALLOWED_ADDRESSES',
-    'CIDRs that sources may point to although they are loopback, link-local or metadata addresses, separated by commas.',
-    z.string().default('').pipe(words),
+    'CIDRs of loopback, link-local or metadata addresses that sources may use nevertheless, separated by commas.',
+    z.string().default('').pipe(listOfTexts),
   ),
 } as const;
 
-/** What every function that sends events can be told. */
+/** Settings of every function that sends events. */
 export const sinkSettings = {
-  sink: setting('K_SINK', 'URL that events are sent to; without it none is sent.', z.url().optional()),
+  sink: setting('K_SINK', 'URL that events are sent to. Default: none are sent.', z.url().optional()),
   sinkTokenFile: setting(
     'K_SINK_TOKEN_FILE',
-    'File with the token that is shown there, read for each event; Knative mounts one where it asks for it. Without the file none is shown.',
+    'File with the bearer token for that URL, read for each event; Knative mounts it where it requires one. If the file is missing, no token is sent.',
     z.string().default('/oidc/token'),
   ),
 } as const;
 
-/** What every function that takes a part in an import can be told about telling of it. */
+/** Settings of every function that takes part in an import and records traces of it. */
 export const traceSettings = {
   traceEndpoint: setting(
     'OTEL_EXPORTER_OTLP_ENDPOINT',
-    'URL of an OTLP/HTTP collector that traces are sent to, such as http://collector:4318; without it none are made.',
+    'URL of an OTLP/HTTP collector for traces, such as http://collector:4318. Default: no tracing.',
     z.url().optional(),
   ),
 } as const;
 
-/** What every function that takes events can be told about who sends them. */
+/** Settings of every function that receives events and authenticates their senders. */
 export const callerSettings = {
   oidcAudience: setting(
     'OIDC_AUDIENCE',
-    "Audience that callers' tokens must be made for; without it callers are not asked who they are.",
+    'Audience that the tokens of callers must have. Default: callers are not authenticated.',
     z.string().optional(),
   ),
   oidcSubjects: setting(
     'OIDC_SUBJECTS',
-    'Accounts that may call, separated by commas; a star at the end of one stands for any end.',
+    'Accounts that may call, separated by commas; a trailing * matches any suffix.',
     z
       .string()
       .default('')
@@ -130,11 +130,11 @@ export const callerSettings = {
   ),
 } as const;
 
-/** What every function that serves HTTPS can be told. */
+/** Settings of every function that serves HTTPS. */
 export const tlsSettings = {
   tlsDir: setting(
     'TLS_DIR',
-    'Folder with tls.crt and tls.key, as a mounted Secret has them; read again when they change. Plain HTTP without it.',
+    'Directory with tls.crt and tls.key, as in a mounted Secret; reloaded when they change. Default: plain HTTP.',
     z.string().optional(),
   ),
 } as const;
@@ -142,16 +142,16 @@ export const tlsSettings = {
 export const publicUrlSettings = {
   publicUrl: setting(
     'PUBLIC_URL',
-    'Where people reach the transfer function: for links, which else lead where it was called, and, of cron-tick, for clients that look for it in CDIConfig.',
+    'Public URL of the transfer function, for links (default: the URL of the request) and, in cron-tick, for clients that read it from CDIConfig.',
     z.url().optional(),
   ),
 } as const;
 
-/** Who looks after the certificate of admission. */
+/** Settings for the management of the webhook certificate. */
 export const certificateSettings = {
   ownCertificate: setting(
     'OWN_CERTIFICATE',
-    'Whether the certificate of admission is made and kept fresh here; where cert-manager does so, it is left alone.',
+    'Whether Bullion issues and renews the webhook certificate; false if cert-manager does.',
     flag(true),
   ),
 } as const;
@@ -160,7 +160,7 @@ export const certificateSettings = {
 export const tlsFilesOf = ({ tlsDir }: { readonly tlsDir?: string | undefined }) =>
   tlsDir === undefined ? undefined : { certFile: `${tlsDir}/tls.crt`, keyFile: `${tlsDir}/tls.key` };
 
-/** Reads the settings; throws InvalidInput naming every variable that is wrong. An empty variable counts as not set. */
+/** Parses the settings; throws InvalidInput that names every invalid variable. An empty variable counts as not set. */
 export const parseConfig = <S extends SettingsShape>(
   schema: z.ZodObject<S>,
   environment: Environment = process.env,
@@ -179,7 +179,7 @@ export const parseConfig = <S extends SettingsShape>(
   );
 };
 
-/** Reads the settings for an entry point: reports every fault on standard error and exits 1. */
+/** Parses the settings for an entry point: prints every fault to standard error and exits with 1. */
 export const loadConfig = <S extends SettingsShape>(schema: z.ZodObject<S>): z.output<z.ZodObject<S>> => {
   try {
     return parseConfig(schema);
@@ -191,7 +191,7 @@ export const loadConfig = <S extends SettingsShape>(schema: z.ZodObject<S>): z.o
   }
 };
 
-/** The settings as rows of a table, in the order they were declared. */
+/** The settings as rows of a table, in order of declaration. */
 export const settingRows = (schema: z.ZodObject<SettingsShape>): SettingRow[] =>
   Object.values(schema.shape).map((field) => ({
     env: metaOf(field, 'env'),
@@ -201,7 +201,7 @@ export const settingRows = (schema: z.ZodObject<SettingsShape>): SettingRow[] =>
 
 const metaOf = (field: z.ZodType, key: 'env' | 'help'): string => {
   const text = z.globalRegistry.get(field)?.[key];
-  if (typeof text !== 'string') throw new Error(`a setting names no ${key}; wrap its schema in setting()`);
+  if (typeof text !== 'string') throw new Error(`a setting has no ${key}; wrap its schema in setting()`);
   return text;
 };
 
@@ -214,7 +214,7 @@ const toFault = (shape: SettingsShape, issue: z.core.$ZodIssue): Fault => {
   return { field: metaOf(field, 'env'), message };
 };
 
-/** The default as it was declared, before anything is made of it. */
+/** The default as declared, before it is parsed. */
 const defaultOf = (field: z.ZodType): string | undefined => {
   if (!field.safeParse(undefined).success) return undefined;
   const { default: fallback } = z.toJSONSchema(field, { io: 'input', unrepresentable: 'any' });

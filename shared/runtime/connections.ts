@@ -1,16 +1,16 @@
-// What a server does about connections that lead to no request: it answers what Node cannot read as HTTP, and closes what it has ended also where
-// the client does not. Called by every server of ours.
+// Connections that lead to no request: the server answers what Node cannot parse as HTTP, and closes connections it has ended even if the
+// client does not. Called by every server of Bullion.
 import type { Server, Socket } from 'node:net';
 import { statusBody } from '#shared/runtime/errors.ts';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** Milliseconds for a client to read the last answer and close; then a descriptor is not held for it any longer. */
+/** Milliseconds for a client to read the last answer and to close; then the connection is destroyed, to free its descriptor. */
 const lingerMs = 3_000;
 
 /** Milliseconds for a TLS handshake: Node's own limit is two minutes. */
 export const handshakeTimeoutMs = 10_000;
 
-/** By the code of Node's error. */
+/** Answers by the error code of Node. */
 const answers: Readonly<Record<string, readonly [code: number, reason: string, message: string]>> = {
   HPE_HEADER_OVERFLOW: [
     431,
@@ -20,9 +20,9 @@ const answers: Readonly<Record<string, readonly [code: number, reason: string, m
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'RequestTimeout', 'the request did not arrive in time: send it again'],
 };
 
-/** What Node cannot read as HTTP gets its answer here: people are told what to do about headers that are too large. */
+/** Answers what Node cannot parse as HTTP, for example with advice about headers that are too large. */
 const refuseUnreadable = (error: Error & { readonly code?: string }, socket: Socket): void => {
-  // Before the end of a handshake there is nobody to answer.
+  // Nothing can be answered before the TLS handshake is complete.
   const isHttp = error.code?.startsWith('HPE_') === true || error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
   if (!isHttp || !socket.writable || socket.bytesWritten > 0) {
     socket.destroy();
@@ -40,41 +40,44 @@ const refuseUnreadable = (error: Error & { readonly code?: string }, socket: Soc
   endSoon(socket, `${head.join('\r\n')}\r\n\r\n${body}`);
 };
 
-/** Says the last that there is to say and closes the connection, whether the client reads it and closes its side or not. */
+/** Sends the last answer and closes the connection, even if the client neither reads it nor closes its side. */
 export const endSoon = (socket: Socket, last?: string): void => {
   const timer = setTimeout(() => socket.destroy(), lingerMs);
   timer.unref();
   socket.once('close', () => clearTimeout(timer));
   if (last === undefined) socket.end();
   else socket.end(last);
-  // What a client goes on to send keeps its end from being observed.
+  // Unread bytes of the client would hide the end of the connection.
   socket.resume();
 };
 
-/** Call before the server listens. Take `handshakeTimeoutMs` where it speaks TLS. */
+/** Call before the server listens. A TLS server also sets `handshakeTimeoutMs`. */
 export const boundConnections = (server: Server): void => void server.on('clientError', refuseUnreadable);
 
-// What becomes of a body that was answered before its end: a connection that is closed at once takes the answer with it, since the bytes
-// that are still arriving make the client's system drop what it has not read yet (RFC 9112, 9.6).
+// The rest of a body that was answered before its end. If the server closes the connection at once, the bytes that still arrive make the
+// client's system discard the answer before it is read (RFC 9112, 9.6).
 
-/** Milliseconds for a client to hear that no more of its body is wanted: busy ones look seconds late. */
-const hearingMs = 10_000;
+/** Milliseconds for a client to stop sending its body after the answer; a busy client reads it seconds late. */
+const unreadTimeoutMs = 10_000;
 
-/** Reads the rest and drops it; cuts the connection of a client that does not stop. Whoever has read until now gets no more. */
+/**
+ * Reads and discards the rest of the body; destroys the connection of a client that does not stop sending. Earlier readers of the body receive
+ * nothing more.
+ */
 export const dropUnread = (request: IncomingMessage): void => {
   if (request.complete || request.destroyed) return;
-  // One of either kind, left behind by whoever stopped in the middle, would hold the bytes back.
+  // A listener left behind by an interrupted reader would block the stream.
   request.removeAllListeners('data').removeAllListeners('readable');
   request.resume();
-  const timer = setTimeout(() => request.destroy(), hearingMs);
+  const timer = setTimeout(() => request.destroy(), unreadTimeoutMs);
   timer.unref();
   const settled = (): void => clearTimeout(timer);
   request.once('end', settled).once('close', settled);
 };
 
 /**
- * Call when a request arrives. A connection that its client wants closed behind the answer, as proxies do of every one, is closed by Node with the
- * last byte of that, whatever is still arriving: it is kept until the client has heard the answer, and closed then.
+ * Call when a request arrives. If the client asked to close the connection after the answer, as proxies do for every request, Node closes it
+ * with the last byte of the answer, even while the body is still arriving. It is kept open until the body ends instead, and closed then.
  */
 export const closeOnceRead = (request: IncomingMessage, response: ServerResponse): void => {
   if (response.shouldKeepAlive) return;

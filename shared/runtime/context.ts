@@ -1,13 +1,14 @@
-// What is known about the invocation in progress, without passing it by hand: set by the chassis, read by the log and the clients.
+// The context of the current invocation, available without passing it as a parameter: set by the function runtime, read by the log and the
+// clients.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Trace, Tracer } from '#shared/runtime/trace.ts';
 
 export interface InvocationContext {
-  /** Which function runs. */
+  /** Name of the function. */
   readonly function?: string;
   readonly eventId?: string;
   readonly trace?: Trace;
-  /** Takes spans; left out: nobody records. */
+  /** Receives spans. Default: no tracing. */
   readonly tracer?: Tracer;
   /** The object concerned, `Kind namespace/name`. */
   readonly object?: string;
@@ -17,6 +18,6 @@ const storage = new AsyncLocalStorage<InvocationContext>();
 
 export const currentContext = (): InvocationContext => storage.getStore() ?? {};
 
-/** Runs `work` with `context` added to what is known already. */
+/** Runs `work` with `context` merged into the current context. */
 export const withContext = <T>(context: InvocationContext, work: () => T): T =>
   storage.run({ ...currentContext(), ...context }, work);

@@ -1,9 +1,9 @@
-// Cron expressions as sets of numbers, and the wall clocks of time zones they are read on. Pure; used by schedules of crons and of ping sources.
+// Cron expressions as sets of numbers, and wall clocks of time zones. Pure; used by the schedules of crons and of ping sources.
 
 const dayMs = 86_400_000;
 const minuteMs = 60_000;
 
-/** Names that stand for five fields. */
+/** Shortcuts for five fields. */
 export const cronDescriptors: ReadonlyMap<string, string> = new Map(
   Object.entries({
     '@yearly': '0 0 1 1 *',
@@ -22,7 +22,7 @@ export interface CronFields {
   readonly days: ReadonlySet<number>;
   readonly months: ReadonlySet<number>;
   readonly weekdays: ReadonlySet<number>;
-  /** One of the two day fields is a star: then the other decides alone. Otherwise a day matches when either does. */
+  /** One of the two day fields is a star: the other one decides alone. Otherwise a day matches if either field does. */
   readonly isEitherDayFree: boolean;
 }
 
@@ -49,7 +49,7 @@ const valueOf = (text: string, { name, names, min, max }: Rule): number | undefi
   return value >= min && value <= (name === 'day of week' ? 7 : max) ? value : undefined;
 };
 
-/** `*`, `?`, `5`, `mon-fri`; a lone number with a step goes on to the field's end. */
+/** `*`, `?`, `5`, `mon-fri`; a single number with a step extends to the end of the field. */
 const boundsOf = (range: string, rule: Rule, hasStep: boolean): readonly [number, number] | undefined => {
   if (range === '*' || range === '?') return [rule.min, rule.max];
   const [from = '', to, ...more] = range.split('-');
@@ -81,7 +81,7 @@ const fieldOf = (text: string, rule: Rule): ReadonlySet<number> | { readonly pro
 type FieldSet = ReadonlySet<number>;
 type FieldSets = readonly [FieldSet, FieldSet, FieldSet, FieldSet, FieldSet];
 
-/** The field that may stand before the five. */
+/** The optional seconds field before the five fields. */
 export const parseSeconds = (text: string): ReadonlySet<number> | { readonly problem: string } =>
   fieldOf(text, { name: 'second', min: 0, max: 59 });
 
@@ -105,13 +105,13 @@ export const isDay = (fields: CronFields, day: number, weekday: number): boolean
 // Times are milliseconds since the epoch; a wall time is written as if it were UTC.
 
 export interface Zone {
-  /** What the wall shows at `time`. */
+  /** The wall time at `time`. */
   wallOf(time: number): number;
-  /** The first moment the wall shows `wall`; where a clock change skips it, the moment of the change. */
+  /** The first moment with the wall time `wall`; if a clock change skips it, the moment of the change. */
   firstTimeOf(wall: number): number;
 }
 
-/** `undefined` for a name that is none. */
+/** `undefined` for an unknown name. */
 export const openZone = (name: string): Zone | undefined => {
   if (name === 'UTC') return { wallOf: (time) => time, firstTimeOf: (wall) => wall };
   const format = formatOf(name);
@@ -141,14 +141,14 @@ const formatOf = (timeZone: string): Intl.DateTimeFormat | undefined => {
   }
 };
 
-/** No zone changes its clock twice within two days, so the offsets a day before and after are all there are. */
+/** No zone changes its clock twice within two days, so only the offsets one day before and one day after are possible. */
 const firstTime = (wallOf: Zone['wallOf'], wall: number): number => {
   const [before, after] = [wall - dayMs, wall + dayMs].map((time) => wallOf(time) - time) as [number, number];
   const candidates = [wall - before, wall - after].filter((time) => wallOf(time) === wall);
   return candidates.length > 0 ? Math.min(...candidates) : changeBetween(wallOf, wall - dayMs, wall + dayMs);
 };
 
-/** The moment, to the minute, at which the offset becomes that of `late`. */
+/** The minute at which the offset changes to that of `late`. */
 const changeBetween = (wallOf: Zone['wallOf'], early: number, late: number): number => {
   const offset = (time: number): number => wallOf(time) - time;
   const last = offset(late);

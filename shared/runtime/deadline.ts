@@ -1,13 +1,13 @@
-// Work that must end in time. Unlike AbortSignal.timeout and AbortSignal.any, nothing is kept once the work is over.
+// Limits the duration of work. Unlike AbortSignal.timeout and AbortSignal.any, no timer or listener remains after the work.
 
 export interface Limits {
-  /** Milliseconds; no limit when left out. */
+  /** Milliseconds. Default: no limit. */
   readonly timeoutMs?: number | undefined;
-  /** Ends the work early. */
+  /** Aborts the work early. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Runs `work` with a signal that fires when the time is up or the given signal fires. Does not itself cut the work short. */
+/** Runs `work` with a signal that fires at the timeout or with the given signal. Does not itself interrupt the work. */
 export const withLimits = async <T>(limits: Limits, work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
   const { timeoutMs, signal } = limits;
   const controller = new AbortController();

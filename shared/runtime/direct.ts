@@ -1,26 +1,26 @@
-// Answers that need no more than a request's text, given without Node's fetch: it takes longer to load than all else of a start, and a third of
-// the time of a short answer. Offered by admission-function.ts, called by serve.ts.
+// Answers requests that need only their text without Node's fetch, which takes longer to load than the rest of the start and a third of the
+// time of a short answer. Offered by admission-function.ts, called by serve.ts.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 export interface DirectAnswer {
   readonly status: number;
-  /** Becomes JSON. */
+  /** Serialized as JSON. */
   readonly body: object;
 }
 
-/** What an app does with a request whose text it wants whole. */
+/** Handles a request given its whole text. */
 export interface DirectHandler {
   readonly maxBytes: number;
   readonly tooLarge: () => DirectAnswer;
   readonly answer: (text: string) => Promise<DirectAnswer>;
 }
 
-/** An app that answers some requests so. `undefined`: that one goes to `fetch`, as all may. */
+/** An app that answers some requests directly. `undefined`: the request goes to `fetch`, which handles every request. */
 export interface DirectApp {
   direct(method: string, url: string): DirectHandler | undefined;
 }
 
-/** `isLast`: the client is asked to leave afterwards. Rejects only where the app does. */
+/** `isLast`: ask the client to close the connection afterwards. Rejects only if the app does. */
 export const answerDirectly = async (
   handler: DirectHandler,
   request: IncomingMessage,
@@ -38,14 +38,14 @@ export const answerDirectly = async (
 
 const tooLarge = Symbol('too large');
 
-/** `undefined`: the client left before it was whole. */
+/** `undefined`: the client disconnected before the end. */
 const readText = (request: IncomingMessage, maxBytes: number): Promise<string | typeof tooLarge | undefined> =>
   new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let size = 0;
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
-      // The rest is read and dropped, so that the client gets to read the answer.
+      // The rest is read and discarded, so that the client reads the answer.
       if (size > maxBytes) resolve(tooLarge);
       else chunks.push(chunk);
     });

@@ -1,15 +1,15 @@
-// The errors the library throws. A surprise is a throw; an expected result is an Outcome.
+// The errors the library throws. An unexpected failure is an exception; an expected result is an Outcome.
 
 export interface AppErrorOptions {
   readonly cause?: unknown;
-  /** Seconds the other side asked us to wait (Retry-After). */
+  /** Seconds to wait, as the server requested (Retry-After). */
   readonly retryAfterSeconds?: number;
 }
 
-/** Base of all our errors. `code` is stable and may be matched; message text may not. */
+/** Base of all our errors. `code` is stable and may be compared; the message may change. */
 export abstract class AppError extends Error {
   abstract readonly code: string;
-  /** Whether doing the same again later can succeed. */
+  /** Whether a retry can succeed. */
   abstract readonly retryable: boolean;
   readonly retryAfterSeconds: number | undefined;
 
@@ -20,10 +20,10 @@ export abstract class AppError extends Error {
   }
 }
 
-/** Kinds of failure, and whether trying again can help. */
+/** Codes of failures, and whether a retry can succeed. */
 export type FaultTable<Code extends string> = Readonly<Record<Code, { readonly retryable: boolean }>>;
 
-/** An error whose code is one of a table's, which also says whether trying again can help. */
+/** An error whose code comes from a table that also states whether a retry can succeed. */
 export abstract class TableError<Code extends string> extends AppError {
   override readonly code: Code;
   override readonly retryable: boolean;
@@ -35,7 +35,7 @@ export abstract class TableError<Code extends string> extends AppError {
   }
 }
 
-/** What the caller gave is wrong; `faults` names every fault at once, each with its field path. */
+/** The caller's input is invalid; `faults` lists every fault with its field path. */
 export class InvalidInput extends AppError {
   override readonly code = 'InvalidInput' as const;
   override readonly retryable = false;
@@ -58,13 +58,13 @@ export class NotFound extends AppError {
   override readonly retryable = false;
 }
 
-/** Somebody else changed or created the thing first; read again and decide anew. */
+/** The object was changed or created by another writer: read it again and decide again. */
 export class Conflict extends AppError {
   override readonly code = 'Conflict' as const;
   override readonly retryable = true;
 }
 
-/** The other side is down, slow or overloaded. */
+/** The server is down, slow or overloaded. */
 export class Unavailable extends AppError {
   override readonly code = 'Unavailable' as const;
   override readonly retryable = true;
@@ -79,9 +79,9 @@ export const isNotFound = (error: unknown): error is NotFound => error instanceo
 export const isConflict = (error: unknown): error is Conflict => error instanceof Conflict;
 export const isRetryable = (error: unknown): boolean => error instanceof AppError && error.retryable;
 
-/** The message of anything thrown, for logs and conditions. */
+/** The message of any thrown value, for logs and conditions. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** How Kubernetes says that something failed: the body of an answer as kubectl, virtctl and client-go read it. */
+/** A Kubernetes `Status` object: the body of an error response as kubectl, virtctl and client-go read it. */
 export const statusBody = (code: number, reason: string, message: string): string =>
   JSON.stringify({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', reason, message, code });

@@ -1,4 +1,5 @@
-// The chassis of a function that handles events: decode, bound, log and answer. `functions/*/app.ts` gives it one handler.
+// The HTTP server part of a function that handles events: it decodes and limits the request, logs and answers. `functions/*/app.ts` supply the
+// handler.
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import type { KnownEvent } from '#events/catalogue.ts';
@@ -22,14 +23,14 @@ import {
 
 /** 2 MiB: etcd holds objects of 1.5 MiB, and managedFields and encoding come on top. */
 const maxEventBytes = 2 * 1024 * 1024;
-/** Seconds a sender is asked to wait after a fault that names no time of its own. */
+/** Seconds after which the sender retries, unless the fault names another delay. */
 const retryAfterSeconds = 5;
 
 interface EventContext {
-  /** Fires at the deadline; pass it to whatever can be stopped. */
+  /** Fires at the deadline; pass it to everything that can be aborted. */
   readonly signal: AbortSignal;
   readonly log: Logger;
-  /** Answers with this event, which the broker then routes; the last one counts. Only a `done` outcome carries it. */
+  /** Replies with this event, which the broker then routes; the last call wins. Sent only with a `done` outcome. */
   readonly reply: (event: CloudEvent) => void;
 }
 
@@ -38,17 +39,17 @@ export interface EventFunctionOptions<E extends CloudEvent = KnownEvent> {
   readonly log: Logger;
   /** Milliseconds until the answer is 503. Keep it below the timeout of the Trigger. */
   readonly deadlineMs?: number;
-  /** Throws AppError: retryable ones are answered like `retry`, others are bugs. */
+  /** Throws AppError: retryable errors are answered like `retry`, others are bugs. */
   readonly handle: (event: E, context: EventContext) => Promise<Outcome>;
 }
 
-/** The same with the judgement which events are ours. */
+/** With the parser that decides which events are accepted. */
 interface Chassis<E extends CloudEvent> extends EventFunctionOptions<E> {
   /** Throws InvalidInput. */
   readonly parse: (event: CloudEvent) => E;
 }
 
-/** What one invocation came to: the answer and the fields of its log line. */
+/** The result of one invocation: the answer and the fields of its log line. */
 interface Result {
   readonly response: Response;
   readonly fields: Readonly<Record<string, unknown>>;
@@ -57,7 +58,7 @@ interface Result {
 /** Handles events of the catalogue; any other is answered 400. */
 export const eventFunction = (options: EventFunctionOptions): Hono => createApp({ ...options, parse: parseEvent });
 
-/** Handles any event, whatever its type and data: for dead letters, which may be just those that nothing can read. */
+/** Handles any event, whatever its type and data: for dead letters, which may be events that cannot be parsed. */
 export const anyEventFunction = (options: EventFunctionOptions<CloudEvent>): Hono =>
   createApp({ ...options, parse: (event) => event });
 
@@ -105,7 +106,7 @@ const attempt = async <T>(read: () => T | Promise<T>): Promise<Reading<T>> => {
   try {
     return { kind: 'read', value: await read() };
   } catch (error) {
-    // Whatever else breaks here is the request's body being cut short.
+    // Any other failure here means that the request body was cut off.
     const invalid = error instanceof InvalidInput ? error : new InvalidInput(messageOf(error), [], { cause: error });
     return { kind: 'undecodable', error: invalid };
   }
@@ -117,7 +118,7 @@ interface About {
   readonly attributes?: SpanAttributes;
 }
 
-/** What the event itself says about the invocation. */
+/** The context of the invocation, from the event itself. */
 const contextOf = ({ id, type, source, extensions }: CloudEvent): About => {
   const { kind, namespace = '', name } = extensions;
   const object = name === undefined ? undefined : `${kind} ${namespace === '' ? '' : `${namespace}/`}${name}`;
@@ -172,7 +173,7 @@ const faultOf = (error: unknown): Result => {
 
 const fieldsOf = (outcome: Outcome): Readonly<Record<string, unknown>> => {
   const { kind, ...rest } = outcome;
-  // `message` is the log line's own.
+  // `message` is reserved for the log line.
   const { message, ...fields } = rest as { readonly message?: string };
   return { outcome: kind, ...fields, ...(message === undefined ? {} : { detail: message }) };
 };

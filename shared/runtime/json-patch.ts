@@ -1,4 +1,4 @@
-// The JSON patch (RFC 6902) that turns one JSON value into another. admission-function.ts answers mutations with it.
+// The JSON patch (RFC 6902) between two JSON values. admission-function.ts answers mutations with it.
 import { isDeepStrictEqual } from 'node:util';
 
 export type PatchOperation =
@@ -8,8 +8,8 @@ export type PatchOperation =
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * Touches only what differs, so that fields somebody else owns stay out of it: fields one by one, lists element by element while they
- * grow or shrink at their end.
+ * Contains only differences, so that it does not touch fields of other owners: objects field by field, lists element by element while they grow
+ * or shrink at the end.
  */
 export const diffJson = (before: unknown, after: unknown, path = ''): readonly PatchOperation[] => {
   if (isDeepStrictEqual(before, after)) return [];
@@ -37,7 +37,7 @@ const diffLists = (before: readonly unknown[], after: readonly unknown[], path: 
   const shared = Math.min(before.length, after.length);
   const changed = before.slice(0, shared).flatMap((item, index) => diffJson(item, after[index], `${path}/${index}`));
   const added = after.slice(shared).map((value): PatchOperation => ({ op: 'add', path: `${path}/-`, value }));
-  // From the end, so that the indices of those still to go stay right.
+  // From the end, so that the remaining indices stay valid.
   const removed = before
     .slice(shared)
     .map((_, index): PatchOperation => ({ op: 'remove', path: `${path}/${shared + index}` }))
@@ -45,5 +45,5 @@ const diffLists = (before: readonly unknown[], after: readonly unknown[], path: 
   return [...changed, ...removed, ...added];
 };
 
-/** A name as a step of a JSON pointer (RFC 6901). */
+/** A name as a segment of a JSON pointer (RFC 6901). */
 const escape = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');

@@ -1,4 +1,4 @@
-// One JSON line per entry: a constant message and fields, the invocation's context, everything through the redactor.
+// One JSON line per entry: a constant message, fields and the context of the invocation, all redacted.
 import { currentContext } from '#shared/runtime/context.ts';
 import { redact, redactData } from '#shared/runtime/redact.ts';
 
@@ -6,7 +6,7 @@ export const logLevels = ['debug', 'info', 'warn', 'error'] as const;
 export type LogLevel = (typeof logLevels)[number];
 type LogFields = Readonly<Record<string, unknown>>;
 
-/** `message` is a constant: what varies belongs into `fields`. An Error among the fields is written with its code and causes. */
+/** `message` is a constant: variable parts belong into `fields`. An Error among the fields is written with its code and causes. */
 export interface Logger {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
@@ -17,9 +17,9 @@ export interface Logger {
 }
 
 export interface LoggerOptions {
-  /** Lines below this level are left out. */
+  /** Lowest level that is written. */
   readonly level?: LogLevel;
-  /** Takes one line with its newline; standard output when left out. */
+  /** Receives one line with its newline. Default: standard output. */
   readonly write?: (line: string) => void;
   readonly now?: () => Date;
   readonly fields?: LogFields;
@@ -43,7 +43,7 @@ export const createLogger = (options: LoggerOptions = {}): Logger => {
   };
 };
 
-/** Says nothing: for tests and for library calls outside a function. */
+/** Discards everything: for tests and for library calls outside a function. */
 export const silentLogger: Logger = createLogger({ write: () => undefined });
 
 const contextFields = (): LogFields => {

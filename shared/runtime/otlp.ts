@@ -1,5 +1,5 @@
-// Spans in OTLP's JSON over HTTP, posted to a collector. The official SDK does the same with a dozen packages and a global state of its own, which
-// is more than everything else a function carries. Loaded late by tracer.ts.
+// Exports spans as OTLP JSON over HTTP to a collector. The official SDK needs a dozen packages and global state, more than the rest of a
+// function. Loaded on first use by tracer.ts.
 import { createPost } from '#events/send.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 import { redactData } from '#shared/runtime/redact.ts';
@@ -12,7 +12,7 @@ export interface OtlpTarget {
   readonly service: string;
 }
 
-/** The numbers of OTLP's enum. */
+/** Values of the OTLP enum. */
 const kinds = { internal: 1, consumer: 5 } as const;
 
 const valueOf = (value: string | number | boolean): object => {
@@ -26,7 +26,7 @@ const attributesOf = (attributes: SpanAttributes): readonly object[] =>
     value === undefined ? [] : [{ key, value: valueOf(value) }],
   );
 
-/** 64-bit numbers are text in the JSON of protobuf. */
+/** The JSON encoding of protobuf writes 64-bit numbers as strings. */
 const nanos = (ms: number): string => String(BigInt(Math.round(ms * 1000)) * 1000n);
 
 const toOtlpSpan = (span: Span): object => ({
@@ -54,7 +54,7 @@ export const toOtlp = (service: string, spans: readonly Span[]): object => ({
   ],
 });
 
-/** Throws when the collector does not take them; nobody tries again. */
+/** Throws if the collector rejects the spans; the export is not retried. */
 export const exportSpans = async ({ endpoint, service }: OtlpTarget, spans: readonly Span[]): Promise<void> => {
   const { status } = await createPost()(
     `${endpoint.replace(/\/$/, '')}/v1/traces`,

@@ -1,10 +1,10 @@
-// What came of one invocation. Every function decides one of these; one table turns it into a reply.
+// The outcome of one invocation. Every function returns one; one table maps it to a response.
 
 /**
  * - `done`: nothing is left to do now, or the object is gone.
- * - `waiting`: something else must happen first; the event of that something, or the tick, reconciles again.
- * - `retry`: a transient failure outside our control; whoever delivered the event should deliver it again.
- * - `failed`: the user's mistake or a permanent fault; it is written where the user looks, never redelivered.
+ * - `waiting`: another change must happen first; its event, or the tick, reconciles again.
+ * - `retry`: a transient failure outside our control; the sender should deliver the event again.
+ * - `failed`: a mistake of the user or a permanent failure; it is reported to the user and not retried.
  */
 export type Outcome =
   | { readonly kind: 'done' }
@@ -19,17 +19,17 @@ export const failed = (reason: string, message: string): Outcome => ({ kind: 'fa
 
 const severity = { done: 0, waiting: 1, failed: 2, retry: 3 } as const;
 
-/** The outcome that matters most of several: a retry outranks all, since only it makes the sender deliver again. */
+/** The most important of several outcomes: `retry` comes first, because only it makes the sender deliver the event again. */
 export const worstOf = (outcomes: readonly Outcome[]): Outcome =>
   outcomes.reduce((worst, next) => (severity[next.kind] > severity[worst.kind] ? next : worst), done);
 
 /**
- * The one table from what happened to the HTTP answer of an event function. Knative retries 404, 409, 429 and 5xx and refuses bodies that
- * are no CloudEvent, so an event function answers nothing but these.
+ * The one table from outcomes to HTTP responses of an event function. Knative retries 404, 409, 429 and 5xx and rejects bodies that are not a
+ * CloudEvent, so an event function sends only these.
  */
 const successStatus = 204;
 
-/** Answer to an event that was handled. `failed` is written where the user looks; delivering it again would change nothing. */
+/** Response to an event that was handled. `failed` is reported on the object; a retry would change nothing. */
 export const respond = (outcome: Outcome): Response => {
   switch (outcome.kind) {
     case 'done':
@@ -41,12 +41,12 @@ export const respond = (outcome: Outcome): Response => {
   }
 };
 
-/** Answer to a request that is no event we can read: never delivered again, the words land with the dead letter. */
-export const respondUndecodable = (words: string): Response =>
-  new Response(words, { status: 400, headers: { 'content-type': 'text/plain; charset=utf-8' } });
+/** Response to a request that is not a valid event: it is not retried, and the message is kept with the dead letter. */
+export const respondUndecodable = (message: string): Response =>
+  new Response(message, { status: 400, headers: { 'content-type': 'text/plain; charset=utf-8' } });
 
-/** Answer to our own fault: delivered again by the broker, then a dead letter. The details are in the log, not in the answer. */
+/** Response to a bug: the broker retries, then keeps a dead letter. The details are in the log, not in the response. */
 export const respondBug = (): Response => new Response(null, { status: 500 });
 
-/** Whole seconds, at least 1: zero would ask for a busy loop. */
+/** Whole seconds, at least 1: zero would cause a busy loop. */
 const retryAfter = (seconds: number): string => String(Math.max(1, Math.ceil(seconds)));

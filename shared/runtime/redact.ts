@@ -1,8 +1,8 @@
-// The one redactor: everything that reaches a log, a status, an event or an error message passes through it.
+// The one redactor: all text in logs, statuses, events and error messages passes through it.
 
 export const redacted = '[redacted]';
 
-/** Scheme names are short in practice; the bound keeps the search linear on hostile text. */
+/** Scheme names are short in practice; the limit keeps the search linear on hostile text. */
 const urlInText = /[a-z][a-z0-9+.-]{1,20}:\/\/[^\s"<>]+/gi;
 const credentialInText = /\b(bearer|basic)\s+[a-z0-9._~+/=-]{8,}/gi;
 const assignmentInText =
@@ -10,8 +10,8 @@ const assignmentInText =
 const privateKeyInText = /-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,30}PRIVATE KEY-----|$)/g;
 
 /**
- * The URL as it may be shown: without user info, query and fragment. Path and host stay as they were written. A text that is no valid URL
- * loses everything before its last `@`, since a password may be what made it invalid.
+ * The URL without user info, query and fragment; path and host stay as written. An invalid URL loses everything before its last `@`, since a
+ * password may have made it invalid.
  */
 export const redactUrl = (url: string): string => {
   const match = /^([a-z][a-z0-9+.-]*:\/\/)([\s\S]*)$/i.exec(url);
@@ -20,7 +20,7 @@ export const redactUrl = (url: string): string => {
   return scheme + withoutUserInfo(rest, URL.canParse(url)).replace(/[?#][\s\S]*$/, '');
 };
 
-/** A text with every URL in it as it may be shown, and nothing else changed. */
+/** The text with every URL in it redacted, otherwise unchanged. */
 export const redactUrls = (text: string): string => text.replace(urlInText, redactUrl);
 
 const withoutUserInfo = (rest: string, isValid: boolean): string => {
@@ -29,7 +29,7 @@ const withoutUserInfo = (rest: string, isValid: boolean): string => {
   return authority.slice(authority.lastIndexOf('@') + 1) + rest.slice(authority.length);
 };
 
-/** Any text as it may be shown: URLs cut, bearer and basic credentials, `password=…` and private keys replaced. */
+/** The text redacted: URLs shortened, bearer and basic credentials, `password=…` and private keys replaced. */
 export const redact = (text: string): string =>
   redactUrls(text.replace(privateKeyInText, redacted))
     .replace(credentialInText, `$1 ${redacted}`)
@@ -37,12 +37,12 @@ export const redact = (text: string): string =>
 
 const secretKey =
   /authorization|cookie|password|passwd|passphrase|secret|token|credential|api[-_]?key|access[-_]?key|private[-_]?key|dockerconfigjson/i;
-/** Keys that name a secret, not hold one: `secretRef`, `secretName`, `tokenExpiresAt`, `accessKeyId`. */
+/** Keys that refer to a secret but do not hold one: `secretRef`, `secretName`, `tokenExpiresAt`, `accessKeyId`. */
 const secretName = /(ref|name|namespace|kind|id|count|at|type|size|bytes)$/i;
 
 const isSecretKey = (key: string): boolean => secretKey.test(key) && !secretName.test(key);
 
-/** A copy of plain data fit to be shown: secrets by key name, Secret objects by kind, texts by content. Cycles and depth are cut. */
+/** A redacted copy of plain data: secrets by the name of the key, Secret objects by kind, texts by content. Cycles and deep nesting are cut off. */
 export const redactData = (value: unknown, depth = 8): unknown => {
   if (typeof value === 'string') return redact(value);
   if (typeof value === 'bigint') return value.toString();
@@ -65,7 +65,7 @@ const redactObject = (object: object, depth: number): Record<string, unknown> =>
   return result;
 };
 
-/** What a secret's key may hold that is the secret itself. Numbers and objects below it are looked into instead. */
+/** Values of a secret key that are replaced as a whole. Numbers and objects below such a key are traversed instead. */
 const isLeaf = (value: unknown): boolean => typeof value === 'string' || Array.isArray(value);
 
 const redactError = (error: Error, depth: number): Record<string, unknown> => ({

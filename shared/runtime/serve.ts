@@ -1,4 +1,4 @@
-// An HTTP or HTTPS server around a function: health, certificate reload and a graceful end. Called by functions/*/index.ts and tests.
+// An HTTP or HTTPS server for a function: health, certificate reload and graceful shutdown. Called by functions/*/index.ts and tests.
 import {
   type IncomingMessage,
   type RequestListener,
@@ -15,9 +15,9 @@ import type { Logger } from '#shared/runtime/log.ts';
 import { closeOnceRead, dropUnread } from '#shared/runtime/connections.ts';
 import { boundConnections, handshakeTimeoutMs } from '#shared/runtime/connections.ts';
 
-/** Above the 90 s for which Knative's queue-proxy keeps idle connections, so that it never writes into one we just closed. */
+/** Above the 90 s for which Knative's queue-proxy keeps idle connections, so that it never writes to a connection that was just closed. */
 const keepAliveTimeoutMs = 95_000;
-/** Milliseconds that what is in flight may still take when the server ends. */
+/** Milliseconds for requests in flight to finish at shutdown. */
 const defaultDrainMs = 25_000;
 
 export interface ServeOptions {
@@ -26,26 +26,26 @@ export interface ServeOptions {
   /** 0 takes a free port. */
   readonly port: number;
   readonly host?: string;
-  /** PEM files; read again when they change. Plain HTTP when left out. */
+  /** PEM files, reloaded when they change. Default: plain HTTP. */
   readonly tls?: TlsFiles | undefined;
-  /** PEM: clients may show a certificate of this authority; `peerNameOf` tells its name. For HTTPS only. */
+  /** PEM: clients may present a certificate of this authority; `peerNameOf` returns its name. HTTPS only. */
   readonly clientCa?: string | undefined;
-  /** Milliseconds one request may take to arrive; 0: as long as it likes. Node's own limit, five minutes, when left out. */
+  /** Milliseconds for one request to arrive; 0: no limit. Default: Node's own limit, five minutes. */
   readonly requestTimeoutMs?: number | undefined;
-  /** Milliseconds for the headers of a request to arrive, whatever its body may take; a minute when left out. */
+  /** Milliseconds for the headers of a request to arrive, regardless of its body. Default: one minute. */
   readonly headersTimeoutMs?: number | undefined;
-  /** What the first request would have to wait for and no start should: begun once health was answered. */
+  /** Slow initialization that must delay neither the start nor the first request: started after the first health check was answered. */
   readonly warm?: (() => Promise<unknown>) | undefined;
-  /** Whether `/readyz` says yes. Must be cheap and touch no dependency. */
+  /** The answer of `/readyz`. Must be cheap and call no dependency. */
   readonly isReady?: () => boolean;
-  /** Milliseconds that requests in flight get after close() before their connections are cut. */
+  /** Milliseconds for requests in flight to finish after close(); then their connections are destroyed. */
   readonly drainMs?: number;
 }
 
-/** Common names that requests' clients have proven, as long as the requests are there. */
+/** Verified common names of clients, for the lifetime of their requests. */
 const peerNames = new WeakMap<Request, string>();
 
-/** Common name of the client's certificate; `undefined` where it showed none, or one of another authority. */
+/** Common name of the client's certificate; `undefined` if it presented none, or one of another authority. */
 export const peerNameOf = (request: Request): string | undefined => peerNames.get(request);
 
 const notePeer = (request: Request, socket: Socket | undefined): void => {
@@ -60,13 +60,13 @@ export interface RunningServer {
   /** Such as `http://127.0.0.1:8080`. */
   readonly url: string;
   readonly port: number;
-  /** From now on `/readyz` says no and clients are asked to go elsewhere, while whoever comes is still answered. */
+  /** `/readyz` fails from now on and clients are asked to close their connections; requests are still answered. */
   leave(): void;
-  /** Answers what is in flight, refuses new connections, resolves when all are closed. */
+  /** Finishes requests in flight, refuses new connections, resolves when all are closed. */
   close(): Promise<void>;
 }
 
-/** Starts to listen; rejects when the address is taken or the certificate cannot be read. */
+/** Listens; rejects if the address is in use or the certificate cannot be read. */
 export const startServer = async (options: ServeOptions): Promise<RunningServer> => {
   const { host = '127.0.0.1', port, tls, log } = options;
   const state = { isDraining: false };
@@ -95,24 +95,24 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
 };
 
 /**
- * Milliseconds in which a Service may go on to send here after the pod was told to end: until every node has heard of it. Where Knative's queue-proxy
- * is in front, that waits so; what serves TLS is reached directly, by an API server that refuses writes when it finds nobody.
+ * Milliseconds during which a Service may still route requests to a terminating pod, until every node has been updated. Knative's queue-proxy
+ * implements this delay for functions behind it. TLS servers are called directly, by an API server that rejects writes if it cannot connect.
  */
 const lingerMs = 5_000;
 
-/** The main line of a function's entry point: serves until SIGTERM or SIGINT, drains, runs `onClose` and exits. */
+/** The main function of an entry point: serves until SIGTERM or SIGINT, drains, runs `onClose` and exits. */
 export const serve = async (options: ServeOptions, onClose?: () => Promise<void>): Promise<void> => {
-  // From the first moment: process 1 of a container never hears what it does not listen for.
-  const told = new Promise<NodeJS.Signals>((resolve) => {
+  // Registered first: process 1 of a container ignores signals without a handler.
+  const received = new Promise<NodeJS.Signals>((resolve) => {
     process.once('SIGTERM', resolve);
     process.once('SIGINT', resolve);
   });
   const lingers = options.tls !== undefined;
-  // Both together end before Kubernetes kills what it told to end, after 30 s as it is installed.
+  // Both delays together end before Kubernetes kills the pod (default grace period: 30 s).
   const drainMs = options.drainMs ?? defaultDrainMs - (lingers ? lingerMs : 0);
   const server = await startServer({ ...options, drainMs });
   options.log.info('listening', { url: server.url });
-  const signal = await told;
+  const signal = await received;
   server.leave();
   options.log.info('draining', { signal });
   if (lingers) await new Promise((resolve) => setTimeout(resolve, lingerMs));
@@ -126,14 +126,15 @@ const createServer = async (options: ServeOptions, listener: RequestListener): P
   const { requestTimeoutMs, headersTimeoutMs = 60_000, clientCa, tls } = options;
   const serverOptions = {
     keepAliveTimeout: keepAliveTimeoutMs,
-    // Said even so: Node takes none where a request has no limit, and whoever never ends his headers would stay for ever.
+    // Set explicitly: without a request timeout Node has no headers timeout, and a client that never ends its headers would keep the connection
+    // forever.
     headersTimeout: headersTimeoutMs,
     connectionsCheckingInterval: Math.min(30_000, headersTimeoutMs),
     ...(requestTimeoutMs === undefined ? {} : { requestTimeout: requestTimeoutMs }),
   };
   if (tls === undefined) return createHttpServer(serverOptions, listener);
   const trust = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: false };
-  // TLS is loaded by servers that speak it.
+  // Loaded only for TLS.
   const { createServer: createHttpsServer } = await import('node:https');
   return createHttpsServer(
     { ...serverOptions, handshakeTimeout: handshakeTimeoutMs, ...trust, ...readCertificate(tls) },
@@ -141,7 +142,7 @@ const createServer = async (options: ServeOptions, listener: RequestListener): P
   );
 };
 
-/** Tells clients to leave once draining, since a kept-alive connection would hold the server open. */
+/** Asks clients to close the connection while draining, since a kept-alive connection would keep the server open. */
 const withFarewell =
   ({ app }: ServeOptions, state: { readonly isDraining: boolean }) =>
   async (request: Request, bindings?: { readonly incoming?: IncomingMessage }): Promise<Response> => {
@@ -154,8 +155,8 @@ const withFarewell =
   };
 
 /**
- * The bridge from Node's requests to the app. It comes with Node's fetch, which takes longer to load than all the rest of a start: it is
- * loaded once health was answered, while whoever asked still sets out to send something.
+ * Connects Node's requests to the app. It needs Node's fetch, which takes longer to load than the rest of the start, so it is loaded after the
+ * first health check was answered.
  */
 const createBridge = (options: ServeOptions, state: { readonly isDraining: boolean }) => {
   let loading: Promise<RequestListener> | undefined;
@@ -163,14 +164,14 @@ const createBridge = (options: ServeOptions, state: { readonly isDraining: boole
     const { getRequestListener } = await import('@hono/node-server');
     return getRequestListener(withFarewell(options, state) as never, {
       overrideGlobalObjects: false,
-      // Theirs does not read on behind a stream, and cuts the connection after half a second.
+      // The default implementation does not read on after a stream, and destroys the connection after half a second.
       autoCleanupIncoming: false,
     }) as RequestListener;
   };
   return () => (loading ??= load());
 };
 
-/** Health is answered without the bridge. */
+/** Health checks are answered without the bridge. */
 const createListener = (
   { app, isReady = () => true, log, warm }: ServeOptions,
   state: { readonly isDraining: boolean },
@@ -192,7 +193,7 @@ const createListener = (
       return;
     }
     health(response, path === '/healthz' || (isReady() && !state.isDraining));
-    // Whoever asks is about to send something. A failure is told to the request that needs it.
+    // A health check precedes the first request. A failure is reported by the request that needs the result.
     response.once('finish', () => void Promise.allSettled([app.direct ?? bridge(), warm?.()]));
   };
 };
@@ -209,6 +210,6 @@ const drain = (server: Server | HttpsServer, drainMs: number): Promise<void> =>
       resolve();
     });
     server.closeIdleConnections();
-    // A connection that was busy at first may be idle now without having been told to close.
+    // A connection that was busy before may be idle now, without having been asked to close.
     const sweep = setInterval(() => server.closeIdleConnections(), 100);
   });

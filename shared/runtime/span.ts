@@ -1,15 +1,15 @@
-// Spans as OpenTelemetry has them. What an invocation does is recorded where its context has a tracer, and costs nothing where it has none.
+// OpenTelemetry spans. An invocation is recorded if its context has a tracer, and costs nothing otherwise.
 import { createHash } from 'node:crypto';
 import { currentContext, withContext } from '#shared/runtime/context.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { type Span, type SpanAttributes, type Trace, continueTrace } from '#shared/runtime/trace.ts';
 
-/** Milliseconds since the epoch, finer than a clock that is set tells them. */
+/** Milliseconds since the epoch, with a finer resolution than Date. */
 export const spanTime = (): number => performance.timeOrigin + performance.now();
 
 /**
- * The trace of everything that is ever done for an object: its UID has the 128 bits that a trace has. So all steps of an import are found
- * together, whoever took them and whatever woke him; the root of it is the object's own life.
+ * The trace of everything done for an object: its UID has the 128 bits of a trace ID. All steps of an import are thus found together, whichever
+ * function ran them; the root is the lifetime of the object.
  */
 export const traceOfObject = (uid: string): Trace => {
   const hex = uid.replaceAll('-', '').toLowerCase();
@@ -19,13 +19,13 @@ export const traceOfObject = (uid: string): Trace => {
 
 export interface SpanOptions {
   readonly kind?: Span['kind'];
-  /** Left out: what is being done; `undefined`: a trace of its own. */
+  /** Default: the current span; `undefined`: a new trace. */
   readonly parent?: Trace | undefined;
   readonly links?: readonly Trace[];
   readonly attributes?: SpanAttributes | undefined;
 }
 
-/** Does `work` within a span. `note` adds what is known only later. */
+/** Runs `work` within a span. `note` adds attributes that are known only later. */
 export const withSpan = async <T>(
   name: string,
   options: SpanOptions,
@@ -37,7 +37,7 @@ export const withSpan = async <T>(
   const notes: Record<string, SpanAttributes[string]> = { ...attributes };
   const note = (more: SpanAttributes): void => void Object.assign(notes, more);
   if (tracer === undefined) return work(note);
-  // Whatever who calls us chose for himself: a Knative without tracing says of every event that it is not recorded.
+  // Ignores the sampling decision of the caller: a Knative without tracing marks every event as not sampled.
   const trace: Trace = { ...continueTrace(parent), flags: '01' };
   const startMs = spanTime();
   const parentSpanId = parent?.spanId;

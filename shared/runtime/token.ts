@@ -1,17 +1,17 @@
-// Our own tokens: JWTs signed with Ed25519, which say who may do what with which target until when. Issued by the transfer function,
-// checked by it and by the pods it sends bytes to.
+// Tokens issued by Bullion: JWTs signed with Ed25519 that grant one verb on one target until they expire. Issued by the transfer function,
+// verified by it and by the pods it sends bytes to.
 import { type KeyObject, createHash, createPrivateKey, createPublicKey, sign, verify } from 'node:crypto';
 import { z } from 'zod';
 
-/** What a token is for. A token for one thing is worth nothing for another. */
+/** A token for one verb is not accepted for another. */
 const tokenVerbs = ['upload', 'download', 'work'] as const;
 
 export const TokenClaims = z.object({
   iss: z.literal('bullion'),
-  /** The user it was issued for. */
+  /** The user who requested it. */
   sub: z.string(),
   verb: z.enum(tokenVerbs),
-  /** `<plural>/<namespace>/<name>` of what it is for; for `work`, the UID of the object that a pod works for. */
+  /** `<plural>/<namespace>/<name>` of the target; for `work`, the UID of the object that a pod works for. */
   target: z.string(),
   /** Seconds since the epoch. */
   iat: z.number().int(),
@@ -29,7 +29,7 @@ export interface VerifyingKey {
   readonly key: KeyObject;
 }
 
-/** Clocks of two machines may differ by this much, in seconds. */
+/** Allowed clock skew between two machines, in seconds. */
 const leewaySeconds = 10;
 
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
@@ -48,7 +48,7 @@ const idOf = (key: KeyObject): string =>
     .digest('base64url')
     .slice(0, 16);
 
-/** Throws when the text is no private key. */
+/** Throws if the text is not a private key. */
 export const toSigningKey = (pem: string): SigningKey => {
   const key = createPrivateKey(pem);
   return { id: idOf(createPublicKey(key)), key };
@@ -63,9 +63,9 @@ export const signToken = ({ id, key }: SigningKey, claims: Omit<TokenClaims, 'is
 
 export type TokenVerdict =
   | { readonly is: 'good'; readonly claims: TokenClaims }
-  /** No token of ours at all. */
+  /** Not a token of Bullion. */
   | { readonly is: 'malformed' }
-  /** Signed by nobody we know, or out of time. */
+  /** Signed with an unknown key, forged, or outside of its validity. */
   | { readonly is: 'unknown-key' | 'forged' | 'expired' };
 
 const Header = z.object({ alg: z.literal('EdDSA'), kid: z.string() });
@@ -85,14 +85,14 @@ export const verifyToken = (keys: readonly VerifyingKey[], token: string, now: n
   return isInTime ? { is: 'good', claims: claims.data } : { is: 'expired' };
 };
 
-/** A key set (RFC 7517), as it is published. */
+/** A key set (RFC 7517), as published. */
 export const toKeySet = (keys: readonly VerifyingKey[]): { readonly keys: readonly object[] } => ({
   keys: keys.map(({ id, key }) => ({ ...key.export({ format: 'jwk' }), kid: id, use: 'sig', alg: 'EdDSA' })),
 });
 
 const KeySet = z.object({ keys: z.array(z.looseObject({ kid: z.string(), kty: z.literal('OKP'), x: z.string() })) });
 
-/** Throws what zod throws when it is none. */
+/** Throws a ZodError if the value is not a key set. */
 export const parseKeySet = (value: unknown): readonly VerifyingKey[] =>
   KeySet.parse(value).keys.map(({ kid, x }) => ({
     id: kid,

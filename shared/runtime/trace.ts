@@ -1,17 +1,17 @@
-// W3C trace context: read from a header or a CloudEvent extension, passed on by every client. Used by the chassis and the clients.
+// W3C trace context: read from a header or a CloudEvent extension, propagated by every client. Used by the function runtime and the clients.
 import { randomBytes } from 'node:crypto';
 
 export interface Trace {
-  /** 32 hex digits, the same along the whole chain. */
+  /** 32 hex digits, the same for the whole trace. */
   readonly traceId: string;
-  /** 16 hex digits: this invocation's own span. */
+  /** 16 hex digits: the span of this invocation. */
   readonly spanId: string;
-  /** 2 hex digits; bit 0 says whether the trace is sampled. */
+  /** 2 hex digits; bit 0: the trace is sampled. */
   readonly flags: string;
   readonly tracestate?: string | undefined;
 }
 
-// What is recorded of it.
+// A finished span.
 
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
@@ -25,23 +25,23 @@ export interface Span {
   readonly startMs: number;
   readonly endMs: number;
   readonly attributes: SpanAttributes;
-  /** Spans of other traces that it has to do with. */
+  /** Related spans of other traces. */
   readonly links?: readonly Pick<Trace, 'traceId' | 'spanId'>[] | undefined;
-  /** Left out: it went well. */
+  /** Default: it succeeded. */
   readonly error?: string | undefined;
 }
 
 export interface Tracer {
   readonly record: (span: Span) => void;
-  /** Resolves when what was recorded is sent, or given up. Never throws. */
+  /** Resolves when all spans were sent or dropped. Never throws. */
   readonly flush: () => Promise<void>;
 }
 
-/** Version 00 has four parts; later versions may have more. All-zero ids and version ff are invalid. */
+/** Version 00 has four parts; later versions may have more. IDs of only zeros and version ff are invalid. */
 const pattern =
   /^(?:00(?=.{53}$)|(?!00|ff)[0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/;
 
-/** The trace of a `traceparent` value; undefined when it is missing or malformed. */
+/** The trace of a `traceparent` value; undefined if it is missing or malformed. */
 export const parseTraceparent = (value: string | undefined, tracestate?: string): Trace | undefined => {
   const match = pattern.exec(value?.trim() ?? '');
   if (match === null) return undefined;
@@ -59,13 +59,13 @@ export const traceOfRequest = ({ headers }: Request): Trace | undefined =>
 
 export const newTrace = (): Trace => ({ traceId: hex(16), spanId: hex(8), flags: '00' });
 
-/** A new span in the given trace; a new trace when there is none. */
+/** A new span in the given trace; without a trace, a new trace. */
 export const continueTrace = (parent: Trace | undefined): Trace =>
   parent === undefined ? newTrace() : { ...parent, spanId: hex(8) };
 
 export const toTraceparent = (trace: Trace): string => `00-${trace.traceId}-${trace.spanId}-${trace.flags}`;
 
-/** The headers that carry a trace to the next service; empty without one. */
+/** The headers that propagate a trace to the next service; empty without a trace. */
 export const traceHeaders = (trace: Trace | undefined): Readonly<Record<string, string>> => {
   if (trace === undefined) return {};
   const { tracestate } = trace;

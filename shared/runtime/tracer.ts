@@ -1,4 +1,5 @@
-// Sends spans to a collector in the background. Called at the edge; the exporter is loaded with the first span, and never where none is asked for.
+// Sends spans to a collector in the background. Created by the entry points; the exporter is loaded with the first span, and never if no
+// collector is configured.
 import type { InvocationContext } from '#shared/runtime/context.ts';
 import { withContext } from '#shared/runtime/context.ts';
 import type { DirectApp } from '#shared/runtime/direct.ts';
@@ -6,13 +7,13 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import type { Span, Tracer } from '#shared/runtime/trace.ts';
 
-/** Milliseconds spans wait for others to be sent with. */
+/** Milliseconds for which spans are collected before they are sent together. */
 const lingerMs = 1_000;
-/** Spans kept while the collector is slow; more are dropped, since nobody waits for telemetry. */
+/** Maximum of queued spans while the collector is slow; more are dropped, because telemetry is not worth the memory. */
 const mostWaiting = 2_048;
 
 export interface TracerOptions {
-  /** Base URL of an OTLP/HTTP collector; left out: nothing is recorded. */
+  /** Base URL of an OTLP/HTTP collector. Default: no tracing. */
   readonly endpoint: string | undefined;
   /** Name of the function. */
   readonly service: string;
@@ -36,12 +37,12 @@ export const createTracer = ({ endpoint, service, log }: TracerOptions): Tracer 
       await exportSpans({ endpoint, service }, spans);
       isReported = false;
     } catch (error) {
-      // Once for each outage.
+      // Once per outage.
       if (!isReported) log.warn('spans were lost', { count: spans.length, error: messageOf(error) });
       isReported = true;
     }
   };
-  // One after the other: what comes while one is on its way waits, and is counted.
+  // One request at a time: spans that end meanwhile wait for the next one, and count towards the limit.
   const flush = (): Promise<void> => (sending = sending.then(send));
   const record = (span: Span): void => {
     if (waiting.length >= mostWaiting) return;
@@ -53,7 +54,7 @@ export const createTracer = ({ endpoint, service, log }: TracerOptions): Tracer 
 
 type App = { fetch(request: Request): Response | Promise<Response> } & Partial<DirectApp>;
 
-/** The app, with a tracer in the context of each request; as it is where there is none. */
+/** The app, with a tracer in the context of each request; without a tracer, the app itself. */
 export const traced = <A extends App>(app: A, tracer: Tracer | undefined): A | Pick<App, 'fetch'> => {
   if (tracer === undefined) return app;
   const context: InvocationContext = { tracer };

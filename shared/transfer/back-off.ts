@@ -1,36 +1,36 @@
-// How often and how long a source is retried within one attempt.
+// The number of retries of a source within one attempt, and the delays between them.
 import { setTimeout as delay } from 'node:timers/promises';
 import { AppError, isRetryable } from '#shared/runtime/errors.ts';
 
 const firstWaitMs = 500;
 const longestWaitMs = 30_000;
-/** A server may ask for a longer wait than our own back-off, but not for all of the attempt's time. */
+/** A server may request a longer delay than our own back-off, but not one as long as the whole attempt. */
 const longestAskedWaitMs = 300_000;
-/** Once this much has arrived, over as many connections as it took, tries are as many as at first. */
+/** After this many received bytes, over any number of connections, the retries start over. */
 const progressBytes = 8 * 1024 * 1024;
 
 export interface BackOffOptions {
-  /** Tries after the first that bring no progress. */
+  /** Retries after the first failure without progress. */
   readonly retries: number;
   readonly signal: AbortSignal;
-  /** Told before each wait. */
+  /** Called before each delay. */
   readonly onRetry: (error: unknown, waitMs: number) => void;
-  /** Waits; replaced in tests. */
+  /** Sleeps; replaced in tests. */
   readonly wait?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined;
   /** 0..1, replaced in tests. */
   readonly random?: () => number;
 }
 
 export interface BackOff {
-  /** Waits before the next try, or throws `error` when it is permanent or tries are used up. */
+  /** Waits before the next retry, or throws `error` if it is permanent or no retry is left. */
   afterFailure(error: unknown): Promise<void>;
-  /** Bytes arrived: enough of them make earlier failures forgotten. */
+  /** Bytes received: enough of them reset the number of failures. */
   progressed(bytes: number): void;
 }
 
 const sleep = (ms: number, signal: AbortSignal): Promise<void> => delay(ms, undefined, { signal });
 
-/** Half of the wait is fixed, half random, so that many workers do not come back together. */
+/** One half of the delay is fixed, the other random, so that many workers do not retry at the same time. */
 const waitFor = (failures: number, error: unknown, random: () => number): number => {
   const asked = error instanceof AppError ? error.retryAfterSeconds : undefined;
   const backOff = Math.min(longestWaitMs, firstWaitMs * 2 ** (failures - 1));

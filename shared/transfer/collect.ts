@@ -1,11 +1,11 @@
-// Frees buffers before V8 would. V8 hears of their size only, lets 64 MB of them pile up, and then marks the whole heap to find that nearly all are
-// young and dead: a fifth of an import's processor time. A look at the young ones alone, more often, costs a millisecond each.
+// Frees buffers earlier than V8 would. V8 knows only their size, lets 64 MB of them accumulate, and then marks the whole heap to find that
+// nearly all are young and dead: a fifth of an import's CPU time. Frequent collections of the young generation cost one millisecond each.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 /**
- * Buffers count towards the limit at which V8 marks, which it would keep at twice the small heap that the last marking found: reached between two
- * of our collections. At five times (50 MB here) it is not.
+ * Buffers count towards the heap size at which V8 starts marking, by default twice the small heap after the last marking, which is reached
+ * between two of our collections. Five times that size (50 MB here) is not.
  */
 const heapGrowingPercent = 400;
 
@@ -18,12 +18,12 @@ const findCollector = (): Collect | undefined => {
   return typeof found === 'function' ? (found as Collect) : undefined;
 };
 
-/** Each thread has a heap of its own. */
+/** Each thread has its own heap. */
 let found: { readonly collect: Collect | undefined } | undefined;
 
 const everyBytes = 12 * 1024 * 1024;
 
-/** Call what it gives with the bytes of each buffer that passes. */
+/** Call the returned function with the size of each buffer that was used. */
 export const createCollector = (): ((bytes: number) => void) => {
   let since = 0;
   return (bytes) => {

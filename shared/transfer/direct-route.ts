@@ -1,4 +1,4 @@
-// qcow2 in one pass: the tables first, then the file from front to back in parallel ranges, unpacked and written by workers as it comes.
+// qcow2 in one pass: first the tables, then the file from start to end in parallel ranges, decompressed and written by workers as it arrives.
 import { algorithmsFor, verifyChecksum } from '#shared/transfer/published.ts';
 import {
   type DecodePools,
@@ -27,15 +27,15 @@ import type { Sink } from '#shared/transfer/sink/sink.ts';
 import { createConnections } from '#shared/transfer/source/connections.ts';
 import { readSegments } from '#shared/transfer/source/segments.ts';
 
-/** Of a server on the same machine more would make it slower, of one far away four are hardly ever enough. */
+/** More would be slower for a server on the same machine; four are rarely enough for a remote one. */
 const firstConnections = 4;
 const mostConnections = 8;
-/** A thread takes a tenth of a second to start, in which it could digest so much. */
+/** Starting a thread takes a tenth of a second, enough to digest this many bytes. */
 const inlineDigestBytes = 64 * 1024 * 1024;
 
 interface Pools extends DecodePools {
   readonly digester: SharedDigester;
-  /** The same, where another process can go on with it. */
+  /** The same digester, if another process can continue it. */
   readonly savable: SavableDigester | undefined;
 }
 
@@ -63,7 +63,7 @@ interface Data {
   readonly virtualSize: number;
 }
 
-/** The whole of the segment behind a mark is written, too: see `queueFrom`. */
+/** The whole segment after a mark is also written: see `queueFrom`. */
 const saverOf = ({ pass, sink, pools, mark, virtualSize }: Data): Saver | undefined => {
   const { savable, decoders, segmentBytes } = pools;
   const journal = sink.journal();
@@ -134,7 +134,7 @@ const importMapped = async (data: Data): Promise<PassResult> => {
   return { digests, inspection, writtenBytes };
 };
 
-/** Falls back to scratch space for images with more extents than memory is set aside for. */
+/** Falls back to scratch space for images with more extents than the memory limit allows. */
 export const importDirect = async (pass: Pass, sink: Sink): Promise<PassResult> => {
   const reader = rangedReader(pass.source, pass.plan.facts);
   const header = await readQcow2Header(reader);

@@ -1,4 +1,4 @@
-// Any error as the failed half of a report: reason, whether to try again, a sentence without secrets; and the time a transfer has.
+// Converts an error to a failed report: reason, whether to retry, a message without secrets; and limits the time of a transfer.
 import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import { isTransferError, TransferError } from '#shared/transfer/fault.ts';
@@ -25,7 +25,7 @@ export const toFailure = (error: unknown): Failure => {
   return { reason, message: redact(messageOf(error)).slice(0, mostMessageChars), retryable };
 };
 
-/** The report as the termination message: JSON that fits. */
+/** The report as a termination message: JSON within the size limit. */
 export const serializeReport = (report: TransferReport): string => {
   const text = JSON.stringify(report);
   if (Buffer.byteLength(text) <= maxReportBytes || report.outcome === 'succeeded') return text;
@@ -35,7 +35,7 @@ export const serializeReport = (report: TransferReport): string => {
 const invalidSpec = (message: string): TransferReport => ({
   outcome: 'failed',
   reason: 'InvalidSpec',
-  message: `the transfer's description is wrong: ${redact(message).slice(0, mostMessageChars)}`,
+  message: `the spec of the transfer is invalid: ${redact(message).slice(0, mostMessageChars)}`,
   retryable: transferFaults.InvalidSpec.retryable,
   receivedBytes: 0,
 });
@@ -44,7 +44,7 @@ export type ParsedSpec =
   | { readonly spec: TransferSpec; readonly report?: never }
   | { readonly spec?: undefined; readonly report: TransferReport };
 
-/** A spec from its JSON text, or the report that says what is wrong with it, every fault at once. */
+/** A spec from its JSON text, or a report that lists all its faults. */
 export const parseSpec = (text: string): ParsedSpec => {
   try {
     const { data, error } = TransferSpec.safeParse(JSON.parse(text));
@@ -55,19 +55,19 @@ export const parseSpec = (text: string): ParsedSpec => {
   }
 };
 
-// The time a transfer has: over, or cancelled from outside, everything in it ends.
+// Limits the time of a transfer: on timeout or cancellation everything in it is aborted.
 
-/** setTimeout cannot count further. */
+/** Limit of setTimeout. */
 const longestTimerMs = 2 ** 31 - 1;
 
-/** Runs `work` with a signal that is aborted after `seconds`, with `outer`, and once the work is over. Throws what the work throws. */
+/** Runs `work` with a signal that is aborted after `seconds`, with `outer`, and when the work has ended. Throws the error of the work. */
 export const withDeadline = async <T>(
   seconds: number,
   outer: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> => {
   const inner = new AbortController();
-  // Each read waits on the signal, and several are in flight.
+  // Each read adds a listener to the signal, and several are in progress.
   setMaxListeners(0, inner.signal);
   const expire = () =>
     inner.abort(new TransferError('DeadlineExceeded', `the transfer took longer than its ${seconds} seconds`));

@@ -1,13 +1,10 @@
-// Everything that can go wrong with a transfer, and the one error of the data plane: a stable reason, whether to try again, and a sentence fit for a
-// user. Apart from report.ts, so that workers need no schema library.
+// All faults of a transfer, and the one error of the data plane: a stable reason, whether to retry, and a message for users. Separate from
+// report.ts, so that workers do not load the schema library.
 import { AppError, type AppErrorOptions, messageOf } from '#shared/runtime/errors.ts';
 
-// Everything that can go wrong with a transfer. Apart from report.ts, so that workers need no schema library.
+// All faults of a transfer. Separate from report.ts, so that workers do not load the schema library.
 
-/**
- * Stable codes of everything that can go wrong with a transfer, and whether another attempt can help.
- * They become the reason of the image's Ready condition.
- */
+/** Stable codes of all faults of a transfer, and whether another attempt can help. They become the reason of the image's Ready condition. */
 export const transferFaults = {
   SourceNotFound: { retryable: false },
   SourceForbidden: { retryable: false },
@@ -49,14 +46,14 @@ const ofFiles: ReadonlySet<TransferFault> = new Set([
   'ChecksumMismatch',
 ]);
 
-/** Whether another file may succeed where this one failed. */
+/** Whether another file may succeed. */
 export const isFileFault = (error: unknown): error is TransferError =>
   isTransferError(error) && ofFiles.has(error.code);
 
 export interface TransferErrorOptions extends AppErrorOptions {
-  /** The pass cannot go on from where it was, but one from the first byte may succeed. */
+  /** The pass cannot resume, but a new one from the first byte may succeed. */
   readonly startOver?: boolean;
-  /** Overrides what the reason says in general. */
+  /** Overrides the default of the reason. */
   readonly retryable?: boolean;
 }
 
@@ -82,12 +79,12 @@ const systemCodeOf = (error: unknown): string | undefined =>
     ? error.code
     : undefined;
 
-/** Node runs pods as others than root, and hands them devices that root alone may open, unless its runtime is set up otherwise. */
+/** Pods do not run as root, and by default container runtimes pass devices that only root may open. */
 const refusalCodes = new Set(['EACCES', 'EPERM']);
 
 /**
- * What opening a volume threw, where the node keeps a block device from us. Another attempt would meet the same on every node that is set up alike.
- * `undefined` for everything else: a file that may not be opened is another matter.
+ * Maps an error of opening a volume if the node denies access to a block device. Another attempt would fail on every node with the same
+ * configuration. `undefined` for other errors: a file without permission is another problem.
  */
 export const toDeviceFault = (error: unknown, path: string, isDevice: boolean): TransferError | undefined => {
   const code = systemCodeOf(error);
@@ -96,7 +93,7 @@ export const toDeviceFault = (error: unknown, path: string, isDevice: boolean): 
   return new TransferError('DeviceForbidden', message, { cause: error });
 };
 
-/** What a write to the target or to scratch threw. `where` names the path. Other errors come back as they are. */
+/** Maps an error of a write to the target or to scratch space. `where` is the path. Other errors are returned unchanged. */
 export const toWriteFault = (error: unknown, where: string): unknown => {
   const code = systemCodeOf(error);
   if (code === undefined || isTransferError(error)) return error;
@@ -108,7 +105,7 @@ export const toWriteFault = (error: unknown, where: string): unknown => {
   return new TransferError('TargetFailed', `cannot write to ${where}: ${messageOf(error)}`, { cause: error });
 };
 
-/** Runs a piece of work whose system errors are the target's fault. */
+/** Runs work whose system errors are faults of the target. */
 export const writing = async <T>(where: string, work: () => Promise<T>): Promise<T> => {
   try {
     return await work();

@@ -1,7 +1,7 @@
-// Reads and writes that go on until all is done: one call to the system may do a part only.
+// Complete reads and writes: a single system call may transfer only a part.
 import type { FileHandle } from 'node:fs/promises';
 
-/** Fills `target` from `position`; how many bytes there were, fewer only at the end of the file. Throws what the system says. */
+/** Fills `target` from `position`; returns the number of bytes, fewer only at the end of the file. Throws errors of the system. */
 export const readFully = async (file: FileHandle, target: Uint8Array, position: number): Promise<number> => {
   let filled = 0;
   while (filled < target.length) {

@@ -1,4 +1,4 @@
-// What a file on a web server is, from its beginning and its tables: for whoever gives its address to another program that fetches it.
+// Inspects a file on a web server by its start and its tables, for callers that pass its URL to another program.
 import { AppError, messageOf } from '#shared/runtime/errors.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import { planTransfer, rangedReader } from '#shared/transfer/plan.ts';
@@ -10,22 +10,22 @@ import { createHttpSource } from '#shared/transfer/source/http/read.ts';
 
 export type LookedAtFile =
   | { readonly is: 'found'; readonly inspection: Inspection }
-  /** `waiting`: another look may succeed; `refused`: none will, until the file or its address changes. */
+  /** `waiting`: another inspection may succeed; `refused`: none will, until the file or its URL changes. */
   | { readonly is: 'waiting' | 'refused'; readonly reason: string; readonly message: string };
 
-/** Throws only what is no fault of the file or its server. */
+/** Throws only errors that are not caused by the file or its server. */
 export type LookAtFile = (url: string) => Promise<LookedAtFile>;
 
-/** An event function answers within a minute. */
+/** An event function must answer within a minute. */
 const mostMs = 20_000;
 const idleSeconds = 15;
 
-/** Where files may lie, how they are reached, and whom they are trusted by. */
+/** Allowed addresses, proxies and certificates. */
 export interface FileLookSettings extends Pick<ClientSpec, 'proxies'> {
   readonly allowedAddresses: readonly string[];
 }
 
-/** Settings are asked for at each look. */
+/** Settings are read for each inspection. */
 export const createFileLook =
   (settings: () => Promise<FileLookSettings>): LookAtFile =>
   async (url) => {

@@ -1,40 +1,40 @@
-// Keeps the progress of one run: what is sent, when, and that it never goes backwards.
+// The progress of one run: content and time of reports; progress never decreases.
 import { createPace, createScale } from '#shared/transfer/pace.ts';
 import type { TransferPhase, TransferProgress } from '#shared/transfer/progress.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
-/** At most one report in this time, phase changes and the inspection aside. */
+/** At most one report per interval, except for phase changes and the inspection. */
 export const reportEveryMs = 2000;
 
-/** A source that is silent for this long is said to be, in steps of as much. */
+/** A source is reported as silent after this time, and again after each multiple of it. */
 const silenceMs = 10_000;
 
 export interface MeterOptions {
   readonly run: string;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Must never throw; may take its time only where it is awaited (see `inspected`). */
+  /** Must never throw; may be slow only where it is awaited (see `inspected`). */
   readonly send: (progress: TransferProgress) => Promise<void>;
   /** Bytes received over the wire so far. */
   readonly receivedBytes: () => number;
 }
 
 export interface Meter {
-  /** Begins a phase that ends at `percent` of the whole. */
+  /** Starts a phase that ends at `percent` of the total. */
   enter(phase: TransferPhase, percent: number): void;
-  /** How much of the phase is done, 0..1. */
+  /** Completed share of the phase, 0..1. */
   advance(fraction: number): void;
-  /** Bytes of the published file, once known. */
+  /** Bytes of the published file, if known. */
   expect(totalBytes: number | undefined): void;
-  /** Reports what was found; settled once that was sent or given up. */
+  /** Reports the inspection; resolves once it was sent or dropped. */
   inspected(inspection: Inspection): Promise<void>;
-  /** A transient fault that is being retried; `undefined` once it is over. */
+  /** A transient fault that is being retried; `undefined` when it is over. */
   note(text: string | undefined): void;
   /** Called by a timer every `reportEveryMs`. */
   tick(): void;
 }
 
-/** What each report repeats, written into it as it is. */
+/** Fields of every report, included unchanged. */
 interface Facts {
   phase: TransferPhase;
   totalBytes?: number;
@@ -89,7 +89,7 @@ export const createMeter = (options: MeterOptions): Meter => {
   };
 };
 
-/** Words for a source that sends nothing although more is to come, long before it is given up. */
+/** A note about a source that sends nothing although more is expected, long before the timeout. */
 const createSilence = ({ now, receivedBytes }: MeterOptions) => {
   let last = { bytes: receivedBytes(), at: now() };
   return (phase: TransferPhase, fraction: number): string | undefined => {

@@ -1,5 +1,6 @@
-// Packs and unpacks many small pieces with one zlib state and one buffer. Node's synchronous functions make both anew for each piece: for clusters
-// of 64 KiB that costs a third of the unpacking, and leaves garbage that costs as much again to collect (measured: test/bench/README.md).
+// Compresses and decompresses many small pieces with one zlib state and one buffer. Node's synchronous functions create both for each piece:
+// for clusters of 64 KiB that takes a third of the decompression time, and the same again for garbage collection (measured:
+// test/bench/README.md).
 import {
   constants,
   createDeflateRaw,
@@ -12,10 +13,13 @@ import {
   zstdDecompressSync,
 } from 'node:zlib';
 
-/** Takes a whole piece. What it gives is valid until the next call. Throws what zlib says of broken pieces, and of results that are too long. */
+/**
+ * Processes a whole piece. The result is valid until the next call. Throws errors of zlib for broken pieces, and an error for results that are
+ * too long.
+ */
 export type OneShot = (piece: Buffer) => Buffer;
 
-/** What Node's own synchronous functions call. Not public: `reuse` looks whether it is as known. */
+/** The internal API of Node's own synchronous functions. Not public: `reuse` checks that it is as expected. */
 interface Handle {
   onerror: (message: string) => void;
   reset(): void;
@@ -32,13 +36,13 @@ const isHandle = (handle: Partial<Handle> | undefined): handle is Handle =>
   typeof handle?.writeSync === 'function' && typeof handle.reset === 'function';
 
 export interface Reused {
-  /** Makes a zlib stream, for this alone. */
+  /** Creates a zlib stream for exclusive use. */
   readonly create: () => object;
-  /** Flush mode of a piece that is whole. */
+  /** Flush mode that ends a piece. */
   readonly end: number;
-  /** Bytes a piece may become. */
+  /** Maximal size of a result. */
   readonly most: number;
-  /** Whether the state begins anew by itself behind a whole piece, as zstd's encoder does; its reset would forget the settings. */
+  /** Whether the state resets itself after a whole piece, as zstd's encoder does; an explicit reset would lose the settings. */
   readonly renews: boolean;
 }
 
@@ -58,16 +62,16 @@ const open = (stream: object): State | undefined => {
   return state;
 };
 
-/** `undefined` where this Node has it otherwise. */
+/** `undefined` if this version of Node differs. */
 export const reuse = ({ create, end, most, renews }: Reused): OneShot | undefined => {
   const first = open(create());
   if (first === undefined) return undefined;
-  // One byte more tells a result that is too long.
+  // One additional byte detects a result that is too long.
   const room = most + 1;
   const result = Buffer.allocUnsafeSlow(room);
   let state: State | undefined = first;
   return (piece) => {
-    // A fault stays in zstd's, whatever it is told.
+    // An error cannot be reset in zstd's state.
     const { handle, left } = (state ??= open(create()) ?? first);
     handle.writeSync(end, piece, 0, piece.length, result, 0, room);
     const { fault } = state;
@@ -81,20 +85,20 @@ export const reuse = ({ create, end, most, renews }: Reused): OneShot | undefine
   };
 };
 
-/** qemu packs and unpacks clusters with a window of 4 KiB. */
+/** qemu compresses clusters with a window of 4 KiB. */
 const windowBits = 12;
 
-/** Of raw deflate as qemu writes it. `most`: bytes a piece unpacks to. */
+/** Raw deflate as written by qemu. `most`: decompressed bytes of a piece. */
 export const createInflater = (most: number): OneShot =>
   reuse({ create: () => createInflateRaw({ windowBits }), end: constants.Z_FINISH, most, renews: false }) ??
   ((piece) => inflateRawSync(piece, { chunkSize: most + 64, maxOutputLength: most, windowBits }));
 
-/** Takes one whole frame; of one that is cut off it gives what is there, without a word. */
+/** Processes one whole frame; of a truncated frame it returns the available part, without an error. */
 export const createZstdUnpacker = (most: number): OneShot =>
   reuse({ create: () => createZstdDecompress(), end: constants.ZSTD_e_end, most, renews: false }) ??
   ((piece) => zstdDecompressSync(piece, { chunkSize: most + 64, maxOutputLength: most }));
 
-/** Room for pieces of that size that cannot be packed. */
+/** Buffer size for incompressible pieces. */
 const packedBound = (pieceBytes: number): number => pieceBytes + Math.ceil(pieceBytes / 128) + 1024;
 
 /** Raw deflate for qemu. `pieceBytes`: the largest piece. */
@@ -107,7 +111,7 @@ export const createDeflater = (pieceBytes: number, level: number): OneShot => {
   );
 };
 
-/** One frame for each piece; `isFile`: with its length and a checksum, as the zstd program writes them. */
+/** One frame per piece; `isFile`: with its length and a checksum, like the zstd program. */
 export const createZstdPacker = (pieceBytes: number, level: number, isFile: boolean): OneShot => {
   const most = packedBound(pieceBytes);
   const params = {

@@ -1,20 +1,20 @@
-// The arithmetic of progress: a scale that never goes back, and a smoothed speed.
+// Computes progress: a percentage that never decreases, and a smoothed speed.
 
-/** Weight of the newest interval in a smoothed value. */
+/** Weight of the latest interval in a smoothed value. */
 const newestWeight = 0.4;
-/** Shorter intervals say more about the clock than about the speed. */
+/** Shorter intervals are too inaccurate. */
 const shortestSeconds = 0.5;
-/** The last percent is the control plane's to give. */
+/** The last percent is set by the control plane. */
 const mostPercent = 99;
 
-/** Percent of the whole, phase by phase. */
+/** Percent of the total, phase by phase. */
 export interface Scale {
-  /** Begins a phase that reaches up to `percent`. */
+  /** Starts a phase that ends at `percent`. */
   begin(percent: number): void;
-  /** How much of the phase is done, 0..1; never goes back within it. */
+  /** Completed share of the phase, 0..1; never decreases within it. */
   advance(fraction: number): void;
   fraction(): number;
-  /** With one decimal; never goes back. */
+  /** With one decimal; never decreases. */
   percent(): number;
 }
 
@@ -42,12 +42,12 @@ export const createScale = (): Scale => {
 
 export interface PaceReading {
   readonly bytesPerSecond?: number;
-  /** Seconds to the end of the phase. */
+  /** Seconds until the end of the phase. */
   readonly etaSeconds?: number;
 }
 
 export interface Pace {
-  /** Forgets the speed of the phase before. */
+  /** Resets the speed at the start of a phase. */
   restart(bytes: number): void;
   measure(bytes: number, fraction: number): PaceReading;
 }

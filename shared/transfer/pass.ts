@@ -1,4 +1,4 @@
-// What one pass over a source has at hand, and how it ends. A pass reads from the first byte; a run makes several when the source changes under it.
+// Context and result of one pass over a source. A pass reads from the first byte; a run makes several if the source changes meanwhile.
 import type { Meter } from '#shared/transfer/meter.ts';
 import type { TransferPlan } from '#shared/transfer/plan.ts';
 import type { BackupResult, Inspection, StoredResult } from '#shared/transfer/report.ts';
@@ -7,11 +7,11 @@ import type { Sink } from '#shared/transfer/sink/sink.ts';
 import type { ByteSource } from '#shared/transfer/source/source.ts';
 import type { TransferSpec } from '#shared/transfer/spec.ts';
 
-/** Digests of the published file, taken as its bytes pass. */
+/** Digests of the published file, computed as its bytes are read. */
 export interface Digester {
-  /** Hands `input` on and takes the digests of all of it. */
+  /** Returns `input` and computes the digests of all of it. */
   watch(input: AsyncIterable<Buffer>): AsyncIterable<Buffer>;
-  /** Hex digests by algorithm, once the file is over; `undefined` before. */
+  /** Hex digests by algorithm, after the end of the file; `undefined` before. */
   digests(): Readonly<Record<string, string>> | undefined;
 }
 
@@ -23,22 +23,22 @@ export interface Pass {
   readonly meter: Meter;
   readonly signal: AbortSignal;
   readonly saving: SavePolicy;
-  /** Told from which byte of the file this pass goes on. */
+  /** Called with the byte of the file at which this pass resumes. */
   readonly onResume: (position: number) => void;
 }
 
-/** What a pass that ended well found out. */
+/** The result of a successful pass. */
 export interface PassResult {
   readonly inspection: Inspection;
   readonly digests: Readonly<Record<string, string>>;
   readonly writtenBytes: number;
-  /** What an export made. */
+  /** The exported object. */
   readonly object?: StoredResult;
-  /** What a backup made. */
+  /** The backup. */
   readonly backup?: BackupResult;
 }
 
-/** The end of every import: the sender vouches for what was read, and the target counts as complete. */
+/** The end of every import: the sender confirms the bytes, and the target is complete. */
 export const complete = async ({ source }: Pass, sink: Sink, virtualSize: number): Promise<void> => {
   await source.confirm?.();
   await sink.commit(virtualSize);

@@ -1,4 +1,4 @@
-// Looks at a source and decides how it is moved: streamed to the target, or over scratch space through qemu-img.
+// Inspects a source and selects the route: streamed to the target, or through scratch space and qemu-img.
 import { decompress } from '#shared/transfer/compression/decompress.ts';
 import { decompressHead } from '#shared/transfer/compression/head.ts';
 import { readXzSize } from '#shared/transfer/compression/xz-index.ts';
@@ -19,22 +19,22 @@ import type { Inspection } from '#shared/transfer/report.ts';
 import type { ByteSource, SourceFacts } from '#shared/transfer/source/source.ts';
 
 export interface TransferPlan {
-  /** `virtualSize` is absent where only reading everything can tell it. */
+  /** `virtualSize` is undefined if it requires reading the whole file. */
   readonly inspection: Inspection;
-  /** `direct`: a qcow2 is unpacked while it is read in ranges. `sequential`: while it passes by, once. `archive`: into files. */
+  /** `direct`: a qcow2 is decompressed while it is read in ranges. `sequential`: while it is streamed once. `archive`: unpacked into files. */
   readonly route: 'stream' | 'direct' | 'sequential' | 'scratch' | 'archive';
   readonly facts: SourceFacts;
-  /** The file says that its disk has so many bytes at least, where only reading all of it can tell. */
+  /** Minimal size of the disk according to the file, if the exact size requires reading all of it. */
   readonly leastBytes?: number | undefined;
 }
 
-/** Of the uncompressed beginning: an ISO shows itself at 32 KiB. */
+/** Of the uncompressed content: an ISO is recognized at 32 KiB. */
 const contentHeadBytes = 64 * 1024;
 
-/** Something lies beyond the part of the file that can be observed so far; not a fault of the file. */
+/** The required part of the file is not available yet; not a fault of the file. */
 const unobserved = new TransferError('InternalFault', 'the needed part of the file was not read yet');
 
-/** The file at any offset, through ranges; what the probe saw is not asked for again. */
+/** The file at any offset, by ranges; the bytes of the probe are not requested again. */
 export const rangedReader = (source: ByteSource, { size, head }: SourceFacts): DiskReader => ({
   size,
   read: (offset, length) => {
@@ -44,7 +44,7 @@ export const rangedReader = (source: ByteSource, { size, head }: SourceFacts): D
   },
 });
 
-/** Only the beginning is there; to read beyond it throws `unobserved`. */
+/** Only the start is available; a read beyond it throws `unobserved`. */
 const prefixReader = (prefix: Buffer): DiskReader => ({
   size: undefined,
   read: (offset, length) =>
@@ -53,7 +53,7 @@ const prefixReader = (prefix: Buffer): DiskReader => ({
       : Promise.resolve(prefix.subarray(offset, offset + length)),
 });
 
-/** The beginning of what the file unpacks to; streamed where the head of the file is not enough. */
+/** The start of the decompressed content; streamed if the head of the file is not enough. */
 const contentHead = async (source: ByteSource, facts: SourceFacts, compression: Compression): Promise<Buffer> => {
   const head = await decompressHead(compression, facts.head, contentHeadBytes);
   if (compression === 'none' || facts.isWhole || head.length === contentHeadBytes) return head;
@@ -74,7 +74,7 @@ const refuseNested = (compression: Compression, content: Buffer): void => {
   if (inner !== 'none') {
     throw new TransferError(
       'UnsupportedFormat',
-      `the ${compression} file holds another compressed file (${inner}); publish the disk compressed once`,
+      `the ${compression} file contains another compressed file (${inner}); publish the disk compressed once`,
     );
   }
 };
@@ -89,7 +89,7 @@ const structuredSize = async (format: ImageFormat, reader: DiskReader): Promise<
   }
 };
 
-/** A raw disk's size is the file's, unless its last sector makes it a fixed vhd. */
+/** The size of a raw disk is that of the file, unless its last sector makes it a fixed vhd. */
 const rawSize = async (
   reader: DiskReader,
   canSeeTail: boolean,
@@ -111,7 +111,7 @@ const inspectionOf = (facts: SourceFacts, found: Omit<Inspection, 'size'>): Insp
   ...(Object.keys(facts.labels ?? {}).length === 0 ? {} : { labels: facts.labels }),
 });
 
-/** Our own reader knows qcow2, once the size of its disk is known; the others go through qemu-img. */
+/** Our own reader supports qcow2 once the size of its disk is known; the others require qemu-img. */
 const structuredRoute = (
   format: ImageFormat,
   virtualSize: number | undefined,
@@ -141,7 +141,7 @@ const plainPlan = async (source: ByteSource, facts: SourceFacts): Promise<Transf
   };
 };
 
-/** What the file unpacks to, where its own tables tell: xz ones do, the others' are not to be relied on. */
+/** The decompressed size, if the file contains it: reliable for xz, not for others. */
 const contentSize = async (
   source: ByteSource,
   facts: SourceFacts,
@@ -149,7 +149,7 @@ const contentSize = async (
 ): Promise<number | undefined> =>
   compression === 'xz' && facts.hasRanges ? readXzSize(rangedReader(source, facts)) : undefined;
 
-/** Of the member that a gzip file ends with, or the frame that a zstd file begins with: the whole has that much at least. */
+/** Of the last member of a gzip file, or the first frame of a zstd file: a lower bound of the total. */
 const leastContentBytes = async (
   source: ByteSource,
   facts: SourceFacts,
@@ -190,7 +190,7 @@ const guestDiskPlan = (facts: SourceFacts): TransferPlan => {
   return { inspection, route: 'stream', facts };
 };
 
-/** Throws TransferError: whatever makes the file unfit to be a disk, found before anything is written. */
+/** Throws TransferError for a file that cannot be a disk, before anything is written. */
 export const planTransfer = async (source: ByteSource): Promise<TransferPlan> => {
   const facts = await source.probe();
   if (facts.isGuestDisk === true) return guestDiskPlan(facts);
@@ -198,7 +198,7 @@ export const planTransfer = async (source: ByteSource): Promise<TransferPlan> =>
   return compression === 'none' ? plainPlan(source, facts) : compressedPlan(source, facts, compression);
 };
 
-/** Throws UnsupportedFormat for what is none. An archive says how large it is when all of it has passed. */
+/** Throws UnsupportedFormat if it is not an archive. The size of an archive is known only at its end. */
 export const planArchive = async (source: ByteSource): Promise<TransferPlan> => {
   const facts = await source.probe();
   const compression = detectCompression(facts.head);

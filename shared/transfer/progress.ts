@@ -1,4 +1,4 @@
-// How far a transfer is: the data of `dev.bullion.transfer.progressed`.
+// Progress of a transfer: the data of `dev.bullion.transfer.progressed`.
 import { z } from 'zod';
 import { Inspection } from '#shared/transfer/report.ts';
 
@@ -6,14 +6,14 @@ export const transferPhases = ['Inspecting', 'Downloading', 'Converting', 'Verif
 export type TransferPhase = (typeof transferPhases)[number];
 
 export const TransferProgress = z.object({
-  /** One run of the worker (a Job pod's name). Progress is monotonic within a run, and a new run starts over. */
+  /** One run of the worker (name of a Job pod). Progress is monotonic within a run, and a new run starts at 0. */
   run: z.string(),
   /** RFC 3339; orders runs. */
   startedAt: z.string(),
-  /** Counts up by one for each report of a run; orders reports. */
+  /** Increases by one with each report of a run; orders reports. */
   sequence: z.number().int().nonnegative(),
   phase: z.enum(transferPhases),
-  /** 0..99 over all phases; 100 is said only by the control plane once the image is usable. */
+  /** 0..99 over all phases; 100 is set only by the control plane once the image is usable. */
   percent: z.number().min(0).max(99),
   receivedBytes: z.number().int().nonnegative(),
   totalBytes: z.number().int().nonnegative().optional(),
@@ -21,7 +21,7 @@ export const TransferProgress = z.object({
   etaSeconds: z.number().nonnegative().optional(),
   /** Known once the source was inspected; sent before the first byte is written to the target. */
   inspection: Inspection.optional(),
-  /** A transient fault being retried inside this run, for the image's message. */
+  /** A transient fault that is being retried in this run, for the image's message. */
   note: z.string().optional(),
 });
 export type TransferProgress = z.infer<typeof TransferProgress>;

@@ -1,4 +1,4 @@
-// The bytes of a source on their way: counted for progress, digested as published, then uncompressed; and the digests themselves.
+// The bytes of a source while they are read: counted for progress, digested as published, then decompressed; and the digests themselves.
 import { createCollector } from '#shared/transfer/collect.ts';
 import { decompress } from '#shared/transfer/compression/decompress.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
@@ -7,7 +7,7 @@ import { streamAhead } from '#shared/transfer/source/stream-ahead.ts';
 import { createHash } from 'node:crypto';
 import type { Checksum } from '#shared/transfer/spec.ts';
 
-/** sha256 always, and the algorithm asked for. */
+/** Always sha256, and the requested algorithm. */
 export const algorithmsFor = (wanted: Checksum | undefined): readonly string[] => [
   ...new Set(['sha256', ...(wanted === undefined ? [] : [wanted.algorithm])]),
 ];
@@ -28,20 +28,20 @@ export const createDigester = (wanted: Checksum | undefined): Digester => {
   };
 };
 
-/** Throws ChecksumMismatch unless the digest asked for was found. */
+/** Throws ChecksumMismatch unless the requested digest was found. */
 export const verifyChecksum = (wanted: Checksum | undefined, found: Readonly<Record<string, string>>): void => {
   if (wanted === undefined || found[wanted.algorithm] === wanted.hex) return;
   throw new TransferError(
     'ChecksumMismatch',
-    `the ${wanted.algorithm} of the published file is ${found[wanted.algorithm] ?? 'unknown'}, not ${wanted.hex} as the checksum says`,
+    `the ${wanted.algorithm} of the published file is ${found[wanted.algorithm] ?? 'unknown'}, not ${wanted.hex} as in the checksum`,
   );
 };
 
-/** A server may answer the second request with another file, or with a page that says so, and nothing but the bytes may tell. */
+/** A server may answer the second request with another file or an error page, which only the bytes reveal. */
 const checkHead = ({ plan }: Pass, chunk: Buffer, position: number): void => {
   const known = plan.facts.head.subarray(position, position + chunk.length);
   if (known.equals(chunk.subarray(0, known.length))) return;
-  throw new TransferError('SourceChanged', 'the file begins with other bytes than a moment before', {
+  throw new TransferError('SourceChanged', 'the file starts with other bytes than in the first request', {
     startOver: true,
   });
 };
@@ -66,11 +66,11 @@ async function* counted(pass: Pass): AsyncGenerator<Buffer, void, undefined> {
 /** The bytes as published, counted and digested. */
 export const publishedBytes = (pass: Pass): AsyncIterable<Buffer> => pass.digester.watch(counted(pass));
 
-/** Uncompressed bytes of the image file. */
+/** Decompressed bytes of the image file. */
 export const contentOf = (pass: Pass): AsyncIterable<Buffer> =>
   decompress(pass.plan.inspection.compression, publishedBytes(pass));
 
-/** The digests of the published file, held against the checksum asked for. Only after `contentOf` came to its end. */
+/** The digests of the published file, verified against the requested checksum. Only after `contentOf` has ended. */
 export const verifiedDigests = (pass: Pass): Readonly<Record<string, string>> => {
   const digests = pass.digester.digests();
   if (digests === undefined) {

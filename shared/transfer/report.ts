@@ -1,4 +1,4 @@
-// The last word of a transfer: what transfer-job leaves as its termination message and a backend reads.
+// The final report of a transfer: transfer-job writes it as its termination message, and a backend reads it.
 import { z } from 'zod';
 import { type TransferFault, transferFaults } from '#shared/transfer/fault.ts';
 
@@ -8,24 +8,24 @@ export { type TransferFault, transferFaults };
 export const maxReportBytes = 4096;
 
 export const imageFormats = ['qcow2', 'raw', 'iso', 'vmdk', 'vdi', 'vhd', 'vhdx'] as const;
-/** Files, and no disk. */
+/** Files instead of a disk. */
 export const archiveFormat = 'tar';
 export const compressions = ['none', 'gz', 'xz', 'zst'] as const;
 
-/** What looking at the source told. Absent fields are not known yet. */
+/** The result of inspecting the source. Missing fields are not known yet. */
 export const Inspection = z.object({
   format: z.enum([...imageFormats, archiveFormat]),
   compression: z.enum(compressions),
   /** Bytes of the file as published. */
   size: z.number().int().nonnegative().optional(),
-  /** Bytes of the disk a guest sees. */
+  /** Bytes of the guest's disk. */
   virtualSize: z.number().int().nonnegative().optional(),
-  /** How to run the disk, as its image says. */
+  /** Labels of the image that describe how to run the disk. */
   labels: z.record(z.string(), z.string()).optional(),
 });
 export type Inspection = z.infer<typeof Inspection>;
 
-/** What an archive is unpacked to, and what is copied from that. */
+/** The inspection of an archive, and of copies of its files. */
 export const filesFound: Inspection = { format: archiveFormat, compression: 'none' };
 
 const StoredResult = z.object({
@@ -34,15 +34,15 @@ const StoredResult = z.object({
   /** With its quotes. */
   etag: z.string().optional(),
   versionId: z.string().optional(),
-  /** The store computed the CRC-32 of the whole object, too, and found the same. */
+  /** The store also computed the CRC-32 of the whole object, with the same result. */
   isConfirmed: z.boolean(),
 });
 export type StoredResult = z.infer<typeof StoredResult>;
 
 const BackupResult = z.object({
-  /** Names the disk by its content. */
+  /** Identifies the disk by its content. */
   disk: z.string(),
-  /** Chunks that are not all zero, and those of them that had to be sent. */
+  /** Number of chunks that are not zero, and of those that were sent. */
   chunks: z.number().int().nonnegative(),
   newChunks: z.number().int().nonnegative(),
   /** Bytes that were sent. */
@@ -57,24 +57,24 @@ export const TransferReport = z.discriminatedUnion('outcome', [
     outcome: z.literal('succeeded'),
     inspection: Inspection,
     /**
-     * Hex digests of the published file: the algorithm asked for, and sha256 always when the whole file was read. Of an export's object: crc32, and
-     * sha256 where it was made front to back; `guest-sha256` is that of the disk.
+     * Hex digests of the published file: the requested algorithm, and always sha256 if the whole file was read. For an exported object: crc32,
+     * and sha256 if it was written from start to end; `guest-sha256` is the digest of the disk.
      */
     digests: z.record(z.string(), z.string()).default({}),
-    /** Bytes received over the wire, repeats included. */
+    /** Bytes received over the network, including repetitions. */
     receivedBytes: z.number().int().nonnegative(),
-    /** Guest bytes that are not zero and were written; where another process was gone on with, a few of them twice. */
+    /** Nonzero guest bytes that were written; a few of them twice if the transfer was resumed. */
     writtenBytes: z.number().int().nonnegative(),
     seconds: z.number().nonnegative(),
-    /** What an export made. */
+    /** The exported object. */
     object: StoredResult.optional(),
-    /** What a backup made. */
+    /** The backup. */
     backup: BackupResult.optional(),
   }),
   z.object({
     outcome: z.literal('failed'),
     reason: z.enum(faultNames),
-    /** One sentence with the observed facts, fit to show a user; holds no secret. */
+    /** One sentence with the observed facts, for users; contains no secret. */
     message: z.string(),
     retryable: z.boolean(),
     inspection: Inspection.optional(),
@@ -83,7 +83,7 @@ export const TransferReport = z.discriminatedUnion('outcome', [
 ]);
 export type TransferReport = z.infer<typeof TransferReport>;
 
-/** Reads a termination message. `undefined` when there is none or it is not ours (killed, out of memory). */
+/** Parses a termination message. `undefined` if there is none or if it is not a report (killed, out of memory). */
 export const parseReport = (message: string | undefined): TransferReport | undefined => {
   if (message === undefined || message === '') return undefined;
   try {

@@ -149,7 +149,7 @@ describe('a file whose length the server does not say', () => {
   const raw = noise('endless', 3 * mib);
   const expected = { format: 'raw', compression: 'none', virtualSize: 3 * mib } as const;
 
-  it('is taken when it is as long as an earlier look found', async () => {
+  it('is taken when it is as long as an earlier inspection found', async () => {
     const { report } = await transfer(serve(raw, endless), { expected });
     expect(report).toMatchObject({ outcome: 'succeeded', inspection: { virtualSize: 3 * mib } });
   });
@@ -157,7 +157,9 @@ describe('a file whose length the server does not say', () => {
   it('is refused when it ends before', async () => {
     const { report, target } = await transfer(serve(raw.subarray(0, 2 * mib), endless), { expected });
     expect(report).toMatchObject({ outcome: 'failed', reason: 'SourceChanged', retryable: true });
-    expect(JSON.stringify(report)).toContain(`ended after ${2 * mib} bytes, and an earlier look found ${3 * mib}`);
+    expect(JSON.stringify(report)).toContain(
+      `ended after ${2 * mib} bytes, and an earlier inspection found ${3 * mib}`,
+    );
     expect(existsSync(target)).toBe(false);
   });
 

@@ -1,4 +1,4 @@
-// One attempt at a transfer, from spec to report. Called by transfer-job; knows no Kubernetes.
+// One attempt of a transfer, from spec to report. Called by transfer-job; independent of Kubernetes.
 import { copyFiles } from '#shared/transfer/archive/folder.ts';
 import { importArchive } from '#shared/transfer/archive/folder.ts';
 import { type Tree, createTree } from '#shared/transfer/archive/tree.ts';
@@ -25,22 +25,22 @@ import { importStream, measureStream } from '#shared/transfer/stream-route.ts';
 import { toFailure } from '#shared/transfer/failure.ts';
 
 export interface RunOptions {
-  /** Names the run in progress reports: the pod's name. */
+  /** Identifies the run in progress reports: name of the pod. */
   readonly run: string;
-  /** Aborting it cancels the transfer; the report then says Cancelled. */
+  /** Aborting it cancels the transfer; the report is then Cancelled. */
   readonly signal: AbortSignal;
-  /** Sends a progress report. Bounded in time, never throws. */
+  /** Sends a progress report. Has a timeout, never throws. */
   readonly send: (progress: TransferProgress) => Promise<void>;
-  /** A line for the log: a constant message and facts. Secrets are redacted behind it. */
+  /** Logs a constant message and fields; secrets are redacted by the receiver. */
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
-  /** Address that a download is served on; loopback when left out. */
+  /** Address that downloads are served on. Default: loopback. */
   readonly host?: string | undefined;
-  /** Needed by an upload. */
+  /** Required for an upload. */
   readonly reception?: Reception | undefined;
   readonly now?: () => number;
-  /** When marks are left for a later process; replaced in tests. */
+  /** When marks are written for a later process; replaced in tests. */
   readonly saving?: SavePolicy;
-  /** Waits between tries of what is fetched; shortened in tests. */
+  /** Delays between retries; shortened in tests. */
   readonly wait?: BackOffOptions['wait'];
 }
 
@@ -48,16 +48,16 @@ interface Run {
   readonly spec: TransferSpec;
   readonly source: ByteSource;
   readonly sink: Sink | undefined;
-  /** In place of a sink, where files are wanted. */
+  /** Instead of a sink, if files are requested. */
   readonly tree: Tree | undefined;
   readonly meter: Meter;
   readonly signal: AbortSignal;
   readonly log: RunOptions['log'];
   readonly saving: SavePolicy;
-  /** The newest inspection, for the report of a failure. */
+  /** Latest inspection, for the report of a failure. */
   observed: Inspection | undefined;
   readonly reception: Reception | undefined;
-  /** Where the pass under way took up what an earlier process left; 0: nowhere. */
+  /** Position at which the current pass resumed; 0: not resumed. */
   resumedAt: number;
 }
 
@@ -69,9 +69,9 @@ const finishInspect = (pass: Pass): Promise<PassResult> => {
 };
 
 /**
- * Two kinds of raw disks are counted before they are written. One without a stated end: a connection that is cut looks just like it. And one that says
- * of itself that it is too large: nothing is changed for it, and its real fault may be another. Every other is written at once: where its size is
- * known only at its end, it stops at the target's, and nothing is observed of it.
+ * Two kinds of raw disks are measured before they are written: one of unknown length, because an interrupted connection looks the same; and one
+ * that claims to be too large, because nothing should be changed for it and its actual fault may be another. All others are written at once: if
+ * the size is known only at the end, writing stops at the size of the target, which does not become visible.
  */
 const withProvenSize = async (pass: Pass, { limitBytes }: Sink): Promise<Pass> => {
   const { plan, spec, meter } = pass;
@@ -106,7 +106,7 @@ const onePass = async (run: Run): Promise<PassResult> => {
   run.log('source inspected', { ...plan.inspection, route: plan.route });
   const onResume = (position: number): void => {
     run.resumedAt = position;
-    run.log('going on where an earlier process stopped', { position });
+    run.log('resuming where an earlier process stopped', { position });
   };
   const digester = createDigester(spec.checksum);
   const pass: Pass = { spec, source, plan, digester, meter, signal, saving: run.saving, onResume };
@@ -119,7 +119,7 @@ const onePass = async (run: Run): Promise<PassResult> => {
   return finishImport(pass, sink);
 };
 
-/** A later process can go on from the marks of this one: the source went away, or there was no time left. */
+/** A later process can resume from the marks of this one: the source was interrupted, or the time is over. */
 const isInterruption = (error: unknown): boolean =>
   isTransferError(error) && error.retryable && !error.startOver && interruptions.has(error.code);
 const interruptions: ReadonlySet<TransferFault> = new Set([
@@ -137,11 +137,11 @@ const leaveTarget = async ({ sink, tree }: Run, error: unknown): Promise<void> =
   await tree?.abandon();
 };
 
-/** Whether its client was told, and another file is waited for. */
+/** Whether the failure was reported to the client, and another file is expected. */
 const takesAnother = async ({ reception }: Run, error: unknown): Promise<boolean> =>
   isFileFault(error) && (await reception?.refuse(toFailure(error))) === true;
 
-/** Passes until one ends, or retries are used up. Between passes the target is emptied. */
+/** Repeats passes until one succeeds, or no retry is left. The target is emptied between passes. */
 const passes = async (run: Run, again: Pick<BackOffOptions, 'onRetry' | 'wait'>): Promise<PassResult> => {
   const backOff = createBackOff({ retries: run.spec.limits.retries, signal: run.signal, ...again });
   let wasMisled = false;
@@ -153,8 +153,8 @@ const passes = async (run: Run, again: Pick<BackOffOptions, 'onRetry' | 'wait'>)
       await leaveTarget(run, error);
       if (run.resumedAt > 0 && !isInterruption(error) && !wasMisled) {
         wasMisled = true;
-        // What was kept may be at fault, and nobody could ever tell: so the file gets its chance from the first byte on.
-        run.log('starting over, since what was kept did not fit', { position: run.resumedAt, error });
+        // The kept part may be the cause, which cannot be verified: so the file is read again from the first byte.
+        run.log('starting over, because the kept part did not match', { position: run.resumedAt, error });
         continue;
       }
       if (await takesAnother(run, error)) continue;
@@ -169,7 +169,7 @@ interface TakingOut extends RunOptions {
   readonly onRetry: (error: unknown, waitMs: number) => void;
 }
 
-/** What fills no volume. Each is loaded where it is needed. */
+/** Modes that fill no volume. Each is loaded on demand. */
 const takeOut = async (spec: TransferSpec, context: TakingOut): Promise<PassResult> => {
   const { signal, meter, onRetry, log, host = '127.0.0.1' } = context;
   if (spec.mode === 'backup') {
@@ -184,7 +184,7 @@ const takeOut = async (spec: TransferSpec, context: TakingOut): Promise<PassResu
   return runExport(spec, { signal, meter, onRetry, log });
 };
 
-/** Carries a transfer out. Never throws: whatever happens is in the report. */
+/** Runs a transfer. Never throws: every error is in the report. */
 export const runTransfer = async (spec: TransferSpec, options: RunOptions): Promise<TransferReport> => {
   const now = options.now ?? Date.now;
   const startedAt = now();
@@ -195,7 +195,7 @@ export const runTransfer = async (spec: TransferSpec, options: RunOptions): Prom
   const ticking = setInterval(() => meter.tick(), reportEveryMs);
   const onRetry = (error: unknown, waitMs: number) => {
     const { message } = toFailure(error);
-    options.log('transient fault, trying again', { fault: message, waitMs: Math.round(waitMs) });
+    options.log('transient fault, retrying', { fault: message, waitMs: Math.round(waitMs) });
     meter.note(message);
   };
   try {

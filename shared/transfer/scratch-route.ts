@@ -1,4 +1,4 @@
-// Formats with a structure: downloaded to scratch, proven whole, then converted by qemu-img.
+// Formats with a structure: downloaded to scratch space, verified as a whole, then converted by qemu-img.
 import { TransferError, writing } from '#shared/transfer/fault.ts';
 import { type DiskReader, roundToSector } from '#shared/transfer/format/disk.ts';
 import { type StructuredFormat, inspectDisk, isStructured, verifyDisk } from '#shared/transfer/format/inspect.ts';
@@ -12,7 +12,7 @@ import { type Scratch, fileReader, withScratch } from '#shared/transfer/sink/scr
 import { createSparseWriter } from '#shared/transfer/sink/writer.ts';
 import { checkQcow2, convertImage, requireQemuImg } from '#shared/transfer/tool/qemu-img.ts';
 
-/** An image file larger than twice its disk, and then some for tables and snapshots, is no honest one. */
+/** Limit of a valid image file: twice its disk, plus space for tables and snapshots. */
 const mostFileBytes = (virtualSize: number): number => 2 * virtualSize + 1024 ** 3;
 
 const download = async (pass: Pass, { file }: Scratch): Promise<number> => {
@@ -28,7 +28,7 @@ const download = async (pass: Pass, { file }: Scratch): Promise<number> => {
       if (position + chunk.length > limit) {
         throw new TransferError(
           'ImageTooLarge',
-          `the image file has more than ${limit} bytes, far more than its disk can need`,
+          `the image file has more than ${limit} bytes, far more than its disk needs`,
         );
       }
       await writer.write(chunk, position);
@@ -47,7 +47,7 @@ const formatOf = ({ format }: Inspection): StructuredFormat => {
   throw new TransferError('InternalFault', `${format} needs no scratch space`);
 };
 
-/** Downloads, checks digests and reads the header again, now from the whole file. */
+/** Downloads, verifies digests and reads the header again, now from the whole file. */
 const fetchWhole = async (pass: Pass, scratch: Scratch) => {
   const size = await download(pass, scratch);
   const digests = verifiedDigests(pass);
@@ -60,7 +60,7 @@ const fetchWhole = async (pass: Pass, scratch: Scratch) => {
   return { digests, reader, inspection };
 };
 
-/** For `inspect`, where the header could not be observed without the whole file. */
+/** For `inspect`, if the header requires the whole file. */
 export const measureScratch = (pass: Pass): Promise<PassResult> =>
   withScratch(pass.spec.scratchDir, async (scratch) => {
     const { digests, inspection } = await fetchWhole(pass, scratch);
@@ -77,7 +77,7 @@ const proveStructure = async (
   else await verifyDisk(format, reader);
 };
 
-/** The sink is prepared here, once everything about the image is proven. */
+/** The sink is prepared only after the whole image was verified. */
 export const importScratch = async (pass: Pass, sink: Sink): Promise<PassResult> => {
   await requireQemuImg(pass.signal);
   return withScratch(pass.spec.scratchDir, async (scratch) => {

@@ -1,15 +1,15 @@
-// A spec in two parts: what everybody may read, and what may hold a credential. The Job shows the first, a Secret holds the second.
-// What is not known to be harmless is sealed, so that a field nobody thought of cannot leak.
+// Splits a spec into a public part, which is in the Job, and a part that may contain credentials, which is in a Secret. Everything not known to
+// be harmless is sealed, so that a forgotten field cannot leak.
 
 /** Files of the Secret that a worker mounts. */
 export const secretFiles = {
-  /** Texts that were taken out of its spec (JSON). */
+  /** The sealed texts of the spec (JSON). */
   sealed: 'sealed',
   /** Private key (PEM) of this Job's reports. */
   reportKey: 'report-key',
 } as const;
 
-/** Fields whose texts are paths of the pod, names, numbers in words, or digests. Everything else may be or hold a credential. */
+/** Fields whose texts are paths in the pod, names, numbers, or digests. Every other field may contain a credential. */
 const openFields: ReadonlySet<string> = new Set([
   'mode',
   'type',
@@ -34,7 +34,7 @@ const openFields: ReadonlySet<string> = new Set([
   'allowedAddresses',
 ]);
 
-/** What stands in a spec where a text was taken out: its place among the sealed ones. */
+/** Replaces a text in a spec: its index among the sealed ones. */
 interface Sealed {
   readonly sealed: number;
 }
@@ -62,7 +62,7 @@ const restore = (value: unknown, texts: readonly string[]): unknown => {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, restore(inner, texts)]));
 };
 
-/** The spec as one JSON text again; as it is where a part is missing or is not valid JSON. */
+/** Restores the spec as one JSON text; returns it unchanged if a part is missing or is not valid JSON. */
 export const unsealSpec = (open: string, sealed: string | undefined): string => {
   try {
     return JSON.stringify(restore(JSON.parse(open), JSON.parse(sealed ?? '') as readonly string[]));

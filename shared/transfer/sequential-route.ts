@@ -1,5 +1,5 @@
-// qcow2 from a source that is read once from front to back (a file in a layer, a packed one, a server without ranges): clusters are unpacked
-// as they pass, what cannot be told yet is kept in scratch space, and written once the whole file is proven.
+// qcow2 from a source that is read once from start to end (a file in a layer, a compressed one, a server without ranges): clusters are
+// decompressed as they arrive; those whose tables are not known yet are kept in scratch space, and written once the whole file is verified.
 import type { FileHandle } from 'node:fs/promises';
 import { createDigester } from '#shared/transfer/published.ts';
 import {
@@ -26,7 +26,7 @@ import { createFlushing } from '#shared/transfer/sink/flushing.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import { headBytes } from '#shared/transfer/source/source.ts';
 
-/** The file again from its first byte, of which some was read already. */
+/** The file from its first byte, of which some was read already. */
 async function* joined(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer, void, undefined> {
   yield head;
   for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
@@ -53,7 +53,7 @@ interface Passing {
   readonly scratch: Scratch;
 }
 
-/** Keeps what passes, flushed on the way. `finish` throws what a flush failed with. */
+/** Writes kept bytes to scratch space, with flushes in between. `finish` throws the error of a flush. */
 const createKeeper = (file: FileHandle, where: string) => {
   let written = 0;
   let failure: { readonly error: unknown } | undefined;
@@ -77,7 +77,7 @@ const createKeeper = (file: FileHandle, where: string) => {
   };
 };
 
-/** Cuts the stream into segments, unpacks what is known of each, keeps the rest. Gives the length of the file. */
+/** Divides the stream into segments, decompresses the known part of each, keeps the rest. Returns the length of the file. */
 const passBy = async ({ pass, pools, tables, kept, scratch }: Passing, content: AsyncIterable<Buffer>) => {
   const { segmentBytes, buffers } = pools;
   const keeper = createKeeper(scratch.file, pass.spec.scratchDir);
@@ -117,7 +117,7 @@ const fetchKept = async ({ file, path }: Scratch, target: Buffer, position: numb
   if (count < target.length) throw new TransferError('InternalFault', `the scratch file ${path} became shorter`);
 };
 
-/** Unpacks out of scratch space what passed before it was known. */
+/** Decompresses clusters from scratch space that came before their table. */
 const catchUp = async ({ pools, scratch, pass }: Passing, missed: ClusterMap, size: number): Promise<void> => {
   const { segmentBytes, buffers, decoders } = pools;
   const planner = createSegmentPlanner(queueOf(missed));
@@ -128,7 +128,7 @@ const catchUp = async ({ pools, scratch, pass }: Passing, missed: ClusterMap, si
     const { tasks, ...next } = planner.next(base, length);
     if (tasks.length > 0) {
       pass.signal.throwIfAborted();
-      // One after the other: each waits for a free buffer.
+      // Sequential: each waits for a free buffer.
       // oxlint-disable-next-line no-await-in-loop
       const buffer = await buffers.acquire();
       const bytes = segmentView(pools, buffer, -carriedBytes, length);
@@ -172,7 +172,9 @@ const importOnce = async (pass: Pass, sink: Sink, content: AsyncIterator<Buffer>
   const head = await readHead(content);
   const header = await readQcow2Header(bufferReader(head));
   if (header.virtualSize !== pass.plan.inspection.virtualSize) {
-    throw new TransferError('SourceChanged', 'the qcow2 has another size than a moment before', { startOver: true });
+    throw new TransferError('SourceChanged', 'the size of the qcow2 has changed while it was read', {
+      startOver: true,
+    });
   }
   await sink.prepare(header.virtualSize);
   return withScratch(pass.spec.scratchDir, async (scratch) => {
@@ -187,7 +189,10 @@ const importOnce = async (pass: Pass, sink: Sink, content: AsyncIterator<Buffer>
   });
 };
 
-/** Falls back to a second pass over scratch space for images with more extents than memory is set aside for, or with clusters used twice. */
+/**
+ * Falls back to a second pass over scratch space for images with more extents than the memory limit allows, or with clusters that are used
+ * twice.
+ */
 export const importSequential = async (pass: Pass, sink: Sink): Promise<PassResult> => {
   const content = contentOf(pass)[Symbol.asyncIterator]();
   let ended: Ended;

@@ -1,10 +1,10 @@
-// What a transfer is asked to do: the one input of transfer-job, written by the backends into the Job's environment.
+// The spec of a transfer: the input of transfer-job, written by the backends into the environment of the Job.
 import { z } from 'zod';
 import { Proxies } from '#shared/clients/http/proxy.ts';
 import { ExportFormat } from '#shared/transfer/export/format.ts';
 import { Inspection } from '#shared/transfer/report.ts';
 
-/** Hex digest lengths, in characters, of the algorithms an image may be checked with. */
+/** Lengths of hex digests, in characters, by algorithm. */
 export const digestLengths = { md5: 32, sha1: 40, sha256: 64, sha512: 128 } as const;
 export type DigestAlgorithm = keyof typeof digestLengths;
 
@@ -15,20 +15,20 @@ export const Checksum = z.object({
 });
 export type Checksum = z.infer<typeof Checksum>;
 
-/** A Secret or ConfigMap as the worker finds it: a directory with a file for each key, empty where the object is not there. */
+/** A mounted Secret or ConfigMap: a directory with a file for each key, empty if the object is missing. */
 export const Mounted = z.object({
   dir: z.string(),
-  /** What the object is called, for messages. */
+  /** Name of the object, for messages. */
   name: z.string(),
 });
 export type Mounted = z.infer<typeof Mounted>;
 
 const accessShape = {
-  /** Directory holding the keys of a Secret with credentials. */
+  /** Directory with the keys of a Secret with credentials. */
   secretDir: z.string().optional(),
-  /** What that Secret is called, for messages. */
+  /** Name of that Secret, for messages. */
   secretName: z.string().optional(),
-  /** Every key is a PEM bundle to trust besides the system's. */
+  /** Every key is a PEM bundle to trust besides the default ones. */
   ca: Mounted.optional(),
 } as const;
 
@@ -37,9 +37,9 @@ export const HttpSource = z.object({
   url: z.string(),
   /** The Secret has accessKeyId and secretKey, or username and password. */
   ...accessShape,
-  /** `Name: value`, for the URL's own origin alone. */
+  /** `Name: value`, sent only to the URL's own origin. */
   secretHeaders: z.array(z.string()).optional(),
-  /** Secrets whose every key holds such a header. */
+  /** Secrets with such a header in every key. */
   headerSecrets: z.array(Mounted).optional(),
 });
 export type HttpSource = z.infer<typeof HttpSource>;
@@ -48,11 +48,11 @@ export const RegistrySource = z.object({
   type: z.literal('registry'),
   /** `docker://host[:port]/repository[:tag][@digest]` of a containerDisk. */
   url: z.string(),
-  /** Which image of an index: `amd64`, `arm64`, … Left out: that of the machine the transfer runs on. */
+  /** Selects the image of an index: `amd64`, `arm64`, … Default: the architecture of the machine that runs the transfer. */
   architecture: z.string().optional(),
   /** The Secret is a dockerconfigjson, basic-auth, or has accessKeyId and secretKey. */
   ...accessShape,
-  /** The registry is reached without TLS. */
+  /** The registry is accessed without TLS. */
   plainHttp: z.boolean().optional(),
   /** Hosts that it may redirect to without TLS. */
   plainHosts: z.array(z.string()).optional(),
@@ -61,7 +61,7 @@ export type RegistrySource = z.infer<typeof RegistrySource>;
 
 export const MountedVolumeSource = z.object({
   type: z.literal('volume'),
-  /** `disk.img` in a mounted file system, or a block device; where files are wanted, the folder that holds them. */
+  /** `disk.img` in a mounted file system, or a block device; if files are requested, the folder with the files. */
   path: z.string(),
 });
 export type MountedVolumeSource = z.infer<typeof MountedVolumeSource>;
@@ -69,19 +69,19 @@ export type MountedVolumeSource = z.infer<typeof MountedVolumeSource>;
 /** An empty disk: as large as the target. */
 const BlankSource = z.object({ type: z.literal('blank') });
 
-/** An object of an S3-compatible store, and how it is reached. */
+/** An object of an S3-compatible store, and its access. */
 const StoredObject = z.object({
-  /** URL of the store. Left out: AWS in this region. */
+  /** URL of the store. Default: AWS in this region. */
   endpoint: z.string().optional(),
-  /** Where the store says that the bucket is of another region, that one is taken. */
+  /** If the store reports another region for the bucket, that is used. */
   region: z.string(),
   /** `endpoint/bucket/key`, or else `bucket.endpoint/key`. */
   pathStyle: z.boolean(),
   bucket: z.string(),
   key: z.string(),
-  /** PEM certificates to trust besides the system's, where no Secret or ConfigMap has them. */
+  /** PEM certificates to trust besides the default ones, if no Secret or ConfigMap has them. */
   caBundle: z.string().optional(),
-  /** The Secret has accessKeyId, secretKey, sessionToken, and ca.crt to trust. Left out: nothing is signed. */
+  /** The Secret has accessKeyId, secretKey, sessionToken, and ca.crt to trust. Default: requests are not signed. */
   ...accessShape,
 });
 export type StoredObject = z.infer<typeof StoredObject>;
@@ -98,23 +98,23 @@ export const FolderSource = z.object({
 });
 export type FolderSource = z.infer<typeof FolderSource>;
 
-/** A file that is sent to the Job: it listens, and takes bytes from whoever has a token. */
+/** A file that is sent to the Job: it listens, and accepts bytes from clients with a token. */
 export const UploadSource = z.object({
   type: z.literal('upload'),
   /** TCP port of the pod. */
   port: z.number().int().nonnegative(),
-  /** Where the keys are published that tokens are checked with. */
+  /** URL of the keys that verify tokens. */
   keysUrl: z.string(),
-  /** UID that tokens must be for. */
+  /** UID that tokens must contain. */
   subject: z.string(),
-  /** Seconds without a byte after which the upload is given up. */
+  /** Idle timeout of the upload in seconds. */
   idleSeconds: z.number().positive(),
-  /** Directory for what has arrived, which outlives the pod. Left out: the one for scratch. */
+  /** Directory for received bytes, which survives the pod. Default: the directory for scratch. */
   dir: z.string().optional(),
 });
 export type UploadSource = z.infer<typeof UploadSource>;
 
-/** Where the bytes come from. */
+/** The source of the bytes. */
 export const TransferSource = z.discriminatedUnion('type', [
   HttpSource,
   RegistrySource,
@@ -127,92 +127,95 @@ export const TransferSource = z.discriminatedUnion('type', [
 export type TransferSource = z.infer<typeof TransferSource>;
 
 export const TransferTarget = z.object({
-  /** `disk.img` in a mounted file system, or a block device; of an archive, the folder for its files. */
+  /** `disk.img` in a mounted file system, or a block device; for an archive, the folder for its files. */
   path: z.string(),
   volumeMode: z.enum(['Filesystem', 'Block']),
-  /** What is made of the file: a guest's disk (left out), or, of a tar archive or another volume, the files in it. */
+  /** Content of the target: a guest's disk (default), or the files of a tar archive or another volume. */
   content: z.enum(['disk', 'archive']).optional(),
-  /** Bytes a guest disk, or all files, may have here. A larger image is refused before anything is written. */
+  /** Size limit of the guest's disk, or of all files. A larger image is rejected before anything is written. */
   capacityBytes: z.number().int().positive(),
-  /** Bytes the guest's disk shall have at least: a smaller image is followed by zeroes. Files only; a device has its size. */
+  /** Minimal size of the guest's disk: a smaller image is extended by zeroes. Files only; a device has its own size. */
   diskBytes: z.number().int().positive().optional(),
-  /** The disk takes all of its room at once; of a device, all of the device. */
+  /** Preallocate the disk, or all of the device. */
   preallocated: z.boolean().optional(),
 });
 export type TransferTarget = z.infer<typeof TransferTarget>;
 export type TransferContent = NonNullable<TransferTarget['content']>;
 
 export const TransferLimits = z.object({
-  /** Seconds without a byte before the connection is given up. */
+  /** Idle timeout of a connection in seconds. */
   idleSeconds: z.number().positive().default(60),
-  /** Bytes that must arrive in each such time in which they are waited for; less has stalled. */
+  /** Bytes that must arrive in each window in which the reader waits; otherwise the source has stalled. */
   floor: z.object({ bytes: z.number().int().nonnegative(), seconds: z.number().positive() }).optional(),
-  /** Seconds for the whole transfer. */
+  /** Timeout of the whole transfer in seconds. */
   totalSeconds: z
     .number()
     .positive()
     .default(6 * 3600),
-  /** Tries within one attempt (one Job pod) after the first, for transient faults. */
+  /** Retries after transient faults within one attempt (one Job pod). */
   retries: z.number().int().min(0).default(5),
 });
 export type TransferLimits = z.infer<typeof TransferLimits>;
 
-/** What an export becomes. */
+/** Format and destination of an export. */
 export const ExportRequest = z.object({
   form: ExportFormat,
   /** An object of a store… */
   object: StoredObject.optional(),
   /** …or a file in a mounted file system. */
   path: z.string().optional(),
-  /** Also take the sha256 of the guest's bytes. Their zeroes have to be digested, too: a second for each 1.4 GB of the disk. */
+  /** Also compute the sha256 of the guest's bytes, including zeroes: one second per 1.4 GB of the disk. */
   guestDigest: z.boolean().default(false),
 });
 export type ExportRequest = z.infer<typeof ExportRequest>;
 
-/** Where a backup keeps its chunks. `key` is what their keys begin with, and ends in a slash. */
+/** The location of the chunks of a backup. `key` is the prefix of their keys, and ends in a slash. */
 export const BackupRequest = z.object({ into: z.discriminatedUnion('type', [S3Source, FolderSource]) });
 export type BackupRequest = z.infer<typeof BackupRequest>;
 
-/** A volume that is handed out as a file to whoever has a token. */
+/** A volume that is served as a file to clients with a token. */
 export const ServeRequest = z.object({
   /** TCP port of the pod. */
   port: z.number().int().nonnegative(),
-  /** Where the keys are published that tokens are checked with. */
+  /** URL of the keys that verify tokens. */
   keysUrl: z.string(),
-  /** UID that tokens must be for. */
+  /** UID that tokens must contain. */
   subject: z.string(),
-  /** Seconds without a request after which nobody is expected any more. */
+  /** Seconds without a request after which it ends. */
   idleSeconds: z.number().positive(),
-  /** Names what the volume holds, where nobody writes to it any more: downloads go on in another pod then. Left out: its time of change does. */
+  /**
+   * Identifies the content of a volume that has no writer any more, so that downloads can resume in another pod. Default: its modification
+   * time.
+   */
   identity: z.string().optional(),
 });
 export type ServeRequest = z.infer<typeof ServeRequest>;
 
 export const TransferSpec = z.object({
   /**
-   * `inspect` finds format, size and virtual size and writes nothing; `import` fills the target; `export` makes an object or a
-   * file of a volume; `abort` ends what unfinished uploads of such an object left, and `discard` removes the object, too; `backup`
-   * keeps a volume in chunks; `serve` hands a volume out over HTTP until nobody asks any more.
+   * `inspect` determines format, size and virtual size and writes nothing; `import` fills the target; `export` creates an object or a file from
+   * a volume; `abort` removes unfinished uploads of such an object, and `discard` removes the object, too; `backup` stores a volume in chunks;
+   * `serve` serves a volume over HTTP until there are no more requests.
    */
   mode: z.enum(['inspect', 'import', 'export', 'abort', 'discard', 'backup', 'serve']),
   source: TransferSource,
   checksum: Checksum.optional(),
-  /** What an earlier look found. Where nothing marks the end of the file, it must have found the same disk size. */
+  /** Result of an earlier inspection. If the end of the file is not marked, it must have found the same disk size. */
   expected: Inspection.optional(),
-  /** Needed by `import`. */
+  /** Required for `import`. */
   target: TransferTarget.optional(),
-  /** Needed by `export`, whose source is a volume, and by `discard`. */
+  /** Required for `export`, whose source is a volume, and for `discard`. */
   export: ExportRequest.optional(),
-  /** Needed by `backup`, whose source is a volume. */
+  /** Required for `backup`, whose source is a volume. */
   backup: BackupRequest.optional(),
-  /** Needed by `serve`, whose source is a volume. */
+  /** Required for `serve`, whose source is a volume. */
   serve: ServeRequest.optional(),
   /** Directory for data that cannot be streamed. */
   scratchDir: z.string(),
   limits: TransferLimits.prefault({}),
-  /** CIDRs that are allowed although they are loopback, link-local or a cloud's metadata service. */
+  /** CIDRs of loopback, link-local or metadata addresses that are allowed nevertheless. */
   allowedAddresses: z.array(z.string()).default([]),
-  /** Left out: everything is reached directly. */
+  /** Default: no proxy. */
   proxies: Proxies.optional(),
 });
 export type TransferSpec = z.infer<typeof TransferSpec>;

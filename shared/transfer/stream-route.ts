@@ -44,13 +44,13 @@ async function* regrouped(input: AsyncIterable<Buffer>): AsyncGenerator<Buffer, 
 interface Measured {
   /** Bytes of the uncompressed file. */
   readonly length: number;
-  /** The guest's bytes in it, when a footer at its end makes it a fixed vhd. */
+  /** The guest's bytes in it, if a footer at its end makes it a fixed vhd. */
   readonly fixedSize: number | undefined;
 }
 
 type Take = (bytes: Buffer, position: number) => Promise<void>;
 
-/** Passes everything to `take` but a vhd's footer: the last group is held back until it is known to be the last. */
+/** Passes everything except the footer of a vhd to `take`: the last group is held back until the end is known. */
 const drain = async (pass: Pass, take: Take): Promise<Measured> => {
   const collectGarbage = createCollector();
   let held: Buffer = Buffer.alloc(0);
@@ -68,18 +68,18 @@ const drain = async (pass: Pass, take: Take): Promise<Measured> => {
   return { length, fixedSize };
 };
 
-/** A file without a stated length ends where the connection does, also when that came too early. Another look must have observed the same end. */
+/** A file of unknown length ends with the connection, even if that was interrupted. An earlier inspection must have found the same end. */
 const checkExpected = ({ plan, spec }: Pass, virtualSize: number): void => {
   const expected = spec.expected?.virtualSize;
   const isProven = plan.inspection.size !== undefined || spec.checksum !== undefined;
   if (expected === undefined || isProven || virtualSize === expected) return;
   throw new TransferError(
     'SourceChanged',
-    `the disk ended after ${virtualSize} bytes, and an earlier look found ${expected}; the server does not say how long the file is, so it may be cut off`,
+    `the disk ended after ${virtualSize} bytes, and an earlier inspection found ${expected}; the server does not report the length of the file, so it may be truncated`,
   );
 };
 
-/** What the whole file turned out to be. Throws when it differs from what its beginning promised. */
+/** The actual result for the whole file. Throws if it differs from what its start announced. */
 const settle = (pass: Pass, { length, fixedSize }: Measured): Inspection & { readonly virtualSize: number } => {
   const { inspection } = pass.plan;
   if (length < smallestDiskBytes)
@@ -92,13 +92,13 @@ const settle = (pass: Pass, { length, fixedSize }: Measured): Inspection & { rea
   return { ...inspection, ...(fixedSize === undefined ? {} : { format: 'vhd' as const }), virtualSize };
 };
 
-/** Only counts: for `inspect`, where nothing else tells the size. */
+/** Only counts: for `inspect`, if the size is not known otherwise. */
 export const measureStream = async (pass: Pass): Promise<PassResult> => {
   const measured = await drain(pass, () => Promise.resolve());
   return { digests: verifiedDigests(pass), inspection: settle(pass, measured), writtenBytes: 0 };
 };
 
-/** Stops at the target's size: that is where a decompression bomb ends. What lies before `from` is there. */
+/** Stops at the size of the target, which limits a decompression bomb. Bytes before `from` are already written. */
 const takeInto =
   (
     sink: Sink,
@@ -112,7 +112,7 @@ const takeInto =
     saver?.see(end, Promise.resolve(true));
   };
 
-/** Of a plain disk alone: it is on the target as it was published, so whoever goes on takes its digests from there. */
+/** Only for an uncompressed disk: its bytes on the target equal the published ones, so digests can be computed from there on resume. */
 const saverOf = (pass: Pass, sink: Sink, virtualSize: number, mark: Mark | undefined): Saver | undefined => {
   const { size = 0, compression } = pass.plan.inspection;
   const key = markKey(pass, virtualSize);
@@ -147,9 +147,9 @@ interface Unpacking {
   readonly compression: 'xz' | 'zst';
 }
 
-/** A decoder program writes the file; its end is looked at afterwards. */
+/** A decoder program writes the file; its end is examined afterwards. */
 const unpackInto = async ({ pass, sink, file, compression }: Unpacking): Promise<Measured> => {
-  // xz leaves holes only behind the end of a file.
+  // xz leaves holes only beyond the end of a file.
   await file.truncate(0);
   const flusher = flushWhile(sink);
   try {
@@ -184,7 +184,7 @@ const fill = async (pass: Pass, sink: Sink, virtualSize: number, mark: Mark | un
   }
 };
 
-/** `announced`: bytes of the disk, 0 where they are not known yet. */
+/** `announced`: bytes of the disk, 0 if unknown. */
 export const importStream = async (pass: Pass, sink: Sink, announced: number): Promise<PassResult> => {
   const mark =
     pass.plan.inspection.compression === 'none' ? await findMark(pass, sink, announced, () => true) : undefined;

@@ -150,7 +150,7 @@ export const untoldIn = (world: World): readonly string[] => {
   const image = imageIn<ImageObject>(world);
   const phase = image?.status?.phase === 'Imported' ? 'Available' : image?.status?.phase;
   const isFinal = phase === 'Available' || phase === 'Failed';
-  return isFinal && !world.heard.includes(`${image?.metadata.uid} ${phase}`) ? [`nobody was told: ${phase}`] : [];
+  return isFinal && !world.announced.includes(`${image?.metadata.uid} ${phase}`) ? [`not announced: ${phase}`] : [];
 };
 
 /** What would come to life after its owner has failed, once everything is quiet. */

@@ -81,7 +81,7 @@ describe('what is too large is refused with JSON that says what to do', () => {
         kind: 'Status',
         code: 413,
         reason: 'RequestEntityTooLarge',
-        message: expect.stringMatching(/2097152 are taken at most: compress it, or publish it/),
+        message: expect.stringMatching(/and the limit is 2097152: compress it, or publish it/),
       }),
     });
   });
@@ -115,7 +115,7 @@ describe('what is too large is refused with JSON that says what to do', () => {
     type: 'application/json',
     said: expect.objectContaining({ reason: 'RequestEntityTooLarge', message: expect.stringMatching(message) }),
   });
-  const most = /more than 2097152 bytes, 2097152 are taken at most: compress it, or publish it/;
+  const most = /more than 2097152 bytes, and the limit is 2097152: compress it, or publish it/;
 
   it.each<[string, () => ReturnType<typeof unbounded>]>([
     ['as it is', () => unbounded(action(`&virtualSize=${4 * mib}`))],
@@ -158,7 +158,7 @@ describe('what is too large is refused with JSON that says what to do', () => {
       'content-type': 'application/offset+octet-stream',
     };
     expect(await unbounded(pathname, { headers })).toEqual(
-      refusal(/more bytes come than Upload-Length announced: begin a new upload/),
+      refusal(/more bytes arrived than Upload-Length announced: start a new upload/),
     );
   }, 60_000);
 
@@ -166,7 +166,7 @@ describe('what is too large is refused with JSON that says what to do', () => {
     const headers = { 'tus-resumable': '1.0.0', 'upload-length': String(3 * mib) };
     const answer = await ask(file('volume'), { headers });
     expect([answer.status, answer.allowed]).toEqual([413, ours]);
-    expect(answer.said).toMatchObject({ message: expect.stringMatching(/2097152 are taken at most/) });
+    expect(answer.said).toMatchObject({ message: expect.stringMatching(/and the limit is 2097152/) });
   });
 
   it('413: a request for a token', async () => {

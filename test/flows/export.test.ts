@@ -257,7 +257,7 @@ describe('exports of volumes', { timeout: 400_000 }, () => {
     [
       'an address without a key',
       { pvcName: 'a', destination: { s3: { url: 'https://vmimage.store.example/' } } },
-      'names no object',
+      'does not refer to an object',
     ],
   ])('refuses %s', async (_, spec, words) => {
     await expect(cluster.kube.create(exports, anExport('wrong', spec))).rejects.toThrow(words);

@@ -89,7 +89,9 @@ describe('what users of image importers have reported', { timeout: 400_000 }, ()
   it('no image is made of a file that ends early where the server states no length', async () => {
     const status = await endOf('shrinking');
     expect([status?.state, readyOf(status)?.reason, status?.attempts]).toEqual(['Error', 'SourceChanged', 4]);
-    expect(readyOf(status)?.message).toContain(`ended after ${half} bytes, and an earlier look found ${raw.length}`);
+    expect(readyOf(status)?.message).toContain(
+      `ended after ${half} bytes, and an earlier inspection found ${raw.length}`,
+    );
   });
 
   it('a download goes on however often the connection is reset, as long as bytes arrive (longhorn#5307)', async () => {

@@ -142,7 +142,7 @@ describe('objects that import themselves', { timeout: 180_000 }, () => {
   it('two objects that want one name: the first has it, the second is told so', async () => {
     await put('sub/../jammy.iso', disks.one, { 'bullion-name': 'jammy' });
     const told = await untilTold('NameTaken', 'jammy');
-    expect(told.message).toContain('object sub/../jammy.iso of bucket images wants the name jammy');
+    expect(told.message).toContain('object sub/../jammy.iso of bucket images has the name jammy');
   });
 
   it('a removed object leaves its image where the rule says so', async () => {

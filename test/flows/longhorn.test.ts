@@ -181,7 +181,7 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
     const rows = [
       ['overlay', overlay, 'ExternalReference', /backing file.*flatten/],
       ['cut', cut, 'ImageTruncated', /publish the whole file/],
-      ['odd', odd, 'UnsupportedFormat', /multiples of 512/],
+      ['odd', odd, 'UnsupportedFormat', /multiple of 512/],
       ['packed', packed, 'UnsupportedFormat', /raw in gz.*unpack/],
     ] as const;
     for (const [name, path, reason, words] of rows) {

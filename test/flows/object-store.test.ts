@@ -110,7 +110,7 @@ describe('an image from the object store', { timeout: 500_000 }, () => {
     const status = await inNamespace('wrong', { accessKeyId: btoa('nobody'), secretKey: btoa('nothing') });
     expect(readyOf(status)).toMatchObject({
       reason: 'SourceForbidden',
-      message: expect.stringContaining('the store does not know the access key: check the Secret'),
+      message: expect.stringContaining('the access key is unknown to the store: check the Secret'),
     });
   });
 

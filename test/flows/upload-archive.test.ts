@@ -73,7 +73,7 @@ it.each(['/v1beta1/upload-async', '/v1beta1/upload-archive', '/v1alpha1/upload-a
     });
     expect([got.statusCode, await got.body.json()]).toMatchObject([
       409,
-      { message: expect.stringMatching(/holds files and no disk/) },
+      { message: expect.stringMatching(/contains files, not a disk/) },
     ]);
     await cluster.kube.delete(dataVolumeKind.type, { namespace, name });
     await expect.poll(() => fileIn('sub/data.bin'), { timeout: 60_000 }).toBe('');

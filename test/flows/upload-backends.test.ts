@@ -165,7 +165,7 @@ describe('an image that Longhorn keeps', () => {
     await writeFile(odd, Buffer.alloc(4096 + 6, 1));
     expect(await post('odd', odd)).toMatchObject({
       status: 400,
-      text: expect.stringMatching(/multiples of 512.*truncate/),
+      text: expect.stringMatching(/multiple of 512.*truncate/),
     });
     const packed = await publish(raw, 'raw.gz');
     expect(await post('odd', packed, '&virtualSize=100663296')).toMatchObject({
@@ -180,7 +180,7 @@ describe('an image that Longhorn keeps', () => {
     expect(await post('odd', raw)).toEqual({ status: 200, text: '' });
     await cluster.untilImage('odd', 'Imported');
     const other = await get(plainUrl('odd', '?format=qcow2'));
-    expect([other.statusCode, await other.body.json()]).toMatchObject([400, { message: /keeps this file as raw/ }]);
+    expect([other.statusCode, await other.body.json()]).toMatchObject([400, { message: /stores this file as raw/ }]);
     await remove('odd');
   }, 400_000);
 

@@ -440,7 +440,7 @@ describe('what virtctl does', () => {
         return { authorization: `Bearer ${head}.${payload}.${Buffer.alloc(64).toString('base64url')}` };
       },
       401,
-      'this token is not good here, or has expired',
+      'this token is not valid here, or has expired',
     ],
     [
       'a token of a CDI that is installed',
@@ -450,7 +450,7 @@ describe('what virtctl does', () => {
         return Promise.resolve({ authorization: `Bearer ${token}` });
       },
       401,
-      'this token is of the CDI that is installed, which takes the file itself: send it to its upload proxy (status.uploadProxyURL of its CDIConfig)',
+      'this token was issued by the installed CDI, which receives the file itself: send it to its upload proxy (status.uploadProxyURL of its CDIConfig)',
     ],
     [
       'a claim that is not there',

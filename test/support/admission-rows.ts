@@ -1,4 +1,4 @@
-// One row for each rule of RULES.md that needs no more than an object and its older self: what passes, what does not, and what is said.
+// One row for each rule of RULES.md that needs only an object and its old version: an accepted and a rejected request, and the message.
 import { aHarvesterImage as image } from '#test/support/admission.ts';
 import { cdiRows } from '#test/support/cdi-rows.ts';
 import { hyperCloudRows } from '#test/support/hypercloud-rows.ts';

@@ -1,4 +1,4 @@
-// Puts what a row says is in the cluster into a cluster, in a namespace of its own, so that many rows fit into one.
+// Creates the objects of a row in a cluster, in a separate namespace, so that many rows share one cluster.
 import type { Asked, Draft } from '#test/support/admission.ts';
 import { discover } from '#local-cluster/controllers/discovery.ts';
 import { applyObjects } from '#local-cluster/install.ts';
@@ -7,7 +7,7 @@ import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 
-/** What there is, and what is asked. */
+/** Existing objects, and the request. */
 export interface Scene {
   readonly given: readonly Draft[];
   readonly asked: Asked;
@@ -17,7 +17,7 @@ type Rename = <T>(value: T) => T;
 
 const clusterScoped = ['StorageClass', 'PersistentVolume'];
 
-/** Namespaces `default` and `tenant` and what is in no namespace are the scene's own; UIDs are those that the server gave. */
+/** Namespaces `default` and `tenant` and cluster-scoped objects are renamed per scene; UIDs are those of the server. */
 const renameIn = (scene: Scene, namespace: string, uids: ReadonlyMap<string, string>): Rename => {
   const { object, oldObject } = scene.asked;
   const drafts = [...scene.given, object, oldObject].filter((draft) => draft !== undefined);
@@ -58,7 +58,7 @@ const typeOf = (types: readonly ResourceType[], { apiVersion, kind }: Draft): Re
 };
 
 export interface Stage {
-  /** Makes what the scene says, and gives the request as it is to be sent. */
+  /** Creates the objects of the scene, and returns the request to send. */
   readonly set: <T>(scene: Scene, namespace: string, also?: T) => Promise<Asked & { readonly also: T }>;
 }
 
@@ -78,7 +78,7 @@ export const createStage = async (kube: KubeClient): Promise<Stage> => {
     } as unknown as KubeObject;
     const key = { name: String(metadata['name']), namespace: metadata['namespace'] as string | undefined };
     const made = await kube.create(type, object).catch(async (error: unknown) => {
-      // Namespaces that rows share hold the same for all of them.
+      // Namespaces that rows share are the same for all of them.
       if (!isConflict(error)) throw error;
       return (await kube.get(type, key))!;
     });
@@ -101,7 +101,7 @@ export const createStage = async (kube: KubeClient): Promise<Stage> => {
       const rename: Rename = (value) => renameIn(scene, namespace, uids)(value);
       await ensureNamespace(namespace);
       const isFirst = ({ metadata }: Draft): boolean => metadata['uid'] !== undefined;
-      // What others name by UID first. What was there before the request may be what none may make any more.
+      // Referenced objects come first, because their UIDs are needed. The old object may be one that could not be created any more.
       const before = asked.oldObject === undefined ? [] : [asked.oldObject];
       for (const draft of [...given.filter(isFirst), ...before, ...given.filter((one) => !isFirst(one))]) {
         const own = rename(draft);
@@ -128,7 +128,7 @@ const groups: Readonly<Record<string, string>> = {
   datavolumes: 'cdi.kubevirt.io',
 };
 
-/** Lets the user make what rows are about, and gives the rights that rows name as `verb resource[/subresource] namespace/*`. */
+/** Allows the user to create the objects of rows, and grants the permissions of rows, written as `verb resource[/subresource] namespace/*`. */
 export const grantRights = async (kube: KubeClient, user: string, rights: readonly string[]): Promise<void> => {
   const role = { apiVersion: 'rbac.authorization.k8s.io/v1' } as const;
   const subjects = [{ kind: 'User', name: user, apiGroup: 'rbac.authorization.k8s.io' }];

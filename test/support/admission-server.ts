@@ -1,5 +1,5 @@
-// An API server with our kinds and our webhooks and nobody who reconciles anything, so that a rule finds the cluster just as its row says; and kubectl
-// to send it requests.
+// An API server with our kinds and webhooks but without reconcilers, so that a rule sees exactly the objects of its row; and kubectl to send
+// requests.
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -38,10 +38,10 @@ export interface AdmissionServer {
   readonly close: () => Promise<void>;
 }
 
-/** Kinds of others that rules look at. */
+/** Kinds of other products that rules read. */
 const foreignCrds = [virtualMachines, templateVersions].map((type) => buildOpenCrd(type));
 
-/** Both admission functions, working under the account of this kubeconfig. */
+/** Both admission functions, with the account of this kubeconfig. */
 export type StartFunctions = (
   kubeconfigPath: string,
 ) => Promise<{ readonly app: Hono; readonly close: () => Promise<void> }>;
@@ -53,7 +53,7 @@ export const asFunctions: StartFunctions = async (kubeconfigPath) => {
   return { app, close: async () => undefined };
 };
 
-/** `prepare` fills the cluster before there is anybody at admission. */
+/** `prepare` fills the cluster before admission is started. */
 export const startAdmissionServer = async (
   prepare: (kube: KubeClient) => Promise<void>,
   startFunctions: StartFunctions = asFunctions,
@@ -90,7 +90,7 @@ export const startAdmissionServer = async (
   }
 };
 
-/** The account that it has in production. */
+/** The account used in production. */
 const admissionAccount = async (kube: KubeClient, kubeconfigPath: string, dataDir: string): Promise<string> => {
   const dir = join(dataDir, 'accounts');
   const accounts = await createAccounts(kube, ['admission'], { kubeconfigPath, namespace: systemNamespace, dir });
@@ -111,13 +111,13 @@ export const kubectlWith =
     });
 
 export interface Answers {
-  /** Lines of objects that passed, in order. */
+  /** Lines about accepted objects, in order. */
   readonly passed: readonly string[];
-  /** What is said of each of the others, in order. */
+  /** Messages about the others, in order. */
   readonly refused: readonly string[];
 }
 
-/** One call for all of them, each a dry run. */
+/** One dry-run call for all of them. */
 export const sendAll = async (
   kubectl: AdmissionServer['kubectl'],
   verb: 'create' | 'replace' | 'delete',

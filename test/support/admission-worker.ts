@@ -1,4 +1,4 @@
-// `validate` and `mutate` as the Worker that infra/workers deploys, under workerd: for tests that ask them over an API server.
+// `validate` and `mutate` as the Worker of infra/workers, under workerd: for tests that call them through an API server.
 import { Hono } from 'hono';
 import type { StartFunctions } from '#test/support/admission-server.ts';
 import { startPlainApi } from '#test/support/plain-api.ts';

@@ -1,4 +1,4 @@
-// Builders for admission tests: a review as the API server sends it, the answer it reads, and a cluster that holds a few objects.
+// Builders for admission tests: a review of the API server, its response, and a cluster with a few objects.
 import type { Hono } from 'hono';
 import type { AdmissionResponse } from '#shared/api/admission.ts';
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
@@ -7,7 +7,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 
 export type Loose = Record<string, unknown>;
 
-/** An object as a test writes it; types are the API's business. */
+/** An object as written in a test; types are up to the API. */
 export interface Draft {
   readonly apiVersion: string;
   readonly kind: string;
@@ -65,7 +65,7 @@ export interface Asked {
   readonly subResource?: string;
 }
 
-/** The operation follows from which objects there are. */
+/** The operation follows from the given objects. */
 export const aReview = ({
   object,
   oldObject,
@@ -95,7 +95,7 @@ export const aReview = ({
   };
 };
 
-/** The answer of an admission function; throws when it is not HTTP 200. */
+/** The response of an admission function; throws unless the status is HTTP 200. */
 export const ask = async (app: Hono, path: string, asked: Asked): Promise<AdmissionResponse> => {
   const response = await app.request(path, { method: 'POST', body: JSON.stringify(aReview(asked)) });
   if (response.status !== 200) throw new Error(`HTTP ${response.status}: ${await response.text()}`);
@@ -108,7 +108,7 @@ interface Operation {
   readonly value?: unknown;
 }
 
-/** The object after the patch of an answer. Mutation answers changes of fields only, none of list items. */
+/** The object with the patch of a response. Mutation patches only fields, no list items. */
 export const patched = (object: Draft, { patch }: AdmissionResponse): Draft => {
   const result = structuredClone(object) as unknown as Loose;
   const operations = patch === undefined ? [] : (JSON.parse(Buffer.from(patch, 'base64').toString()) as Operation[]);
@@ -132,7 +132,7 @@ const matches = (object: Draft, selector: string | undefined): boolean => {
   return (object.metadata['labels'] as Loose | undefined)?.[key] === value;
 };
 
-/** A cluster of these objects that can be read, by page and label, and nothing else. */
+/** A read-only cluster with these objects, with paging and label selectors. */
 export const clusterOf = (...objects: readonly Draft[]): KubeClient => {
   const ofType = (type: ResourceType): readonly Draft[] =>
     objects.filter((object) => object.kind === type.kind && object.apiVersion === apiVersionOf(type));
@@ -169,7 +169,7 @@ export const clusterOf = (...objects: readonly Draft[]): KubeClient => {
 
 export type AccessQuestion = SubjectAccessReview['spec'];
 
-/** The cluster with an answer to whether somebody may do something; every question is kept. */
+/** The cluster with answers to access reviews; all requests are recorded. */
 export const withAccess = (
   kube: KubeClient,
   mayDo: (question: AccessQuestion) => boolean,
@@ -187,6 +187,6 @@ export const withAccess = (
   };
 };
 
-/** The right in short: `verb resource[/subresource] namespace/name`. */
+/** The permission in short: `verb resource[/subresource] namespace/name`. */
 export const rightOf = ({ resourceAttributes: asked }: AccessQuestion): string =>
   `${asked.verb} ${asked.resource}${asked.subresource === undefined ? '' : `/${asked.subresource}`} ${asked.namespace ?? ''}/${asked.name ?? '*'}`;

@@ -1,4 +1,4 @@
-// Which API server a test runs on: `BULLION_TEST_APISERVER`, which `npm run test:real` sets to real; not set, every test runs.
+// The API server of a test run: `BULLION_TEST_APISERVER`, which `npm run test:real` sets to real. Default: every test runs.
 import { findAssets } from '#local-cluster/envtest/assets.ts';
 import { type ApiServerKind, apiServerKinds } from '#local-cluster/api.ts';
 
@@ -9,8 +9,8 @@ if (given !== undefined && asked === undefined) {
 }
 const present: readonly ApiServerKind[] = findAssets(process.env) === undefined ? ['embedded'] : ['embedded', 'real'];
 
-/** The one that flows run on. */
+/** The one for flows. */
 export const flowApiServer: ApiServerKind = asked ?? 'embedded';
 
-/** Those that a test which is held against the original runs on. */
+/** Those for tests that compare with the original. */
 export const presentApiServers: readonly ApiServerKind[] = asked === undefined ? present : [asked];

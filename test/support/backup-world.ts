@@ -1,4 +1,4 @@
-// Clusters in memory that share a backup target in memory: what unit tests of backups play with. Bytes are not moved: a Job is ended by hand.
+// Clusters in memory that share a backup target in memory, for unit tests of backups. Data is not transferred: a test ends Jobs explicitly.
 import { randomBytes } from 'node:crypto';
 import { findCondition } from '#shared/api/conditions.ts';
 import {
@@ -35,20 +35,20 @@ export interface MemoryCluster {
   readonly sent: CloudEvent[];
   /** Milliseconds since the epoch. */
   readonly time: { clock: number };
-  /** A tick, as often as asked. */
+  /** Runs ticks. */
   readonly tick: (times?: number) => Promise<void>;
   readonly setTarget: (fields?: Readonly<Record<string, string>>) => void;
   readonly image: (object: BackupImageObject) => Promise<BackupImageObject | undefined>;
   /** An image that is ready to use, with its golden volume. */
   readonly ready: (object: unknown, digest?: string) => BackupImageObject;
-  /** Its backup Job succeeded, having written this disk. */
+  /** Completes its backup Job, with this disk as result. */
   readonly finishJob: (object: BackupImageObject, disk: string) => void;
   readonly failJob: (object: BackupImageObject, message: string) => void;
 }
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-/** `stores` by bucket: what is not there cannot be reached. */
+/** `stores` by bucket: other buckets are unreachable. */
 export const createMemoryCluster = (
   stores: ReadonlyMap<string, Store>,
   over: Partial<BackupDeps> = {},
@@ -160,18 +160,18 @@ export const createMemoryCluster = (
   };
 };
 
-/** One that knows the target, whose store this is. */
+/** A cluster with this store as target. */
 export const clusterOn = (store: Store): MemoryCluster => {
   const made = createMemoryCluster(new Map([['backups', store]]));
   made.setTarget();
   return made;
 };
 
-/** The same image, to be kept in the target. */
+/** The same image, with a backup requested. */
 export const backedUp = (image: { readonly spec: object }, spec: object = {}): BackupImageObject =>
   ({ ...image, spec: { ...image.spec, backup: true, ...spec } }) as unknown as BackupImageObject;
 
-/** An image that is in the target, with its metadata. */
+/** An image that is backed up, with its metadata. */
 export const kept = async (where: MemoryCluster, object: unknown, disk: string): Promise<BackupImageObject> => {
   const image = where.ready(object);
   await where.tick();

@@ -1,4 +1,4 @@
-// Two clusters and one object store: what flows of backups need.
+// Two clusters and one object store, for flows of backups.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CreateBucketCommand, S3Client as Sdk } from '@aws-sdk/client-s3';
 import { isTrue } from '#shared/api/conditions.ts';
@@ -22,7 +22,7 @@ export interface BackupStore {
   readonly close: () => Promise<void>;
 }
 
-/** A store of its own, which no cluster's end takes with it. More than its own user may come in, by more than its address. */
+/** A separate store that outlives the clusters. Accepts more than one user and more than one address. */
 export const startBackupStore = async (
   dir: string,
   { credentials = [], domain }: Partial<Pick<ObjectStoreOptions, 'credentials' | 'domain'>> = {},
@@ -57,7 +57,7 @@ export const startBackupStore = async (
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-/** Of the target, as an operator or an owner of a namespace creates it. */
+/** The Secret of the target, as created by an operator or the owner of a namespace. */
 export const targetSecret = (namespace: string) => ({
   apiVersion: 'v1',
   kind: 'Secret',
@@ -77,7 +77,7 @@ export const targetFields = ({ url, region }: Pick<ObjectStore, 'url' | 'region'
   refreshIntervalInSeconds: '1',
 });
 
-/** Tells a cluster of its target, as the ConfigMap and Secret of an operator, and gives `namespaces` the Secret. */
+/** Configures the target of a cluster, with the ConfigMap and Secret of an operator, and creates the Secret in `namespaces`. */
 export const setTarget = async (
   kube: KubeClient,
   data: Record<string, string>,
@@ -97,16 +97,16 @@ export const setTarget = async (
 
 export const isReady = ({ status }: BackupImageObject): boolean => isTrue(status?.conditions, 'Ready');
 
-/** All of it is in the target. */
+/** The backup is complete. */
 export const isKept = ({ status }: BackupImageObject): boolean =>
   ['DataReady', 'MetadataReady'].every((type) => isTrue(status?.conditions, type));
 
-/** Restored, ready to use, and known to be in the target. */
+/** Restored, ready to use, and backed up. */
 export const isBack = (image: BackupImageObject): boolean => isReady(image) && isKept(image);
 
 const untilMs = 300_000;
 
-/** Waits for an image that is so; fails with its status as it was last. */
+/** Waits for an image in that state; fails with its last status. */
 export const untilImage = async (
   kube: KubeClient,
   type: ResourceType<BackupImageObject>,

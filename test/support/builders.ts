@@ -1,4 +1,4 @@
-// Objects for tests: complete and unremarkable, except for what the test says.
+// Objects for tests: complete and ordinary, except for the given fields.
 import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
 import { type Job, type PersistentVolumeClaim, type Pod, type StorageClass } from '#shared/api/foreign/core.ts';
 import type { BackingImage, BackingImageCopy, CopyState } from '#shared/api/foreign/longhorn.ts';
@@ -21,7 +21,7 @@ export const testTime = Date.parse('2026-01-02T03:04:05Z');
 
 export const testSettings: PopulateSettings = { ...defaultSettings, attemptSeconds: 3600, childSeconds: 600 };
 
-/** What a look at a source finds that any backend takes. */
+/** The inspection of a file that every backend supports. */
 export const aGoodFile: LookedAtFile = {
   is: 'found',
   inspection: { format: 'qcow2', compression: 'none', size: 2 ** 20, virtualSize: 2 ** 30 },
@@ -35,7 +35,7 @@ export const imageRef = {
   uid: '11111111-1111-4111-8111-111111111111',
 } as const;
 
-/** An admitted image nobody has worked on yet. `state` is merged into that of a new one. */
+/** An admitted image that was not reconciled yet. `state` is merged into the initial state. */
 export const anImage = (
   over: Partial<Omit<Image, 'state'>> & { readonly state?: Partial<ImageState> } = {},
 ): Image => ({
@@ -92,7 +92,7 @@ export const aStorageClass = (name = 'local', over: Partial<StorageClass> = {}):
   ...over,
 });
 
-/** What is said of a class, by the class's name. */
+/** The profile of a class, by the name of the class. */
 export const aStorageProfile = (
   over: Partial<StorageProfile> & { readonly annotations?: Readonly<Record<string, string>> } = {},
 ): StorageProfile => {
@@ -217,7 +217,7 @@ export const aPopulation: Population = {
   digests: { sha256: 'ab'.repeat(32) },
 };
 
-/** The backing image of `anImage` on the `backingimage` backend, its copies in these states. */
+/** The backing image of `anImage` on the `backingimage` backend, with copies in these states. */
 export const aBackingImage = (
   copies: readonly (BackingImageCopy & { readonly state: CopyState })[] = [],
   over: Partial<BackingImage> = {},

@@ -1,4 +1,4 @@
-// `bullion` in this process, and what a person and a script would see of it.
+// Runs `bullion` in this process, with its output for users and scripts.
 import type { ExitCode } from '#cli/command.ts';
 import { runCommandLine } from '#cli/run.ts';
 
@@ -6,7 +6,7 @@ export interface Said {
   readonly code: ExitCode;
   /** Standard output. */
   readonly out: string;
-  /** Standard error, of which nobody watches progress. */
+  /** Standard error, without a terminal. */
   readonly err: string;
 }
 
@@ -14,13 +14,13 @@ export const runBullion = async (
   args: readonly string[],
   signal: AbortSignal = new AbortController().signal,
 ): Promise<Said> => {
-  const said = { out: '', err: '' };
+  const output = { out: '', err: '' };
   const terminal = {
-    out: (text: string) => void (said.out += text),
-    err: (text: string) => void (said.err += text),
+    out: (text: string) => void (output.out += text),
+    err: (text: string) => void (output.err += text),
     isLive: false,
     now: () => new Date(),
   };
   const code = await runCommandLine(args, { terminal, signal });
-  return { code, ...said };
+  return { code, ...output };
 };

@@ -1,4 +1,4 @@
-// One row for each rule of CDI's kinds that needs no more than an object and its older self.
+// One row for each rule of CDI's kinds that needs only an object and its old version.
 import type { Draft, Loose } from '#test/support/admission.ts';
 import { type AdmissionRow, fixed, row } from '#test/support/rule-row.ts';
 
@@ -104,7 +104,7 @@ const dataVolumeRows: readonly AdmissionRow[] = [
     'data-volume/writable',
     dataVolume(http, { pvc }),
     dataVolume(http, { pvc: { ...pvc, accessModes: ['ReadOnlyMany'] } }),
-    /spec\.pvc\.accessModes.*can be written/,
+    /spec\.pvc\.accessModes.*writable mode/,
   ),
   row(
     'data-volume/store-url',
@@ -122,7 +122,7 @@ const dataVolumeRows: readonly AdmissionRow[] = [
     'data-volume/served-content',
     dataVolume(http),
     dataVolume(http, { storage, checkpoints: [{ previous: '', current: 'a' }] }),
-    /spec\.checkpoints.*not served/,
+    /spec\.checkpoints.*not supported/,
   ),
   row(
     'data-volume/known-content-type',

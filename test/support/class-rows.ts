@@ -1,4 +1,4 @@
-// Rules about storage classes and what encrypts them, one row each.
+// Rules about storage classes and encryption, one row each.
 import { type Asked, type Draft, type Loose, aHarvesterImage } from '#test/support/admission.ts';
 import { image, storageClass } from '#test/support/row-objects.ts';
 import { type ExemptRow, type ProtectedRow, exempt } from '#test/support/rule-row.ts';
@@ -38,7 +38,7 @@ const opened: Draft = {
   },
 };
 
-/** Of an image of another namespace: its author had a right to the Secret, or had none. */
+/** Of an image in another namespace, whose author had the permission for the Secret or not. */
 const foreignClass = storageClass(
   'lh-uid-9',
   {
@@ -64,7 +64,7 @@ const foreignImage = (granted: boolean): Draft =>
     },
   );
 const deletedKey = { oldObject: key('key') };
-/** Changes of the Secret after which the volumes open as before. */
+/** Changes of the Secret that do not affect existing volumes. */
 const harmlessChanges: readonly (readonly [what: string, asked: Asked])[] = [
   ['a label', { object: key('key', {}, { labels: { a: 'b' } }), oldObject: key('key') }],
   ['another field', { object: key('key', { note: 'eA==' }), oldObject: key('key') }],
@@ -130,7 +130,7 @@ export const classRows: readonly ProtectedRow[] = [
     given: [],
     allowed: { object: storageClass('fast', {}, { ...encrypting, ...secretParameters('key', 'node-expand') }) },
     denied: { object: storageClass('fast', {}, { ...encrypting, ...secretParameters('other', 'node-expand') }) },
-    says: /node-expand-secret-name\]: names another Secret/,
+    says: /node-expand-secret-name\]: refers to another Secret/,
   },
   {
     id: 'class/advice-followed',
@@ -198,7 +198,7 @@ export const classRows: readonly ProtectedRow[] = [
   },
 ];
 
-/** Made without a right of its author, before it was asked for, or past admission. */
+/** Created without the permission of its author, before the check existed, or with admission bypassed. */
 const stolen: Draft = {
   apiVersion: 'v1',
   kind: 'PersistentVolume',
@@ -215,7 +215,7 @@ const stolen: Draft = {
   },
 };
 
-/** What passes although a Secret of that name is an encryption key somewhere. */
+/** Accepted although a Secret with that name is an encryption key elsewhere. */
 export const exemptKeyRows: readonly ExemptRow[] = [
   exempt(
     'protected/encryption-key-in-use',

@@ -1,4 +1,4 @@
-// A local cluster of its own for a test, and what flow tests ask about it.
+// A local cluster for a test, and queries of flow tests.
 import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -24,13 +24,13 @@ export const namespace = 'default';
 
 export interface TestCluster extends Cluster {
   readonly dataDir: string;
-  /** Ends it and starts it again on the same data, at the same addresses. */
+  /** Stops it and starts it again on the same data, with the same addresses. */
   readonly restart: () => Promise<void>;
   /** Also removes the data. */
   readonly close: () => Promise<void>;
 }
 
-/** In this process, with short pauses between attempts. */
+/** In this process, with short back-off. */
 export const startTestCluster = async (options: Partial<ClusterOptions> = {}): Promise<TestCluster> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'bullion-flow-'));
   const start = () => startCluster(all);
@@ -46,7 +46,7 @@ export const startTestCluster = async (options: Partial<ClusterOptions> = {}): P
   let running = await start();
   return {
     ...running,
-    // As users have it, over the network: it outlives a restart.
+    // Over the network, like users: it survives a restart.
     kube: createKubeClient(loadKubeConfig(running.kubeconfigPath)),
     dataDir,
     restart: async () => {
@@ -67,7 +67,7 @@ export const anImage = (name: string, spec: HyperCloudImage['spec']): HyperCloud
   spec: { storageClassName: 'local', ...spec },
 });
 
-/** Every status observed on the way to the first one that is as asked. Fails with the last one after `seconds`. */
+/** All observed statuses up to the first one that matches. Fails with the last one after `seconds`. */
 export const followUntil = async (
   kube: KubeClient,
   name: string,
@@ -86,7 +86,7 @@ export const followUntil = async (
 export const isOver = ({ state }: ImageStatus): boolean => state === 'Available' || state === 'Error';
 export const readyOf = (status: ImageStatus | undefined) => status?.conditions?.find(({ type }) => type === 'Ready');
 
-/** Imports to the end; the last status. */
+/** Imports until the end; returns the last status. */
 export const settle = async (kube: KubeClient, image: HyperCloudImage, seconds?: number): Promise<ImageStatus> => {
   await kube.create(images, image);
   const observed = await followUntil(kube, image.metadata.name, isOver, seconds);
@@ -107,7 +107,7 @@ const childKinds = [
   volumeSnapshotContents,
 ] as readonly unknown[] as readonly ResourceType[];
 
-/** What is left of images in the API and on disk, as `Kind/name` and paths. Files are given a moment to go. */
+/** Remaining objects of images in the API and on disk, as `Kind/name` and paths. Files get a moment to disappear. */
 export const leftOvers = async (kube: KubeClient, dataDir: string, seconds = 90): Promise<readonly string[]> => {
   const deadline = Date.now() + seconds * 1000;
   for (;;) {
@@ -123,12 +123,12 @@ export const leftOvers = async (kube: KubeClient, dataDir: string, seconds = 90)
   }
 };
 
-/** `npm start` as a process of its own, which a test may kill. */
+/** `npm start` as a separate process, which a test may kill. */
 export interface ClusterProcess {
   readonly kube: KubeClient;
   readonly kubeconfigPath: string;
   readonly kill: (signal: 'SIGKILL' | 'SIGTERM') => Promise<void>;
-  /** What it wrote to standard output. */
+  /** Its standard output. */
   readonly output: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-// An OpenTelemetry collector that remembers the spans it was sent.
+// An OpenTelemetry collector that records received spans.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 

@@ -1,5 +1,5 @@
-// An API server with the local cluster's controllers around it, for tests of the controllers alone: embedded, and real where there is one,
-// so that the controllers are held against the original.
+// An API server with the local cluster's controllers, for tests of the controllers alone: embedded, and real if available, to compare with the
+// original.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,9 +17,9 @@ export interface ControlPlane {
   readonly dataDir: string;
   readonly kubeconfigPath: string;
   readonly controllers: () => Controllers;
-  /** What the controllers complained about. */
+  /** Errors reported by the controllers. */
   readonly reports: readonly string[];
-  /** Ends the controllers as `how` says and starts new ones on the same data. */
+  /** Stops the controllers in the given way and starts new ones on the same data. */
   readonly restart: (how: 'drain' | 'abandon') => Promise<void>;
   readonly close: () => Promise<void>;
 }

@@ -1,4 +1,4 @@
-// A cron that follows a registry, and everything around it: for tests of what becomes of its versions.
+// A cron that polls a registry, and its environment: for tests of its versions.
 import { beforeEach } from 'vitest';
 import { type DataImportCron, type DataImportCronSpec, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
@@ -43,9 +43,9 @@ interface State {
   kube: MemoryKube;
   /** Milliseconds since the epoch. */
   time: number;
-  /** What the source was asked, oldest first. */
+  /** Received polls, oldest first. */
   asked: ObserveRequest[];
-  /** What it says. */
+  /** The answer of the source. */
   answer: (request: ObserveRequest) => Observation;
 }
 
@@ -85,7 +85,7 @@ const readers = (state: State) => {
   };
 };
 
-/** A volume of the name of an import, as the label says whose. */
+/** A volume with the name of an import, labelled accordingly. */
 const fill = ({ kube }: State, name: string, { phase, className }: { phase: string; className: string }): void => {
   const dataVolume = kube.all(dataVolumes).find(({ metadata }) => metadata.name === name)!;
   if (kube.all(persistentVolumeClaims).some(({ metadata }) => metadata.name === name)) return;
@@ -105,7 +105,7 @@ const fill = ({ kube }: State, name: string, { phase, className }: { phase: stri
   });
 };
 
-/** Anew before each test. Its state may be set; what it is made of reads it when it is called. */
+/** New for each test. Tests may set its state; it is read on each call. */
 export const useCronWorld = () => {
   const state = {} as State;
   beforeEach(() => begin(state));
@@ -115,7 +115,7 @@ export const useCronWorld = () => {
     state.time += 2 * minute;
     await recordObservation(state.deps, refOf(read.cronNow()), found(char));
   };
-  /** What the data volumes' own driver does. */
+  /** Simulates the driver of the data volumes. */
   const finishImport = async (name: string, phase = 'Succeeded', className = 'local'): Promise<void> => {
     fill(state, name, { phase, className });
     state.kube.edit(dataVolumes, { namespace, name }, (object) => {

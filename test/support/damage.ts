@@ -1,7 +1,7 @@
-// What may happen to a file: fields of its headers and tables that say something else, as arbitraries of fast-check.
+// Damaged files: arbitraries of fast-check that change fields of headers and tables.
 import fc from 'fast-check';
 
-/** Where in the file, how wide the field is, and what is written there. */
+/** Position in the file, width of the field, and the written value. */
 export interface Damage {
   readonly at: number;
   readonly width: 1 | 2 | 4 | 8;
@@ -13,14 +13,14 @@ export interface Damage {
 
 type Order = 'BE' | 'LE';
 
-/** Numbers at which bounds are, beside small ones. */
+/** Numbers around limits, and small ones. */
 const values = fc.oneof(
   fc.bigInt({ min: 0n, max: 70n }),
   fc.tuple(fc.nat(63), fc.constantFrom(-1n, 0n, 1n)).map(([bits, more]) => 2n ** BigInt(bits) + more),
   fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
 );
 
-/** In one of the regions `[from, to)` of a file. Fields lie where their width lets them, most often. */
+/** In one of the regions `[from, to)` of a file. Fields are mostly aligned to their width. */
 export const damagesOf = (regions: readonly (readonly [from: number, to: number])[]): fc.Arbitrary<Damage> =>
   fc
     .record({
@@ -41,7 +41,7 @@ export const damagesOf = (regions: readonly (readonly [from: number, to: number]
 const read = (field: Buffer, order: Order): bigint =>
   BigInt(`0x${(order === 'BE' ? field : Buffer.from(field).reverse()).toString('hex')}`);
 
-/** A copy of the file with all of it done. What lies behind its end is left out. */
+/** A copy of the file with all changes. Changes beyond its end are ignored. */
 export const damaged = (file: Buffer, order: Order, changes: readonly Damage[]): Buffer => {
   const copy = Buffer.from(file);
   for (const { at, width, how } of changes) {
@@ -65,7 +65,7 @@ export const damaged = (file: Buffer, order: Order, changes: readonly Damage[]):
   return copy;
 };
 
-/** An archive whose headers have sums that fit again: without it hardly any damage is ever read. */
+/** An archive with corrected header checksums: otherwise nearly all damage would be rejected by them. */
 export const withMendedSums = (archive: Buffer): Buffer => {
   const mended = Buffer.from(archive);
   for (let at = 0; at + 512 <= mended.length; at += 512) {

@@ -1,4 +1,4 @@
-// What flows of volumes ask a cluster: DataVolumes and how far they are, and pods that use a claim as machines do.
+// Queries of volume flows: DataVolumes and their progress, and pods that use a claim like machines.
 import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type Pod, pods } from '#shared/api/foreign/core.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -31,11 +31,11 @@ export const aConsumer = (name: string, claimName: string, place = namespace): P
 });
 
 export interface DataVolumeFlow {
-  /** The status once it is so. Fails with what it is after four minutes. */
+  /** The status once it matches. Fails with the last status after four minutes. */
   readonly until: (name: string, isSo: (status: DataVolumeStatus) => boolean) => Promise<DataVolumeStatus>;
-  /** Created, and its status once it is so; left out: once it is over. */
+  /** Creates it, and returns its status once it matches. Default: once it has ended. */
   readonly make: (object: DataVolume, isSo?: (status: DataVolumeStatus) => boolean) => Promise<DataVolumeStatus>;
-  /** What a machine does to a claim that waits for one: its pod comes, and goes once the volume is there. */
+  /** Simulates the first consumer of a claim: a pod, deleted once the volume exists. */
   readonly consume: (name: string) => Promise<void>;
 }
 
@@ -45,7 +45,7 @@ export const isIn =
   ({ phase }: DataVolumeStatus): boolean =>
     phase === wanted;
 
-/** `kube` is asked for when it is used: clusters are started by hooks. */
+/** `kube` is called on use: clusters are started by hooks. */
 export const createDataVolumeFlow = (kube: () => KubeClient): DataVolumeFlow => {
   const { type } = dataVolumeKind;
   const until: DataVolumeFlow['until'] = (name, isSo) => untilStatus(kube(), type, { namespace, name }, isSo);

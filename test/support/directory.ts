@@ -1,4 +1,4 @@
-// A temporary directory for a test file, removed when its tests are over.
+// A temporary directory for a test file, removed after its tests.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ export const temporaryDirectory = (): string => {
   return path;
 };
 
-/** For what several test files of one process share: it stays until that process ends. */
+/** Shared by several test files of one process: removed when that process ends. */
 export const sharedDirectory = (): string => {
   const path = mkdtempSync(join(tmpdir(), 'bullion-test-'));
   process.on('exit', () => rmSync(path, { recursive: true, force: true }));

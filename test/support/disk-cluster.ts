@@ -12,9 +12,9 @@ const mib = 2 ** 20;
 export interface DiskCluster {
   readonly cluster: TestCluster;
   readonly files: FileServer;
-  /** Of this test alone. */
+  /** Of this test only. */
   readonly dir: string;
-  /** Path of the disk, and where it is offered. */
+  /** Path of the disk, and its URL. */
   readonly raw: string;
   readonly url: string;
   /** Also removes the files. */

@@ -1,16 +1,16 @@
-// Guest disks for tests: contents that exercise holes, runs and odd ends, and the images qemu-img makes of them.
+// Guest disks for tests: content with holes, runs and unaligned ends, and the images that qemu-img creates from them.
 import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { runTool } from '#test/support/tools.ts';
 
-/** Bytes that look random and are the same in every run. */
+/** Pseudo-random bytes, deterministic. */
 export const noise = (seed: string, length: number): Buffer => {
   const parts: Buffer[] = [];
   for (let at = 0; at < length; at += 64) parts.push(createHash('sha512').update(`${seed}:${at}`).digest());
   return Buffer.concat(parts).subarray(0, length);
 };
 
-/** A sparse disk: boot sector, noise, text, single bytes, and data up to its very end. */
+/** A sparse disk: boot sector, noise, text, single bytes, and data up to its end. */
 export const writeDisk = (path: string, size: number): void => {
   const file = openSync(path, 'w');
   ftruncateSync(file, size);

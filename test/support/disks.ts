@@ -1,4 +1,4 @@
-// Disks for flow tests: a real file system where its tools are installed, in every published form.
+// Disks for flow tests: a real file system if its tools are installed, in every published form.
 import { createReadStream, createWriteStream, existsSync } from 'node:fs';
 import { mkdir, rename, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,10 +9,10 @@ import { run } from '#test/support/cluster.ts';
 
 const mib = 2 ** 20;
 
-/** What Debian's package debian-installer-12-netboot-amd64 brings. */
+/** Content of Debian's package debian-installer-12-netboot-amd64. */
 const netboot = '/usr/lib/debian-installer/images/12/amd64/text';
 
-/** An ISO of Debian's netboot installer; `undefined` where its package or xorriso is not installed. */
+/** An ISO of Debian's netboot installer; `undefined` if its package or xorriso is not installed. */
 export const makeDebianIso = async (dir: string): Promise<string | undefined> => {
   if (!existsSync(netboot)) return undefined;
   const path = join(dir, 'debian-netboot.iso');
@@ -22,7 +22,7 @@ export const makeDebianIso = async (dir: string): Promise<string | undefined> =>
   );
 };
 
-/** A raw disk with an ext4 file system full of this project's dependencies; our boot disk where mkfs.ext4 is missing. */
+/** A raw disk with an ext4 file system with this project's dependencies; our boot disk if mkfs.ext4 is missing. */
 export const makeLinuxDisk = async (dir: string): Promise<string> => {
   await mkdir(dir, { recursive: true });
   const path = join(dir, 'linux.raw');

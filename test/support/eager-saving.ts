@@ -1,4 +1,4 @@
-// Marks as often as can be, for tests of what goes on from them.
+// Writes marks as often as possible, for tests of resuming from them.
 import type { SavePolicy } from '#shared/transfer/resume/policy.ts';
 
 export const eagerSaving: SavePolicy = {

@@ -1,4 +1,4 @@
-// A transfer in a process of its own, that tests kill: its spec is the first argument.
+// A transfer in a separate process that tests kill: its spec is the first argument.
 import { runTransfer } from '#shared/transfer/run.ts';
 import { TransferSpec } from '#shared/transfer/spec.ts';
 import { eagerSaving } from '#test/support/eager-saving.ts';

@@ -1,4 +1,4 @@
-// What tests of uploads and downloads by hand have in common: a cluster, a file, somebody who may send it.
+// Common parts of tests of manual uploads and downloads: a cluster, a file, an authorized account.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,7 +11,7 @@ const run = promisify(execFile);
 
 export interface ExchangeCluster extends TestCluster {
   readonly kubectl: (...args: readonly string[]) => Promise<string>;
-  /** Bearer header of an account that may edit. */
+  /** Bearer header of an account with the role edit. */
   readonly editor: { readonly authorization: string };
   /** Of an account with the role, or none. */
   readonly accountOf: (name: string, role?: string) => Promise<{ readonly authorization: string }>;
@@ -40,7 +40,7 @@ export const anUploadVolume = (name: string, spec: Partial<DataVolume['spec']> =
 
 const waitMs = 200_000;
 
-/** Also outside of a test. */
+/** Usable outside of a test. */
 const until = async <T>(read: () => Promise<T>, isSo: (value: T) => boolean): Promise<T> => {
   const deadline = Date.now() + waitMs;
   for (;;) {
@@ -51,7 +51,7 @@ const until = async <T>(read: () => Promise<T>, isSo: (value: T) => boolean): Pr
   }
 };
 
-/** Nobody who sends or takes bytes waits for a tick: there is none. */
+/** Clients of uploads and downloads must not depend on a tick: there is none. */
 export const startExchangeCluster = async (options: Partial<ClusterOptions> = {}): Promise<ExchangeCluster> => {
   const cluster = await startTestCluster({ tickSeconds: 3600, ...options });
   const kubectl = async (...args: readonly string[]): Promise<string> =>

@@ -1,4 +1,4 @@
-// What passes although it looks like what the rules refuse: asked of the functions, and of API servers.
+// Requests that are accepted although they resemble those that the rules reject: sent to the functions, and to API servers.
 import { type Draft, type Loose, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
 import { advised, exemptKeyRows, goodAdvice } from '#test/support/class-rows.ts';
 import {

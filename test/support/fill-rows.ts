@@ -1,4 +1,4 @@
-// What is filled into requests, and what is left as it was written: asked of the functions, and of API servers.
+// Defaults set in requests, and fields that stay unchanged: sent to the functions, and to API servers.
 import { type Draft, type Loose, aHarvesterImage } from '#test/support/admission.ts';
 import { storageClass } from '#test/support/row-objects.ts';
 import type { FillRow } from '#test/support/rule-row.ts';

@@ -1,4 +1,4 @@
-// A forward proxy as companies have them: it forwards plain HTTP, tunnels TLS, and knows names that nobody else does.
+// A forward proxy as in companies: it forwards plain HTTP, tunnels TLS, and resolves names that only it knows.
 import { once } from 'node:events';
 import { type IncomingMessage, type ServerResponse, createServer, request as connect } from 'node:http';
 import { type AddressInfo, type Socket, connect as open } from 'node:net';

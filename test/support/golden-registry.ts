@@ -1,4 +1,4 @@
-// A local cluster whose crons follow disks in a real registry, for flows of golden images.
+// A local cluster whose crons poll disks in a real registry, for flows of golden images.
 import { readFile } from 'node:fs/promises';
 import { diskOf } from '#infra/local/demo/import.ts';
 import type { CronSourceSpec, DataImportCron, DataImportCronSpec } from '#shared/api/cdi/data-import-cron.ts';
@@ -17,14 +17,14 @@ export interface GoldenRegistry {
   readonly cluster: TestCluster;
   readonly flow: GoldenFlow;
   readonly target: PushTarget;
-  /** Puts a disk of this noise under a tag. */
+  /** Pushes a disk with this noise under a tag. */
   readonly push: (tag: string, seed: string) => ReturnType<typeof pushDisk>;
   readonly urlOf: (tag: string) => string;
-  /** What a cron that follows `source` is made with. */
+  /** Fields of a cron with that `source`. */
   readonly fed: (source: CronSourceSpec, storage?: object) => Partial<DataImportCronSpec>;
-  /** A cron that follows the tag of its name and keeps one version. */
+  /** A cron that polls the tag of its name and keeps one version. */
   readonly aCron: (name: string, over?: Partial<DataImportCronSpec>, storage?: object) => Promise<DataImportCron>;
-  /** As much of a volume as a disk has. */
+  /** Content of a volume, in the length of a disk. */
   readonly contentOf: (claim: string, place?: string) => Promise<Buffer>;
   readonly close: () => Promise<void>;
 }

@@ -1,4 +1,4 @@
-// What flows of golden images ask a cluster: crons of one namespace, and how far they are.
+// Queries of golden image flows: crons of one namespace, and their progress.
 import { type DataImportCron, type DataImportCronSpec, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
@@ -13,7 +13,7 @@ export const isUpToDate = (cron: DataImportCron | undefined): boolean =>
   conditionOf(cron, 'UpToDate')?.status === 'True';
 export const versionOf = (name: string, digest: string): string => `${name}-${digest.slice(7, 19)}`;
 
-/** Ready, with a volume or a snapshot of this name behind it. */
+/** Ready, with a volume or a snapshot of this name. */
 export const pointsTo =
   (version: string, form: 'pvc' | 'snapshot' = 'pvc') =>
   (source: DataSource | undefined): boolean =>
@@ -22,32 +22,32 @@ export const pointsTo =
     source.status?.source?.[form]?.name === version;
 
 export interface GoldenFlow {
-  /** A cron with what every released cron has; its DataSource has its name. */
+  /** A cron with the common fields of released crons; its DataSource has its name. */
   readonly aCron: (
     name: string,
     spec: Partial<DataImportCronSpec>,
     metadata?: Partial<ObjectMeta>,
   ) => Promise<DataImportCron>;
   readonly get: <T extends KubeObject>(type: ResourceType<T>, name: string) => Promise<T | undefined>;
-  /** The object once it is so. Fails with what it is after four minutes. */
+  /** The object once it matches. Fails with its last state after four minutes. */
   readonly until: <T extends KubeObject>(
     type: ResourceType<T>,
     name: string,
     isSo: (object: T | undefined) => boolean,
   ) => Promise<T>;
-  /** The same of an object that is of no namespace. */
+  /** The same for a cluster-scoped object. */
   readonly untilCluster: <T extends KubeObject>(
     type: ResourceType<T>,
     name: string,
     isSo: (object: T | undefined) => boolean,
   ) => Promise<T>;
   readonly annotate: (name: string, annotations: Readonly<Record<string, string | null>>) => Promise<unknown>;
-  /** As people ask for a poll: by a time that is past. */
+  /** Requests a poll like users: by a time in the past. */
   readonly pollNow: (name: string) => Promise<unknown>;
   readonly remove: (type: ResourceType, name: string) => Promise<unknown>;
 }
 
-/** Crons are reconciled by events; a tick each second, over all that is not settled, would take most of one processor. */
+/** Crons are reconciled by events; a tick per second over all unsettled objects would take most of one CPU. */
 export const seldom = { tickSeconds: 5 } as const;
 
 export const createGoldenFlow = (kube: KubeClient, namespace: string): GoldenFlow => {
@@ -75,6 +75,6 @@ export const createGoldenFlow = (kube: KubeClient, namespace: string): GoldenFlo
     remove: (type, name) => kube.delete(type, { namespace, name }),
   };
 };
-/** A cron's DataSource once it stands for this version. */
+/** A cron's DataSource once it refers to this version. */
 export const untilOffered = (flow: GoldenFlow, name: string, version: string): Promise<DataSource> =>
   flow.until(dataSourceKind.type, name, pointsTo(version));

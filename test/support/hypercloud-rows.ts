@@ -1,4 +1,4 @@
-// One row for each rule of HyperCloud's kinds that needs no more than an object and its older self.
+// One row for each rule of HyperCloud's kinds that needs only an object and its old version.
 import { type Draft, type Loose, aHyperCloudImage as image } from '#test/support/admission.ts';
 import { type AdmissionRow, fixed, row } from '#test/support/rule-row.ts';
 
@@ -50,8 +50,8 @@ const imageRows: readonly AdmissionRow[] = [
     image({ pvc: { ...pvc, storageClassName: 'a' }, storageClassName: 'b' }),
     /spec\.storageClassName.*differs from spec\.pvc/,
   ),
-  row('hypercloud/writable', image({ pvc }), image({ pvc: readOnly }), /spec\.pvc\.accessModes.*can be written/),
-  row('hypercloud/own-volume', image({ pvc }), image({ pvc: filled }), /spec\.pvc\.volumeName.*must be left out/),
+  row('hypercloud/writable', image({ pvc }), image({ pvc: readOnly }), /spec\.pvc\.accessModes.*writable mode/),
+  row('hypercloud/own-volume', image({ pvc }), image({ pvc: filled }), /spec\.pvc\.volumeName.*must not be set/),
   fixed('hypercloud/fixed-spec', image(), { source: { http: 'https://images.example/other' } }, /cannot be changed/),
 ];
 
@@ -62,8 +62,8 @@ const volumeRows: readonly AdmissionRow[] = [
     volumePvc({ pvc: { ...pvc, ...sized('0') } }),
     /requests\.storage.*not a valid quantity/,
   ),
-  row('pvc/writable', volumePvc({ pvc }), volumePvc({ pvc: readOnly }), /spec\.pvc\.accessModes.*can be written/),
-  row('pvc/own-volume', volumePvc({ pvc }), volumePvc({ pvc: filled }), /spec\.pvc\.volumeName.*must be left out/),
+  row('pvc/writable', volumePvc({ pvc }), volumePvc({ pvc: readOnly }), /spec\.pvc\.accessModes.*writable mode/),
+  row('pvc/own-volume', volumePvc({ pvc }), volumePvc({ pvc: filled }), /spec\.pvc\.volumeName.*must not be set/),
   row(
     'volume/size',
     volume({ capacity: { storage: '3Gi' } }),

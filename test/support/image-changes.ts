@@ -1,4 +1,4 @@
-// Changes of images that the rules of their CRDs refuse or accept: held against the embedded evaluator and against a real API server.
+// Changes of images that the rules of their CRDs reject or accept: checked with the embedded evaluator and a real API server.
 import { type Draft, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
 
 const md5 = `md5:${'a'.repeat(32)}`;
@@ -12,7 +12,7 @@ export const createdImages = {
 } as const satisfies Record<string, Draft>;
 type Created = keyof typeof createdImages;
 
-/** What changes, a merge patch of its spec, and the field of the fault. */
+/** The change, a merge patch of its spec, and the field of the fault. */
 export const refusedChanges: readonly (readonly [what: string, of: Created, patch: object, field: string])[] = [
   ['sourceType (harvester/fixed-source-type)', 'harvester', { sourceType: 'upload' }, 'spec.sourceType'],
   ['pvcName (harvester/fixed-claim)', 'harvester', { pvcName: 'x' }, 'spec.pvcName'],
@@ -51,7 +51,7 @@ export const acceptedChanges: readonly (readonly [what: string, of: Created, pat
   ['nothing', 'hyperCloud', {}],
 ];
 
-/** Images that cannot be created, whatever the webhooks say. */
+/** Images that cannot be created, independently of the webhooks. */
 export const refusedImages: readonly (readonly [what: string, image: Draft, field: string])[] = [
   ['no source', aHyperCloudImage({ source: {} }), 'spec.source'],
   ['two sources', aHyperCloudImage({ source: { http: 'https://a/b', objectStore } }), 'spec.source'],

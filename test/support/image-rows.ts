@@ -1,11 +1,11 @@
-// Rules about images and volumes that look at other objects, one row each: what is there, a request that passes and one that does not.
+// Rules about images and volumes that read other objects, one row each: existing objects, an accepted and a rejected request.
 import { type Draft, type Loose, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
 import { claim, storageClass } from '#test/support/row-objects.ts';
 import type { ProtectedRow } from '#test/support/rule-row.ts';
 
 const imported = { conditions: [{ type: 'Imported', status: 'True' }] };
 
-/** Kept by Longhorn, and there to be made another one from. */
+/** Stored in Longhorn, as a source of another image. */
 const source = (name: string, spec: Loose = {}, status: Loose = imported): Draft => ({
   ...aHarvesterImage({ backend: 'backingimage', displayName: name, ...spec }, { name, uid: `uid-${name}` }),
   status,
@@ -30,7 +30,7 @@ const copy = (operation: string, of: string, spec: Loose = {}): Draft =>
   );
 const into = (className: string): Draft => copy('encrypt', 'plain', { targetStorageClassName: className });
 
-/** What stands in the way of a copy that is otherwise encrypted from `plain` into `vault`. */
+/** The obstacle of an otherwise valid encryption from `plain` into `vault`. */
 const copying = (
   id: string,
   what: string,
@@ -135,7 +135,7 @@ export const imageRows: readonly ProtectedRow[] = [
   }),
   copying('harvester/class-not-of-image', 'an encrypted image from the class of another image', [tied], {
     object: into('tied'),
-    says: /is that of the backing image vmi-other/,
+    says: /belongs to the backing image vmi-other/,
   }),
   {
     id: 'harvester/claim-allowed',

@@ -1,4 +1,4 @@
-// Everybody who takes part in an upload or a download, each of whom a test may kill: client, function, Job, cluster.
+// The participants of an upload or a download, which a test may kill: client, function, Job, cluster.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ExchangeCluster, startExchangeCluster } from '#test/support/exchange.ts';
@@ -15,10 +15,10 @@ import {
 
 /** `bullion` as a process. */
 export interface Client {
-  /** Exit code, what a script reads of it, and what a person does. */
+  /** Exit code, output for scripts, and output for users. */
   readonly over: Promise<{ readonly code: number | null; readonly out: string; readonly said: string }>;
   readonly kill: (signal: 'SIGKILL' | 'SIGINT') => Client['over'];
-  /** What it has said so far. */
+  /** Its output so far. */
   readonly said: () => string;
 }
 
@@ -27,17 +27,17 @@ export type Participant = (typeof participants)[number];
 
 export interface Stage {
   readonly cluster: ExchangeCluster;
-  /** Bytes go over it, slowly enough to be cut. */
+  /** The connection for all bytes, slow enough to be interrupted. */
   readonly line: SlowLine;
   readonly random: Random;
   readonly bullion: (...args: readonly string[]) => Client;
-  /** Everybody but clients, who are the test's. `cluster`: half of the times with whatever works in it, as a node that loses its power. */
+  /** All except clients, which the test controls. `cluster`: in half of the cases together with its workers, like a node that loses power. */
   readonly kill: (who: Exclude<Participant, 'client'>) => Promise<void>;
-  /** Until so many bytes more went one way, or nobody waits for them any more. */
+  /** Until this many more bytes were transferred in one direction, or the signal fires. */
   readonly untilMore: (way: 'sent' | 'taken', bytes: number, signal?: AbortSignal) => Promise<void>;
   /**
-   * Until so many bytes more came as far as a worker, or nobody waits for them any more: what is before it may hold some megabytes. One that is
-   * killed before costs nobody anything, another takes its place.
+   * Until this many more bytes reached a worker, or the signal fires: parts before it may buffer some megabytes. If one is killed before,
+   * nothing is lost, and another takes its place.
    */
   readonly untilWritten: (bytes: number, signal?: AbortSignal) => Promise<void>;
   readonly close: () => Promise<void>;
@@ -67,7 +67,7 @@ const startClient = (args: readonly string[], clients: Set<ChildProcess>): Clien
   };
 };
 
-/** Killed, or asked to end as with Ctrl-C: then it says how to go on. */
+/** Killed, or terminated as with Ctrl-C: then it prints how to resume. */
 export const endClient = async (client: Client, random: Random): Promise<void> => {
   const signal = random.pick(['SIGKILL', 'SIGINT'] as const);
   const { code, said } = await client.kill(signal);
@@ -76,11 +76,11 @@ export const endClient = async (client: Client, random: Random): Promise<void> =
   if (!isAsExpected) throw new Error(`after ${signal} the client ended with ${code}: ${said}`);
 };
 
-/** `seed` decides when and in which order they die: failures name it. */
+/** `seed` determines the times and the order of kills: failures report it. */
 export const startStage = async (bytesPerSecond: number, seed: number): Promise<Stage> => {
   let target = '';
   const line = await startSlowLine(() => target, bytesPerSecond);
-  // Clients ask the cluster where to send.
+  // Clients read the URL for uploads from the cluster.
   const cluster = await startExchangeCluster({ functionEnvironment: { PUBLIC_URL: line.url } });
   let fn = await startTransferProcess(cluster.kubeconfigPath);
   target = fn.url;

@@ -1,12 +1,12 @@
-// The API server as issuer of the tokens that Triggers show: its two paths, and tokens as Knative has them made.
+// The API server as issuer of the tokens of Triggers: its two paths, and tokens as in Knative.
 import { Hono } from 'hono';
 import { SignJWT, exportJWK, generateKeyPair } from 'jose';
 import type { Issuer as Known } from '#shared/runtime/caller.ts';
 
 export interface Issuer {
-  /** What whoever looked for them would know. */
+  /** The published keys. */
   readonly keys: Known;
-  /** What the API server answers who looks for its keys. */
+  /** The responses of the API server about its keys. */
   readonly app: Hono;
   /** A bearer token of the account of a Trigger. */
   readonly tokenOf: (trigger: string, audience: string) => Promise<string>;

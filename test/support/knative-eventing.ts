@@ -1,6 +1,6 @@
-// Knative's own processes between the API and the functions: its adapter watches, its ping ticks, its broker-filter judges and delivers. What stands
-// in for the channel between them, which keeps and repeats, is our broker without a filter of its own. Each Trigger has the account that Knative makes for
-// it, and functions take what comes with its token alone, as with the component `oidc`.
+// Knative's own processes between the API and the functions: its adapter watches, its ping source ticks, its broker-filter filters and
+// delivers. The channel between them is replaced by our broker without a filter. Each Trigger has the account that Knative creates for it, and
+// functions accept only events with its token, as with the component `oidc`.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseApiServerSource, resolveSource } from '#events/forward/source.ts';
@@ -20,13 +20,13 @@ import { isNotFound } from '#shared/runtime/errors.ts';
 import { type RunningServer, startServer } from '#shared/runtime/serve.ts';
 import { pingSources, prepareKnative, triggers } from '#test/support/knative.ts';
 
-/** What a function was sent by broker-filter. */
+/** Deliveries of broker-filter to a function. */
 export interface Delivered {
   readonly to: string;
   readonly type: string;
   readonly kind: string | null;
   readonly status: number;
-  /** Where the function is reached, by whom may. */
+  /** URL and allowed callers of the function. */
   readonly url: string;
 }
 
@@ -43,10 +43,10 @@ const isOfKind =
   (object: KubeObject): object is T =>
     object.kind === kind;
 
-/** It reads its ConfigMaps where it says it runs. */
+/** It reads its ConfigMaps in the namespace of this variable. */
 const pingEnvironment = { NAMESPACE: 'knative-eventing', POD_NAME: 'ping', K_NO_SHUTDOWN_AFTER: '59' };
 
-/** `delivered` is told of every delivery. Seconds with a leading field: Knative's cron takes six. */
+/** `delivered` is called for every delivery. With a leading field for seconds: Knative's cron supports six fields. */
 export const createKnativeEventing =
   (assets: KnativeAssets, schedule: string, delivered: (one: Delivered) => void) =>
   async (options: EventingOptions): Promise<Eventing> => {
@@ -98,7 +98,7 @@ export const createKnativeEventing =
       resolve: (destination, namespace) => {
         const target = resolve(destination, namespace);
         if (target === undefined || !target.url.startsWith(filterUrl)) return target;
-        // As broker-ingress marks what it lets in.
+        // The attribute that broker-ingress adds.
         return {
           ...target,
           post: (url, { headers, body }, signal) =>
@@ -146,7 +146,7 @@ const serviceAccounts: ResourceType = {
   namespaced: true,
 };
 
-/** As Knative names the account of a Trigger. */
+/** Knative's name of the account of a Trigger. */
 const accountOf = (trigger: string): string => `${trigger}-oidc-eventing.knative.dev-trigger`;
 
 const serveFunctions = async (
@@ -174,7 +174,7 @@ interface Watched {
   readonly selector?: string;
 }
 
-/** All sources in one adapter, as far as the cluster has their kinds: its health port is fixed, so that only one can run on a host. */
+/** All sources in one adapter, if the cluster has their kinds: its health port is fixed, so that only one can run on a host. */
 const watchedBy = async ({ kube, manifests }: EventingOptions): Promise<readonly Watched[]> => {
   const watched: Watched[] = [];
   for (const manifest of manifests.filter(({ kind }) => kind === 'ApiServerSource')) {

@@ -1,4 +1,4 @@
-// What Knative's own processes want to find in a cluster that Knative is not installed in.
+// Objects that Knative's own processes need in a cluster without Knative.
 import { configMaps, namespaces } from '#shared/api/foreign/core.ts';
 import { crds } from '#shared/api/foreign/crd.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
@@ -14,7 +14,7 @@ const knativeType = (group: string, version: string, kind: string): ResourceType
 export const triggers = knativeType('eventing', 'v1', 'Trigger');
 export const pingSources = knativeType('sources', 'v1', 'PingSource');
 
-/** A kind without rules, enough for Knative's informers. */
+/** A kind without validation, enough for Knative's informers. */
 export const looseCrd = ({ group, version, kind, plural }: ResourceType): KubeObject & { spec: object } => ({
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',

@@ -1,6 +1,6 @@
-// The kubeconfig of a function that a test starts by itself.
+// The kubeconfig of a function that a test starts itself.
 
-/** As text; `cluster` says more of it, such as whom to trust. Left out, `server` is one that nobody answers for. */
+/** As text; `cluster` adds fields such as the CA. Default for `server`: an unreachable address. */
 export const kubeconfigFor = (server = 'https://127.0.0.1:1', cluster: object = {}): string =>
   JSON.stringify({
     apiVersion: 'v1',

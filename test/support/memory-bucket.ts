@@ -1,4 +1,4 @@
-// A bucket in memory, as import-object asks it.
+// A bucket in memory, for import-object.
 import { Readable } from 'node:stream';
 import type { ObjectFacts, S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
@@ -9,7 +9,7 @@ export interface MemoryBucket {
   readonly put: (key: string, text?: string, metadata?: Readonly<Record<string, string>>) => void;
   readonly remove: (key: string) => void;
   readonly keys: () => readonly string[];
-  /** While set, nobody can reach it. */
+  /** While set, it is unreachable. */
   isAway: boolean;
 }
 

@@ -1,5 +1,5 @@
-// An in-memory KubeClient for unit tests and the fault simulation: small, and honest about what plans rely on (versions, conflicts,
-// UIDs, finalizers, the status subresource, watches). What it does not model throws, so that no test passes on a guess.
+// An in-memory KubeClient for unit tests and the fault simulation: small, but faithful in what plans rely on (versions, conflicts, UIDs,
+// finalizers, the status subresource, watches). Everything it does not model throws, so that no test passes by accident.
 import type { KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts';
 import type { DeleteOptions, KubeClient, PatchOptions } from '#shared/clients/kube/client.ts';
 import { Conflict, NotFound } from '#shared/runtime/errors.ts';
@@ -18,50 +18,50 @@ export interface KubeCall {
   readonly name?: string | undefined;
 }
 
-/** A call that fails: before it did anything, or after its effect, as when the answer is lost. */
+/** A failing call: before any effect, or after its effect, as when the answer is lost. */
 export interface KubeFault {
   readonly error: Error;
   readonly when: 'before' | 'after';
 }
 
-/** A write on its way to the store, as admission sees it. */
+/** A write before it is stored, as seen by admission. */
 export interface AdmissionRequest {
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE';
   readonly type: ResourceType;
   readonly subresource?: string | undefined;
   readonly user: string;
-  /** Absent for deletions. */
+  /** Undefined for deletions. */
   readonly object?: KubeObject;
-  /** Absent for creations. */
+  /** Undefined for creations. */
   readonly old?: KubeObject;
 }
 
 export interface MemoryKube extends KubeClient {
   /** Every call so far. */
   readonly calls: KubeCall[];
-  /** The same API for somebody else than an administrator, as admission may tell. */
+  /** The same API for another user, for admission. */
   as(user: string): KubeClient;
   readonly watches: Watches;
-  /** The next call that matches fails. */
+  /** The next matching call fails. */
   failNext(match: Partial<KubeCall>, fault: KubeFault): void;
   /** Called after each change, in order. */
   onChange(listener: (change: Change) => void): void;
-  /** Every object there is, of one kind or of all. */
+  /** All objects, of one kind or of all. */
   all<T extends KubeObject>(type?: ResourceType<T>): readonly T[];
-  /** Puts an object in as it is, filling in what the API server would; for the world around the code under test. */
+  /** Stores an object unchanged, with the fields that the API server sets; for the environment of the code under test. */
   seed<T extends KubeObject>(type: ResourceType<T>, object: T): T;
-  /** Changes an object behind everybody's back, status and all; nothing when it is gone. */
+  /** Changes an object, including its status; no effect if it is gone. */
   edit<T extends KubeObject>(type: ResourceType<T>, key: ObjectKey, change: (object: Mutable<T>) => void): void;
-  /** Deletes what the garbage collector would: children all of whose owners are gone. Gives how many it could. */
+  /** Deletes like the garbage collector: children all of whose owners are gone. Returns their number. */
   collectGarbage(): number;
 }
 
 export type Mutable<T> = T extends object ? { -readonly [K in keyof T]: Mutable<T[K]> } : T;
 
 export interface MemoryKubeOptions extends Partial<StoreOptions> {
-  /** Throws to refuse a write. Left out: all are taken. */
+  /** Throws to reject a write. Default: all are accepted. */
   readonly admit?: ((request: AdmissionRequest) => void) | undefined;
-  /** Plurals the cluster does not serve. */
+  /** Plurals that the cluster does not serve. */
   readonly absent?: readonly string[];
   readonly uidPrefix?: string | undefined;
 }
@@ -123,7 +123,7 @@ const orphansIn = (store: Store): readonly Stored[] => {
   });
 };
 
-/** Whether it could be deleted; what is refused is retried. */
+/** Whether it could be deleted; rejected deletions are retried. */
 const collect = (store: Store, orphan: Stored, admit: (request: AdmissionRequest) => void): boolean => {
   try {
     admit({ operation: 'DELETE', type: orphan.type, user: garbageCollector, old: orphan.object });
@@ -134,7 +134,7 @@ const collect = (store: Store, orphan: Stored, admit: (request: AdmissionRequest
   return true;
 };
 
-/** Records calls and fails them where a test asked for that, or where the kind is not served. */
+/** Records calls and fails them if a test requested it, or if the kind is not served. */
 const createCalls = (calls: KubeCall[], absent: readonly string[]) => {
   const pending: { match: Partial<KubeCall>; fault: KubeFault }[] = [];
   return {

@@ -1,22 +1,22 @@
-// A store in memory, whose faults, clock and blindness a test decides on.
+// A store in memory, whose faults, clock and listings a test controls.
 import { createHash } from 'node:crypto';
 import type { Store } from '#shared/clients/store/store.ts';
 import { Conflict, InvalidInput } from '#shared/runtime/errors.ts';
 import { testTime } from '#test/support/builders.ts';
 
-/** What a call of the store answers in place of what it would. */
+/** The error of a call of the store, if any. */
 type Fault = (verb: keyof Store, key: string) => Error | undefined;
 
 export interface MemoryStore extends Store {
   readonly objects: Map<string, Buffer>;
   readonly calls: string[];
-  /** Asked before each call; an error it gives is thrown. */
+  /** Called before each call; a returned error is thrown. */
   fault: Fault;
-  /** While set, listings hold nothing. */
+  /** While set, listings are empty. */
   isBlind: boolean;
-  /** Milliseconds since the epoch, by the store's own clock: what is written gets it. */
+  /** Milliseconds since the epoch, by the store's own clock: the time of writes. */
   clock: number;
-  /** When what `objects` holds was written; what is put there by hand is as old as the epoch. */
+  /** Write times of `objects`; entries set by a test have the epoch. */
   readonly times: Map<string, number>;
 }
 

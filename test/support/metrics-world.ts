@@ -1,4 +1,4 @@
-// A cluster in which every metric has something to tell: for tests of the exporter, its alerts and its dashboard.
+// A cluster in which every metric has a sample: for tests of the exporter, its alerts and its dashboard.
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';

@@ -1,4 +1,4 @@
-// An NFS export that outlives clusters, as if it were mounted where the function that reads backups looks, and a disk to fill it with.
+// An NFS export that outlives clusters, as if it were mounted for the function that reads backups, and a disk to fill it with.
 import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,15 +8,15 @@ import { type FileServer, startFileServer } from '#infra/local/demo/file-server.
 const mib = 2 ** 20;
 
 export interface NfsExport {
-  /** Of this test alone. */
+  /** Of this test only. */
   readonly dir: string;
-  /** Where what is kept lies. */
+  /** Path of the stored data. */
   readonly share: string;
-  /** The same, as the setting of a target names it. */
+  /** The same as in the setting of a target. */
   readonly endpoint: string;
   /** For the functions. */
   readonly environment: { readonly BACKUP_NFS_FOLDER: string };
-  /** Path of a disk, and where it is offered until `files` is closed. */
+  /** Path of a disk, and its URL until `files` is closed. */
   readonly raw: string;
   readonly url: string;
   readonly files: FileServer;
@@ -29,7 +29,7 @@ export const startNfsExport = async (): Promise<NfsExport> => {
   const [raw, share, mounts] = [join(dir, 'disk.raw'), join(dir, 'export'), join(dir, 'mounts')];
   await mkdir(share);
   await mkdir(mounts);
-  // What `mount 127.0.0.1:/` would bring there.
+  // The effect of `mount 127.0.0.1:/`.
   await symlink('/', join(mounts, '127.0.0.1'));
   await writeBootDisk(raw, { bytes: 16 * mib, dataBytes: 4 * mib });
   const files = await startFileServer();

@@ -1,4 +1,4 @@
-// nginx before a server, as an ingress has it: with TLS, a path prefix that it takes away or not, its own limits and its own timeouts.
+// nginx before a server, like an ingress: with TLS, a path prefix that it strips or keeps, its own limits and timeouts.
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, writeFile } from 'node:fs/promises';
@@ -15,7 +15,7 @@ export const nginxPath = ['/usr/sbin/nginx', '/usr/bin/nginx'].find((path) => ex
 export interface Nginx {
   /** `https://localhost:<port>` */
   readonly url: string;
-  /** PEM file to trust it by. */
+  /** PEM file of its CA. */
   readonly ca: string;
   readonly dir: string;
   close(): Promise<void>;
@@ -25,9 +25,9 @@ export interface NginxOptions {
   readonly upstream: string;
   /** Lines for the location blocks, such as `proxy_read_timeout 2s;`. */
   readonly directives: string;
-  /** Path that is taken away before the request goes on. */
+  /** Path prefix that is stripped. */
   readonly stripped?: string;
-  /** Path that stays. */
+  /** Path prefix that is kept. */
   readonly kept?: string;
 }
 
@@ -70,7 +70,7 @@ ${location('/', upstream)}
 `;
 };
 
-/** Its own certificate, which nobody knows. */
+/** Its own self-signed certificate. */
 export const startNginx = async (options: NginxOptions): Promise<Nginx> => {
   const dir = await mkdtemp(join(tmpdir(), 'bullion-nginx-'));
   const [port = 0] = await freePorts(1);

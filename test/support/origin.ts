@@ -1,10 +1,10 @@
-// An HTTP server that can misbehave in every way a real one does: the origin of images in tests.
+// An HTTP server with all failures of real ones: the origin of images in tests.
 import { once } from 'node:events';
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
-/** What one request is answered with. */
+/** The answer to one request. */
 export interface Answer {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string | number>>;
@@ -13,7 +13,7 @@ export interface Answer {
   readonly cutAfter?: number;
   /** Nothing more is sent after this many bytes of the body; the connection stays open. */
   readonly stallAfter?: number;
-  /** Nothing of the body is sent before this. */
+  /** The body is not sent before this. */
   readonly after?: Promise<unknown> | undefined;
   /** Milliseconds before each 64 KiB. */
   readonly pace?: number;
@@ -31,7 +31,7 @@ export interface Origin {
   readonly url: string;
   readonly port: number;
   readonly requests: OriginRequest[];
-  /** Bytes of bodies handed to the socket. */
+  /** Bytes of bodies passed to the socket. */
   sentBytes(): number;
   close(): Promise<void>;
 }
@@ -56,7 +56,10 @@ const sendBody = async (response: ServerResponse, answer: Answer, count: (bytes:
   else if (answer.stallAfter === undefined) response.end();
 };
 
-/** Listens on a free port of 127.0.0.1. `respond` may keep state: it is called once for each request, in order of arrival. `tls`: as PEM, for localhost. */
+/**
+ * Listens on a free port of 127.0.0.1. `respond` may have state: it is called once per request, in order of arrival. `tls`: as PEM, for
+ * localhost.
+ */
 export const startOrigin = async (
   respond: (request: OriginRequest) => Answer,
   tls?: { readonly certificate: string; readonly key: string },
@@ -92,10 +95,10 @@ export const startOrigin = async (
 
 export interface FileOptions {
   readonly ranges?: boolean;
-  /** As it goes into the header, quotes included; `null` sends none. */
+  /** As in the header, including quotes; `null` sends none. */
   readonly etag?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Leaves Content-Length out. */
+  /** Omits Content-Length. */
   readonly chunked?: boolean;
 }
 
@@ -105,7 +108,7 @@ const parseRange = (range: string | undefined, size: number): { first: number; l
   return { first: Number(match[1]), last: Math.min(size - 1, match[2] === '' ? size - 1 : Number(match[2])) };
 };
 
-/** What an honest server answers for one file: ranges, If-Range, 416. Tests bend the result. */
+/** The answer of a correct server for one file: ranges, If-Range, 416. Tests modify the result. */
 export const fileAnswer = (request: OriginRequest, bytes: Buffer, options: FileOptions = {}): Answer => {
   const { ranges = true, etag = '"v1"' } = options;
   const common = { ...(etag === null ? {} : { etag }), ...options.headers };

@@ -1,4 +1,4 @@
-// An overlay as a user writes one: ours with components that depend on the cluster, and patches; and what kubectl makes of any.
+// An overlay as written by a user: ours with components that depend on the cluster, and patches; and the output of kubectl for any.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,7 +21,7 @@ export const overlayWith = (components: readonly string[], more: object = {}): s
   return dir;
 };
 
-/** The YAML that `kubectl kustomize` makes. Throws with its words when it fails or complains. */
+/** The YAML of `kubectl kustomize`. Throws with its message if it fails or prints a warning. */
 export const renderText = (folder: string): string => {
   const { status, stdout, stderr } = spawnSync('kubectl', ['kustomize', folder], {
     encoding: 'utf8',

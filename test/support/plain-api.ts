@@ -1,4 +1,4 @@
-// An API server as Workers reach it: for tests that run them under workerd.
+// An API server as Workers access it: for tests that run them under workerd.
 import { Hono } from 'hono';
 import { Agent, request } from 'undici';
 import { loadKubeConfig } from '#shared/clients/kube/create.ts';
@@ -10,8 +10,8 @@ export interface PlainApi extends RunningServer {
 }
 
 /**
- * The API server without TLS, on loopback: what a tunnel or a load balancer with a public certificate is to a Worker in production. Who asks is
- * for the token to say that the Worker shows. `own`: what is answered here, in place of the API server.
+ * The API server without TLS, on loopback: in production a tunnel or a load balancer with a public certificate. The caller is authenticated by
+ * the token of the Worker. `own`: requests that are answered here instead of by the API server.
  */
 export const startPlainApi = async (kubeconfigPath: string, own: Hono = new Hono()): Promise<PlainApi> => {
   const config = loadKubeConfig(kubeconfigPath);

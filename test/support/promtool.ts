@@ -1,4 +1,4 @@
-// Prometheus' own judge of metrics and alerts. Taken out of Debian's package, which is not installed: it would start a server.
+// Prometheus' own check of metrics and alerts. Extracted from Debian's package, which is not installed because it would start a server.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ const unpack = (): void => {
   }
 };
 
-/** Its path; `undefined` where there is none, which has been said by then. */
+/** Its path; `undefined` if it is not available, which was then reported. */
 export const findPromtool = (): string | undefined => {
   if (spawnSync('promtool', ['--version'], { stdio: 'ignore' }).error === undefined) return 'promtool';
   try {

@@ -1,5 +1,4 @@
-// Objects that must not be pulled from under an image: for each rule a request that passes and one that does not. Asked of the function,
-// and of API servers.
+// Objects that an image depends on: for each rule an accepted and a rejected request. Sent to the function, and to API servers.
 import { type Draft, type Loose, aHarvesterImage } from '#test/support/admission.ts';
 import { classRows } from '#test/support/class-rows.ts';
 import {
@@ -26,7 +25,7 @@ import {
 } from '#test/support/row-objects.ts';
 import type { ProtectedRow } from '#test/support/rule-row.ts';
 
-/** KubeVirt mounts the claim of that name. */
+/** KubeVirt mounts the claim with that name. */
 const machineOf = (dataVolume: string): Draft => ({
   ...machine(''),
   spec: { template: { spec: { volumes: [{ name: 'root', dataVolume: { name: dataVolume } }] } } },
@@ -101,7 +100,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     given: [image],
     allowed: { oldObject: claim(), object: withLabel },
     denied: { oldObject: claim(), object: withoutMark },
-    says: /metadata.annotations\[bullion.dev\/owner-namespace\]: marks what holds the image \S+\/ubuntu.*goldenImage/,
+    says: /metadata.annotations\[bullion.dev\/owner-namespace\]: marks the object that stores the image \S+\/ubuntu.*goldenImage/,
   },
   {
     id: 'protected/golden-volume-in-use',
@@ -117,7 +116,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     given: [image],
     allowed: { oldObject: claim({ name: 'mine' }), object: claim({ name: 'mine', labels: { mine: 'x' } }) },
     denied: { oldObject: claim({ name: 'mine' }), object: claim({ ...owned('volume'), name: 'mine' }) },
-    says: /metadata.labels\[bullion.dev\/owner-uid\]: is written by Bullion alone: leave it out/,
+    says: /metadata.labels\[bullion.dev\/owner-uid\]: may be set only by Bullion: leave it out/,
   },
   ...[disksMarks, {}].map((marks) => ({
     id: 'protected/golden-volume-in-use',
@@ -125,7 +124,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     given: [imageOfVolume, goldenVolume],
     allowed: { oldObject: claimOfVolume('scratch', marks) },
     denied: { oldObject: claimOfVolume('image-a', marks) },
-    says: /PersistentVolumeClaim \S+\/image-a holds the golden image \S+ \S+\/image-a: delete that image instead/,
+    says: /PersistentVolumeClaim \S+\/image-a stores the golden image \S+ \S+\/image-a: delete that image instead/,
   })),
   {
     id: 'protected/golden-volume-unmounted',
@@ -141,7 +140,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     given: [image],
     allowed: { oldObject: storageClass('mine') },
     denied: { oldObject: imageClass },
-    says: /StorageClass lh-uid-1\S* holds the golden image/,
+    says: /StorageClass lh-uid-1\S* stores the golden image/,
   },
   {
     id: 'protected/golden-volume-in-use',
@@ -198,7 +197,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     given: [machine('x', { uid })],
     allowed: { oldObject: claim({ name: 'root' }) },
     denied: { oldObject: claim({ name: 'root', ...ofMachine }) },
-    says: /PersistentVolumeClaim \S+\/root is a disk of the virtual machine vm: take it out/,
+    says: /PersistentVolumeClaim \S+\/root is a disk of the virtual machine vm: remove it from/,
   },
   {
     id: 'protected/machine-disk',

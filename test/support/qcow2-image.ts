@@ -1,4 +1,4 @@
-// Whole qcow2 files made by hand: any cluster size, order and mix of clusters, such as used images have and qemu-img convert never makes.
+// Hand-made qcow2 files: any cluster size, order and mix of clusters, such as used images have and qemu-img convert never creates.
 import { deflateRawSync, zstdCompressSync } from 'node:zlib';
 import { noise } from '#test/support/disk.ts';
 import { qcow2Header } from '#test/support/qcow2.ts';
@@ -10,13 +10,13 @@ export interface ImagePlan {
   readonly clusterBits: number;
   readonly compression: 'zlib' | 'zstd';
   readonly hasExtendedL2: boolean;
-  /** What each cluster of the guest's disk is. */
+  /** Type of each cluster of the guest's disk. */
   readonly clusters: readonly ClusterKind[];
-  /** Sectors the disk ends before its last cluster does. */
+  /** Sectors by which the disk is shorter than its last cluster. */
   readonly shortSectors: number;
-  /** Places clusters and tables in the file: a number for each, lowest first. */
+  /** Order of clusters and tables in the file: a number for each, lowest first. */
   readonly order: readonly number[];
-  /** The L1 table comes before everything, as in what qemu-img makes; else behind. */
+  /** The L1 table comes first, as in files of qemu-img; otherwise last. */
   readonly isL1First?: boolean;
   /** Unused bytes between compressed clusters. */
   readonly gap: number;
@@ -30,7 +30,7 @@ interface Built {
 
 const contentOf = (kind: ClusterKind, index: number, size: number): Buffer => {
   if (kind === 'plain') return noise(`plain${index}`, size);
-  // Half noise, half text, so that it packs, and differently each time.
+  // Half noise, half text, so that it is compressible, and different each time.
   const half = noise(`packed${index}`, size / 2);
   return kind === 'compressed'
     ? Buffer.concat([half, Buffer.alloc(size / 2, `cluster ${index} `)])
@@ -66,7 +66,7 @@ interface Part {
   readonly isPacked: boolean;
 }
 
-/** What stands in the file: offset and bytes, placed one after another. */
+/** Content of the file: offset and bytes, one after the other. */
 const createLayout = (clusterSize: number, gap: number) => {
   const parts: Part[] = [];
   let end = clusterSize;
@@ -87,7 +87,7 @@ const createLayout = (clusterSize: number, gap: number) => {
   };
 };
 
-/** How often each cluster of the file is used: once by what lies in it alone, once by each compressed cluster that touches it. */
+/** Number of uses of each cluster of the file: one for its own content, one for each compressed cluster that overlaps it. */
 const countUses = (parts: readonly Part[], clusterSize: number): number[] => {
   const uses: number[] = [];
   const use = (from: number, to: number) => {
@@ -100,7 +100,7 @@ const countUses = (parts: readonly Part[], clusterSize: number): number[] => {
   return uses;
 };
 
-/** Refcounts of 16 bits: the blocks, and the table that finds them; both count themselves. */
+/** Refcounts of 16 bits: the blocks, and the table that refers to them; both count themselves. */
 const placeRefcounts = (layout: ReturnType<typeof createLayout>, clusterSize: number) => {
   const perBlock = clusterSize / 2;
   const clusters = layout.clusters();
@@ -115,7 +115,7 @@ const placeRefcounts = (layout: ReturnType<typeof createLayout>, clusterSize: nu
   return { offset, clusters: table.length / clusterSize };
 };
 
-/** The file and the places of its tables. */
+/** The file and the positions of its tables. */
 export const buildQcow2 = (plan: ImagePlan): Built => {
   const clusterSize = 2 ** plan.clusterBits;
   const entryBytes = plan.hasExtendedL2 ? 16 : 8;

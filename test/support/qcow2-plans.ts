@@ -1,4 +1,4 @@
-// qcow2 files of every kind, and what qemu-img makes of them: the measure for our own readers.
+// qcow2 files of every kind, and qemu-img's result for them: the reference for our own readers.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ import { refusalOf } from '#test/support/refusal.ts';
 
 const directory = sharedDirectory();
 
-/** What qemu-img makes of the file; `undefined` when it fails. */
+/** qemu-img's result for the file; `undefined` if it fails. */
 export const convertQcow2 = (file: Buffer): Buffer | undefined => {
   const source = join(directory, 'fuzz.qcow2');
   const target = join(directory, 'fuzz.raw');
@@ -54,7 +54,10 @@ export const imagePlans: fc.Arbitrary<ImagePlan> = fc
     };
   });
 
-/** The guest's disk, read as the direct route does: front to back, in segments, with what is carried over. `undefined` for what it leaves to qemu-img. */
+/**
+ * The guest's disk, read like the direct route: from start to end, in segments, with carried-over bytes. `undefined` for files that it leaves
+ * to qemu-img.
+ */
 export const readQcow2 = async (file: Buffer, segmentBytes: number): Promise<Buffer | undefined> => {
   const reader = bufferReader(file, file.length);
   const header = await readQcow2Header(reader);
@@ -80,7 +83,7 @@ export const readQcow2 = async (file: Buffer, segmentBytes: number): Promise<Buf
   return disk;
 };
 
-/** `same` as qemu-img makes of `reference`, `different`, `left to qemu-img`, or the code of the refusal. */
+/** `same` as qemu-img's result for `reference`, `different`, `left to qemu-img`, or the code of the error. */
 export const verdictOnQcow2 = async (file: Buffer, reference = file): Promise<string> => {
   let disk: Buffer | undefined;
   const outcome = await refusalOf(async () => {

@@ -1,4 +1,4 @@
-// qcow2 headers made by hand, so that tests can set what qemu-img would never write.
+// Hand-made qcow2 headers, for values that qemu-img would never write.
 
 export interface Qcow2Fields {
   readonly version?: number;
@@ -40,7 +40,7 @@ const defaults: Required<Qcow2Fields> = {
   compression: 0,
 };
 
-/** 4 KiB that begin with the header; a valid empty disk of 1 GiB where nothing is said otherwise. */
+/** 4 KiB that start with the header; by default a valid empty disk of 1 GiB. */
 export const qcow2Header = (fields: Qcow2Fields = {}): Buffer => {
   const all = { ...defaults, ...fields };
   const bytes = Buffer.alloc(4096);

@@ -1,11 +1,11 @@
-// Cloudflare R2 for tests: its messages as it writes them, on the local queue that the Worker reads.
+// Cloudflare R2 for tests: messages in its format, on the local queue that the Worker reads.
 import { startServer } from '#shared/runtime/serve.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { type RunningWorkers, startWorkers } from '#test/support/workers.ts';
 
 type R2Action = 'PutObject' | 'CopyObject' | 'CompleteMultipartUpload' | 'DeleteObject' | 'LifecycleDeletion';
 
-/** As the documentation of R2's event notifications has it: removals tell neither size nor ETag. */
+/** As in the documentation of R2's event notifications: removals have neither size nor ETag. */
 export const anR2Message = (action: R2Action, key: string, bucket = 'images'): object => ({
   account: '3f4b7e3dcab231cbfdaa90a6a28bd548',
   action,
@@ -19,9 +19,9 @@ export const anR2Message = (action: R2Action, key: string, bucket = 'images'): o
 });
 
 export interface R2 {
-  /** What happens in the bucket, in this order. */
+  /** Events of the bucket, in this order. */
   readonly notify: (...messages: readonly unknown[]) => Promise<void>;
-  /** Bodies of messages that were given up. */
+  /** Bodies of dead letters. */
   readonly deadLetters: readonly unknown[];
   readonly logged: RunningWorkers['logged'];
   readonly close: () => Promise<void>;
@@ -31,7 +31,7 @@ interface Producer {
   sendBatch(messages: readonly { readonly body: unknown }[]): Promise<void>;
 }
 
-/** With the Worker, which tells import-object at `url`. */
+/** With the Worker, which notifies import-object at `url`. */
 export const startR2 = async (url: string, token = 'shared'): Promise<R2> => {
   const deadLetters: unknown[] = [];
   const graves = await startServer({

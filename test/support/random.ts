@@ -1,24 +1,25 @@
-// A seeded source of randomness: the same seed gives the same run.
+// A seeded random number generator: the same seed gives the same run.
 
-/** Another one in each run, unless `SEED` says which. Tests name it in their titles: what failed can be run again as it was. */
+/** Different in each run, unless `SEED` is set. Tests include it in their titles, so that failures can be reproduced. */
 export const seed = Number(process.env['SEED'] ?? NaN) || Math.floor(Math.random() * 2 ** 31);
 
 /**
- * Seeds of storms, from `SEED` on (CI has one for each commit) or the first: as many as `FAULT_SEEDS` says, else `count`. What fails names its own.
+ * Seeds of storms, starting with `SEED` (CI has one per commit) or the first: as many as `FAULT_SEEDS`, else `count`. Failures report their
+ * seed.
  */
 export const stormSeeds = (count: number): readonly number[] => {
   const first = Number(process.env['SEED'] ?? 1);
   return Array.from({ length: Number(process.env['FAULT_SEEDS'] ?? count) }, (_, index) => first + index);
 };
 
-/** `BULLION_FUZZ=100 npx vitest run <path>`: properties look a hundred times as long. */
+/** `BULLION_FUZZ=100 npx vitest run <path>`: properties run a hundred times as long. */
 export const effort = Number(process.env['BULLION_FUZZ'] ?? 1);
 export const fuzzTimeout = 60_000 * effort;
 
 export interface Random {
   /** 0 ≤ x < 1. */
   next(): number;
-  /** A whole number, 0 ≤ x < n. */
+  /** An integer, 0 ≤ x < n. */
   below(n: number): number;
   chance(probability: number): boolean;
   pick<T>(items: readonly T[]): T;
@@ -42,7 +43,7 @@ export const createRandom = (seed: number): Random => {
   };
 };
 
-/** In an order of its own, each once. */
+/** The items in random order. */
 export const shuffle = <T>(items: readonly T[], random: Random): T[] =>
   items
     .map((item) => ({ item, at: random.next() }))

@@ -1,5 +1,5 @@
-// `initialize` and `sidecar-sync` as the Workers that infra/workers deploys, under workerd, in place of those in this process: the broker calls them as
-// Knative does a subscriber by a URL, and they ask the API server under the accounts they have in production.
+// `initialize` and `sidecar-sync` as the Workers of infra/workers, under workerd, instead of those in this process: the broker calls them like
+// a Knative subscriber with a URL, and they use the API server with their production accounts.
 import { dirname, join } from 'node:path';
 import { brokerUrl, startEventing } from '#infra/local/eventing.ts';
 import type { EventingOptions } from '#infra/local/eventing.ts';
@@ -14,7 +14,7 @@ type ReconcileWorker = (typeof reconcileWorkers)[number];
 export interface ReconcileWorkers {
   /** For `startTestCluster`. */
   readonly startEventing: typeof startEventing;
-  /** How many events each was sent. */
+  /** Number of events sent to each. */
   readonly counts: Readonly<Record<ReconcileWorker, number>>;
   readonly logged: RunningWorkers['logged'];
   /** Sends one request without the token of a Trigger. */

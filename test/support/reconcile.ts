@@ -1,4 +1,4 @@
-// The driver over an in-memory API, for tests of the functions around it.
+// The reconciler over an in-memory API, for tests of the functions around it.
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { backends } from '#shared/backends/registry.ts';
@@ -9,7 +9,7 @@ import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 export { execute } from '#shared/resources/execute.ts';
 
-/** What others might have installed or set is not there. */
+/** Without other products and their settings. */
 export const nothingElse: Pick<ReconcileDeps, 'cdi' | 'trust' | 'config' | 'templates'> = {
   cdi: () => Promise.resolve('serve'),
   trust: () => Promise.resolve(undefined),

@@ -1,7 +1,7 @@
-// What a parser made of hostile input: for properties that allow it to accept or to refuse, and nothing else.
+// The result of a parser for hostile input: for properties that permit only acceptance or a known error.
 import { isTransferError } from '#shared/transfer/fault.ts';
 
-/** `accepted`, or the code of the TransferError; anything else that is thrown is thrown on. */
+/** `accepted`, or the code of the TransferError; any other exception is rethrown. */
 export const refusalOf = async (work: () => unknown): Promise<string> => {
   try {
     await work();

@@ -1,4 +1,4 @@
-// What lies around images in rows of rules: claims, classes, machines, as drafts.
+// Objects related to images in rows of rules: claims, classes, machines, as drafts.
 import { type Draft, type Loose, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
 
 export const owned = (role: string, over: Loose = {}): Loose => ({
@@ -17,7 +17,7 @@ export const owned = (role: string, over: Loose = {}): Loose => ({
   ...over,
 });
 
-/** What an image says of itself: where it stands, and what it is kept in. */
+/** The status of an image: its phase and its children. */
 const standing = (phase: string, children: Loose): Loose => ({ phase, children });
 
 export const image: Draft = {
@@ -42,7 +42,7 @@ export const dataVolume = (phase: string, metadata: Loose = { name: 'golden', ..
   status: { phase },
 });
 
-/** An image that is kept in a data volume, and so in its claim. */
+/** An image that is stored in a data volume, and thus in its claim. */
 export const imageOfVolume: Draft = {
   ...aHarvesterImage({ backend: 'cdi' }),
   status: standing('Imported', { volume: 'image-a' }),
@@ -57,7 +57,7 @@ const ofImage: Loose = {
 };
 export const goldenVolume = dataVolume('Succeeded', { name: 'image-a', namespace: 'default', uid: 'dv-1', ...ofImage });
 
-/** The claim of that data volume, with the marks it is made with. */
+/** The claim of that data volume, with its initial marks. */
 export const claimOfVolume = (name: string, metadata: Loose = {}): Draft =>
   claim({
     name,
@@ -67,7 +67,7 @@ export const claimOfVolume = (name: string, metadata: Loose = {}): Draft =>
     ...metadata,
   });
 
-/** As our own data volumes mark what they make. */
+/** Marks of the claims of our own data volumes. */
 export const disksMarks: Loose = {
   labels: {
     'bullion.dev/owner-uid': 'dv-1',

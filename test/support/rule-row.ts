@@ -1,41 +1,41 @@
-// Rows that tests of rules are made of: asked of the functions, and of API servers through kubectl.
+// Rows for tests of rules: sent to the functions, and to API servers through kubectl.
 import type { Asked, Draft, Loose } from '#test/support/admission.ts';
 
-/** A rule that needs no more than an object and its older self. */
+/** A rule that needs only an object and its old version. */
 export interface AdmissionRow {
-  /** Table and id of the rule, as RULES.md has it. */
+  /** Table and ID of the rule, as in RULES.md. */
   readonly id: string;
   readonly allowed: Draft;
   readonly denied: Draft;
   readonly says: RegExp;
-  /** Left out: both are creations. Else they are updates of this. */
+  /** The old object of two updates. Default: both are creations. */
   readonly before?: Draft;
 }
 
-/** A rule that looks at other objects: a request that passes, and one that does not. */
+/** A rule that reads other objects: an accepted and a rejected request. */
 export interface ProtectedRow {
   readonly id: string;
   readonly what: string;
-  /** What is in the cluster. */
+  /** Existing objects. */
   readonly given: readonly Draft[];
-  /** Rights of the user, as `rightOf` writes them; left out: all. */
+  /** Permissions of the user, written as in `rightOf`. Default: all. */
   readonly rights?: readonly string[];
   readonly allowed: Asked;
   readonly denied: Asked;
   readonly says: RegExp;
 }
 
-/** What passes although it looks like what does not, or as the original would refuse it: `ids` of the rules. */
+/** An accepted request that resembles a rejected one, or that the original would reject: `ids` of the rules. */
 export interface ExemptRow {
   readonly ids: readonly string[];
   readonly what: string;
   readonly given: readonly Draft[];
-  /** Left out: none. */
+  /** Default: none. */
   readonly rights?: readonly string[];
   readonly asked: Asked;
 }
 
-/** What is filled in, and what is left as it was written. */
+/** Defaults, and fields that stay unchanged. */
 export interface FillRow {
   readonly id: string;
   readonly given: readonly Draft[];
@@ -56,7 +56,7 @@ export const described = (draft: Draft): Draft => ({
   ...draft,
   metadata: { ...draft.metadata, labels: { ...(draft.metadata['labels'] as object), touched: 'yes' } },
 });
-/** A fixed field changed. */
+/** A change of an immutable field. */
 export const fixed = (id: string, before: Draft, spec: Loose, says: RegExp): AdmissionRow =>
   update(id, before, described(before), { ...before, spec: { ...before.spec, ...spec } }, says);
 export const exempt = (ids: string, what: string, given: readonly Draft[], asked: Asked): ExemptRow => ({

@@ -1,10 +1,10 @@
-// Posts a CloudEvent to an app as ApiServerSource or the broker would, without a socket.
+// Posts a CloudEvent to an app like ApiServerSource or the broker, without a socket.
 import type { Hono } from 'hono';
 import { encodeEvent } from '#events/message.ts';
 import { type EventType, eventTypes } from '#events/catalogue.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
-/** An event as it is. */
+/** An unmodified event. */
 export const postEvent = async (
   app: Hono,
   path: string,
@@ -14,7 +14,7 @@ export const postEvent = async (
   return app.request(path, { method: 'POST', headers, body: typeof body === 'string' ? body : new Uint8Array(body) });
 };
 
-/** Any catalogued event with this data. */
+/** Any event of the catalogue with this data. */
 export const sendEvent = (app: Hono, type: EventType, data: unknown, path = '/'): Promise<Response> =>
   postEvent(app, path, {
     id: 'test-event',

@@ -1,4 +1,4 @@
-// Before any test: the programs that tests run, installed where that is possible. What stays missing skips its tests, with words.
+// Runs before any test: installs programs that tests need, if possible. Tests of missing programs are skipped with a message.
 import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { buildBundles } from '#infra/bundle/build.ts';
@@ -14,7 +14,7 @@ const programs = [
   { program: '/usr/lib/debian-installer/images/12/amd64/text', package: 'debian-installer-12-netboot-amd64' },
 ];
 
-/** What transfer Jobs run (`vitest.config.ts`). File by file, so that another run beside this one finds each at any time. */
+/** The program of transfer Jobs (`vitest.config.ts`). Replaced file by file, so that a concurrent run always finds each. */
 const bundleJobs = async (): Promise<void> => {
   const place = resolve('node_modules/.cache/bundles');
   const made = `${place}-${process.pid}`;

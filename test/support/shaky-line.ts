@@ -1,4 +1,4 @@
-// A line to a server that breaks, whatever is spoken over it: each connection may be cut, or fall silent, after some bytes of what comes back.
+// An unreliable connection to a server, for any protocol: each connection may be interrupted, or become silent, after some bytes of the answer.
 import { type Server, type Socket, connect, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 
@@ -7,7 +7,7 @@ export type Trouble = 'none' | { readonly cutAfter: number } | { readonly silent
 
 export interface ShakyLine {
   readonly port: number;
-  /** What happens to connections from now on; called once for each, in order. */
+  /** Failures of connections from now on; called once for each, in order. */
   trouble: (index: number) => Trouble;
   /** Connections so far. */
   count: number;

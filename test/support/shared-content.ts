@@ -1,4 +1,4 @@
-// A namespace of volumes and images that want the same bytes, reconciled over an in-memory API: what is under way comes to its end when a test says so.
+// A namespace of volumes and images with the same bytes, reconciled over an in-memory API: operations in progress end when a test says so.
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
@@ -16,8 +16,10 @@ const digest = `sha256:${'a'.repeat(64)}`;
 const pinned = `docker://r.example/disk@${digest}`;
 const hex = 'b'.repeat(64);
 
-/** A version of a cron, the volume of an `image` that stands on one, or `plain`, from a registry; or from a file: a version, the `disk` of a machine, one `late` for its consumer, and images
- * that are volumes. */
+/**
+ * A version of a cron, the volume of an `image` that uses it, or `plain`, from a registry; or from a file: a version, the `disk` of a machine,
+ * one `late` for its consumer, and images that are volumes.
+ */
 export type Kind = 'golden' | 'image' | 'plain' | 'version' | 'disk' | 'late' | 'hypercloud' | 'harvester';
 
 export interface Shared {
@@ -25,15 +27,15 @@ export interface Shared {
   readonly kube: MemoryKube;
   readonly add: (name: string, storageClassName?: string, kind?: Kind) => KubeObject;
   readonly reconcileAll: (names: readonly string[]) => Promise<void>;
-  /** Deleted, with all that goes with it. */
+  /** Deleted, with all its dependents. */
   readonly remove: (name: string) => Promise<void>;
-  /** Sources that a Job fetches from, or did. */
+  /** Sources that a Job fetches or has fetched from. */
   readonly fetching: () => readonly string[];
   readonly phaseOf: (name: string) => string | undefined;
   readonly statuses: () => readonly unknown[];
-  /** What is under way comes to its end: Jobs, claims that the storage fills, snapshots. */
+  /** Completes all operations in progress: Jobs, claims that the storage fills, snapshots. */
   readonly fill: () => void;
-  /** Jobs of that prefix fail for good. */
+  /** Jobs with that prefix fail permanently. */
   readonly fail: (prefix: string) => void;
 }
 

@@ -1,4 +1,4 @@
-// Definitions of other projects and manifests of users, which lie beside the repository where it is developed and never in it.
+// CRDs of other projects and manifests of users, which are in a folder beside the repository during development, and never in it.
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseAllDocuments } from 'yaml';
@@ -6,11 +6,11 @@ import type { KubeObject } from '#shared/api/object.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 
-/** `<name>` of the folder beside the repository, or beside the folder that a work tree lies in. Undefined where it is missing: skip. */
+/** `<name>` of the folder beside the repository, or beside the folder of a worktree. Undefined if it is missing: skip. */
 export const findShared = (name: string): string | undefined =>
   ['../shared', '../../shared'].map((place) => join(root, place, name)).find((folder) => existsSync(folder));
 
-/** A definition as its project publishes it. */
+/** A CRD as published by its project. */
 export interface UpstreamCrd extends KubeObject {
   readonly spec: {
     readonly group: string;
@@ -19,7 +19,7 @@ export interface UpstreamCrd extends KubeObject {
   };
 }
 
-/** Every definition of the current form in these folders of `shared/crds`; none where they are missing. */
+/** Every CRD of the current version in these folders of `shared/crds`; empty if they are missing. */
 export const readUpstreamCrds = (folder = '.'): readonly UpstreamCrd[] => {
   const found = findShared(join('crds', folder));
   if (found === undefined) return [];

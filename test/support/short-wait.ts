@@ -1,4 +1,4 @@
-// Waits between tries that are as they are but for their length: for tests of what is retried, not of when.
+// The normal delays between retries, but shorter: for tests of what is retried, not of when.
 import { setTimeout as delay } from 'node:timers/promises';
 
 const share = 1 / 20;

@@ -1,10 +1,10 @@
-// How much slower this machine is just now than one that does nothing else: for promises in seconds, held on machines that are busy.
+// How much slower this machine is now than an idle one: for limits in seconds, tested on busy machines.
 import { spawnSync } from 'node:child_process';
 
-/** Milliseconds that a program which does nothing takes at most on a quiet machine. */
+/** Milliseconds that an empty program takes at most on an idle machine. */
 const usualMs = 80;
 
-/** At least 1. Measured when it is called: call it right behind what is measured, and divide that by it. */
+/** At least 1. Measured when it is called: call it right after the measured code, and divide by it. */
 export const slowness = (): number => {
   const begun = performance.now();
   spawnSync(process.execPath, ['-e', '0']);

@@ -1,4 +1,4 @@
-// Programs that some tests need besides Node. A missing one skips those tests and says how to get it.
+// Programs that some tests need besides Node. A missing one skips those tests with a message.
 import { spawnSync } from 'node:child_process';
 
 const packages = {
@@ -11,21 +11,21 @@ export type Tool = keyof typeof packages;
 
 const isInstalled = (tool: Tool): boolean => spawnSync(tool, ['--version'], { stdio: 'ignore' }).error === undefined;
 
-/** Whether all tools are there; otherwise prints the command that installs what is missing. For `describe.skipIf(!hasTools(…))`. */
+/** Whether all tools are available; otherwise prints the command that installs the missing ones. For `describe.skipIf(!hasTools(…))`. */
 export const hasTools = (...tools: readonly Tool[]): boolean => {
   const missing = [...new Set(tools.filter((tool) => !isInstalled(tool)).map((tool) => packages[tool]))];
   if (missing.length > 0) console.warn(`skipped: apt-get install -y ${missing.join(' ')}`);
   return missing.length === 0;
 };
 
-/** Runs a tool to its end; throws with what it said when it fails. */
+/** Runs a tool to its end; throws with its output on failure. */
 export const runTool = (tool: string, args: readonly string[], input?: Buffer): Buffer => {
   const { status, stdout, stderr } = spawnSync(tool, args, { input, maxBuffer: 2 ** 30 });
   if (status !== 0) throw new Error(`${tool} ${args.join(' ')}: ${stderr?.toString() ?? 'not found'}`);
   return stdout;
 };
 
-/** Whether kubectl is there; says so when it is not. */
+/** Whether kubectl is available; prints a message if it is not. */
 export const hasKubectl = (): boolean => {
   const isThere = spawnSync('kubectl', ['version', '--client'], { stdio: 'ignore' }).error === undefined;
   if (!isThere) console.warn('skipped: kubectl is not on the PATH');

@@ -1,4 +1,5 @@
-// The transfer function and what stands around an upload, as processes that a test may kill; and a line slow enough to be cut.
+// The transfer function and the other participants of an upload, as processes that a test may kill; and a slow connection that can be
+// interrupted.
 import { spawn } from 'node:child_process';
 import { readFile, readdir } from 'node:fs/promises';
 import { type Server, type Socket, connect, createServer } from 'node:net';
@@ -16,7 +17,7 @@ export interface TransferProcess {
   readonly kill: (signal: 'SIGKILL' | 'SIGTERM') => Promise<void>;
 }
 
-/** `functions/transfer` as a pod has it. `PORT`: that of one before. */
+/** `functions/transfer` as in a pod. `PORT`: that of its predecessor. */
 export const startTransferProcess = async (
   kubeconfig: string,
   environment: Readonly<Record<string, string>> = {},
@@ -53,14 +54,14 @@ export const startTransferProcess = async (
 
 export interface SlowLine {
   readonly url: string;
-  /** Bytes that went to the server so far. */
+  /** Bytes sent to the server so far. */
   readonly sent: () => number;
-  /** Bytes that came from it. */
+  /** Bytes received from it so far. */
   readonly taken: () => number;
   readonly close: () => Promise<void>;
 }
 
-/** Passes `bytesPerSecond` each way to wherever `target` is at that moment; back-pressure and cuts go through. */
+/** Forwards `bytesPerSecond` in each direction to the current `target`; back-pressure and interruptions are passed on. */
 export const startSlowLine = async (target: () => string, bytesPerSecond: number): Promise<SlowLine> => {
   const passed = { sent: 0, taken: 0 };
   const open = new Set<Socket>();
@@ -83,7 +84,7 @@ export const startSlowLine = async (target: () => string, bytesPerSecond: number
       one.on('error', () => other.destroy());
       one.on('close', () => open.delete(one));
     }
-    // What is on its way still arrives where one ends well, and does not where one is killed.
+    // Bytes in transit arrive if the connection ends regularly, but not if it is killed.
     pipeline(client, slowly('sent'), server, () => undefined);
     pipeline(server, slowly('taken'), client, () => undefined);
   };
@@ -101,7 +102,7 @@ export const startSlowLine = async (target: () => string, bytesPerSecond: number
   };
 };
 
-/** Process numbers of the workers in pods of a local cluster, without the shell around each. */
+/** Process IDs of the workers in pods of a local cluster, without their shells. */
 export const workerPids = async (dataDir: string): Promise<readonly number[]> => {
   const found: number[] = [];
   for (const pod of await readdir(join(dataDir, 'pods')).catch(() => [])) {
@@ -114,7 +115,7 @@ export const workerPids = async (dataDir: string): Promise<readonly number[]> =>
   return found;
 };
 
-/** Bytes that each worker has written so far, by its process number. */
+/** Bytes written by each worker so far, by its process ID. */
 export const writtenByWorkers = async (dataDir: string): Promise<ReadonlyMap<number, number>> => {
   const written = new Map<number, number>();
   for (const pid of await workerPids(dataDir)) {
@@ -124,7 +125,7 @@ export const writtenByWorkers = async (dataDir: string): Promise<ReadonlyMap<num
   return written;
 };
 
-/** Of those, whether it was still there. */
+/** Whether any of them still existed. */
 export const killWorkers = (pids: readonly number[]): boolean =>
   pids
     .map((pid) => {
@@ -136,7 +137,7 @@ export const killWorkers = (pids: readonly number[]): boolean =>
     })
     .includes(true);
 
-/** As a node that dies takes its pods along. Waits until there is one. */
+/** Like a node that dies with its pods. Waits until there is one. */
 export const killWorker = async (dataDir: string): Promise<void> => {
   for (let attempt = 0; attempt < 600; attempt += 1) {
     if (killWorkers(await workerPids(dataDir))) return;
@@ -145,7 +146,7 @@ export const killWorker = async (dataDir: string): Promise<void> => {
   throw new Error('no worker was there to be killed');
 };
 
-/** Most memory that a process has had, in bytes. */
+/** Peak memory of a process, in bytes. */
 export const peakMemoryOf = async (pid: number): Promise<number> => {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1] ?? Number.NaN) * 1024;

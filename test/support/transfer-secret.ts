@@ -1,4 +1,4 @@
-// What a worker of a Job in an in-memory API knows from that Job's Secret: all of its spec, and the key it signs its progress with.
+// The secret input of a worker of a Job in an in-memory API: its complete spec, and the key that signs its progress.
 import { buildTransferProgressed } from '#events/build.ts';
 import type { EventOf, eventTypes } from '#events/catalogue.ts';
 import { signEvent } from '#events/signature.ts';
@@ -22,7 +22,7 @@ export const secretOf = (
   return secret && secretTexts(secret);
 };
 
-/** Unsigned where no Job of that pod is there, or it has no Secret. */
+/** Unsigned if there is no Job of that pod, or if it has no Secret. */
 export const signedProgress = (
   kube: MemoryKube,
   owner: ObjectRef,
@@ -35,14 +35,14 @@ export const signedProgress = (
   return key === undefined ? event : signEvent(event, key);
 };
 
-/** What the worker of a Job is asked to do, put together from what the Job shows and its Secret. */
+/** The spec of a Job's worker, from the Job and its Secret. */
 export const specOf = (kube: MemoryKube, job: Job): unknown => {
   const env = job.spec.template.spec.containers[0]?.env ?? [];
   const open = env.find(({ name }) => name === 'BULLION_TRANSFER')?.value ?? '{}';
   return JSON.parse(unsealSpec(open, secretOf(kube, job)?.[secretFiles.sealed]));
 };
 
-/** A pod of the Job that the name begins with, at work. */
+/** A running pod of the Job with that prefix. */
 export const seedWorker = (kube: MemoryKube, run: string): void => {
   const job = kube.all(jobs).find(({ metadata }) => run.startsWith(`${metadata.name}-`))!;
   kube.seed(pods, aPod(job, run.slice(job.metadata.name.length + 1), 'Running'));

@@ -1,4 +1,4 @@
-// One whole transfer: an origin, a target, and everything that came of it.
+// One whole transfer: an origin, a target, and its results.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ export interface Wanted {
   readonly allowedAddresses?: readonly string[];
   readonly signal?: AbortSignal;
   readonly headerSecrets?: readonly { readonly dir: string; readonly name: string }[];
-  /** Called with each report before it is taken as sent. */
+  /** Called with each report before it counts as sent. */
   readonly onProgress?: (progress: TransferProgress, target: string) => void;
 }
 
@@ -37,7 +37,7 @@ export interface Outcome {
   readonly leftovers: readonly string[];
 }
 
-/** Runs a transfer of what `respond` serves, into a folder of its own. */
+/** Runs a transfer of the file that `respond` serves, into a separate folder. */
 export const transfer = async (respond: (request: OriginRequest) => Answer, wanted: Wanted = {}): Promise<Outcome> => {
   const origin = await startOrigin(respond);
   const own = mkdtempSync(join(root, 'case-'));

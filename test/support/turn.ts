@@ -1,4 +1,4 @@
-// One file of tests at a time, of all processes of this machine: for ports that a program cannot be told to change.
+// A lock between test files of all processes of this machine: for programs with fixed ports.
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -7,7 +7,7 @@ import { Conflict } from '#shared/runtime/errors.ts';
 
 const longestMs = 300_000;
 
-/** Waits for the turn, and gives how to hand it on. Of a process that died it is taken. Throws Conflict after five minutes. */
+/** Waits for the lock, and returns how to release it. The lock of a dead process is taken over. Throws Conflict after five minutes. */
 export const takeTurn = async (name: string): Promise<() => Promise<void>> => {
   const until = Date.now() + longestMs;
   for (;;) {

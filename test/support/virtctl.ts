@@ -1,5 +1,5 @@
-// `virtctl image-upload` as its sources have it (KubeVirt 1.x): the same requests, in the same order, with the same waits and the same words. The real
-// one in its place: `VIRTCTL=/path/to/virtctl npx vitest run test/flows/virtctl.test.ts`.
+// `virtctl image-upload` according to its sources (KubeVirt 1.x): the same requests, in the same order, with the same delays and messages. To
+// use the real one instead: `VIRTCTL=/path/to/virtctl npx vitest run test/flows/virtctl.test.ts`.
 import { spawn } from 'node:child_process';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
@@ -22,9 +22,9 @@ export interface ImageUpload {
   readonly name: string;
   /** --image-path, or --archive-path. */
   readonly file: string;
-  /** --uploadproxy-url; left out: what the cluster says. */
+  /** --uploadproxy-url. Default: read from the cluster. */
   readonly proxyUrl?: string;
-  /** Left out: --no-create. */
+  /** Default: --no-create. */
   readonly size?: string;
   readonly storageClass?: string;
   readonly volumeMode?: 'block' | 'filesystem';
@@ -35,7 +35,7 @@ export interface ImageUpload {
   readonly waitSeconds?: number;
 }
 
-/** Milliseconds between two looks; the original takes 2 s. */
+/** Milliseconds between two checks; 2 s in the original. */
 const lookMs = 200;
 
 const until = async (seconds: number, what: string, look: () => Promise<boolean>): Promise<void> => {
@@ -81,7 +81,7 @@ const createVolume = (upload: ImageUpload, size: string): Promise<unknown> => {
   } as DataVolume);
 };
 
-/** Made where it is missing; one that is there must be for it. */
+/** Created if missing; an existing one must match. */
 const getOrCreate = async (upload: ImageUpload): Promise<void> => {
   const { kube, namespace, name, type, size } = upload;
   const claim = await claimOf(upload);
@@ -158,7 +158,7 @@ const getToken = async ({ kube, namespace, name }: ImageUpload): Promise<string>
 const dispatcherFor = ({ insecure = false }: ImageUpload) =>
   new Agent({ connect: { rejectUnauthorized: !insecure }, headersTimeout: 0, bodyTimeout: 0 });
 
-/** The whole file again after anything but 200, five times. */
+/** The whole file again after any status but 200, five times. */
 const retries = 5;
 
 const proxyUrlOf = async ({ kube, proxyUrl }: ImageUpload): Promise<string> => {
@@ -200,7 +200,7 @@ const createDataSource = ({ kube, namespace, name }: ImageUpload): Promise<unkno
     spec: { source: { pvc: { namespace, name } } },
   });
 
-/** As people write it. */
+/** The arguments of the command. */
 const argumentsOf = (upload: ImageUpload): readonly string[] => {
   const { type, name, namespace, kubeconfigPath, file, isArchive, size, storageClass, volumeMode } = upload;
   const value = (flag: string, text: string | number | undefined) => (text === undefined ? [] : [`--${flag}=${text}`]);
@@ -234,7 +234,7 @@ const runReal = (program: string, upload: ImageUpload): Promise<void> =>
     );
   });
 
-/** Throws an Error with what the original prints. */
+/** Throws an Error with the output of the original. */
 export const imageUpload = async (upload: ImageUpload): Promise<void> => {
   const program = process.env['VIRTCTL'];
   if (program !== undefined) return runReal(program, upload);

@@ -1,4 +1,4 @@
-// Exports of volumes for unit tests, and the Jobs and pods that stand for their ends.
+// Exports of volumes for unit tests, and Jobs and pods with their results.
 import type { Job, Pod } from '#shared/api/foreign/core.ts';
 import type { VirtualMachineVolumeExport } from '#shared/api/hypercloud/volume-export.ts';
 import { initialState } from '#shared/populate/filled.ts';
@@ -31,7 +31,7 @@ export const anExport = (
 
 export const observedWith = (over: Partial<ObservedExport>): ObservedExport => ({ pods: [], foreign: [], ...over });
 
-/** Began at 0 s, ended at 60 s. */
+/** Started at 0 s, ended at 60 s. */
 export const anExportJob = (name: string, condition?: 'Complete' | 'Failed'): Job =>
   ({
     apiVersion: 'batch/v1',

@@ -1,23 +1,23 @@
-// Workers in wrangler's local runtime: workerd on loopback, nothing kept, nobody told.
+// Workers in wrangler's local runtime: workerd on loopback, without persistence or telemetry.
 import { fileURLToPath } from 'node:url';
 import type { TestHarness, TestHarnessOptions } from 'wrangler';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
-/** Wrangler tells nobody of itself, asks nobody where it is, and writes no logs of its own. */
+/** Disables wrangler's telemetry, look-ups of its location, and log files. */
 const quiet = {
   WRANGLER_SEND_METRICS: 'false',
   WRANGLER_SEND_ERROR_REPORTS: 'false',
   WRANGLER_WRITE_LOGS: 'false',
   WRANGLER_LOG: 'error',
   CLOUDFLARE_CF_FETCH_ENABLED: 'false',
-  /** Where it keeps a number for this machine. */
+  /** Directory for its machine ID. */
   XDG_CONFIG_HOME: `${root}node_modules/.cache/wrangler`,
 };
 
 export interface RunningWorkers {
   readonly server: TestHarness;
-  /** What Workers logged, line by line. */
+  /** Log lines of the Workers. */
   readonly logged: () => readonly Record<string, unknown>[];
   readonly close: () => Promise<void>;
 }

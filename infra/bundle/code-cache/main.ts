@@ -1,6 +1,6 @@
-// `node code-cache.mjs <uid> <function> …`: starts functions beside this file once and keeps what V8 compiled for them in the folder `code`, so that a
-// start with that as its NODE_COMPILE_CACHE, as this user, compiles nothing. At the same path the same bundles give the same bytes. Bundled; called
-// where images are made, and by the bench of cold starts.
+// `node code-cache.mjs <uid> <function> …`: starts the functions in its directory once and stores the code that V8 compiled for them in the
+// folder `code`; a start with that as NODE_COMPILE_CACHE, as this user, compiles nothing. Reproducible for the same bundles and path. Bundled;
+// called when images are built, and by the cold start benchmark.
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -13,7 +13,7 @@ const [uid = '', ...names] = process.argv.slice(2);
 const app = import.meta.dirname;
 const target = join(app, 'code');
 const kubeconfigPath = join(mkdtempSync(join(tmpdir(), 'code-cache-')), 'kubeconfig');
-/** Nobody is there: what is read of it is all that a start needs. */
+/** No server is required: parsing it loads everything that a start needs. */
 const kubeconfig = {
   apiVersion: 'v1',
   kind: 'Config',
@@ -22,16 +22,16 @@ const kubeconfig = {
   contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
   'current-context': 'c',
 };
-/** Milliseconds for what is loaded once health was answered: ten times what it takes. */
+/** Milliseconds for modules that are loaded after the first health check: ten times the usual duration. */
 const settleMs = 2_000;
-/** So many start at a time. */
+/** Functions started concurrently. */
 const width = 3;
-/** The seed of V8's hashes, which what it keeps is ordered by. It is no flag that a start would have to share. */
+/** The seed of V8's hashes, which determines the order in its cache. A start need not use the same flag. */
 const flags = ['--random-seed=1'];
 
 const ended = (child: ChildProcess): Promise<void> => new Promise((resolve) => child.once('exit', () => resolve()));
 
-/** Undefined: it ended, for want of settings, and what it had loaded by then is kept. */
+/** Undefined: it exited because settings are missing, and the modules loaded until then are kept. */
 const urlOf = async (child: ChildProcessWithoutNullStreams): Promise<string | undefined> => {
   for await (const line of createInterface(child.stdout)) {
     const url = /"url":"([^"]+)"/.exec(line)?.[1];
@@ -40,7 +40,7 @@ const urlOf = async (child: ChildProcessWithoutNullStreams): Promise<string | un
   return undefined;
 };
 
-/** What is answered does not matter: it is the way there that is compiled. */
+/** The answer is irrelevant: the request compiles the code. */
 const ask = (url: string, method: string): Promise<void> =>
   new Promise((resolve, reject) => {
     const asked = request(url, { method, agent: false }, (response) => response.resume().once('end', () => resolve()));
@@ -48,7 +48,7 @@ const ask = (url: string, method: string): Promise<void> =>
     asked.end(method === 'POST' ? '{}' : undefined);
   });
 
-/** The folder with what was compiled for one function, beside the target: what Node keeps of a file is found by the way from one to the other. */
+/** The folder with the compiled code of one function, beside the target: Node identifies a file by its path relative to the cache. */
 const compile = async (name: string): Promise<string> => {
   const folder = `${target}-${name}`;
   const env = {
@@ -66,17 +66,17 @@ const compile = async (name: string): Promise<string> => {
     await ask(`${url}/readyz`, 'GET');
     await ask(url, 'POST');
     await sleep(settleMs);
-    // Written at the end.
+    // The cache is written at exit.
     child.kill('SIGTERM');
   }
   await gone;
   return folder;
 };
 
-/** What several functions share is taken from the first of them. */
+/** Files that several functions share are taken from the first one. */
 const merge = (folder: string): void => {
   for (const made of readdirSync(folder)) {
-    // Node looks in the folder of its version, and of the user it runs as.
+    // Node uses a folder for its version and the user it runs as.
     const wanted = join(target, made.replace(/-\d+$/, `-${uid}`));
     mkdirSync(wanted, { recursive: true });
     for (const file of readdirSync(join(folder, made)).toSorted()) {

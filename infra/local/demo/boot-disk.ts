@@ -1,16 +1,16 @@
-// A small disk that boots: a boot sector of our own that says one line on the serial port and halts, a partition, and data to copy.
+// A small bootable disk: a boot sector that prints one line on the serial port and halts, a partition, and data to copy.
 import { createCipheriv } from 'node:crypto';
 import { open } from 'node:fs/promises';
 
 const sectorBytes = 512;
 const mib = 2 ** 20;
 
-/** The line the booted disk says on COM1. */
+/** The line printed on COM1. */
 export const bootLine = 'Bullion demo disk: booted from the imported volume.';
 
-/** Where the BIOS loads a boot sector. */
+/** Address to which the BIOS loads a boot sector. */
 const loadAddress = 0x7c00;
-/** Where the partition table begins in a boot sector. */
+/** Position of the partition table in a boot sector. */
 const partitionTable = 446;
 const firstPartitionSector = 2048;
 
@@ -63,7 +63,7 @@ export const buildBootSector = (line: string, partitionSectors: number): Buffer 
 export interface BootDiskSize {
   /** Bytes of the disk. */
   readonly bytes: number;
-  /** Bytes of data that neither compress nor repeat, the same at every call. */
+  /** Bytes of data that are incompressible and unique, deterministic. */
   readonly dataBytes: number;
 }
 

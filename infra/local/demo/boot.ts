@@ -6,11 +6,11 @@ import { createInterface } from 'node:readline';
 const emulator = 'qemu-system-x86_64';
 
 export type BootResult =
-  | { readonly kind: 'said'; readonly line: string; readonly seconds: number }
-  | { readonly kind: 'silent'; readonly said: readonly string[] }
+  | { readonly kind: 'matched'; readonly line: string; readonly seconds: number }
+  | { readonly kind: 'silent'; readonly output: readonly string[] }
   | { readonly kind: 'no-emulator' };
 
-/** Ends with the first line that contains `expected`, or as silent after `seconds`. The disk is not written to. */
+/** Ends with the first line that contains `expected`, or after `seconds`. The disk is not written to. */
 export const bootDisk = async (path: string, expected: string, seconds = 60): Promise<BootResult> => {
   const started = performance.now();
   const reconcile = `file=${path.replaceAll(',', ',,')},format=raw,if=ide,snapshot=on`;
@@ -34,12 +34,12 @@ export const bootDisk = async (path: string, expected: string, seconds = 60): Pr
   const child = spawn(emulator, args, { stdio: ['ignore', 'pipe', 'ignore'] });
   const failed = once(child, 'error').then(() => 'no-emulator' as const);
   const timer = setTimeout(() => child.kill('SIGKILL'), seconds * 1000);
-  const said: string[] = [];
+  const output: string[] = [];
   try {
-    const found = await Promise.race([failed, findLine(child.stdout, expected, said)]);
+    const found = await Promise.race([failed, findLine(child.stdout, expected, output)]);
     if (found === 'no-emulator') return { kind: 'no-emulator' };
-    if (found === undefined) return { kind: 'silent', said };
-    return { kind: 'said', line: found, seconds: (performance.now() - started) / 1000 };
+    if (found === undefined) return { kind: 'silent', output };
+    return { kind: 'matched', line: found, seconds: (performance.now() - started) / 1000 };
   } finally {
     clearTimeout(timer);
     child.kill('SIGKILL');
@@ -49,10 +49,10 @@ export const bootDisk = async (path: string, expected: string, seconds = 60): Pr
 const findLine = async (
   output: NodeJS.ReadableStream,
   expected: string,
-  said: string[],
+  lines: string[],
 ): Promise<string | undefined> => {
   for await (const line of createInterface({ input: output })) {
-    said.push(line);
+    lines.push(line);
     if (line.includes(expected)) return line.trim();
   }
   return undefined;

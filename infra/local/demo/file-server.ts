@@ -1,4 +1,4 @@
-// Serves files over HTTP with ranges, as a mirror would. Called by the demo and by flow tests.
+// Serves files over HTTP with ranges, like a mirror. Called by the demo and by flow tests.
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http';
@@ -8,14 +8,14 @@ import { pipeline } from 'node:stream/promises';
 import { boundConnections } from '#shared/runtime/connections.ts';
 
 export interface FileServerOptions {
-  /** Bytes per second of one answer; as fast as possible when left out. */
+  /** Bytes per second of one answer. Default: no limit. */
   readonly bytesPerSecond?: number;
 }
 
 export interface FileServer {
-  /** `http://127.0.0.1:<port>`, without a slash at the end. */
+  /** `http://127.0.0.1:<port>`, without a trailing slash. */
   readonly url: string;
-  /** Offers a file at `/<name>`; returns its URL. */
+  /** Serves a file at `/<name>`; returns its URL. */
   readonly offer: (name: string, path: string) => string;
   readonly close: () => Promise<void>;
 }
@@ -83,7 +83,7 @@ interface ByteRange {
   readonly end: number;
 }
 
-/** One range of bytes; several, or another unit, are answered with the whole file. */
+/** One range of bytes; for several, or another unit, the whole file is served. */
 export const parseRange = (header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined => {
   const match = /^bytes=(\d*)-(\d*)$/.exec(header ?? '');
   if (match === null || (match[1] === '' && match[2] === '')) return undefined;

@@ -1,4 +1,4 @@
-// Imports one image into a local cluster and follows it to its end. Called by the demo and flow tests.
+// Imports one image into a local cluster and watches it until the end. Called by the demo and flow tests.
 import type { CommonImageStatus } from '#shared/api/image-status.ts';
 import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { persistentVolumeClaims, persistentVolumes } from '#shared/api/foreign/core.ts';
@@ -19,7 +19,7 @@ export const buildDemoImage = (url: string): HyperCloudImage => ({
 export const readyOf = (status: CommonImageStatus | undefined) =>
   status?.conditions?.find(({ type }) => type === 'Ready');
 
-/** Calls `onStatus` with every status observed; resolves when the image is usable or failed. Throws Unavailable when it is gone. */
+/** Calls `onStatus` with every observed status; resolves when the image is usable or failed. Throws Unavailable if it is deleted. */
 export const followImage = async (
   { kube }: Pick<Cluster, 'kube'>,
   key: ObjectKey,
@@ -35,7 +35,7 @@ export const followImage = async (
   }
 };
 
-/** Host path of the disk in a claim's volume. */
+/** Path of the disk in a claim's volume on the host. */
 export const diskOf = async ({ kube, controllers }: Cluster, claim: ObjectKey): Promise<string> => {
   const { spec } = (await kube.get(persistentVolumeClaims, claim)) ?? {};
   const volume = await kube.get(persistentVolumes, { name: spec?.volumeName ?? 'none' });

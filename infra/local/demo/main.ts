@@ -1,4 +1,4 @@
-// `npm run demo [-- <address or file>]`: a throw-away cluster, one import with its progress, and the proof that the volume holds the disk.
+// `npm run demo [-- <address or file>]`: a temporary cluster, one import with its progress, and a verification of the volume.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,28 +17,28 @@ import { formatBytes } from '#shared/api/quantity.ts';
 import { loadConfig } from '#shared/runtime/config.ts';
 import { AppError, messageOf } from '#shared/runtime/errors.ts';
 
-/** What to do about an import that failed, by the reason its status gives. */
+/** Advice for a failed import, by the reason in its status. */
 const advice: Readonly<Record<string, string>> = {
-  SourceNotFound: 'check the address: the server has nothing there',
-  SourceForbidden: 'the server requires credentials, or does not let this machine in',
-  SourceAddressRefused: 'only loopback is allowed beside public addresses: choose another server',
-  SourceRefused: 'the server refuses this request: try the address with curl',
+  SourceNotFound: 'check the address: the server has no such file',
+  SourceForbidden: 'the server requires credentials, or denies access from this machine',
+  SourceAddressRefused: 'only loopback and public addresses are allowed: choose another server',
+  SourceRefused: 'the server rejects this request: try the address with curl',
   SourceUnreachable: 'nothing listens at that address: check host, port and network',
   SourceUnavailable: 'the server failed: try again later',
   SourceInterrupted: 'the connection broke several times: try again, or use a nearer mirror',
   SourceStalled: 'the server stopped sending: try again, or use another mirror',
-  SourceChanged: 'the file is being replaced on the server: try again when that is over',
-  NotADiskImage: 'the address gives something else than a disk, often a web page: use the direct link to the file',
+  SourceChanged: 'the file is being replaced on the server: try again later',
+  NotADiskImage: 'the address leads to something other than a disk, often a web page: use the direct link to the file',
   UnsupportedFormat: 'use qcow2, raw, ISO, vmdk, vdi, vhd or vhdx, plain or in gz, xz or zst',
   ImageEncrypted: 'remove the encryption first: qemu-img convert to a plain image',
-  ImageCorrupt: 'the file is damaged at its source: look at it with qemu-img check',
+  ImageCorrupt: 'the file is damaged at its source: check it with qemu-img check',
   ImageTruncated: 'the file is shorter than it should be: upload it to the server again',
-  ExternalReference: 'the image needs another file: flatten it with qemu-img convert',
-  ImageTooLarge: 'ask for a larger volume',
-  ChecksumMismatch: 'the file is not the one the checksum was made of: check both',
+  ExternalReference: 'the image refers to another file: flatten it with qemu-img convert',
+  ImageTooLarge: 'request a larger volume',
+  ChecksumMismatch: 'the file does not match the checksum: check both',
 };
 
-const adviceFor = (reason: string): string => advice[reason] ?? 'look at the message above and at the log named below';
+const adviceFor = (reason: string): string => advice[reason] ?? 'see the message above and the log below';
 
 const screen = createScreen(process.stdout);
 const interrupted = new AbortController();
@@ -66,11 +66,11 @@ const main = async (): Promise<number> => {
   const cluster = await startCluster({ dataDir: join(dir, 'cluster'), apiServer, environment }, interrupted.signal);
   undo.defer(cluster.stop);
   screen.say(`cluster: ready after ${formatSeconds(secondsSince(begun))}`);
-  // Awaited here: leaving this function takes the cluster down.
+  // Awaited here: returning from this function stops the cluster.
   return await importAndProve(cluster, source, dir);
 };
 
-/** Leaves nothing behind, whatever was under way. */
+/** Removes everything, whatever was in progress. */
 const giveUp = async (undo: AsyncDisposableStack): Promise<void> => {
   screen.say('demo: interrupted: removing everything');
   interrupted.abort();
@@ -101,15 +101,15 @@ const importAndProve = async (cluster: Cluster, source: DemoSource, dir: string)
   return 0;
 };
 
-/** A disk of unknown origin may say nothing on its serial port: only our own is booted. */
+/** The serial output of an unknown disk is unknown: only our own disk is booted. */
 const boot = async ({ says }: DemoSource, disk: string, { say }: Screen): Promise<void> => {
   if (says === undefined) return;
   const result = await bootDisk(disk, says);
   if (result.kind === 'no-emulator') say('boot:    left out, qemu-system-x86_64 is not installed');
-  if (result.kind === 'said')
-    say(`boot:    after ${formatSeconds(result.seconds)} its serial port says "${result.line}"`);
+  if (result.kind === 'matched')
+    say(`boot:    after ${formatSeconds(result.seconds)} its serial port printed "${result.line}"`);
   if (result.kind === 'silent')
-    throw new BootFailure(`the volume did not boot: its serial port said ${JSON.stringify(result.said)}`);
+    throw new BootFailure(`the volume did not boot: its serial port printed ${JSON.stringify(result.output)}`);
 };
 
 class BootFailure extends AppError {
@@ -128,7 +128,7 @@ const reportFailure = (status: NonNullable<HyperCloudImage['status']>, logFile: 
 try {
   process.exitCode = await main();
 } catch (error) {
-  // What fails while everything is taken down is no news.
+  // Errors during the shutdown are ignored.
   if (!interrupted.signal.aborted) {
     if (!(error instanceof AppError)) throw error;
     screen.say(`demo: failed: ${error.code}: ${messageOf(error)}`);

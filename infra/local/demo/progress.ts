@@ -1,4 +1,4 @@
-// An image's status as one line of progress, and a screen that shows it. Called by the demo.
+// Formats an image's status as one line of progress, and displays it. Called by the demo.
 import { formatBytes } from '#shared/api/quantity.ts';
 import type { CommonImageStatus } from '#shared/api/image-status.ts';
 
@@ -17,7 +17,7 @@ const barOf = (percent: number): string => {
   return `[${'#'.repeat(filled)}${'.'.repeat(barWidth - filled)}]`;
 };
 
-/** Phase, bar, percent, speed and time left, as far as they are known. */
+/** Phase, bar, percent, speed and time left, if known. */
 export const progressLine = (status: ShownStatus): string => {
   const { phase = 'Pending', progress = 0, transfer } = status;
   const parts = [`${phase.padEnd(12)} ${barOf(progress)} ${String(progress).padStart(3)} %`];
@@ -34,11 +34,11 @@ export const progressLine = (status: ShownStatus): string => {
   return parts.join('  ');
 };
 
-/** Shows how far something is. */
+/** Displays progress. */
 export interface Screen {
   /** Replaces the line of progress. */
   readonly progress: (line: string) => void;
-  /** A line that stays. */
+  /** Prints a permanent line. */
   readonly say: (line: string) => void;
 }
 
@@ -48,7 +48,7 @@ export interface DemoTerminal {
   write(text: string): unknown;
 }
 
-/** On a terminal the line is drawn over; elsewhere every change of what it says is a line of its own, at most one for each 10 percent. */
+/** On a terminal the line is overwritten; otherwise each change is a new line, at most one per 10 percent. */
 export const createScreen = (terminal: DemoTerminal): Screen => {
   let shown = '';
   let step = '';

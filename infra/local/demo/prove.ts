@@ -1,4 +1,4 @@
-// Compares what a volume holds with the file it was filled from, by other means than those that filled it. Called by the demo and flow tests.
+// Compares the content of a volume with its source, by other programs than those that filled it. Called by the demo and flow tests.
 import { spawn, execFile } from 'node:child_process';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { join } from 'node:path';
@@ -10,25 +10,27 @@ import { promisify } from 'node:util';
 
 // Runs a program to its end.
 
-/** Rejects when the program is missing or ends with anything but 0. */
+/** Rejects if the program is missing or does not end with 0. */
 export const run = promisify(execFile);
 
 export interface Published {
   readonly file: string;
-  /** As the image's status has them. */
+  /** From the image's status. */
   readonly format: string;
   readonly compression: string;
 }
 
-/** Throws InvalidInput with the first difference. `volume` is raw; zeroes beyond the end of the shorter one are no difference. */
+/** Throws InvalidInput with the first difference. `volume` is raw; zeroes beyond the end of the shorter one are ignored. */
 export const proveIdentical = async (volume: string, published: Published, dir: string): Promise<void> => {
   const file = await unpack(published, dir);
   const format = published.format === 'iso' ? 'raw' : published.format === 'vhd' ? 'vpc' : published.format;
   try {
     await run('qemu-img', ['compare', '-U', '-f', 'raw', '-F', format, volume, file]);
   } catch (error) {
-    const said = (error as { readonly stdout?: string }).stdout?.trim();
-    throw new InvalidInput(`the volume differs from its source: ${said || messageOf(error)}`, [], { cause: error });
+    const difference = (error as { readonly stdout?: string }).stdout?.trim();
+    throw new InvalidInput(`the volume differs from its source: ${difference || messageOf(error)}`, [], {
+      cause: error,
+    });
   }
 };
 
@@ -42,7 +44,7 @@ const unpack = async ({ file, compression }: Published, dir: string): Promise<st
   return unpacked;
 };
 
-/** Fetches the file once more, as a reference. Throws Unavailable when that fails. */
+/** Downloads the file once more, as a reference. Throws Unavailable on failure. */
 export const fetchReference = async (url: string, dir: string): Promise<string> => {
   const file = join(dir, 'reference');
   try {

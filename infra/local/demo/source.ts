@@ -1,4 +1,4 @@
-// Where the demo's image comes from: a disk made on the spot, a file, or an address. Called by the demo.
+// The source of the demo's image: a generated disk, a file, or an address. Called by the demo.
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
@@ -11,15 +11,15 @@ const mib = 2 ** 20;
 
 export interface DemoSource {
   readonly url: string;
-  /** The published file on this machine; left out for an address. */
+  /** The published file on this machine; undefined for an address. */
   readonly file?: string;
-  /** What the disk says on its serial port when booted, where that is known. */
+  /** The expected output on the serial port, if known. */
   readonly says?: string;
-  /** One line about it. */
+  /** Description in one line. */
   readonly about: string;
 }
 
-/** Throws InvalidInput when the argument is neither an address nor a file. */
+/** Throws InvalidInput if the argument is neither an address nor a file. */
 export const prepareSource = async (
   argument: string | undefined,
   server: FileServer,
@@ -42,6 +42,6 @@ const makeDisk = async (server: FileServer, dir: string): Promise<DemoSource> =>
     url: server.offer('demo.qcow2', file),
     file,
     says: bootLine,
-    about: 'a bootable disk of 256 MiB made just now',
+    about: 'a generated bootable disk of 256 MiB',
   };
 };

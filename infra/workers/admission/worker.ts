@@ -1,4 +1,4 @@
-// The Worker: `validate` and `mutate`, asked by an API server over the internet. wrangler.jsonc has its settings.
+// The Worker: `validate` and `mutate`, called by an API server over the internet. wrangler.jsonc has its settings.
 import { Hono } from 'hono';
 import { z } from 'zod';
 import { createApp as createMutate } from '#functions/mutate/app.ts';
@@ -9,7 +9,7 @@ import { addressSettings, cdiSettings, setting } from '#shared/runtime/config.ts
 
 export const Config = z.object({
   ...clusterSettings,
-  webhookToken: setting('WEBHOOK_TOKEN', 'Bearer token that the API server must show; a secret.', z.string().min(1)),
+  webhookToken: setting('WEBHOOK_TOKEN', 'Bearer token of the API server; a secret.', z.string().min(1)),
   ...cdiSettings,
   ...addressSettings,
 });

@@ -6,7 +6,7 @@ import { setting } from '#shared/runtime/config.ts';
 
 export const Config = z.object({
   ...clusterSettings,
-  scrapeToken: setting('SCRAPE_TOKEN', 'Bearer token that Prometheus must show; a secret.', z.string().min(1)),
+  scrapeToken: setting('SCRAPE_TOKEN', 'Bearer token of Prometheus; a secret.', z.string().min(1)),
 });
 
 export default clusterWorker('metrics', Config, ({ scrapeToken }, { kube, log }) =>

@@ -1,4 +1,4 @@
-// Tells import-object of one object, as a CloudEvent. Called by relay.ts.
+// Notifies import-object about one object, by a CloudEvent. Called by relay.ts.
 import { buildStoredObjectChanged } from '#events/build.ts';
 import { encodeEvent } from '#events/message.ts';
 import type { ObjectHint } from '#shared/object-import/notification.ts';
@@ -6,30 +6,30 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import { newTrace, traceHeaders } from '#shared/runtime/trace.ts';
 
 export interface AdmissionServer {
-  /** Where import-object is reached. */
+  /** URL of import-object. */
   readonly url: string;
   /** NOTIFICATION_TOKEN of import-object. */
   readonly token: string;
 }
 
-/** Which message it is, for whoever follows it through logs. */
+/** Identifies the message in logs. */
 export interface About {
   /** The same for a notification that was sent twice. */
   readonly id: string;
-  /** When the queue took it. */
+  /** When the queue received it. */
   readonly time: Date;
 }
 
-export type Tell = (hint: ObjectHint, about: About) => Promise<QueueAnswer>;
+export type Notify = (hint: ObjectHint, about: About) => Promise<QueueAnswer>;
 
-/** Milliseconds; import-object answers within 25 s, whatever it comes to. */
+/** Milliseconds; import-object answers within 25 s in any case. */
 const timeoutMs = 30_000;
 /** Characters of an answer that are logged. */
-const mostWords = 300;
+const mostAnswerChars = 300;
 
 /** Never throws. */
 export const createNotifier =
-  ({ url, token }: AdmissionServer): Tell =>
+  ({ url, token }: AdmissionServer): Notify =>
   async (hint, { id, time }) => {
     const event = buildStoredObjectChanged(hint, {
       id,
@@ -42,56 +42,56 @@ export const createNotifier =
         method: 'POST',
         headers: { ...headers, ...traceHeaders(newTrace()), authorization: `Bearer ${token}` },
         body: typeof body === 'string' ? body : new Uint8Array(body),
-        // The token is for this address alone.
+        // The token must be sent only to this address.
         redirect: 'manual',
         signal: AbortSignal.timeout(timeoutMs),
       });
-      const words = (await response.text()).trim().slice(0, mostWords);
+      const message = (await response.text()).trim().slice(0, mostAnswerChars);
       const retryAfter = response.headers.get('retry-after') ?? undefined;
-      return { kind: 'answered', status: response.status, retryAfter, words };
+      return { kind: 'answered', status: response.status, retryAfter, message };
     } catch (error) {
-      return { kind: 'unreachable', words: `import-object cannot be reached: ${messageOf(error)}` };
+      return { kind: 'unreachable', message: `import-object cannot be reached: ${messageOf(error)}` };
     }
   };
 
-// What is to be done about a message, from what import-object answered: pure.
+// Decides about a message from the answer of import-object: pure.
 
-/** What telling import-object came to. */
+/** The result of a notification. */
 export type QueueAnswer =
   | {
       readonly kind: 'answered';
       readonly status: number;
       readonly retryAfter?: string | undefined;
-      readonly words: string;
+      readonly message: string;
     }
-  | { readonly kind: 'unreachable'; readonly words: string };
+  | { readonly kind: 'unreachable'; readonly message: string };
 
 /**
- * - `ack`: import-object has taken it.
- * - `retry`: the queue delivers it again, and moves it to the dead letters when it has done so `max_retries` times.
- * - `bury`: it would be refused each time, so it goes to the dead letters now.
+ * - `ack`: import-object has accepted it.
+ * - `retry`: the queue delivers it again, and moves it to the dead letters after `max_retries`.
+ * - `bury`: it would be rejected each time, so it is moved to the dead letters now.
  */
 export type QueueVerdict =
   | { readonly do: 'ack' }
   | { readonly do: 'retry'; readonly afterSeconds: number; readonly reason: string }
   | { readonly do: 'bury'; readonly reason: string };
 
-/** Beyond the first few tries it is the cluster that is away, and not a request that was lost. */
+/** After the first few retries the cluster is probably down, rather than a request lost. */
 const longestSeconds = 900;
 
-/** What is wrong with the message itself: the same words whoever asks again. */
+/** Statuses caused by the message itself: a retry gives the same result. */
 const refusesMessage = new Set([400, 413, 414, 415, 422]);
 
-/** `attempts`: deliveries so far; `baseSeconds`: pause after the first one, doubled by each that follows. */
+/** `attempts`: deliveries so far; `baseSeconds`: delay after the first one, doubled each time. */
 export const verdictOf = (answer: QueueAnswer, attempts: number, baseSeconds: number): QueueVerdict => {
   if (answer.kind === 'unreachable') {
-    return { do: 'retry', afterSeconds: pause(attempts, baseSeconds), reason: answer.words };
+    return { do: 'retry', afterSeconds: pause(attempts, baseSeconds), reason: answer.message };
   }
-  const { status, words } = answer;
+  const { status, message } = answer;
   if (status >= 200 && status < 300) return { do: 'ack' };
-  const reason = words === '' ? `HTTP ${status}` : `HTTP ${status}: ${words}`;
+  const reason = message === '' ? `HTTP ${status}` : `HTTP ${status}: ${message}`;
   if (refusesMessage.has(status)) return { do: 'bury', reason };
-  // A token, an address or a route that is wrong is put right by somebody, as a cluster that is away comes back.
+  // A wrong token, address or route will be fixed, just as an unavailable cluster recovers.
   const asked = Number(answer.retryAfter);
   const afterSeconds = Math.max(pause(attempts, baseSeconds), Number.isFinite(asked) ? asked : 0);
   return { do: 'retry', afterSeconds: Math.min(afterSeconds, longestSeconds), reason };

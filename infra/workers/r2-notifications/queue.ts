@@ -1,14 +1,14 @@
-// What of Cloudflare's queues is used here. Its own types would replace those of Node for the whole repository.
+// The used part of Cloudflare's queue API. Its own types would replace those of Node for the whole repository.
 
 export interface QueueMessage {
   readonly id: string;
   readonly timestamp: Date;
   readonly body: unknown;
-  /** Deliveries of this message, this one included. */
+  /** Deliveries of this message, including this one. */
   readonly attempts: number;
-  /** The message is done with. */
+  /** Acknowledges the message. */
   ack(): void;
-  /** The message comes again, after so many seconds (12 hours at most). */
+  /** Delivers the message again, after this many seconds (12 hours at most). */
   retry(options?: { readonly delaySeconds?: number }): void;
 }
 

@@ -1,4 +1,4 @@
-// Beside the Worker in tests: R2's end of its queue, and somebody who reads the dead letters.
+// For tests of the Worker: R2's side of its queue, and a reader of the dead letters.
 import type { MessageBatch } from '#infra/workers/r2-notifications/queue.ts';
 
 export default {

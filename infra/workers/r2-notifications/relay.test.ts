@@ -33,7 +33,7 @@ const run = async (
     retry: ({ delaySeconds } = {}) => void (fates[index] += `retry ${delaySeconds}`),
   }));
   const deps = {
-    tell: async ({ key }: { readonly key: string }) => {
+    notify: async ({ key }: { readonly key: string }) => {
       told.push(key);
       mostAtOnce = Math.max(mostAtOnce, (open += 1));
       await new Promise((resolve) => setImmediate(resolve));
@@ -53,7 +53,7 @@ const run = async (
   return { fates, told, buried, mostAtOnce };
 };
 
-const status = (code: number): QueueAnswer => ({ kind: 'answered', status: code, words: '' });
+const status = (code: number): QueueAnswer => ({ kind: 'answered', status: code, message: '' });
 const taken = () => status(204);
 
 describe('a batch', () => {

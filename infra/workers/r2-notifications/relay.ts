@@ -1,6 +1,7 @@
-// One batch of R2's notifications: each object is told of once, each message ends acknowledged, retried or with the dead letters. Called by worker.ts.
+// Handles one batch of R2's notifications: each object is reported once, each message is acknowledged, retried or moved to the dead letters.
+// Called by worker.ts.
 import type { MessageBatch, QueueMessage, QueueProducer } from '#infra/workers/r2-notifications/queue.ts';
-import type { Tell } from '#infra/workers/r2-notifications/notify.ts';
+import type { Notify } from '#infra/workers/r2-notifications/notify.ts';
 import { type QueueVerdict, verdictOf } from '#infra/workers/r2-notifications/notify.ts';
 import { shortHash } from '#shared/object-import/description.ts';
 import { type ObjectHint, readNotification } from '#shared/object-import/notification.ts';
@@ -8,14 +9,14 @@ import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
 export interface RelayDeps {
-  readonly tell: Tell;
+  readonly notify: Notify;
   readonly deadLetters: QueueProducer;
-  /** Seconds before a message comes again the first time. */
+  /** Seconds before the first retry of a message. */
   readonly retrySeconds: number;
   readonly log: Logger;
 }
 
-/** A Worker has at most six requests open at a time. */
+/** A Worker may have at most six open requests. */
 const width = 6;
 
 /** Messages about one object. */
@@ -26,12 +27,12 @@ interface Group {
 
 interface Sorted {
   readonly groups: readonly Group[];
-  /** About nothing that moves bytes. */
+  /** Messages that change no bytes. */
   readonly idle: readonly QueueMessage[];
   readonly unreadable: readonly { readonly message: QueueMessage; readonly reason: string }[];
 }
 
-/** Never rejects: what becomes of a message is said to the queue, message by message. */
+/** Never rejects: the result of each message is passed to the queue. */
 export const relay = async (deps: RelayDeps, batch: MessageBatch): Promise<void> => {
   const { groups, idle, unreadable } = sort(batch.messages);
   for (const message of idle) message.ack();
@@ -62,11 +63,11 @@ const sort = (messages: readonly QueueMessage[]): Sorted => {
 
 const keyOf = ({ bucket, key }: ObjectHint): string => JSON.stringify([bucket, key]);
 
-/** `undefined`: about nothing that moves bytes; a text: why it cannot be read. */
+/** `undefined`: it changes no bytes; a text: why it cannot be parsed. */
 const hintOf = ({ body }: QueueMessage): ObjectHint | string | undefined => {
   try {
     const [hint, ...others] = readNotification(body);
-    return others.length === 0 ? hint : 'it names more than one object: a message of R2 names one';
+    return others.length === 0 ? hint : 'it contains more than one object: a message of R2 contains one';
   } catch (error) {
     if (!(error instanceof InvalidInput)) throw error;
     return messageOf(error);
@@ -75,7 +76,7 @@ const hintOf = ({ body }: QueueMessage): ObjectHint | string | undefined => {
 
 const relayGroup = async (deps: RelayDeps, { hint, messages }: Group): Promise<void> => {
   const [first] = messages as [QueueMessage];
-  const answer = await deps.tell(hint, { id: shortHash([first.body]), time: first.timestamp });
+  const answer = await deps.notify(hint, { id: shortHash([first.body]), time: first.timestamp });
   for (const message of messages) {
     await settle(deps, message, { hint, verdict: verdictOf(answer, message.attempts, deps.retrySeconds) });
   }
@@ -90,10 +91,10 @@ const settle = async (deps: RelayDeps, message: QueueMessage, { hint, verdict }:
   const about = { messageId: message.id, attempts: message.attempts, ...hint };
   switch (verdict.do) {
     case 'ack':
-      deps.log.info('object told of', about);
+      deps.log.info('object reported', about);
       return message.ack();
     case 'retry':
-      deps.log.warn('object not told of', { ...about, reason: verdict.reason, afterSeconds: verdict.afterSeconds });
+      deps.log.warn('object not reported', { ...about, reason: verdict.reason, afterSeconds: verdict.afterSeconds });
       return message.retry({ delaySeconds: verdict.afterSeconds });
     case 'bury':
       deps.log.error('notification refused', { ...about, reason: verdict.reason });
@@ -101,7 +102,7 @@ const settle = async (deps: RelayDeps, message: QueueMessage, { hint, verdict }:
   }
 };
 
-/** As it came, so that it can be put back on the queue. It comes again where the dead letters cannot be had. */
+/** Unchanged, so that it can be put back on the queue. If the dead letter queue is not available, it is retried. */
 const bury = async (deps: RelayDeps, message: QueueMessage, about: object): Promise<void> => {
   const { body } = message;
   try {
@@ -109,7 +110,7 @@ const bury = async (deps: RelayDeps, message: QueueMessage, about: object): Prom
     await deps.deadLetters.send(body, { contentType: isBytes ? 'bytes' : 'json' });
     message.ack();
   } catch (error) {
-    deps.log.error('dead letter not kept', { ...about, error });
+    deps.log.error('dead letter not stored', { ...about, error });
     message.retry({ delaySeconds: deps.retrySeconds });
   }
 };

@@ -5,7 +5,7 @@ import { type QueueAnswer, verdictOf } from '#infra/workers/r2-notifications/not
 const answered = (status: number, more: Partial<Extract<QueueAnswer, { kind: 'answered' }>> = {}): QueueAnswer => ({
   kind: 'answered',
   status,
-  words: '',
+  message: '',
   ...more,
 });
 
@@ -15,7 +15,7 @@ describe('a message', () => {
   });
 
   it.each([400, 413, 414, 415, 422])('that is refused with %i would be refused again', (status) => {
-    expect(verdictOf(answered(status, { words: 'no notification' }), 1, 5)).toEqual({
+    expect(verdictOf(answered(status, { message: 'no notification' }), 1, 5)).toEqual({
       do: 'bury',
       reason: `HTTP ${status}: no notification`,
     });
@@ -29,7 +29,7 @@ describe('a message', () => {
   );
 
   it('comes again when nobody could be reached', () => {
-    expect(verdictOf({ kind: 'unreachable', words: 'away' }, 1, 5)).toEqual({
+    expect(verdictOf({ kind: 'unreachable', message: 'away' }, 1, 5)).toEqual({
       do: 'retry',
       afterSeconds: 5,
       reason: 'away',

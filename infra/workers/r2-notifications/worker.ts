@@ -1,4 +1,4 @@
-// The Worker: takes what R2 says of its buckets from a queue, and tells import-object. wrangler.jsonc has its queues and settings.
+// The Worker: receives R2's notifications from a queue, and notifies import-object. wrangler.jsonc has its queues and settings.
 import { z } from 'zod';
 import type { MessageBatch, QueueProducer } from '#infra/workers/r2-notifications/queue.ts';
 import { relay } from '#infra/workers/r2-notifications/relay.ts';
@@ -8,11 +8,11 @@ import { setting, wholeNumber } from '#shared/runtime/config.ts';
 
 export const Config = z.object({
   ...workerSettings,
-  url: setting('IMPORT_OBJECT_URL', 'https URL at which import-object is reached from outside the cluster.', safeUrl),
+  url: setting('IMPORT_OBJECT_URL', 'https URL of import-object outside the cluster.', safeUrl),
   token: setting('NOTIFICATION_TOKEN', 'The NOTIFICATION_TOKEN of import-object; a secret.', z.string().min(1)),
   retrySeconds: setting(
     'RETRY_SECONDS',
-    'Seconds before a notification comes again that could not be delivered; doubled each time, up to 15 minutes.',
+    'Seconds before a failed notification is retried; doubled each time, up to 15 minutes.',
     wholeNumber(0, 900).default(5),
   ),
 });
@@ -22,10 +22,10 @@ interface Environment extends WorkerEnvironment {
 }
 
 export default {
-  /** Throws InvalidInput where the settings are wrong: the queue keeps the batch, and its log says which. */
+  /** Throws InvalidInput if the settings are invalid: the queue keeps the batch, and the log has the reason. */
   async queue(batch: MessageBatch, env: Environment): Promise<void> {
     const { config, log } = beginWorker('r2-notifications', Config, env);
     const { url, token, retrySeconds } = config;
-    await relay({ tell: createNotifier({ url, token }), deadLetters: env.DEAD_LETTERS, retrySeconds, log }, batch);
+    await relay({ notify: createNotifier({ url, token }), deadLetters: env.DEAD_LETTERS, retrySeconds, log }, batch);
   },
 };

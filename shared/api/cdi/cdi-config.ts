@@ -1,11 +1,11 @@
-// cdi.kubevirt.io CDIConfig: what clients ask of a cluster beside its volumes. There is one, called `config`: `virtctl image-upload` reads in it where
-// files are sent to, KubeVirt how much of a volume its file system keeps. Its status is reported, its spec is read by plans; it is not reconciled.
+// cdi.kubevirt.io CDIConfig: cluster-wide settings that clients read. There is one, named `config`: `virtctl image-upload` reads the upload
+// URL, KubeVirt the file system overhead. Its status is reported, its spec is read by plans; it is not reconciled.
 import { z } from 'zod';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 
-/** 0 to 1, of at most three decimals. */
+/** 0 to 1, with at most three decimals. */
 const Share = z.string().regex(/^(0(?:\.\d{1,3})?|1)$/);
 
 const filesystemOverhead = z
@@ -58,7 +58,7 @@ export const cdiConfigs: ResourceType<CdiConfig> = {
   namespaced: false,
 };
 
-/** Its clients know it by this name. */
+/** The name that its clients use. */
 export const cdiConfigName = 'config';
 
 export const cdiConfigKind: ServedKind<CdiConfig> = {

@@ -1,4 +1,4 @@
-// Conditions as cdi.kubevirt.io has them: the heartbeat moves on any change, the transition when the status changes.
+// Conditions of cdi.kubevirt.io: the heartbeat changes with any field, the transition time with the status.
 import { z } from 'zod';
 
 export const CdiCondition = z.object({
@@ -11,7 +11,7 @@ export const CdiCondition = z.object({
 });
 export type CdiCondition = z.infer<typeof CdiCondition>;
 
-/** A condition as it is decided: the times are filled in. */
+/** A desired condition: the times are filled in. */
 export type WantedCondition = Omit<CdiCondition, 'lastTransitionTime' | 'lastHeartbeatTime'>;
 
 const isSame = (before: CdiCondition, after: WantedCondition): boolean =>
@@ -26,7 +26,7 @@ const toCondition = (before: CdiCondition | undefined, wanted: WantedCondition, 
   };
 };
 
-/** The list with `wanted` in it, each in its old place; what is not wanted stays as it is. `now` is RFC 3339. */
+/** The list with `wanted` set, in the existing order; other conditions are unchanged. `now` is RFC 3339. */
 export const setCdiConditions = (
   before: readonly CdiCondition[],
   wanted: readonly WantedCondition[],

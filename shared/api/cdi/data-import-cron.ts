@@ -1,4 +1,4 @@
-// cdi.kubevirt.io DataImportCron, in the shape its operator released and in the short shape of its design document.
+// cdi.kubevirt.io DataImportCron, in the released form of its operator and in the short form of its design document.
 import { z } from 'zod';
 import { CdiCondition } from '#shared/api/cdi/conditions.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
@@ -10,7 +10,7 @@ const Access = {
   certConfigMap: ObjectName.optional().describe('ConfigMap with CA certificates, in the namespace of the cron'),
 } as const;
 
-/** A source that can be followed. The loose form is what a template may carry beside. */
+/** A source that can be polled. The loose form accepts additional fields in a template. */
 export const CronSourceSpec = z.looseObject({
   registry: z
     .looseObject({

@@ -1,4 +1,4 @@
-// cdi.kubevirt.io DataVolume: every field of the original; what is not served is refused with words, never dropped.
+// cdi.kubevirt.io DataVolume: every field of the original; unsupported fields are rejected with a message, never dropped.
 import { z } from 'zod';
 import { CdiCondition } from '#shared/api/cdi/conditions.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
@@ -151,5 +151,5 @@ export const dataVolumeKind: ServedKind<DataVolume> = {
   ],
 };
 
-/** As clients ask for them. */
+/** The resource type for clients. */
 export const dataVolumes = dataVolumeKind.type;

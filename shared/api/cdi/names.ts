@@ -1,32 +1,32 @@
-// The words of cdi.kubevirt.io on the wire: the labels and annotations its clients read. Keys stay as the original has them.
+// Labels and annotations of cdi.kubevirt.io that its clients read. Keys are those of the original.
 
 export const cdiGroup = 'cdi.kubevirt.io';
 
 export const cdiLabels = {
-  /** On everything a cron made or manages: the cron's name. */
+  /** On everything a cron creates or manages: the name of the cron. */
   cron: `${cdiGroup}/dataImportCron`,
-  /** On what goes with its cron. */
+  /** On objects that are deleted with their cron. */
   cleanup: `${cdiGroup}/dataImportCron.cleanup`,
-  /** On claims that clients make (`virtctl image-upload` does): what they leave open is taken from the profile of their class. */
+  /** On claims that clients create (`virtctl image-upload` does): missing modes are taken from the profile of their class. */
   applyProfile: `${cdiGroup}/applyStorageProfile`,
 } as const;
 
 export const cdiAnnotations = {
-  /** On a cron: the digest it is to import. Whoever writes it decides; our polls do. */
+  /** On a cron: the digest to import. Set by our polls, or by any other writer. */
   desiredDigest: `${cdiGroup}/storage.import.sourceDesiredDigest`,
-  /** On a cron, RFC 3339: when the source was asked last. */
+  /** On a cron, RFC 3339: time of the last poll. */
   lastCronTime: `${cdiGroup}/storage.import.lastCronTime`,
-  /** On a cron, RFC 3339: when to ask next; a time in the past asks now. */
+  /** On a cron, RFC 3339: time of the next poll; a time in the past polls now. */
   nextCronTime: `${cdiGroup}/storage.import.nextCronTime`,
   /** On a cron: storage class of the version in use. */
   storageClass: `${cdiGroup}/storage.import.storageClass`,
-  /** On a version, RFC 3339 with a fraction: when it was last what the cron offered. */
+  /** On a version, RFC 3339 with a fraction: when it was last the current version of the cron. */
   lastUseTime: `${cdiGroup}/storage.import.lastUseTime`,
   /** On a data volume, any value: do not wait for a consumer. */
   immediateBinding: `${cdiGroup}/storage.bind.immediate.requested`,
-  /** On a claim, any value: it is to be filled by an upload. */
+  /** On a claim, any value: it waits for an upload. */
   uploadTarget: `${cdiGroup}/storage.upload.target`,
-  /** On a claim, `true`: somebody listens for what is to be uploaded into it. */
+  /** On a claim, `true`: the upload can start. */
   podReady: `${cdiGroup}/storage.pod.ready`,
   /** On a claim: phase of the pod that fills it; `Succeeded` stays. */
   podPhase: `${cdiGroup}/storage.pod.phase`,
@@ -35,7 +35,7 @@ export const cdiAnnotations = {
   /** On a claim: how it was cloned, and why byte by byte. */
   cloneType: `${cdiGroup}/cloneType`,
   cloneFallbackReason: `${cdiGroup}/cloneFallbackReason`,
-  /** On a cron, passed to the data volume. */
+  /** On a cron, copied to the data volume. */
   retainPod: `${cdiGroup}/storage.pod.retainAfterCompletion`,
   /** On a snapshot: `Block` or `Filesystem`. */
   sourceVolumeMode: `${cdiGroup}/storage.import.sourceVolumeMode`,
@@ -43,19 +43,19 @@ export const cdiAnnotations = {
   advisedRestoreSize: `${cdiGroup}/storage.import.advisedRestoreSize`,
   /** On a storage profile, `true`: golden images of this class are written by one node. */
   singleWriter: `${cdiGroup}/useReadWriteOnceForDataImportCron`,
-  /** On a storage profile, a quantity: the class makes no smaller volume. */
+  /** On a storage profile, a quantity: the smallest volume of the class. */
   leastSize: `${cdiGroup}/minimumSupportedPvcSize`,
   /** On a storage profile: the snapshot class for golden images. */
   snapshotClass: `${cdiGroup}/snapshotClassForDataImportCron`,
 } as const;
 
-/** Labels that tell consumers how to run what a golden image holds: the only ones that travel from object to object. */
+/** Labels that describe how to run a golden image: the only ones that are copied from object to object. */
 const travelling = /^instancetype\.kubevirt\.io\/[\w.-]+$|^kubevirt\.io\/dynamic-credentials-support$/;
 
-/** Labels a user may put on a cron that its versions and its data source carry as well. */
+/** Labels of a cron that are copied to its versions and its data source. */
 const fromCron = /^(?:[\w-]+\.)*kubevirt\.io\/[\w.-]+$/;
 
-/** Whose key says who manages an object, which is nobody's to copy. */
+/** Keys that identify the manager of an object, which must not be copied. */
 const isManagement = (key: string): boolean => key.startsWith(`${cdiGroup}/`);
 
 type Labels = Readonly<Record<string, string>>;
@@ -63,9 +63,9 @@ type Labels = Readonly<Record<string, string>>;
 const pick = (labels: Labels | undefined, isWanted: (key: string) => boolean): Labels =>
   Object.fromEntries(Object.entries(labels ?? {}).filter(([key]) => isWanted(key)));
 
-/** What a data source takes over from the volume or snapshot it points to. */
+/** Labels that a data source copies from its volume or snapshot. */
 export const travellingLabels = (labels: Labels | undefined): Labels => pick(labels, (key) => travelling.test(key));
 
-/** What versions and data source take over from their cron. */
+/** Labels that versions and data source copy from their cron. */
 export const cronLabels = (labels: Labels | undefined): Labels =>
   pick(labels, (key) => fromCron.test(key) && !isManagement(key));

@@ -1,4 +1,4 @@
-// cdi.kubevirt.io StorageProfile: what a storage class is good for, and an administrator's word on it. One for each class, of its name.
+// cdi.kubevirt.io StorageProfile: the capabilities of a storage class, and settings of an administrator. One per class, with its name.
 import { z } from 'zod';
 import { CdiCondition } from '#shared/api/cdi/conditions.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';

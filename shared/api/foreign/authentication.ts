@@ -1,9 +1,9 @@
-// authentication.k8s.io: the question whose a token is, and its answer.
+// authentication.k8s.io: TokenReview, which returns the user of a token.
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 
 export interface TokenReview extends KubeObject {
   readonly spec: { readonly token: string; readonly audiences?: readonly string[] };
-  /** Filled in by the answer; a TokenReview is never stored. */
+  /** Set in the response; a TokenReview is never stored. */
   readonly status?: {
     readonly authenticated?: boolean;
     readonly user?: {

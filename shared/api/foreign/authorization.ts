@@ -1,4 +1,4 @@
-// authorization.k8s.io: the question whether a user may do something, and its answer.
+// authorization.k8s.io: SubjectAccessReview, which checks a permission of a user.
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 
 export interface SubjectAccessReview extends KubeObject {
@@ -18,7 +18,7 @@ export interface SubjectAccessReview extends KubeObject {
       readonly name?: string | undefined;
     };
   };
-  /** Filled in by the answer; a SubjectAccessReview is never stored. */
+  /** Set in the response; a SubjectAccessReview is never stored. */
   readonly status?: { readonly allowed: boolean; readonly reason?: string };
 }
 

@@ -1,4 +1,4 @@
-// Kinds of Harvester and Longhorn that backups are made of: only the fields we read.
+// Kinds of Harvester and Longhorn that backups use: only the fields we read.
 import type { Condition, KubeObject, ResourceType } from '#shared/api/object.ts';
 
 /** One of Harvester's settings. Not namespaced. */

@@ -1,8 +1,8 @@
-// HyperConverged and SSP: the fields that say which golden images a cluster wants. Read; of a HyperConverged the drawn schedule is written.
+// HyperConverged and SSP: the fields with the golden images of a cluster. Read only, except for the generated schedule of a HyperConverged.
 import type { DataImportCronSpec } from '#shared/api/cdi/data-import-cron.ts';
 import type { Condition, KubeObject, ResourceType } from '#shared/api/object.ts';
 
-/** One entry of a list of templates; `spec` may lack what the object it becomes must have. */
+/** One entry of a list of templates; `spec` may lack required fields of the resulting object. */
 export interface CronTemplateEntry {
   readonly metadata?: {
     readonly name?: string;
@@ -36,7 +36,7 @@ export interface HyperConverged extends KubeObject {
   };
 }
 
-/** The templates are in `commonTemplates`, or in `spec` itself, as its design has them. */
+/** The templates are in `commonTemplates`, or in `spec` itself, as in its design document. */
 export interface Ssp extends KubeObject {
   readonly spec?: {
     readonly commonTemplates?: { readonly dataImportCronTemplates?: readonly CronTemplateEntry[] };
@@ -65,5 +65,5 @@ export const ssps: ResourceType<Ssp> = {
   namespaced: true,
 };
 
-/** Newest first: an operator of some years ago serves the older ones alone. */
+/** Newest first: older operators serve only the older ones. */
 export const sspVersions = ['v1beta3', 'v1beta2', 'v1beta1'] as const;

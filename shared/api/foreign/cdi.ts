@@ -1,4 +1,4 @@
-// The object that stands for a CDI which is installed: its operator makes it, or is told by it. Only that it is there matters.
+// The object of an installed CDI, which its operator creates or reads. Only its existence matters.
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 

@@ -40,14 +40,14 @@ export interface PersistentVolume extends KubeObject {
     readonly volumeMode?: VolumeMode;
     readonly storageClassName?: string;
     readonly persistentVolumeReclaimPolicy?: 'Delete' | 'Retain';
-    /** Nodes that can reach it; left out: all of them. */
+    /** Nodes that can reach it. Default: all nodes. */
     readonly nodeAffinity?: unknown;
     readonly claimRef?: {
       readonly apiVersion?: string;
       readonly kind?: string;
       readonly namespace: string;
       readonly name: string;
-      /** Left out: whoever has that name. */
+      /** Default: any object with that name. */
       readonly uid?: string;
     };
     readonly csi?: {

@@ -1,4 +1,4 @@
-// CustomResourceDefinitions, as far as they are looked for.
+// CustomResourceDefinitions: only the fields we read.
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 
 export interface CustomResourceDefinition extends KubeObject {

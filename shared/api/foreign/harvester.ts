@@ -1,4 +1,4 @@
-// Kinds of harvesterhci.io that are read and not served.
+// Kinds of harvesterhci.io that are read but not served.
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 
 export const templateVersions: ResourceType<KubeObject> = {

@@ -7,7 +7,7 @@ export interface VirtualMachine extends KubeObject {
       readonly spec?: {
         readonly volumes?: readonly {
           readonly persistentVolumeClaim?: { readonly claimName?: string };
-          /** Mounts the claim of the same name. */
+          /** Mounts the claim with the same name. */
           readonly dataVolume?: { readonly name?: string };
         }[];
       };

@@ -48,7 +48,7 @@ export interface BackingImage extends KubeObject {
   };
 }
 
-/** What prepares the first copy of the backing image of the same name. */
+/** Prepares the first copy of the backing image with the same name. */
 export interface BackingImageDataSource extends KubeObject {
   readonly spec: {
     readonly sourceType?: BackingImage['spec']['sourceType'];
@@ -68,9 +68,9 @@ export interface BackingImageDataSource extends KubeObject {
   };
 }
 
-/** Where Longhorn keeps its own objects. */
+/** Namespace of Longhorn's own objects. */
 export const longhornNamespace = 'longhorn-system';
-/** TCP port of its HTTP API there, on its Service and on the pods behind it. */
+/** TCP port of its HTTP API, of its Service and its pods. */
 export const longhornApiPort = 9500;
 
 /** Its CSI driver. */

@@ -1,9 +1,9 @@
-// The disks of a virtual machine as Harvester writes them on it: which are to be made, and which go with it.
+// The disks of a virtual machine, as Harvester records them in its annotations: claims to create, and claims to delete with it.
 import { z } from 'zod';
 import { harvesterAnnotations } from '#shared/api/harvester/image.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
-/** A claim as it would be created, but for its `storageClassName` where `imageId` names the image it begins as. */
+/** A claim to create, except for its `storageClassName` if `imageId` refers to its image. */
 const ClaimTemplate = z.looseObject({
   metadata: z
     .looseObject({
@@ -23,7 +23,7 @@ export type ClaimTemplate = z.infer<typeof ClaimTemplate>;
 
 const Templates = z.array(ClaimTemplate);
 
-/** None where the annotation cannot be read. */
+/** Empty if the annotation is invalid. */
 export const claimTemplatesOf = (machine: KubeObject | undefined): readonly ClaimTemplate[] => {
   try {
     return Templates.parse(JSON.parse(machine?.metadata.annotations?.[harvesterAnnotations.claimTemplates] ?? '[]'));
@@ -39,6 +39,6 @@ export const removedClaimsOf = ({ metadata }: KubeObject): readonly string[] =>
     .map((name) => name.trim())
     .filter((name) => name !== '');
 
-/** `<namespace>/<name>` of the image that a disk begins as; empty where it begins empty. */
+/** `<namespace>/<name>` of the image of a disk; empty for an empty disk. */
 export const imageIdOf = ({ metadata }: ClaimTemplate): string =>
   metadata?.annotations?.[harvesterAnnotations.imageId] ?? '';

@@ -1,4 +1,4 @@
-// harvesterhci.io VirtualMachineImageDownloader: somebody means to download an image. Made by Harvester's clients, with the name of the image.
+// harvesterhci.io VirtualMachineImageDownloader: a request to download an image. Created by Harvester's clients, with the name of the image.
 import { z } from 'zod';
 import { ConditionSchema } from '#shared/api/image-status.ts';
 import { ObjectName, Int64, fixedField, type ServedKind, withRules } from '#shared/api/kind.ts';

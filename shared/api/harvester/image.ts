@@ -51,7 +51,7 @@ export const HarvesterImageSpec = z
       fixedOnceSet('targetStorageClassName'),
     ),
   );
-/** As users write it: what has a default may be left out. */
+/** As written by users: fields with a default are optional. */
 export type HarvesterImageSpec = z.input<typeof HarvesterImageSpec>;
 
 export const HarvesterImageStatus = z.object({
@@ -76,27 +76,27 @@ export interface HarvesterImage extends KubeObject {
   readonly status?: HarvesterImageStatus;
 }
 
-/** Words of Harvester on images. */
+/** Labels and annotations of Harvester's images. */
 export const harvesterLabels = {
   displayName: 'harvesterhci.io/imageDisplayName',
-  /** On a virtual machine: it was imported whole. */
+  /** On a virtual machine: it was imported as a whole. */
   imported: 'migration.harvesterhci.io/imported',
 } as const;
 export const harvesterAnnotations = {
   storageClassName: 'harvesterhci.io/storageClassName',
-  /** On what holds or comes from an image: `<namespace>/<name>` of it. */
+  /** On objects that store or use an image: `<namespace>/<name>` of it. */
   imageId: 'harvesterhci.io/imageId',
   /** On a claim: it holds an image. */
   goldenImage: 'harvesterhci.io/goldenImage',
-  /** On an image, `True`: the installer of an upgrade, which every node reads. */
+  /** On an image, `True`: the installer of an upgrade, which every node downloads. */
   upgradeImage: 'harvesterhci.io/os-upgrade-image',
-  /** On a virtual machine: the claims to make for it (JSON). */
+  /** On a virtual machine: the claims to create for it (JSON). */
   claimTemplates: 'harvesterhci.io/volumeClaimTemplates',
   /** On a virtual machine: names of claims that are deleted with it, separated by commas. */
   removedClaims: 'harvesterhci.io/removedPersistentVolumeClaims',
-  /** On a storage class: it stays. */
+  /** On a storage class: it must not be deleted. */
   reservedClass: 'harvesterhci.io/is-reserved-storageclass',
-  /** On a claim: what it belongs to (JSON), such as a virtual machine. */
+  /** On a claim: its owners (JSON), such as a virtual machine. */
   ownedBy: 'harvesterhci.io/owned-by',
 } as const;
 

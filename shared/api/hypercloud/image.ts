@@ -1,4 +1,4 @@
-// hypercloud.tmaxanc.com VirtualMachineImage, in the short shape of its design and the shape its operator released.
+// hypercloud.tmaxanc.com VirtualMachineImage, in the short form of its design and the released form of its operator.
 import { z } from 'zod';
 import { BackupStatus, imageStatusShape } from '#shared/api/image-status.ts';
 import { ObjectName, fixedField, QuantityValue, type ServedKind, withRules } from '#shared/api/kind.ts';

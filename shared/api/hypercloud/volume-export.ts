@@ -1,5 +1,5 @@
-// hypercloud.tmaxanc.com VirtualMachineVolumeExport: a disk as a qcow2 file, in an object store or a claim. In the short shape of the design and
-// the shape the operator released.
+// hypercloud.tmaxanc.com VirtualMachineVolumeExport: a disk as a qcow2 file, in an object store or a claim. In the short form of the design and
+// the released form of the operator.
 import { z } from 'zod';
 import { imageStatusShape } from '#shared/api/image-status.ts';
 import { ObjectName, Int64, type ServedKind, withRules } from '#shared/api/kind.ts';

@@ -1,4 +1,5 @@
-// hypercloud.tmaxanc.com volumes made from an image: VirtualMachinePvc as the design has it, VirtualMachineVolume as the operator released it.
+// hypercloud.tmaxanc.com volumes made from an image: VirtualMachinePvc of the design document, and VirtualMachineVolume of the released
+// operator.
 import { z } from 'zod';
 import { HyperCloudVolumeSpec } from '#shared/api/hypercloud/image.ts';
 import { imageStatusShape } from '#shared/api/image-status.ts';

@@ -1,14 +1,14 @@
-// What the copies of a backing image say together, one on each disk: usable, failed, or on its way. Pure.
+// Combined state of the copies of a backing image, one on each disk: usable, failed, or in progress. Pure.
 import type { BackingImage, BackingImageCopy } from '#shared/api/foreign/longhorn.ts';
 
 export type Copies =
-  /** One is enough: Longhorn makes the others from it. */
+  /** One ready copy is enough: Longhorn makes the others from it. */
   | { readonly is: 'ready' }
-  /** None is left that could become usable. */
+  /** No remaining copy can become usable. */
   | { readonly is: 'failed'; readonly message: string; readonly time?: string | undefined }
   | { readonly is: 'running'; readonly step: CopyStep; readonly percent: number; readonly message: string };
 
-/** How far the most advanced copy is. */
+/** State of the most advanced copy. */
 export type CopyStep = 'waiting' | 'moving' | 'handing-over' | 'unknown';
 
 const failedStates = ['failed', 'failed-and-cleanup'];
@@ -30,16 +30,16 @@ export const foldCopies = ({ status }: BackingImage): Copies => {
   const found = steps.find(([state]) => copies.some((copy) => copy.state === state));
   const step = found?.[1] ?? (copies.length === 0 ? 'waiting' : 'unknown');
   const percent = Math.max(0, ...copies.map(({ progress = 0 }) => progress));
-  return { is: 'running', step, percent: Math.min(99, percent), message: wordsOf(copies) };
+  return { is: 'running', step, percent: Math.min(99, percent), message: messageIn(copies) };
 };
 
-const wordsOf = (copies: readonly BackingImageCopy[]): string => copies.find(({ message }) => message)?.message ?? '';
+const messageIn = (copies: readonly BackingImageCopy[]): string => copies.find(({ message }) => message)?.message ?? '';
 
 const failureOf = (copies: readonly BackingImageCopy[]): Copies => {
   const [first] = copies.toSorted((a, b) => timeOf(b).localeCompare(timeOf(a)));
   return {
     is: 'failed',
-    message: wordsOf(copies) || 'Longhorn does not say why',
+    message: messageIn(copies) || 'Longhorn reports no reason',
     time: first?.lastStateTransitionTime,
   };
 };

@@ -1,4 +1,4 @@
-// The state of an image while its backing image is on its way. Pure.
+// The state of an image while its backing image is being filled. Pure.
 import { type BackingImage, backingImages } from '#shared/api/foreign/longhorn.ts';
 import { removeWhole, type Plan, type PlanContext } from '#shared/populate/actions.ts';
 import type { Copies } from '#shared/backends/backingimage/copies.ts';
@@ -19,7 +19,7 @@ export const planRunning = (image: Image, observed: BackingImage, copies: Runnin
   const isSameAttempt = image.state.attempts >= attempt;
   const progress = isSameAttempt ? Math.max(counted.progress, copies.percent) : copies.percent;
   const state = stateOf(image, { ...counted, progress, nextAttemptTime: undefined }, { observed, copies }, context);
-  // What has failed here must not come to life after all.
+  // A failed backing image must not become usable later.
   return { actions: state.phase === 'Failed' ? removeWhole(backingImages, observed) : [], state };
 };
 
@@ -39,7 +39,7 @@ const stateOf = (image: Image, state: ImageState, followed: Followed, context: P
       return wait(
         image,
         state,
-        ['CopiesUnknown', 'Longhorn cannot say how the copies are: a node may be away'],
+        ['CopiesUnknown', 'Longhorn does not know the state of the copies: a node may be down'],
         context,
       );
     case 'waiting':
@@ -56,11 +56,11 @@ const wait = (image: Image, state: ImageState, [reason, message]: readonly [stri
   waitingState(image, state, { phase: 'Pending', reason, message: describeAttempt(image, state, message) }, context);
 
 const verifyingState = (image: Image, state: ImageState, context: PlanContext): ImageState => {
-  const message = describeAttempt(image, state, 'checking the file and handing it to its disk');
+  const message = describeAttempt(image, state, 'verifying the file and moving it to its disk');
   return waitingState(image, state, { phase: 'Verifying', reason: 'Verifying', message }, context);
 };
 
-/** Seconds from the beginning of the attempt; a client may take as long as a transfer to begin sending. */
+/** Measured from the start of the attempt; a client may take as long as a transfer to start sending. */
 const deadlineOf = ({ metadata }: BackingImage, { now, settings }: PlanContext): string => {
   const begun = Date.parse(metadata.creationTimestamp ?? '') || now;
   return isoTime(begun + (settings.attemptSeconds + settings.childSeconds) * 1000);
@@ -89,18 +89,18 @@ const uploadState = (image: Image, state: ImageState, observed: BackingImage, co
   };
 };
 
-// A backing image none of whose copies became usable: count the attempt, wait, throw it away, and stop at the limit. Pure.
+// A backing image without a usable copy: counts the attempt, waits, deletes it, and stops at the limit. Pure.
 
 type Failure = Extract<Copies, { is: 'failed' }>;
 
 interface Fault {
   readonly reason: string;
   readonly message: string;
-  /** What would end the same way again. */
+  /** A retry would fail the same way. */
   readonly isFinal: boolean;
 }
 
-/** Longhorn tells causes in words only. What is not recognised may be the network, and is retried. */
+/** Longhorn reports causes only as text. An unknown cause may be the network, and is retried. */
 const causes: readonly (readonly [RegExp, string, boolean])[] = [
   [/checksum.*(mismatch|match|expected)/i, 'ChecksumMismatch', true],
   [/\b404\b/, 'SourceNotFound', true],
@@ -109,15 +109,15 @@ const causes: readonly (readonly [RegExp, string, boolean])[] = [
 ];
 
 const faultOf = ({ message }: Pick<Failure, 'message'>): Fault => {
-  // A number in an address is no status.
-  const words = message.replaceAll(/\bhttps?:\/\/\S+/g, '');
-  const cause = causes.find(([form]) => form.test(words));
+  // A number in a URL is not a status.
+  const text = message.replaceAll(/\bhttps?:\/\/\S+/g, '');
+  const cause = causes.find(([form]) => form.test(text));
   return { reason: cause?.[1] ?? 'TransferFailed', message: redact(message), isFinal: cause?.[2] ?? false };
 };
 
 /**
- * The failure is written down before the backing image is thrown away: a crash between the two must not lose count. It carries the number of its
- * attempt, so however often it is observed failed, it counts once.
+ * The failure is recorded before the backing image is deleted: a crash between the two must not lose the count. The record includes the number
+ * of the attempt, so a failure that is observed repeatedly is counted once.
  */
 export const planFailed = (image: Image, observed: BackingImage, failure: Failure, context: PlanContext): Plan => {
   const attempt = attemptOf(observed);
@@ -145,7 +145,7 @@ const countFailure = (
   return countAttempts(image.state, { is: 'waiting', attempts: attempt, failures: attempt, lastFault });
 };
 
-/** Woken by the tick once its time has come. */
+/** The tick reconciles it when the time has come. */
 const backingOff = (image: Image, state: ImageState, nextAttemptTime: string): ImageState => ({
   ...state,
   phase: 'Pending',
@@ -158,7 +158,7 @@ const backingOff = (image: Image, state: ImageState, nextAttemptTime: string): I
 });
 
 const planAgain = (image: Image, state: ImageState, observed: BackingImage, context: PlanContext): Plan => {
-  const message = `attempt ${state.attempts} of ${image.retries + 1} failed: ${state.lastFailure?.message}; removing what it left`;
+  const message = `attempt ${state.attempts} of ${image.retries + 1} failed: ${state.lastFailure?.message}; removing its backing image`;
   const step = { phase: 'Pending', reason: state.lastFailure?.reason ?? 'TransferFailed', message } as const;
   return { actions: removeWhole(backingImages, observed), state: waitingState(image, state, step, context) };
 };

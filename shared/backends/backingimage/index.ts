@@ -1,4 +1,4 @@
-// The backingimage backend: golden images as Longhorn's backing images, with a storage class of their own that volumes are made with.
+// The backingimage backend: golden images as Longhorn's backing images, each with a storage class for its volumes.
 import { virtualMachineBackups } from '#shared/api/foreign/backup.ts';
 import { persistentVolumeClaims, persistentVolumes, storageClasses } from '#shared/api/foreign/core.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
@@ -13,11 +13,11 @@ import { foldCopies } from '#shared/backends/backingimage/copies.ts';
 import { follow, type WatchedChild } from '#shared/populate/watched-child.ts';
 import type { Image } from '#shared/backends/image.ts';
 
-// The children the backingimage backend follows.
+// The children the backingimage backend watches.
 
 /**
- * Whether it tells anything new: a copy that moves, the first that is ready, the end of the last. That it was made is known, that it waits is
- * what its image says already, and further copies change nothing.
+ * Whether the change is relevant: a copy makes progress, the first is ready, or the last has ended. The creation is known, a wait is already
+ * reported by the image, and further copies change nothing.
  */
 const isNews = (image: BackingImage): boolean => {
   if (image.metadata.deletionTimestamp !== undefined) return true;
@@ -37,7 +37,7 @@ const readyOnes = ({ status }: BackingImage): number =>
 
 const watchedChildren: readonly WatchedChild[] = [
   follow(backingImages, ['create', 'patch', 'delete'], isNews),
-  // Only that it is gone matters: it is made again.
+  // Only its deletion is relevant: it is created again.
   follow(storageClasses, ['create', 'delete'], () => false),
 ];
 

@@ -8,12 +8,12 @@ import { backingImageNames, storageClassNames } from '#shared/backends/backingim
 import { copiesIn } from '#shared/backends/backingimage/parameters.ts';
 import type { Image } from '#shared/backends/image.ts';
 
-/** Back reference that Harvester's own tools look for. */
+/** Back reference that Harvester's own tools read. */
 export const imageIdAnnotation = 'harvesterhci.io/imageId';
 
 export const imageIdOf = ({ ref }: Pick<Image, 'ref'>): string => `${ref.namespace ?? ''}/${ref.name}`;
 
-/** An owner in another namespace cannot be referred to, so nothing is collected: the image removes what it made. */
+/** An owner reference cannot cross namespaces, so there is no garbage collection: the image removes its children itself. */
 export const marksOf = (image: Image, role: string): Pick<ObjectMeta, 'labels' | 'annotations'> => {
   const { labels, annotations: marks } = childMetadata(image.ref, role, '');
   return { labels: labels ?? {}, annotations: { ...marks, [imageIdAnnotation]: imageIdOf(image) } };
@@ -40,7 +40,7 @@ export const buildBackingImage = (
       annotations: {
         ...marks.annotations,
         [annotations.attempt]: String(attempt),
-        // Which retry it answers is said where it cannot be lost: status is written later, if at all.
+        // The handled retry is recorded here because status is written later, or never after a crash.
         ...(image.retryToken === undefined ? {} : { [annotations.retry]: image.retryToken }),
       },
     },
@@ -68,11 +68,11 @@ export const buildStorageClass = (
   parameters: { ...classParameters, backingImage, ...ofClone(image) },
 });
 
-/** Volumes of an encrypted clone are opened with its Secret. */
+/** Volumes of an encrypted clone need its Secret. */
 const ofClone = ({ source }: Image): Readonly<Record<string, string>> =>
   source?.type === 'clone' && source.operation === 'encrypt' ? { backingImageDataSourceType: 'clone' } : {};
 
-/** Of a backing image that says nothing: it is the first. */
+/** A backing image without the annotation is the first attempt. */
 export const attemptOf = ({ metadata }: BackingImage): number => {
   const attempt = Number(metadata.annotations?.[annotations.attempt]);
   return Number.isInteger(attempt) && attempt > 0 ? attempt : 1;

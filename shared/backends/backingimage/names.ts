@@ -1,11 +1,11 @@
-// What the backing image and the storage class of an image are called: by its UID, by its backup, or as Harvester called them before.
+// Names of the backing image and the storage class of an image: from its UID, from its backup, or as Harvester named them.
 import { createHash } from 'node:crypto';
 import type { Image } from '#shared/backends/image.ts';
 
-/** Longest name Longhorn takes. */
+/** Longest name in Longhorn. */
 export const maxNameLength = 40;
 
-/** Candidates, first found wins; `own` is the one that is made where none is there. */
+/** Candidates, the first that exists wins; `own` is the name for a new one. */
 export interface Names {
   readonly own: string;
   readonly candidates: readonly string[];
@@ -13,7 +13,7 @@ export interface Names {
 
 type Named = Pick<Image, 'ref' | 'source'>;
 
-/** As Longhorn shortens what is too long for it: the end becomes a piece of the SHA-512 of the whole. */
+/** The way Longhorn shortens long names: the end is replaced by a part of the SHA-512 of the whole. */
 export const correctedName = (name: string): string => {
   const lower = name.toLowerCase();
   if (name.length <= maxNameLength) return lower;
@@ -21,7 +21,7 @@ export const correctedName = (name: string): string => {
   return lower.slice(0, maxNameLength - suffix.length).replace(/-+$/, '') + suffix;
 };
 
-/** The name a backup was made under: volumes in backups refer to it, so a restored image must have it again. */
+/** The name in its backup: volumes in backups refer to it, so a restored image must have it again. */
 const restoreName = ({ source }: Named): string | undefined => {
   if (source?.type !== 'restore') return undefined;
   const name = new URLSearchParams(source.url.split('?')[1] ?? '').get('backingImage') ?? '';

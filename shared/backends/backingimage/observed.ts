@@ -1,4 +1,4 @@
-// What the backingimage backend reads before it decides. Names are looked for once: afterwards status knows them.
+// Reads of the backingimage backend. Names are resolved once and recorded in status.
 import {
   type PersistentVolumeClaim,
   type StorageClass,
@@ -25,19 +25,19 @@ import type { LookAtFile } from '#shared/transfer/file-look.ts';
 
 export interface ObservedBackingImage {
   readonly backingImage?: BackingImage | undefined;
-  /** Read where it is to be made, or the image is usable. */
+  /** Read if it is to be created, or if the image is usable. */
   readonly storageClass?: StorageClass | undefined;
-  /** Whether Longhorn is there; read only where a backing image is to be made. */
+  /** Whether Longhorn is installed; read only if a backing image is to be created. */
   readonly isInstalled: boolean;
-  /** The class that parameters come from where none were decided at admission. */
+  /** The class to copy parameters from if none were decided at admission. */
   readonly template?: StorageClass | undefined;
-  /** Read only where a backing image is to be made. */
+  /** Read only if a backing image is to be created. */
   readonly origin?: ObservedOrigin | undefined;
-  /** The claim it is exported from; read only where a backing image is to be made. */
+  /** The claim it is exported from; read only if a backing image is to be created. */
   readonly exported?: PersistentVolumeClaim | undefined;
-  /** What stands on the image; read only where it is to be removed. */
+  /** Objects that depend on the image; read only if it is to be removed. */
   readonly users: readonly string[];
-  /** An object of our own name that belongs to somebody else. It is never touched. */
+  /** An object with our own name and another owner. It is never changed. */
   readonly foreign?: KubeObject | undefined;
 }
 
@@ -55,7 +55,7 @@ export const check = async (kube: KubeClient, image: Image, look?: LookAtFile): 
 
 interface Found<T> {
   readonly own?: T | undefined;
-  /** Holds the name that ours would have. */
+  /** An object of another owner with our name. */
   readonly foreign?: T | undefined;
 }
 
@@ -64,7 +64,7 @@ const isOurs = ({ metadata }: KubeObject, image: Image): boolean => {
   return uid === undefined ? metadata.annotations?.[imageIdAnnotation] === imageIdOf(image) : uid === image.ref.uid;
 };
 
-/** That the own name is taken is found out by making it; of one under an older name nothing else would tell. */
+/** A conflict of the own name is found when it is created; one under an older name must be looked for. */
 const candidatesFor = ({ trustsStatus }: Image, { own, candidates }: Names): readonly string[] =>
   trustsStatus === true ? candidates.filter((name) => name !== own) : candidates;
 
@@ -90,7 +90,7 @@ const readStorageClass = async (kube: KubeClient, image: Image, backingImage: st
   return ours === undefined ? { foreign: present.find(({ metadata }) => metadata.name === own) } : { own: ours };
 };
 
-/** Parameters were decided at admission, unless the image came in another way. */
+/** Parameters were decided at admission, unless the image bypassed it. */
 const readTemplate = async (kube: KubeClient, { storage }: Image): Promise<StorageClass | undefined> =>
   storage.classParameters === undefined ? readClass(kube, storage.className) : undefined;
 
@@ -130,7 +130,7 @@ const readForStart = async (
   return { ...nothing, storageClass: storageClass.own, foreign: storageClass.foreign, template, origin, exported };
 };
 
-// What must be there for the backingimage backend to work.
+// Requirements of the backingimage backend.
 
 export const longhornMissing =
   'Longhorn is not installed in this cluster: install it, or write `backend: csi`, which uses any CSI storage class';
@@ -141,12 +141,13 @@ export const need: Need = {
   because: longhornMissing,
 };
 
-// What stands on a backing image: volumes of its class and backups of such, which lose their ground when it goes. Called where it is to be removed.
+// Objects that depend on a backing image: volumes of its class and backups of these, which are useless without it. Called when it is to be
+// removed.
 
-/** Enough to be named in a message. */
+/** Enough for a message. */
 const most = 3;
 
-/** The first few, as `PersistentVolumeClaim default/root`. Those of all namespaces are gone through page by page. */
+/** The first few, as `PersistentVolumeClaim default/root`. All namespaces are listed page by page. */
 const findUsers = async (
   kube: KubeClient,
   { state }: Pick<Image, 'state'>,
@@ -161,7 +162,7 @@ const findUsers = async (
   return volumes.length >= most ? volumes : [...volumes, ...(await findBackups(kube, className))].slice(0, most);
 };
 
-/** Volumes come back from them in the class they had, which takes the image (harvester/backups-of-image). There are none where Harvester is not. */
+/** Their volumes are restored in their former class, which needs the image (harvester/backups-of-image). Empty if Harvester is not installed. */
 const findBackups = async (kube: KubeClient, className: string): Promise<readonly string[]> => {
   try {
     return await firstFew(kube.listAll(virtualMachineBackups), ({ status }) =>

@@ -1,4 +1,4 @@
-// What a backing image is made from, where that is another object: a Longhorn volume, or another image. Reads, and says what is in the way.
+// The source of a backing image that is another object: a Longhorn volume, or another image. Reads it, and determines obstacles.
 import { mayUseOf, readGrants } from '#shared/access/grant.ts';
 import {
   type PersistentVolume,
@@ -28,11 +28,11 @@ import type { Inspection } from '#shared/transfer/report.ts';
 
 export type ObservedOrigin =
   | { readonly is: 'ready'; readonly origin: BackingImageSource }
-  /** Not there yet; may come. */
+  /** Does not exist yet. */
   | { readonly is: 'waiting'; readonly reason: string; readonly message: string }
-  /** Taken by another image, which has a deadline of its own: as many may wait in line as like. */
+  /** In use by another image, which has its own deadline: any number of images may wait. */
   | { readonly is: 'busy'; readonly reason: string; readonly message: string }
-  /** Never. */
+  /** Never usable. */
   | { readonly is: 'refused'; readonly reason: string; readonly message: string };
 
 const ready = (
@@ -45,7 +45,7 @@ const ready = (
 const waiting = (reason: string, message: string): ObservedOrigin => ({ is: 'waiting', reason, message });
 const refused = (reason: string, message: string): ObservedOrigin => ({ is: 'refused', reason, message });
 
-/** The types of sources that are taken. */
+/** Supported types of sources. */
 export const longhornSources = [
   'http',
   'upload',
@@ -88,28 +88,28 @@ export const readOrigin = async (kube: KubeClient, image: Image, look?: LookAtFi
 
 const kept: readonly string[] = ['raw', 'iso', 'qcow2'];
 
-/** Why Longhorn, which keeps files as they are, would make another disk of this one than is in it. */
+/** Why Longhorn, which stores files unchanged, would present another disk than the file contains. */
 export const unkeptFormat = ({ format, compression }: Inspection): string | undefined => {
   if (compression === 'none' && kept.includes(format)) return undefined;
   const what = compression === 'none' ? format : `${format} in ${compression}`;
-  return `Longhorn keeps files as they are, and volumes of this one would be no disks (${what}): unpack or convert it to raw or qcow2, or make the image with backend: csi`;
+  return `Longhorn stores files unchanged, and volumes of this one would not be disks (${what}): unpack or convert it to raw or qcow2, or create the image with backend: csi`;
 };
 
 const sectorBytes = 512;
 
-/** Volumes of such a file never attach: Longhorn reads and writes without the page cache. */
+/** Volumes of such a file never attach: Longhorn bypasses the page cache, which requires whole sectors. */
 export const halfSector = (size: number): string | undefined =>
   size % sectorBytes === 0
     ? undefined
-    : `the file has ${size} bytes, and Longhorn takes multiples of ${sectorBytes}: fill it up (truncate -s %${sectorBytes} <file>)`;
+    : `the file has ${size} bytes, and Longhorn requires a multiple of ${sectorBytes}: pad it (truncate -s %${sectorBytes} <file>)`;
 
-/** The header of a qcow2 says how large its disk is; what has no known length is judged once Longhorn has it. */
+/** The header of a qcow2 contains the size of its disk; a file of unknown length is checked after Longhorn has received it. */
 const unfitFile = (inspection: Inspection): string | undefined =>
   unkeptFormat(inspection) ?? (inspection.format === 'qcow2' ? undefined : halfSector(inspection.size ?? 0));
 
-/** Longhorn looks at a file when it has all of it, follows no reference in it, and takes much of what no machine could boot from. */
+/** Longhorn inspects a file only after the download, follows no reference in it, and accepts many files that no machine can boot. */
 const readFile = async (url: string, look: LookAtFile | undefined): Promise<ObservedOrigin> => {
-  if (look === undefined) return waiting('SourceNotReady', 'waiting for cron-tick to look at the file');
+  if (look === undefined) return waiting('SourceNotReady', 'waiting for cron-tick to inspect the file');
   const looked = await look(url);
   if (looked.is !== 'found') return looked;
   const problem = unfitFile(looked.inspection);
@@ -140,7 +140,7 @@ const judgeVolume = async (
   return ready('export-from-volume', { 'volume-name': name, 'export-type': 'raw' });
 };
 
-/** What Longhorn would refuse, or do and nobody could read. */
+/** Volumes that Longhorn would reject, or export unreadably. */
 const obstacleOf = (
   volume: PersistentVolume | undefined,
   storageClass: StorageClass | undefined,
@@ -148,14 +148,14 @@ const obstacleOf = (
   const driver = volume?.spec.csi?.driver ?? storageClass?.provisioner ?? 'no known driver';
   if (driver !== longhornDriver) {
     const advice = 'export it to an image whose backend takes any volume';
-    return { reason: 'SourceElsewhere', message: `lies with ${driver}, not with Longhorn: ${advice}` };
+    return { reason: 'SourceElsewhere', message: `is provisioned by ${driver}, not by Longhorn: ${advice}` };
   }
   const reason = 'SourceUnsupported';
   if (storageClass?.parameters?.['dataEngine'] === 'v2') {
     return { reason, message: "is of Longhorn's data engine v2, which cannot be exported" };
   }
   return isEncrypted(storageClass?.parameters)
-    ? { reason, message: 'is encrypted, and what is exported could not be read' }
+    ? { reason, message: 'is encrypted, and the exported image would not be readable' }
     : undefined;
 };
 
@@ -167,7 +167,7 @@ const readImage = async (kube: KubeClient, image: Image, source: ImageCloneSourc
   if (!isImported(object)) return waiting('SourceNotReady', `${what} is not ready`);
   const key = { namespace: longhornNamespace, name: nameOfBackingImage(object) };
   const backingImage = await kube.get(backingImages, key);
-  if (backingImage === undefined) return refused('SourceElsewhere', `${what} is not kept by Longhorn`);
+  if (backingImage === undefined) return refused('SourceElsewhere', `${what} is not stored in Longhorn`);
   if (backingImage.spec.dataEngine === 'v2') {
     return refused('SourceUnsupported', `${what} is of Longhorn's data engine v2, which cannot be cloned`);
   }
@@ -182,14 +182,14 @@ const isImported = ({ status }: HarvesterImage): boolean => isTrue(status?.condi
 const nameOfBackingImage = (object: HarvesterImage): string =>
   object.status?.children?.backingImage ?? backingImageNames({ ref: refOf(object), source: undefined }).own;
 
-/** On each clone, so that those of one source are found. */
+/** On each clone, to find the clones of one source. */
 export const cloneLabels = ({ ref, source }: Image): Readonly<Record<string, string>> =>
   source?.type === 'clone' ? { [labels.source]: labelOf(ref, source) } : {};
 
 const labelOf = (ref: Image['ref'], { namespace, imageName }: ImageCloneSource): string =>
   sourceLabel({ groupKind: groupKindOf(ref), namespace, name: imageName });
 
-/** Longhorn fails clones of one source that run side by side (longhorn#11262). */
+/** Concurrent clones of one source fail in Longhorn (longhorn#11262). */
 const findOtherClone = async (
   kube: KubeClient,
   { ref }: Image,
@@ -203,14 +203,14 @@ const findOtherClone = async (
   return other?.metadata.annotations?.['harvesterhci.io/imageId'] ?? other?.metadata.name;
 };
 
-/** The author of this image acts with the key of that one, which its own author must have had a right to. */
+/** The clone uses the key of the source image; the author of that must have had access to the key. */
 const foreignKeyOf = (source: HarvesterImage): string | undefined =>
   foreignSecretProblem(source.spec.storageClassParameters, {
     namespace: source.metadata.namespace,
     mayUse: mayUseOf(source.metadata.namespace, readGrants(source)),
   });
 
-/** What is encrypted takes the new image's Secret, what is decrypted that of the old one. */
+/** Encryption uses the Secret of the new image, decryption that of the old one. */
 const cloneOf = (
   image: Image,
   source: HarvesterImage,
@@ -220,7 +220,7 @@ const cloneOf = (
   const parameters = operation === 'encrypt' ? image.storage.classParameters : source.spec.storageClassParameters;
   const secret = secretOf(parameters);
   const whose = operation === 'encrypt' ? 'the storage class of this image' : what;
-  if (secret === undefined) return refused('SecretMissing', `${whose} names no Secret to ${operation} with`);
+  if (secret === undefined) return refused('SecretMissing', `${whose} has no Secret to ${operation} with`);
   const problem = operation === 'decrypt' ? foreignKeyOf(source) : undefined;
   if (problem !== undefined) return refused('NotAuthorized', `${what}: ${problem}`);
   return ready('clone', {

@@ -1,4 +1,4 @@
-// Parameters of the storage class that volumes made from an image have: decided once, from the class it is modelled on. Pure.
+// Parameters of the storage class for volumes of an image: decided once, from a template class. Pure.
 import { mayUseOf } from '#shared/access/grant.ts';
 import type { StorageClass } from '#shared/api/foreign/core.ts';
 import { longhornDriver } from '#shared/api/foreign/longhorn.ts';
@@ -15,7 +15,7 @@ type Parameters = Readonly<Record<string, string>>;
 
 const defaults: Parameters = { numberOfReplicas: '3', staleReplicaTimeout: '30', migratable: 'true' };
 
-/** What may differ from the defaults. Whatever else a class says is not of a disk made from an image. */
+/** Parameters that may differ from the defaults. Other parameters of the template do not apply to disks of an image. */
 const allowed: readonly string[] = [
   'nodeSelector',
   'diskSelector',
@@ -31,10 +31,10 @@ const permitted = (parameters: Parameters, keys = allowed): Parameters =>
 
 const known: readonly string[] = [...allowed, ...Object.keys(defaults)];
 
-/** Names the backing image a class was made for. */
+/** The backing image that a class belongs to. */
 export const backingImageOf = ({ parameters }: StorageClass): string | undefined => parameters?.['backingImage'];
 
-/** A class of another driver says nothing to Longhorn. */
+/** A class of another driver has no valid parameters for Longhorn. */
 export const isTemplate = (storageClass: StorageClass | undefined): storageClass is StorageClass =>
   storageClass?.provisioner === longhornDriver && backingImageOf(storageClass) === undefined;
 
@@ -43,25 +43,25 @@ export const classParameters = (asked: Parameters | undefined, template: Storage
   ...permitted(isTemplate(template) ? (template.parameters ?? {}) : (asked ?? {})),
 });
 
-/** What was decided at admission, which may have been passed by: decided now where it was, and nothing else passes. */
+/** The parameters decided at admission. If admission was bypassed they are decided now, by the same rules. */
 export const parametersOf = ({ storage }: Image, template: StorageClass | undefined): Parameters =>
   storage.classParameters === undefined
     ? classParameters(undefined, template)
     : permitted(storage.classParameters, known);
 
-/** Why the class of an image is not made: `undefined`, or it would read a Secret for somebody who may not. */
+/** Why the class of an image must not be created: it would read a Secret that the author may not read; `undefined`: no problem. */
 export const secretProblem = (
   { ref, grants }: Pick<Image, 'ref' | 'grants'>,
   parameters: Parameters,
 ): string | undefined =>
   foreignSecretProblem(parameters, { namespace: ref.namespace, mayUse: mayUseOf(ref.namespace, grants) });
 
-/** Copies Longhorn keeps at least; `undefined` when the parameter is no number. */
+/** Minimum of copies in Longhorn; `undefined` if the parameter is not a number. */
 export const copiesIn = (parameters: Parameters): number | undefined => {
   const count = Number(parameters['numberOfReplicas']);
   return Number.isInteger(count) && count > 0 ? count : undefined;
 };
 
-/** The Secret that encrypts; `undefined` where none is named. */
+/** The Secret with the encryption key; `undefined` if there is none. */
 export const secretOf = (parameters: Parameters | undefined): SecretName | undefined =>
   secretAt(parameters, 'node-publish');

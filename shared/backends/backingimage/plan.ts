@@ -1,4 +1,4 @@
-// The backingimage backend's decisions: make the backing image and its class, follow the copies, count attempts. Pure.
+// Plans of the backingimage backend: create the backing image and its class, observe the copies, count attempts. Pure.
 import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
 import { type BackingImage, backingImages } from '#shared/api/foreign/longhorn.ts';
 import { labels, annotations } from '#shared/api/names.ts';
@@ -60,7 +60,7 @@ const advance = (image: Image, observed: ObservedBackingImage, context: PlanCont
   return { ...plan, actions: [...adoption(image, backingImage), ...plan.actions] };
 };
 
-/** What is there is written down, also where an earlier pass did not get to. */
+/** Records existing children, even if an earlier pass did not. */
 const known = (image: Image, { metadata }: BackingImage): Image => ({
   ...image,
   state: { ...image.state, children: { ...image.state.children, backingImage: metadata.name } },
@@ -77,12 +77,12 @@ const follow = (image: Image, observed: Present, context: PlanContext): Plan => 
     case 'failed':
       return image.state.phase === 'Available' ? planLost(image) : planFailed(image, backingImage, copies, context);
     case 'running':
-      // A usable image stays so while a node is away.
+      // A usable image stays available while a node is down.
       return image.state.phase === 'Available' ? unchanged(image) : planRunning(image, backingImage, copies, context);
   }
 };
 
-/** The time of the next attempt is kept, also when what failed went away by itself. */
+/** The time of the next attempt stays valid even if the failed backing image was deleted by someone else. */
 const planMissing = (image: Image, observed: ObservedBackingImage, context: PlanContext): Plan => {
   const { nextAttemptTime } = image.state;
   const isTooEarly = nextAttemptTime !== undefined && !isPast(nextAttemptTime, context.now);
@@ -100,7 +100,7 @@ const planLeaving = (image: Image, { kind, metadata }: BackingImage, context: Pl
   return { actions: [], state: waitingState(image, image.state, step, context) };
 };
 
-/** One that Harvester made has no marks of ours, and would not be followed. */
+/** A backing image that Harvester created lacks our labels and would not be watched. */
 const adoption = (image: Image, backingImage: BackingImage): readonly Action[] =>
   backingImage.metadata.labels?.[labels.ownerUid] === undefined
     ? [patch(backingImages, backingImage, { metadata: marksOf(image, 'volume') })]
@@ -115,7 +115,7 @@ const planReady = (image: Image, observed: Present, context: PlanContext): Plan 
   const unfit = sizeFault(image, backingImage);
   if (unfit !== undefined) return { actions: [], state: failedState(counted, 'UnsupportedFormat', unfit) };
   if (isUnproven(image, backingImage)) {
-    const message = 'the copies are there; waiting for Longhorn to tell their sha512, which the image is held against';
+    const message = 'the copies are ready; waiting for Longhorn to report their sha512, to verify the checksum';
     const step = { phase: 'Verifying', reason: 'Verifying', message } as const;
     return { actions: [], state: waitingState(image, { ...counted, progress: 99 }, step, context) };
   }
@@ -137,7 +137,7 @@ const placeOf = (state: ImageState, { metadata }: StorageClass): Pick<ImageState
   children: { ...state.children, storageClass: metadata.name },
 });
 
-/** What the backing image says of itself. Sizes are 0 until Longhorn knows them. */
+/** Sizes and digests of the backing image. Sizes are 0 until Longhorn knows them. */
 export const filledState = (state: ImageState, { status = {} }: BackingImage): ImageState => {
   const [size, virtualSize] = [status.size || undefined, status.virtualSize || undefined];
   const format = virtualSize === undefined || virtualSize === size ? 'raw' : 'qcow2';
@@ -149,11 +149,14 @@ export const filledState = (state: ImageState, { status = {} }: BackingImage): I
   };
 };
 
-/** What was promised cannot be told from what is there yet. A usable image was held against it once. */
+/** The checksum cannot be verified yet. A usable image was verified before. */
 const isUnproven = ({ checksum, state }: Image, { status }: BackingImage): boolean =>
   checksum?.algorithm === 'sha512' && !status?.checksum && state.phase !== 'Available';
 
-/** Of a file whose length its server did not say beforehand, or that changed since it was looked at. qemu rounds the disk in a raw file up to whole sectors. */
+/**
+ * For a file whose server did not report its length, or that changed after its inspection. qemu rounds the disk in a raw file up to whole
+ * sectors.
+ */
 const sizeFault = ({ state }: Image, { status = {} }: BackingImage): string | undefined => {
   const { size = 0, virtualSize = 0 } = status;
   const isRaw = size > 0 && roundToSector(size) === roundToSector(virtualSize);
@@ -162,18 +165,18 @@ const sizeFault = ({ state }: Image, { status = {} }: BackingImage): string | un
   return problem === undefined ? undefined : `${problem}; ${retryHint}`;
 };
 
-/** Longhorn compares as it reads; this makes sure that it did. */
+/** Longhorn compares digests while reading; this verifies that it did. */
 const checksumFault = ({ checksum }: Image, { status }: BackingImage): string | undefined => {
   const found = status?.checksum?.toLowerCase();
   const isKnown = checksum?.algorithm === 'sha512' && found !== undefined && found !== '';
   return isKnown && found !== checksum.hex ? `sha512 of the file is ${found}, expected ${checksum.hex}` : undefined;
 };
 
-// Taking away what an image made of Longhorn: all of it at deletion, what is not worth keeping when the user starts it over. Pure.
+// Removes the children of an image in Longhorn: all of them at deletion, the useless ones when its user restarts it. Pure.
 
 /**
- * The backing image first: Longhorn refuses that while a replica stands on it, and then the class must stay as well, or its volumes could not
- * grow any more.
+ * The backing image first: Longhorn rejects its deletion while a replica depends on it, and then the class must stay too, or its volumes could
+ * not be expanded any more.
  */
 export const planDelete = (image: Image, observed: ObservedBackingImage): Plan & { readonly removed: boolean } => {
   if (observed.users.length > 0) return { actions: [], removed: false, state: inUse(image, observed.users) };
@@ -187,17 +190,17 @@ export const planDelete = (image: Image, observed: ObservedBackingImage): Plan &
 };
 
 const inUse = ({ state }: Image, users: readonly string[]) =>
-  terminatingState(state, 'InUse', `used by ${users.join(', ')}: delete what was made from this image first`);
+  terminatingState(state, 'InUse', `used by ${users.join(', ')}: delete these first`);
 
 interface Restart {
   readonly plan: Plan;
-  /** The image as new, once nothing is in the way any more. */
+  /** The reset image, if the restart can proceed. */
   readonly cleared?: Image;
 }
 
 /**
- * A retry throws a backing image away unless its bytes are good: those are never fetched twice. Nor is one thrown away that was made for this very
- * retry by a pass whose status was lost.
+ * A retry deletes a backing image unless its bytes are verified: those are never fetched twice. It does not delete one that an earlier pass
+ * created for the same retry but could not record.
  */
 const planRestart = (image: Image, observed: ObservedBackingImage, context: PlanContext): Restart => {
   const { backingImage } = observed;

@@ -261,8 +261,8 @@ describe('what Longhorn is asked for', () => {
   });
 
   it.each<readonly [string, Partial<Inspection>, RegExp]>([
-    ['half a sector', { size: 1000 }, /1000 bytes.*multiples of 512.*truncate/],
-    ['half a sector of a disc', { format: 'iso', size: 2047 }, /2047 bytes.*multiples of 512/],
+    ['half a sector', { size: 1000 }, /1000 bytes.*multiple of 512.*truncate/],
+    ['half a sector of a disc', { format: 'iso', size: 2047 }, /2047 bytes.*multiple of 512/],
     ...(['gz', 'xz', 'zst'] as const).map(
       (compression) =>
         [`a disk in ${compression}`, { compression }, new RegExp(`raw in ${compression}.*unpack`)] as const,

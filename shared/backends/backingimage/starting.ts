@@ -1,4 +1,4 @@
-// No backing image yet: make it, with the class that volumes are made with, or say what is in the way. Pure.
+// An image without a backing image: creates it together with the class for volumes, or reports the obstacle. Pure.
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import { backingImages } from '#shared/api/foreign/longhorn.ts';
 import { type Action, create, type Plan, type PlanContext } from '#shared/populate/actions.ts';
@@ -19,7 +19,7 @@ import type { Image } from '#shared/backends/image.ts';
 export const planStart = (image: Image, observed: ObservedBackingImage, context: PlanContext): Plan => {
   if (!observed.isInstalled) return wait(image, 'BackendUnavailable', longhornMissing, context);
   const { origin } = observed;
-  if (origin === undefined) return wait(image, 'SourceNotReady', 'waiting to look at the source', context);
+  if (origin === undefined) return wait(image, 'SourceNotReady', 'waiting for the inspection of the source', context);
   switch (origin.is) {
     case 'waiting':
       return wait(image, origin.reason, origin.message, context);
@@ -56,7 +56,7 @@ const make = (image: Image, observed: ObservedBackingImage, origin: BackingImage
   }
   const problem = secretProblem(image, classParameters);
   if (problem !== undefined) return fail(image, 'NotAuthorized', problem);
-  // One more than have failed: what was removed under us before it ended does not count.
+  // One more than have failed: a backing image that was deleted by someone else before its end does not count.
   const attempt = image.state.attemptsFailed + 1;
   const built = buildBackingImage(image, origin, { attempt, classParameters });
   const labels = { ...built.metadata.labels, ...cloneLabels(image) };

@@ -1,4 +1,4 @@
-// What Longhorn asks of an image beyond its kind's rules. Called by admission.
+// Longhorn's rules for an image in addition to those of its kind. Called by admission.
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import { isTrue } from '#shared/api/conditions.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
@@ -24,7 +24,7 @@ const replicaFaults = ({ storage }: Image): readonly Fault[] => {
     : [fault('spec.storageClassParameters.numberOfReplicas', 'must be a number above 0')];
 };
 
-/** A class that belongs to another image is no model for one. */
+/** The class of another image cannot be a template. */
 const templateFaults = async ({ storage, source }: Image, kube: KubeClient): Promise<readonly Fault[]> => {
   const { className } = storage;
   const field = 'spec.targetStorageClassName';
@@ -37,7 +37,7 @@ const templateFaults = async ({ storage, source }: Image, kube: KubeClient): Pro
   return [
     ...(owner === undefined
       ? []
-      : [fault(field, `storage class "${className}" is that of the backing image ${owner}`)]),
+      : [fault(field, `storage class "${className}" belongs to the backing image ${owner}`)]),
     ...(isEncrypting && !isEncrypted(storageClass.parameters)
       ? [fault(field, `storage class "${className}" does not encrypt: its parameter "encrypted" must be "true"`)]
       : []),
@@ -61,7 +61,7 @@ const cloneFaults = async (
   return faults;
 };
 
-/** What a clone and its class must be, and what Longhorn itself would refuse. */
+/** Rules for a clone and its class, and rules of Longhorn itself. */
 const create = async (image: Image, kube: KubeClient): Promise<readonly Fault[]> => [
   ...checksumFaults(image),
   ...replicaFaults(image),
@@ -69,7 +69,7 @@ const create = async (image: Image, kube: KubeClient): Promise<readonly Fault[]>
   ...(image.source?.type === 'clone' ? await cloneFaults(image.source, kube) : []),
 ];
 
-/** Volumes are made with them (harvester/fixed-parameters). */
+/** Volumes depend on these fields (harvester/fixed-parameters). */
 const update = (before: Image, after: Image): readonly Fault[] => {
   const [was, is] = [before, after].map(({ storage }) => JSON.stringify(sorted(storage.classParameters)));
   return was === is ? [] : [fault('spec.storageClassParameters', 'cannot be changed: create a new image instead')];

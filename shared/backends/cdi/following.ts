@@ -1,4 +1,4 @@
-// A DataVolume told as the state of its image. CDI tries for ever and tells its trouble in conditions and counts: what is enough is decided
+// Derives the state of an image from its DataVolume. CDI retries forever and reports problems in conditions and counters; the limit is decided
 // here. Pure.
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { findCondition } from '#shared/api/conditions.ts';
@@ -11,7 +11,7 @@ import { inspectedOf } from '#shared/populate/population.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import type { Image } from '#shared/backends/image.ts';
 
-/** Trouble that CDI tells in its Running condition, and would try again for ever. */
+/** A problem in CDI's Running condition, which CDI would retry forever. */
 const isTrouble = (reason: string): boolean =>
   /Error|^Err[A-Z]|Failed|OOMKilled|BackOff|ImagePull|Unschedulable|ClaimLost/.test(reason);
 
@@ -22,23 +22,23 @@ interface Trouble {
 
 const conditionOf = ({ status }: DataVolume, type: string) => findCondition(status?.conditions, type);
 
-/** What a DataVolume complains about: of its last attempt, or of its claim. */
+/** The current problem of a DataVolume: of its last attempt, or of its claim. */
 export const troubleOf = (dataVolume: DataVolume): Trouble | undefined => {
-  const told = [conditionOf(dataVolume, 'Running'), conditionOf(dataVolume, 'Bound')];
-  const found = told.find((condition) => condition?.status !== 'True' && isTrouble(condition?.reason ?? ''));
+  const reported = [conditionOf(dataVolume, 'Running'), conditionOf(dataVolume, 'Bound')];
+  const found = reported.find((condition) => condition?.status !== 'True' && isTrouble(condition?.reason ?? ''));
   if (found === undefined) return undefined;
   return { reason: found.reason ?? 'ImportFailed', message: redact(found.message || (found.reason ?? '')) };
 };
 
-/** Whole percent; what is not told is nothing yet. */
+/** Whole percent; 0 if unknown. */
 const percentOf = ({ status }: DataVolume): number => {
   const percent = Number.parseFloat(status?.progress ?? '');
   return Number.isFinite(percent) ? Math.min(98, Math.max(0, Math.floor(percent))) : 0;
 };
 
 /**
- * The state so far with what a DataVolume tells of its attempts. Ours say how many have begun; CDI counts restarts, and one is under way beside them
- * until it has failed for good.
+ * The state so far, with the attempts of a DataVolume. Our DataVolumes report started attempts; CDI reports restarts, to which the running
+ * attempt is added until it has failed for good.
  */
 export const counted = (image: Image, dataVolume: DataVolume, { now }: Pick<PlanContext, 'now'>): ImageState => {
   const { state } = image;
@@ -53,7 +53,7 @@ export const counted = (image: Image, dataVolume: DataVolume, { now }: Pick<Plan
   return {
     ...state,
     attempts,
-    // Each attempt begins anew.
+    // Each attempt starts at 0.
     progress: attempts > state.attempts ? 0 : state.progress,
     attemptsFailed: Math.max(state.attemptsFailed, failed),
     failures: state.failures + newFailures,
@@ -64,7 +64,7 @@ export const counted = (image: Image, dataVolume: DataVolume, { now }: Pick<Plan
   };
 };
 
-/** What begins as it was to begin tells nothing that its image does not say. */
+/** A DataVolume that has just started has no news for its image. */
 export const hasNews = (dataVolume: DataVolume): boolean => {
   const { phase = '', restartCount = 0 } = dataVolume.status ?? {};
   if (dataVolume.status === undefined) return isLeaving(dataVolume);
@@ -85,14 +85,14 @@ export const followDataVolume = (image: Image, observed: Following, context: Pla
   if (hasUsedUp(image, state)) return stopTrying(image, state, dataVolume);
   if (runningPhases.includes(phase)) return followRunning(image, state, dataVolume, context);
   const hindrance = hindranceOf(observed);
-  // As the DataVolume does: whose machine it is stops it when it suits them.
+  // Like the DataVolume: the user decides when to stop the machine.
   if (hindrance.reason === 'SourceInUse') return { actions: [], state: restingState({ ...image, state }, hindrance) };
   return stopIfStuck(dataVolume, waitingState(image, state, { phase: 'Pending', ...hindrance }, context));
 };
 
 const hasUsedUp = ({ retries }: Image, { attemptsFailed }: ImageState): boolean => attemptsFailed > retries;
 
-/** Left alone, it would be tried for ever. That its attempts are used up is written down before it goes: nothing else would know it afterwards. */
+/** CDI would retry forever. The last failure is recorded before the DataVolume is deleted: afterwards it would be lost. */
 const stopTrying = (image: Image, state: ImageState, dataVolume: DataVolume): Plan => {
   const ended = endOf(state, dataVolume, 'the last');
   if (hasUsedUp(image, image.state)) return { actions: remove(dataVolumeKind.type, dataVolume), state: ended };
@@ -101,7 +101,7 @@ const stopTrying = (image: Image, state: ImageState, dataVolume: DataVolume): Pl
   return { actions: [], state: { ...state, ...step, deadline: undefined, nextAttemptTime: undefined } };
 };
 
-/** The end of an image whose DataVolume was stopped, and is gone before that was written down; `undefined` where that is not so. */
+/** The final state of an image whose DataVolume was stopped and deleted before that was recorded; `undefined` if that is not the case. */
 export const stoppedState = (image: Image): ImageState | undefined => {
   const { state } = image;
   if (!hasUsedUp(image, state)) return undefined;
@@ -110,14 +110,14 @@ export const stoppedState = (image: Image): ImageState | undefined => {
 };
 
 const endOf = (state: ImageState, dataVolume: DataVolume, end: string): ImageState => {
-  // The newest attempt may already run again, and then the DataVolume complains about nothing.
+  // The latest attempt may already be running again; then the DataVolume reports no problem.
   const { reason, message } = namedFaultOf(dataVolume) ?? troubleOf(dataVolume) ?? state.lastFailure ?? unnamed;
   return failedState(state, reason, `${redact(message)} (attempt ${state.attempts}, ${end}); ${retryHint}`);
 };
 
 const unnamed: Trouble = { reason: 'ImportFailed', message: 'the DataVolume failed without a reason' };
 
-/** Our own DataVolumes name the fault where CDI has one word for all. */
+/** Our own DataVolumes report a specific reason where CDI has a generic one. */
 const namedFaultOf = (dataVolume: DataVolume): Trouble | undefined => {
   const { reason, message = '' } = conditionOf(dataVolume, 'Ready') ?? {};
   const isNamed = dataVolume.status?.phase === 'Failed' && reason !== undefined && !isTrouble(reason);
@@ -145,7 +145,7 @@ const stopIfStuck = (dataVolume: DataVolume, state: ImageState): Plan => ({
   state,
 });
 
-/** Bounded by what all its attempts may take. */
+/** The deadline covers all its attempts. */
 const followRunning = (image: Image, state: ImageState, dataVolume: DataVolume, context: PlanContext): Plan => {
   const { now, settings } = context;
   const isNew = image.state.phase !== 'Downloading' || image.state.attempts !== state.attempts;
@@ -153,7 +153,7 @@ const followRunning = (image: Image, state: ImageState, dataVolume: DataVolume, 
     ? isoTime(now + (settings.attemptSeconds + settings.childSeconds) * 1000)
     : image.state.deadline;
   if (isPast(deadline, now)) {
-    const stuck = failedState(state, 'DeadlineExceeded', `the import took longer than it may; ${retryHint}`);
+    const stuck = failedState(state, 'DeadlineExceeded', `the import exceeded its deadline; ${retryHint}`);
     return stopIfStuck(dataVolume, stuck);
   }
   const progress = Math.max(state.progress, percentOf(dataVolume));

@@ -1,4 +1,4 @@
-// The cdi backend: a DataVolume for each image, of a CDI that is installed or of our own, and the claim of that as golden volume.
+// The cdi backend: a DataVolume for each image, of an installed CDI or our own, with its claim as golden volume.
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import {

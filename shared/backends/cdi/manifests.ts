@@ -1,4 +1,4 @@
-// The DataVolume of an image, in the words that CDI and our own DataVolumes both understand.
+// The DataVolume of an image, in a form that CDI and our own DataVolumes both support.
 import { createHash } from 'node:crypto';
 import { toGrantText } from '#shared/access/grant.ts';
 import { type DataVolume, type DataVolumeSpec, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
@@ -15,19 +15,19 @@ import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 import type { Image } from '#shared/backends/image.ts';
 
-/** Its claim has the same name, which is where Harvester's clients look for it. */
+/** Its claim has the same name, where Harvester's clients look for it. */
 export const dataVolumeName = ({ ref }: Pick<Image, 'ref'>): string => ref.name;
 
 export interface Shape {
   readonly storageClass: StorageClass;
-  /** Bytes of the guest's disk; left out: those of what is cloned. */
+  /** Bytes of the guest's disk. Default: the size of the cloned disk. */
   readonly diskBytes?: number | undefined;
   readonly cloned?: Cloned | undefined;
   /** The claim it is exported from. */
   readonly exported?: PersistentVolumeClaim | undefined;
-  /** ConfigMap with the certificates that its server is trusted by. */
+  /** ConfigMap with the CA certificates of its server. */
   readonly bundleName?: string | undefined;
-  /** What told the size; noted on the DataVolume, since a crash may keep it from the image. */
+  /** The inspection that determined the size; recorded on the DataVolume, because a crash may prevent the record on the image. */
   readonly inspected?: Inspection | undefined;
 }
 
@@ -44,7 +44,7 @@ const fromServer = ({ url }: Source<'http'>, { checksum }: Image, { bundleName }
 const fromCopy = (_source: object, _image: object, { cloned }: Shape): Filling | undefined =>
   cloned?.is === 'ready' ? fromClaim(cloned.namespace, cloned.name) : undefined;
 
-/** The types of sources that are taken. */
+/** Supported types of sources. */
 export const cdiSources = [
   'http',
   'upload',
@@ -56,9 +56,9 @@ export const cdiSources = [
 type CdiSource = (typeof cdiSources)[number];
 
 interface Taken<S> {
-  /** It is brought into a claim first, which the DataVolume is a copy of: CDI reads no such disks. */
+  /** It is restored into a claim first and the DataVolume is a copy of that: CDI does not support such sources. */
   readonly isStaged: boolean;
-  /** `undefined`: what it would be a copy of is not there yet. */
+  /** `undefined`: the source of the copy does not exist yet. */
   fillingOf(source: S, image: Image, shape: Shape): Filling | undefined;
 }
 
@@ -86,17 +86,20 @@ const sourceOf = (image: Image, shape: Shape): Filling => {
   return filling;
 };
 
-/** What the author of the image was allowed at admission is what the DataVolume may be made from. */
+/** The DataVolume may use what the author of the image was allowed to use at admission. */
 const grantsOf = ({ ref }: Image, { pvc }: Filling): Readonly<Record<string, string>> => {
   if (pvc === undefined || pvc.namespace === ref.namespace) return {};
   return { [annotations.granted]: toGrantText([{ use: 'clone-claim', ...pvc }]) ?? '' };
 };
 
-/** Nobody uses a golden image before it is there: a class that waits for a consumer must not. */
+/** A golden image has no consumer: a class must not wait for one. */
 const immediate = ({ volumeBindingMode }: StorageClass): Readonly<Record<string, string>> =>
   volumeBindingMode === 'WaitForFirstConsumer' ? { [cdiAnnotations.immediateBinding]: 'true' } : {};
 
-/** A CDI that is installed trusts what it is given for each import. It goes with its image; an import of later certificates has one of its own. */
+/**
+ * An installed CDI trusts the CA certificates that are passed with each import. Deleted with its image; an import with later certificates has
+ * its own.
+ */
 export const buildBundle = ({ ref }: Image, pem: string): ConfigMap => {
   const digest = createHash('sha256').update(pem).digest('hex').slice(0, 8);
   return {

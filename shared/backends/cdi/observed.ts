@@ -1,4 +1,4 @@
-// What the cdi backend reads before it decides: its DataVolume, the claim of that, and what keeps both waiting.
+// Reads of the cdi backend: its DataVolume, the claim of that, and the obstacles of both.
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
 import {
@@ -28,7 +28,7 @@ export interface RestoreStage {
   readonly importJob?: Job | undefined;
 }
 
-/** The Job first, since it is made after the claim it fills. */
+/** The Job is read first, because it is created after the claim it fills. */
 export const readStage = async (kube: KubeClient, image: Image): Promise<{ readonly stage?: RestoreStage }> => {
   if (!needsStage(image)) return {};
   const { own: importJob } = await readOwn(kube, jobs, image.ref, transferJobName('import', image.ref));
@@ -40,30 +40,30 @@ export const stageName = ({ ref }: Pick<Image, 'ref'>): string => `restore-${ref
 
 export interface ObservedCdi {
   readonly dataVolume?: DataVolume | undefined;
-  /** Objects of our names that belong to somebody else. They are never touched. */
+  /** Objects with our names and other owners. They are never changed. */
   readonly foreign: readonly KubeObject[];
-  /** The DataVolume's. */
+  /** The claim of the DataVolume. */
   readonly claim?: PersistentVolumeClaim | undefined;
-  /** Looks at a source whose disk nobody told the size of. */
+  /** Inspects a source if the size of its disk is unknown. */
   readonly inspectJob?: Job | undefined;
   readonly pods: readonly Pod[];
-  /** Read the claim; looked for only where the image is to be removed or started over. */
+  /** Jobs that read the claim; read only if the image is to be removed or restarted. */
   readonly readers?: readonly Job[];
-  /** Of an image that is restored: what its disk is brought into first. */
+  /** For a restored image: the claim that its disk is restored into first. */
   readonly stage?: RestoreStage | undefined;
-  /** What it found, where that was read from its pods alone. */
+  /** Its result, if it was read from the pods without the Job. */
   readonly looked?: SucceededRun | undefined;
-  /** Read only where the DataVolume is to be made. */
+  /** Read only if the DataVolume is to be created. */
   readonly storageClass?: StorageClass | undefined;
-  /** What is said of that class; read only where the disk is brought into a claim of our own first. */
+  /** The profile of that class; read only if the disk is restored into our own claim first. */
   readonly profile?: StorageProfile | undefined;
-  /** It was not looked for: how large the disk is comes first. */
+  /** It was not read: the size of the disk must be determined first. */
   readonly isClassUnread?: true;
-  /** The claim it is exported from; read only where the DataVolume is to be made. */
+  /** The claim it is exported from; read only if the DataVolume is to be created. */
   readonly exported?: PersistentVolumeClaim | undefined;
-  /** The golden claim of the image that is cloned; read only where the DataVolume is to be made. */
+  /** The golden claim of the cloned image; read only if the DataVolume is to be created. */
   readonly cloned?: Cloned | undefined;
-  /** Newest Warning about what keeps the image waiting. */
+  /** Newest Warning event that explains the wait. */
   readonly warnings?: readonly KubeEvent[] | undefined;
 }
 
@@ -74,7 +74,7 @@ const nothing: ObservedCdi = { foreign: [], pods: [] };
 export const check = async (kube: KubeClient, image: Image): Promise<ObservedCdi> => {
   const isAsked = image.deleting || isRetryDue(image);
   if (image.state.phase === 'Failed' && !isAsked) return nothing;
-  // What was not made is not looked for first: making it finds out.
+  // A child that was not created yet is not read first: its creation reports a conflict.
   if (image.trustsStatus === true && image.state.children?.volume === undefined)
     return { ...nothing, ...(await readForNew(kube, image)) };
   const { own: dataVolume, foreign } = await readOwn(kube, dataVolumeKind.type, image.ref, dataVolumeNameOf(image));
@@ -89,7 +89,7 @@ export const check = async (kube: KubeClient, image: Image): Promise<ObservedCdi
   return { ...observed, claim, ...(await readForNew(kube, image)), ...around };
 };
 
-/** What is under way needs no other look, and there are many of them. */
+/** A running import needs no other reads, and there may be many of them. */
 const readMade = async (
   kube: KubeClient,
   image: Image,
@@ -108,7 +108,7 @@ const readMade = async (
   return { claim, warnings: await readNewestWarnings(kube, complaining) };
 };
 
-/** Phases in which bytes move, or storage works on them: it says nothing until it is done. */
+/** Phases in which bytes are moved or the storage works: it reports nothing until it is done. */
 export const runningPhases: readonly string[] = [
   'UploadReady',
   'ImportInProgress',
@@ -120,13 +120,13 @@ export const runningPhases: readonly string[] = [
   'RebindInProgress',
 ];
 
-/** What has just been made has nothing to complain about. What nobody has moved on since it began may have, and a CDI does not say so. */
+/** A new DataVolume has no warnings. One without any progress may have some, which a CDI does not report on it. */
 const isStill = ({ state }: Image, dataVolume: DataVolume | undefined): boolean =>
   state.phase === 'Pending' &&
   state.deadline !== undefined &&
   (state.reason !== 'Starting' || dataVolume?.status?.phase !== undefined);
 
-/** Its claim has its name. While the DataVolume is there, only what it made counts; afterwards, what is left of it. */
+/** Its claim has the same name. While the DataVolume exists, only its own claim counts; afterwards, the remaining one. */
 const readClaim = async (
   kube: KubeClient,
   { ref }: Image,
@@ -150,10 +150,10 @@ const readForNew = async (kube: KubeClient, image: Image): Promise<Partial<Obser
   return { ...looked, ...staged, storageClass, profile, cloned, exported: await readExported(kube, image) };
 };
 
-/** A Job looks at its source first. */
+/** A Job inspects its source first. */
 const needsLook = ({ source, storage }: Image): boolean => isFetched(source) && storage.capacityBytes === undefined;
 
-/** What the Job has found is with its pods. */
+/** The result of the Job is in its pods. */
 const readLook = async (kube: KubeClient, image: Image): Promise<Partial<ObservedCdi>> => {
   if (image.trustsStatus !== true) return readInspection(kube, image);
   const pods = await readWorkers(kube, image.ref);

@@ -1,4 +1,4 @@
-// The cdi backend's decisions: find the size, make the DataVolume, follow it, start over. Pure.
+// Plans of the cdi backend: determine the size, create the DataVolume, observe it, restart. Pure.
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import {
   type ConfigMap,
@@ -83,7 +83,7 @@ const planMade = (
 const isFilled = (dataVolume: DataVolume | undefined, claim: PersistentVolumeClaim | undefined): boolean =>
   dataVolume?.status?.phase === 'Succeeded' && claim?.status?.phase === 'Bound';
 
-/** What a usable image stands on is gone, goes, or says so. Making it anew could give other bytes. */
+/** The content of a usable image is gone, being deleted, or reported as lost. A new DataVolume could have other content. */
 const isLost = (dataVolume: DataVolume | undefined, claim: PersistentVolumeClaim | undefined): boolean =>
   dataVolume === undefined ||
   isLeaving(dataVolume) ||
@@ -103,7 +103,7 @@ const planNew = (image: Image, observed: ObservedCdi, context: PlanContext): Pla
     return wait(
       image,
       'ChildDeleted',
-      `claim ${claim.metadata.name} of a DataVolume that is gone is going, too`,
+      `claim ${claim.metadata.name} of a deleted DataVolume is being deleted, too`,
       context,
     );
   }
@@ -125,7 +125,7 @@ const planNew = (image: Image, observed: ObservedCdi, context: PlanContext): Pla
   return planLook(image, observed, context);
 };
 
-/** A size that nobody gave is found out first. */
+/** An unknown size is determined first. */
 const planLook = (image: Image, observed: ObservedCdi, context: PlanContext): Plan => {
   const { storageClass, inspectJob: job, looked, pods } = observed;
   const size = planInspection(image, { job, looked, pods, build: () => buildLook(image, context) }, context);
@@ -165,7 +165,7 @@ const makeDataVolume = (image: Image, shape: Shape, state: ImageState, context: 
   const dataVolume = buildDataVolume(image, { ...shape, bundleName: bundle?.metadata.name });
   const { name } = dataVolume.metadata;
   const next = { ...withJob(state, { volume: name }), storageClassName: shape.storageClass.metadata.name };
-  const step = { phase: 'Pending', reason: 'Starting', message: `DataVolume ${name} is being made` } as const;
+  const step = { phase: 'Pending', reason: 'Starting', message: `DataVolume ${name} is being created` } as const;
   const actions = [
     ...(bundle === undefined ? [] : [ensure(configMaps, bundle)]),
     ...markExported(shape.exported, image),
@@ -177,7 +177,7 @@ const makeDataVolume = (image: Image, shape: Shape, state: ImageState, context: 
 const bundleFor = (image: Image, { settings: { additionalCa } }: PlanContext): ConfigMap | undefined =>
   additionalCa === undefined || image.source?.type !== 'http' ? undefined : buildBundle(image, additionalCa);
 
-/** Sizes and digests as far as somebody knows them: our own DataVolumes note them on the claim. */
+/** Sizes and digests, if known: our own DataVolumes record them on the claim. */
 export const madeState = (image: Image, claim: PersistentVolumeClaim): ImageState =>
   usableState(image, {
     ...image.state,
@@ -188,7 +188,7 @@ export const madeState = (image: Image, claim: PersistentVolumeClaim): ImageStat
     lastFailure: undefined,
   });
 
-/** A guest's device is as large as the guest sees it, whatever image it once began as; of a file, whoever copied it knows the size. */
+/** A guest's device is as large as the guest sees it, whatever its original image was; the size of a file is known to the one who copied it. */
 const exportedBytes = ({ source }: Image, claim: PersistentVolumeClaim, capacity: number | undefined) => {
   if (source?.type !== 'export-from-volume' || capacity === undefined) return undefined;
   const known = volumeModeOf(claim) === 'Block' ? undefined : populationOf(claim)?.inspection.virtualSize;
@@ -210,7 +210,7 @@ const childrenOf = ({ dataVolume, claim, inspectJob, readers = [], pods, stage }
     (child) => child !== undefined,
   );
 
-/** The DataVolume goes before its claim: it would make that again. */
+/** The DataVolume is removed before its claim, because it would create it again. */
 const removeAll = ({ dataVolume, claim, inspectJob, readers = [], stage }: ObservedCdi) => [
   ...remove(dataVolumeKind.type, dataVolume),
   ...removeJob(inspectJob),

@@ -1,4 +1,4 @@
-// The csi backend: a golden volume of any CSI driver, filled by our transfer Job, with a snapshot where the driver can.
+// The csi backend: a golden volume of any CSI driver, filled by a transfer Job, with a snapshot if the driver supports it.
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import {
   kubeEvents,
@@ -32,9 +32,9 @@ import {
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import type { Image } from '#shared/backends/image.ts';
 
-// The children the csi backend follows, and which of their changes can move an image on.
+// The children the csi backend watches, and which of their changes can affect an image.
 
-/** Made by the storage from another volume, and not marked yet. */
+/** Copied by the storage from another volume, and not marked yet. */
 const isCopied = (volume: PersistentVolumeClaim): boolean =>
   volume.status?.phase === 'Bound' && recordOf(volume) !== undefined && populationOf(volume) === undefined;
 
@@ -48,12 +48,12 @@ const watchedChildren: readonly WatchedChild[] = [
   follow(volumeSnapshots, ['create', 'delete'], isSnapshotDecided),
 ];
 
-// What the csi backend asks of an image beyond its kind's rules.
+// Rules of the csi backend in addition to those of the image's kind.
 
-/** Longest name Kubernetes takes for a claim or a snapshot. */
+/** Longest name of a claim or a snapshot in Kubernetes. */
 const maxNameLength = 253;
 
-/** The least a disk can be: one block of a file system. */
+/** The smallest disk: one block of a file system. */
 const leastBytes = 2 ** 20;
 
 const faultsOf = (image: Image): readonly Fault[] => {
@@ -63,7 +63,7 @@ const faultsOf = (image: Image): readonly Fault[] => {
     const most = image.ref.name.length - (longest - maxNameLength);
     faults.push({
       field: 'metadata.name',
-      message: `must have at most ${most} characters, so that its volume can be named after it`,
+      message: `must have at most ${most} characters, because its volume has the same name`,
     });
   }
   const bytes = image.storage.capacityBytes;
@@ -71,12 +71,12 @@ const faultsOf = (image: Image): readonly Fault[] => {
     faults.push({ field: 'spec.pvc.resources.requests.storage', message: 'must be at least 1Mi' });
   }
   if (image.source?.type === 'export-from-volume' && image.checksum !== undefined) {
-    faults.push({ field: 'spec.checksum', message: 'must be empty: what a disk holds has no published checksum' });
+    faults.push({ field: 'spec.checksum', message: 'must be empty: the content of a disk has no published checksum' });
   }
   return faults;
 };
 
-/** Where the golden copy lies cannot change once it may exist. */
+/** The location of the golden copy cannot change once it may exist. */
 const storageFields = ['className', 'volumeMode', 'capacityBytes', 'snapshotClassName'] as const;
 
 const isChanged = (before: Image, after: Image, field: (typeof storageFields)[number]): boolean =>
@@ -107,7 +107,7 @@ const updateVirtualSize = (image: Image, { claim }: ObservedVolume): ImageState 
     : filledState(image, claim, population);
 };
 
-/** A claim that is exported is marked before it is copied. */
+/** A claim is marked before it is exported. */
 const markSource = (image: Image, { origin }: ObservedVolume, plan: Plan): Plan =>
   image.source?.type === 'export-from-volume' && origin?.is === 'ready' && plan.actions.length > 0
     ? { ...plan, actions: [...markExported(origin.claim, image), ...plan.actions] }

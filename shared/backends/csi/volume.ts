@@ -1,4 +1,4 @@
-// An image as the engine's volume: golden, with a snapshot of it where its driver can. Pure but for the readers of what it may be a copy of.
+// An image as the engine's volume: golden, with a snapshot if its driver supports it. Pure except for the readers of its sources.
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { ObjectKey } from '#shared/api/object.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
@@ -45,7 +45,7 @@ export const volumeOf = (image: Image): Volume => {
   };
 };
 
-/** Its author was asked at admission (`use-image`, `export-claim`), and nothing else lies in the namespace that is the image's own. */
+/** The permissions of its author were checked at admission (`use-image`, `export-claim`); everything else is in the image's own namespace. */
 const mayUse = () => true;
 
 const readImage = async (kube: KubeClient, { namespace = '', name }: ObjectKey): Promise<Origin> => {
@@ -55,7 +55,7 @@ const readImage = async (kube: KubeClient, { namespace = '', name }: ObjectKey):
   return readClaimOrigin(kube, { namespace, name: cloned.name }, { what, snapshot: cloned.snapshot, mayUse });
 };
 
-/** What a guest wrote has no digest, and is no longer the file that it began as. */
+/** A disk that a guest has written to has no digest, and differs from its original file. */
 const readExport = async (kube: KubeClient, key: ObjectKey): Promise<Origin> => {
   const what = `PersistentVolumeClaim ${key.namespace}/${key.name}`;
   const origin = await readClaimOrigin(kube, key, { what, mayUse });

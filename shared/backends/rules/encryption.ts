@@ -1,4 +1,4 @@
-// How a storage class says that its volumes are encrypted, and which Secrets it names: Longhorn's parameters, which are CSI's. Pure.
+// The encryption parameters of a storage class and the Secrets they refer to: Longhorn's parameters, which are those of CSI. Pure.
 import { type MayUse, type UsedSource, anyName } from '#shared/access/grant.ts';
 
 type Parameters = Readonly<Record<string, string>>;
@@ -16,29 +16,29 @@ export interface SecretName {
   readonly namespace: string;
 }
 
-/** The Secret of a stage; `undefined` where it is not named whole. */
+/** The Secret of a stage; `undefined` if its name or namespace is missing. */
 export const secretAt = (parameters: Parameters | undefined, stage: SecretStage): SecretName | undefined => {
   const [name, namespace] = [parameters?.[secretKey(stage, 'name')], parameters?.[secretKey(stage, 'namespace')]];
   return name === undefined || namespace === undefined ? undefined : { name, namespace };
 };
 
-/** `csi.storage.k8s.io/<stage>-secret-name`, and the spelling of older drivers, as `adminSecretName`. */
+/** `csi.storage.k8s.io/<stage>-secret-name`, and the names in older drivers, such as `adminSecretName`. */
 const nameKey = /^(.*secret-?)(name)$/i;
 const partnerOf = (key: string): string =>
   key.replace(nameKey, (_all, stem: string, name: string) => `${stem}${name === 'Name' ? 'Namespace' : 'namespace'}`);
 
-/** What the storage puts in for the namespace of each claim: its author's own. */
+/** The storage replaces this by the namespace of each claim: the author's own. */
 const ownNamespace = '${pvc.namespace}';
 
 export interface NamedSecret extends UsedSource {
-  /** The parameter that names it. */
+  /** The parameter that refers to it. */
   readonly key: string;
 }
 
 /**
- * Secrets of other namespaces that the storage would read for whoever wrote these parameters. A name that is made for each claim stands for
- * every Secret there; a namespace that is put together from parts could become any, and is asked for as it is written: nobody but who may
- * read all Secrets has a right to it.
+ * Secrets of other namespaces that the storage would read for the author of these parameters. A name that is templated per claim counts as
+ * every Secret of that namespace; a templated namespace could be any, so access is checked for the literal text: only users who may read all
+ * Secrets pass.
  */
 export const foreignSecretsIn = (parameters: Parameters | undefined, namespace: string): readonly NamedSecret[] =>
   Object.entries(parameters ?? {}).flatMap(([key, name]): readonly NamedSecret[] => {
@@ -47,7 +47,7 @@ export const foreignSecretsIn = (parameters: Parameters | undefined, namespace: 
     return [{ use: 'read-secret', namespace: where, name: name.includes('$') ? anyName : name, key }];
   });
 
-/** Why parameters are not to be used for their author; `undefined`: nothing is in the way. */
+/** Why parameters must not be used for their author; `undefined`: no problem. */
 export const foreignSecretProblem = (
   parameters: Parameters | undefined,
   { namespace, mayUse }: { readonly namespace: string | undefined; readonly mayUse: MayUse },

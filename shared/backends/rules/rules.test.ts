@@ -24,27 +24,31 @@ describe('parseChecksum', () => {
     [
       'a digest that is too short',
       `sha256:${sha256.slice(1)}`,
-      'has 63 characters, and a sha256 digest has 64 hexadecimal ones',
+      'has 63 characters, but a sha256 digest has 64 hexadecimal digits',
     ],
     ['a digest of another alphabet', `sha256:g${sha256.slice(1)}`, 'has "g" at 1, and a digest has 0-9 and a-f only'],
-    ['an unknown algorithm', `crc32:${sha256}`, 'algorithm "crc32" is not known; use one of md5, sha1, sha256, sha512'],
+    [
+      'an unknown algorithm',
+      `crc32:${sha256}`,
+      'algorithm "crc32" is not supported; use one of md5, sha1, sha256, sha512',
+    ],
     ['two colons', `sha256:${sha256}:x`, 'has 2 colons; write <algorithm>:<hex>'],
     [
       'nothing',
       '',
-      'has 0 characters, and a sha512 digest has 128 hexadecimal ones; for another algorithm write <algorithm>:<hex>',
+      'has 0 characters, but a sha512 digest has 128 hexadecimal digits; for another algorithm write <algorithm>:<hex>',
     ],
     [
       'a bare digest of another length',
       sha256,
-      'has 64 characters, and a sha512 digest has 128 hexadecimal ones; for another algorithm write sha256:<hex>',
+      'has 64 characters, but a sha512 digest has 128 hexadecimal digits; for another algorithm write sha256:<hex>',
     ],
   ])('refuses %s', (_name, text, problem) => {
     expect(parseChecksum(text, 'sha512')).toEqual({ problem });
   });
 
   it('refuses a bare digest where none is meant, and says which algorithm it looks like', () => {
-    expect(parseChecksum(sha256)).toEqual({ problem: 'names no algorithm; write sha256:<hex>' });
+    expect(parseChecksum(sha256)).toEqual({ problem: 'has no algorithm; write sha256:<hex>' });
   });
 
   it('reads every well-formed checksum back, and answers whatever else it is given', () => {
@@ -88,7 +92,7 @@ describe('parseSourceUrl', () => {
     ['https:images.example/disk', 'lacks //'],
     ['ftp://images.example/disk', 'has the scheme "ftp"'],
     ['file:///etc/passwd', 'has the scheme "file"'],
-    ['https://jane:secret@images.example/disk', 'holds a user name or password'],
+    ['https://jane:secret@images.example/disk', 'contains a user name or password'],
   ])('refuses %j', (text, problem) => {
     expect(parseSourceUrl(text)).toEqual({ problem: expect.stringContaining(problem) });
   });

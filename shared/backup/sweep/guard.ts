@@ -1,4 +1,4 @@
-// What sweeps must not cut across: writes that rest on what a target holds already, and disks that lose a name.
+// Operations that must not overlap with sweeps: writes that rely on existing content of a target, and disks that lose a reference.
 import { dataPrefix } from '#shared/backup/place.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { describeSweep, isQuiet, isSameSweep, readSweeps } from '#shared/transfer/chunks/sweeps.ts';
@@ -8,7 +8,7 @@ export type Guarded<T> =
   | { readonly is: 'sound'; readonly value: T }
   | { readonly is: 'swept'; readonly message: string };
 
-/** `work` must be short: a sweep is announced longer before it begins. After `swept` it is to be done again from its start. */
+/** `work` must be short: a sweep is announced for longer than that before it starts. After `swept` it must be repeated from its start. */
 export const outsideSweeps = async <T>(store: Store, now: number, work: () => Promise<T>): Promise<Guarded<T>> => {
   const before = await readSweeps(store, dataPrefix);
   if (!isQuiet(before, now)) return { is: 'swept', message: describeSweep(before, dataPrefix) };
@@ -19,9 +19,9 @@ export const outsideSweeps = async <T>(store: Store, now: number, work: () => Pr
     : { is: 'swept', message: describeSweep(after, dataPrefix) };
 };
 
-// A disk that loses a name stays as long as one that is new: somebody may be restoring it, or may have trusted in that name.
+// A disk that loses a reference is kept as long as a new one: another cluster may be restoring it, or may rely on that reference.
 
-/** What a sweep spares is told by the time of its table. */
+/** A sweep keeps disks with a recent table. */
 export const keepForAWhile = async (store: Store, disk: string): Promise<void> => {
   const key = indexKey(dataPrefix, disk);
   const table = await store.read(key, mostTableBytes);

@@ -1,4 +1,4 @@
-// What a target holds and who names it. Whatever cannot be read, or seems to be missing, ends the look: it might name anything.
+// Lists a target with all references. Unreadable or apparently missing entries abort the sweep: they might refer to any disk.
 import { type ObservedData, addChunks, chooseChunks, chooseTables } from '#shared/backup/sweep/plan.ts';
 import { inParallel, readEntry } from '#shared/backup/look.ts';
 import { classify, dataPrefix, metadataPrefix } from '#shared/backup/place.ts';
@@ -9,14 +9,14 @@ import { sweepKey } from '#shared/transfer/chunks/sweeps.ts';
 import { type BackupImageObject, imageTypes, readImage } from '#shared/backup/image.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
-/** What this cluster knows to be in the target. */
+/** Entries of this cluster that must be in the target. */
 export interface OwnBackups {
-  /** Of metadata. */
+  /** Keys of metadata. */
   readonly keys: ReadonlySet<string>;
   readonly disks: ReadonlySet<string>;
 }
 
-/** Keys that were just written, which a listing that is whole must end with. Left out where nothing is to be written. */
+/** Keys that were just written, and must be the last of a complete listing. Default: nothing may be written. */
 export interface Marks {
   readonly metadata: string;
   readonly data: string;
@@ -25,7 +25,7 @@ export interface Marks {
 export interface Garbage {
   readonly tables: readonly ListedObject[];
   readonly chunks: readonly ListedObject[];
-  /** Disks that stay. */
+  /** Number of disks to keep. */
   readonly staying: number;
 }
 
@@ -33,7 +33,7 @@ const listAll = async (store: Store, prefix: string, last: string | undefined): 
   const listed = await Array.fromAsync(store.list(prefix));
   if (last !== undefined && listed.at(-1)?.key !== last)
     throw new Unavailable(
-      `the listing of ${prefix} is not whole: ${last}, which was just written, is not its last key`,
+      `the listing of ${prefix} is incomplete: ${last}, which was just written, is not its last key`,
     );
   return listed;
 };
@@ -44,19 +44,19 @@ const namedBy = async (store: Store, listed: readonly ListedObject[]): Promise<S
   const named = new Set<string>();
   for (const { key, metadata, problem, isPassing } of entries) {
     if (metadata?.data.kept === 'chunks') named.add(metadata.data.disk);
-    const message = `${key} cannot be read, and may name any disk: ${problem ?? ''}`;
+    const message = `${key} cannot be read, and may refer to any disk: ${problem ?? ''}`;
     if (metadata === undefined)
-      throw isPassing ? new Unavailable(message) : new InvalidInput(`${message}; mend or remove it`);
+      throw isPassing ? new Unavailable(message) : new InvalidInput(`${message}; repair or remove it`);
   }
   return named;
 };
 
-/** What sweeps themselves leave there counts on neither side. */
+/** Marks of sweeps are not counted. */
 const checkNamed = (metadata: readonly ListedObject[], listed: readonly ListedObject[]): void => {
   const isEmpty = metadata.every(({ key }) => classify(key).is === 'mark');
   if (isEmpty && listed.some(({ key }) => key !== sweepKey(dataPrefix)))
     throw new Unavailable(
-      `the listing of ${metadataPrefix} is empty, which is not believed where there are disks: look at the target, and remove what is below ${dataPrefix} by hand if it is not needed`,
+      `the listing of ${metadataPrefix} is empty although there are disks: check the target, and remove the objects below ${dataPrefix} by hand if they are not needed`,
     );
 };
 
@@ -65,7 +65,7 @@ const checkOwn = (listed: readonly ListedObject[], { keys }: OwnBackups): void =
   for (const key of keys)
     if (!there.has(key))
       throw new Unavailable(
-        `the listing does not hold ${key}, which an image of this cluster is kept as: try again within the hour`,
+        `the listing does not contain ${key}, the backup of an image of this cluster: try again within the hour`,
       );
 };
 
@@ -77,7 +77,7 @@ const neededBy = async (store: Store, staying: readonly string[]): Promise<Reado
     const table = found === undefined || sha256Of(found.bytes) !== disk ? undefined : parseIndex(found.bytes);
     if (table === undefined)
       throw new InvalidInput(
-        `the table of chunks at ${key} is damaged, and may name any chunk: remove it, or restore it`,
+        `the table of chunks at ${key} is damaged, and may refer to any chunk: remove it, or restore it`,
       );
     addChunks(needed, table);
   });
@@ -85,15 +85,16 @@ const neededBy = async (store: Store, staying: readonly string[]): Promise<Reado
 };
 
 /**
- * `ownBackups` is asked once metadata is listed: an image that goes meanwhile is then missing on neither side. `now`: by the clock of the store where
- * `marks` are left out; else the time of the mark counts.
+ * `ownBackups` is read after metadata was listed: an image that is deleted meanwhile is then missing on both sides. `now`: the clock of the
+ * store without `marks`; else the time of the mark is used.
  */
 export const lookForGarbage = async (
   store: Store,
   ownBackups: () => Promise<OwnBackups>,
   { marks, now }: { readonly marks?: Marks; readonly now: number },
 ): Promise<Garbage> => {
-  // Nobody names anything anew meanwhile. Whoever takes a name away makes its table young first: observed without a name, it is observed young.
+  // No reference is added meanwhile. A writer that removes a reference first touches the table: a disk without a reference then has a recent
+  // table.
   const metadata = await listAll(store, metadataPrefix, marks?.metadata);
   const named = await namedBy(store, metadata);
   const listed = await listAll(store, dataPrefix, marks?.data);
@@ -109,7 +110,7 @@ export const lookForGarbage = async (
   return { tables: going, chunks: chooseChunks(observed, await neededBy(store, staying)), staying: staying.length };
 };
 
-/** What this cluster has in a target, by what its images say: none of it goes in a sweep, whatever a listing says. */
+/** The entries of this cluster in a target, according to its images: a sweep removes none of them, whatever the listing contains. */
 const isOf = (of: { readonly target: string } | undefined, targetName: string): boolean => of?.target === targetName;
 
 const keptOf = ({ metadata, status }: BackupImageObject, targetName: string) =>

@@ -1,15 +1,15 @@
-// Which disks and chunks of a target nobody needs any more. Pure.
+// Finds disks and chunks of a target that are not referenced any more. Pure.
 import type { ListedObject } from '#shared/clients/store/store.ts';
 import { type ChunkIndex, chunkKey, indexKey } from '#shared/transfer/chunks/chunk-index.ts';
 import { dataPrefix } from '#shared/backup/place.ts';
 
-/** Milliseconds that whatever is new is left alone: a backup that is under way has chunks that no table names yet, and a table that no metadata does. */
+/** Milliseconds for which new objects are kept: a running backup has chunks without a table, and a table without metadata. */
 export const graceMs = 7 * 24 * 3_600_000;
 
 export interface ObservedData {
-  /** Everything below the prefix of data. */
+  /** All objects below the data prefix. */
   readonly listed: readonly ListedObject[];
-  /** Disks that metadata names, whoever wrote it. */
+  /** Disks that any metadata refers to. */
   readonly named: ReadonlySet<string>;
   /** Milliseconds since the epoch, by the clock of the store. */
   readonly now: number;
@@ -29,7 +29,7 @@ const isOld = ({ modified }: ListedObject, now: number): boolean => modified + g
 
 export interface TableChoice {
   readonly going: readonly ListedObject[];
-  /** Digests that name them: what they name stays. */
+  /** Digests of the disks to keep. */
   readonly staying: readonly string[];
 }
 
@@ -44,7 +44,7 @@ export const chooseTables = ({ listed, named, now }: ObservedData): TableChoice 
   };
 };
 
-/** `needed`: by tables that stay. What is no chunk is nobody's business here. */
+/** `needed`: chunks of tables that are kept. Objects that are not chunks are ignored. */
 export const chooseChunks = ({ listed, now }: ObservedData, needed: ReadonlySet<string>): readonly ListedObject[] =>
   listed.filter((object) => {
     const chunk = chunkOf(object.key);

@@ -141,10 +141,10 @@ describe('a sweep', () => {
   });
 
   it.each<[string, string, () => void, OwnBackups?]>([
-    ['a listing that is empty', 'not whole', () => void (store.isBlind = true)],
+    ['a listing that is empty', 'is incomplete', () => void (store.isBlind = true)],
     [
       'a listing that breaks off',
-      'not whole',
+      'is incomplete',
       () => {
         const whole = store.list.bind(store);
         store.list = async function* list(prefix) {
@@ -152,20 +152,20 @@ describe('a sweep', () => {
         };
       },
     ],
-    ['no metadata at all', 'not believed', () => void store.objects.delete(keyOf('x'))],
+    ['no metadata at all', 'is empty although', () => void store.objects.delete(keyOf('x'))],
     [
       'metadata that cannot be read',
-      'may name any disk',
+      'may refer to any disk',
       () => void store.objects.set(keyOf('torn'), Buffer.from('version: 1\nimage:')),
     ],
     [
       'metadata of a later release',
-      'may name any disk',
+      'may refer to any disk',
       () => void store.objects.set(keyOf('later'), Buffer.from('version: 2\n')),
     ],
     [
       'a table that is damaged',
-      'may name any chunk',
+      'may refer to any chunk',
       () => void store.objects.set(indexKey(dataPrefix, 'f'.repeat(64)), Buffer.from('{"bullion"')),
     ],
     [
@@ -244,7 +244,7 @@ describe('a sweep', () => {
         if (key.startsWith(dataPrefix)) clock += 5 * 3_600_000;
       },
     };
-    await expect(sweeping(sleepy, { now: () => clock })).rejects.toThrow('too long');
+    await expect(sweeping(sleepy, { now: () => clock })).rejects.toThrow('time limit');
     const gone = garbage.filter((digest) => !store.objects.has(chunkKey(dataPrefix, digest)));
     // Those that were under way at the time.
     expect(gone.length).toBeGreaterThan(0);
@@ -257,7 +257,7 @@ describe('a sweep', () => {
     const died = sweeping(store, { now, wait: () => new Promise(() => {}) });
     void died;
     await expect.poll(() => store.objects.has(sweepKey(dataPrefix))).toBe(true);
-    await expect(sweeping(store, { now })).rejects.toThrow('being cleared away');
+    await expect(sweeping(store, { now })).rejects.toThrow('is removing unused chunks');
     expect(await outsideSweeps(store, clock, () => Promise.resolve(1))).toMatchObject({ is: 'swept' });
     clock += announcedMs + 4 * 3_600_000;
     expect(await outsideSweeps(store, clock, () => Promise.resolve(1))).toMatchObject({ is: 'sound' });

@@ -1,4 +1,4 @@
-// Clears away what nobody names any more, in the sight of everybody who writes to the target: announced, then done, then told as over.
+// Removes unreferenced data of a target, coordinated with all its writers: announced, executed, then recorded as finished.
 import { randomUUID } from 'node:crypto';
 import { dataPrefix, metadataPrefix, sweepMarkKey, sweepMarkPrefix } from '#shared/backup/place.ts';
 import { type Garbage, type OwnBackups, lookForGarbage } from '#shared/backup/sweep/look.ts';
@@ -16,24 +16,24 @@ import {
 } from '#shared/transfer/chunks/sweeps.ts';
 
 /**
- * Milliseconds between the word and the deed: whatever else writes metadata does so within one request of an event function, which ends after a
- * minute, and what takes longer looks at the record again when it is done.
+ * Milliseconds between announcement and start: writers of metadata finish within one request of an event function, at most a minute, and longer
+ * operations check the record again at their end.
  */
 export const announcedMs = 15 * 60_000;
-/** Milliseconds a sweep may take; the next one takes up what is left. */
+/** Time limit of a sweep; the next one continues. */
 const sweepMs = 2 * 3_600_000;
-/** Objects that are removed between two looks at the record. */
+/** Objects that are removed between two checks of the record. */
 const batch = 500;
 
 export interface Sweeping {
   readonly store: Store;
-  /** Asked once everybody else has stopped writing. */
+  /** Called once all other writers have stopped. */
   readonly own: () => Promise<OwnBackups>;
-  /** Who sweeps, for messages of others. */
+  /** Name of the sweeper, for messages of others. */
   readonly by: string;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Throws the signal's reason. */
+  /** Throws the reason of the signal. */
   readonly wait: (milliseconds: number) => Promise<void>;
   readonly signal: AbortSignal;
   readonly say: (message: string) => void;
@@ -57,7 +57,7 @@ const announce = async ({ store, by, now }: Sweeping): Promise<Held> => {
     return { record, revision: await store.write(key, serializeSweep(record), expected) };
   } catch (error) {
     if (!isTaken(error)) throw error;
-    throw new Conflict('somebody else has just announced a sweep of this target', { cause: error });
+    throw new Conflict('another sweep of this target was just announced', { cause: error });
   }
 };
 
@@ -67,9 +67,9 @@ const move = async ({ store }: Sweeping, held: Held, state: SweepRecord['state']
   held.record = record;
 };
 
-const tooLong = (): Unavailable => new Unavailable('the sweep has taken too long; the next one takes up what is left');
+const tooLong = (): Unavailable => new Unavailable('the sweep exceeded its time limit; the next one continues');
 
-/** Others take a sweep for over once its time has come. */
+/** Other writers consider a sweep finished after its deadline. */
 const checkTime = ({ now, signal }: Sweeping, { record }: Held): void => {
   signal.throwIfAborted();
   if (Date.parse(record.until) <= now()) throw tooLong();
@@ -85,19 +85,19 @@ const removeAll = async (sweeping: Sweeping, held: Held, keys: readonly string[]
   for (let at = 0; at < keys.length; at += batch) {
     await checkHeld(sweeping, held);
     await inParallel(keys.slice(at, at + batch), async (one) => {
-      // A machine may sleep in the middle of a batch.
+      // The machine may have been suspended during a batch.
       checkTime(sweeping, held);
       await sweeping.store.remove(one);
     });
   }
 };
 
-/** Of sweeps that died: sorted behind a new one, one would make its listing look as if it were not whole. */
+/** Marks of dead sweeps sort after a new one, so the new listing would look incomplete. */
 const removeMarks = async ({ store }: Sweeping): Promise<void> => {
   for (const { key: mark } of await Array.fromAsync(store.list(sweepMarkPrefix))) await store.remove(mark);
 };
 
-/** A mark of each listing is written anew, so that a listing without it is known not to be whole. */
+/** The mark of each listing is rewritten, so that a listing without it is recognized as incomplete. */
 const clear = async (sweeping: Sweeping, held: Held): Promise<Garbage> => {
   const { store, own, now } = sweeping;
   await move(sweeping, held, 'sweeping');
@@ -106,7 +106,7 @@ const clear = async (sweeping: Sweeping, held: Held): Promise<Garbage> => {
   await store.write(mark, Buffer.from(held.record.id));
   try {
     const garbage = await lookForGarbage(store, own, { marks: { metadata: mark, data: key }, now: now() });
-    // Tables first: a chunk whose table is gone is nobody's.
+    // Tables first: a chunk without a table is unreferenced.
     await removeAll(
       sweeping,
       held,
@@ -124,11 +124,11 @@ const clear = async (sweeping: Sweeping, held: Held): Promise<Garbage> => {
   }
 };
 
-/** Throws what the store throws, or why nothing is cleared away; what has not been by then is the next sweep's. */
+/** Throws errors of the store, or the reason why nothing is removed; the next sweep continues. */
 export const sweepTarget = async (sweeping: Sweeping): Promise<Garbage> => {
   const held = await announce(sweeping);
   try {
-    sweeping.say(`announced to everybody who writes there; it begins at ${iso(sweeping.now() + announcedMs)}`);
+    sweeping.say(`announced to all writers of the target; it starts at ${iso(sweeping.now() + announcedMs)}`);
     await sweeping.wait(announcedMs);
     return await clear(sweeping, held);
   } finally {
@@ -136,12 +136,14 @@ export const sweepTarget = async (sweeping: Sweeping): Promise<Garbage> => {
   }
 };
 
-/** What cannot be told is known by its time. */
+/** If the end cannot be recorded, others rely on the deadline. */
 const end = async (sweeping: Sweeping, held: Held): Promise<void> => {
   try {
     await move(sweeping, held, 'over');
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    sweeping.say(`that it is over could not be told (${error.message}): backups go on after ${held.record.until}`);
+    sweeping.say(
+      `the end of the sweep could not be recorded (${error.message}): backups resume after ${held.record.until}`,
+    );
   }
 };

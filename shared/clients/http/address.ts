@@ -1,11 +1,11 @@
-// Which addresses a user's URL may lead to. Decided after DNS, for every connection, by the HTTP client.
+// The addresses a user's URL may resolve to. Checked after DNS, for every connection, by the HTTP client.
 import { BlockList, isIP } from 'node:net';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
-/** Says whether a connection to this IP address must not be made. */
+/** Returns true for an IP address that must not be connected to. */
 export type AddressPolicy = (address: string) => boolean;
 
-/** Addresses that mean "this machine", "this link" or "the cloud's own services" to whoever connects. */
+/** Addresses of the connecting machine, of its link, or of services of the cloud. */
 const refusedRanges = [
   '0.0.0.0/8',
   '127.0.0.0/8',
@@ -16,7 +16,7 @@ const refusedRanges = [
   'ff00::/8',
 ];
 
-/** Metadata services outside the link-local range. Those of IPv4 are Alibaba's, Azure's and Oracle's, those of IPv6 AWS's, Google's, Oracle's and Scaleway's. */
+/** Metadata services outside the link-local range: IPv4 of Alibaba, Azure and Oracle; IPv6 of AWS, Google, Oracle and Scaleway. */
 const metadataRanges = [
   '100.100.100.200/32',
   '168.63.129.16/32',
@@ -27,9 +27,9 @@ const metadataRanges = [
   'fd00:42::42/128',
 ];
 
-/** The sixteen bytes of an IPv6 address in any spelling. */
+/** The sixteen bytes of an IPv6 address in any notation. */
 const bytesOf = (address: string): readonly number[] => {
-  // A URL writes every spelling, a dotted end included, as hexadecimal groups.
+  // A URL normalizes every notation, even a dotted end, to hexadecimal groups.
   const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');
   const groupsOf = (text = ''): string[] => (text === '' ? [] : text.split(':'));
   const [before, after] = [groupsOf(head), groupsOf(tail)];
@@ -41,19 +41,19 @@ const bytesOf = (address: string): readonly number[] => {
 };
 
 interface Embedding {
-  /** Hexadecimal digits that the address has from byte `at` on, or from its start. */
+  /** Hexadecimal digits of the address from byte `at` on. Default: from its start. */
   readonly prefix: string;
   readonly at?: number;
-  /** The bytes that are the IPv4 address. */
+  /** Positions of the bytes of the IPv4 address. */
   readonly bytes: readonly [number, number, number, number];
-  /** The IPv4 address is there with every bit turned over. */
+  /** The IPv4 address is stored with every bit inverted. */
   readonly isInverted?: true;
-  /** The bytes may be something else as well: what no translator forwards says nothing here. */
+  /** The bytes may have another meaning: addresses that no translator forwards are ignored here. */
   readonly isGuess?: true;
 }
 
 const lastFour = [12, 13, 14, 15] as const;
-/** Operators cut a translation prefix of their own out of it, of any length that RFC 6052 has: the address can be in four places. */
+/** Operators choose a translation prefix within it, of any length in RFC 6052: the address can be at four positions. */
 const localTranslation = '0064ff9b0001';
 
 const embeddings: readonly Embedding[] = [
@@ -72,7 +72,7 @@ const embeddings: readonly Embedding[] = [
   { prefix: '02005efe', at: 8, bytes: lastFour },
 ];
 
-/** Every IPv4 address that a packet to this IPv6 address may end at, translated or tunnelled. */
+/** Every IPv4 address that a packet to this IPv6 address may reach by translation or a tunnel. */
 const embeddedIn = (address: string): readonly string[] => {
   const all = bytesOf(address);
   const hex = Buffer.from(all).toString('hex');
@@ -104,8 +104,8 @@ const listOf = (cidrs: readonly string[]): BlockList => {
 };
 
 /**
- * Refuses loopback, link-local, unspecified, multicast and metadata addresses, save those in `allowed` (CIDRs or single addresses), and every IPv6
- * address that carries one of them. Private networks are fine: that is where images live. Throws InvalidInput for a malformed range.
+ * Rejects loopback, link-local, unspecified, multicast and metadata addresses, except those in `allowed` (CIDRs or single addresses), and every
+ * IPv6 address that embeds one of them. Private networks are allowed: images are often stored there. Throws InvalidInput for an invalid range.
  */
 export const createAddressPolicy = (allowed: readonly string[]): AddressPolicy => {
   const refused = listOf([...refusedRanges, ...metadataRanges]);

@@ -1,4 +1,4 @@
-// Raw HTTP(S): bytes as the server sends them, never content-decoded, to addresses the policy allows. Used by the transfer sources.
+// Raw HTTP(S): bytes as sent by the server, never content-decoded, from addresses that the policy allows. Used by the transfer sources.
 import { lookup } from 'node:dns';
 import { type LookupFunction, isIP } from 'node:net';
 import { getCACertificates } from 'node:tls';
@@ -12,23 +12,24 @@ import { type Proxies, proxyFor } from '#shared/clients/http/proxy.ts';
 
 export interface HttpResponse {
   readonly status: number;
-  /** Names in lower case; repeated headers joined by a comma. */
+  /** Names in lower case; repeated headers are joined by a comma. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The body, once. Throws HttpFailure when it is cut or idles; leaving the loop early closes the connection. */
+  /** The body; can be read once. Throws HttpFailure when it is interrupted or idle; leaving the loop early closes the connection. */
   readonly body: AsyncIterable<Buffer>;
   /**
-   * The body in place of `body`, without back-pressure: every chunk as it arrives, valid during the call. Throws as `body` does, and what `take` throws.
+   * Alternative to `body` without back-pressure: passes every chunk as it arrives, valid during the call. Throws like `body`, and rethrows the
+   * errors of `take`.
    */
   pour(take: (chunk: Buffer) => void): Promise<void>;
-  /** Gives the body up; must be called where it is not read. */
+  /** Discards the body; must be called if the body is not read. */
   discard(): void;
 }
 
 export interface HttpGet {
   readonly url: URL;
-  /** Path and query exactly as they are to be sent, in place of those of `url`, which folds `..`. */
+  /** Path and query exactly as sent, instead of those of `url`, which normalizes `..`. */
   readonly path?: string | undefined;
-  /** Left out: GET. */
+  /** Default: GET. */
   readonly method?: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE' | undefined;
   readonly body?: Uint8Array | undefined;
   readonly headers?: Readonly<Record<string, string>>;
@@ -36,34 +37,34 @@ export interface HttpGet {
 }
 
 export interface HttpClient {
-  /** One exchange, no redirects. Any status is an answer; throws HttpFailure, or the signal's reason once it is aborted. */
+  /** One request without redirects. Returns an answer of any status; throws HttpFailure, or the reason of the signal once it is aborted. */
   get(call: HttpGet): Promise<HttpResponse>;
   close(): Promise<void>;
 }
 
 export interface HttpClientOptions {
   readonly isRefused: AddressPolicy;
-  /** Milliseconds without a byte, while one is waited for, before the exchange is given up. */
+  /** Idle timeout in milliseconds: without a byte for that long while reading, the request fails. */
   readonly idleMs: number;
-  /** Slower is given up as well; left out: any trickle will do. */
+  /** Minimal speed; below it the request fails. Default: no minimum. */
   readonly floor?: Floor | undefined;
-  /** Milliseconds for DNS, connection and TLS. */
+  /** Timeout in milliseconds for DNS, connection and TLS. */
   readonly connectMs?: number;
-  /** PEM certificates trusted besides the well-known ones. */
+  /** PEM certificates to trust besides the default ones. */
   readonly ca?: string | undefined;
   readonly connections?: number;
-  /** A name behind a proxy is the proxy's to resolve, and to refuse; addresses are still refused here. */
+  /** The proxy resolves host names and decides about them; IP addresses in URLs are still checked here. */
   readonly proxies?: Proxies | undefined;
 }
 
 const refusal = (host: string, addresses: readonly string[]): HttpFailure =>
   new HttpFailure(
     'AddressRefused',
-    `${host} leads to ${addresses.join(', ')}: loopback, link-local and metadata addresses are not allowed as a source; ` +
+    `${host} resolves to ${addresses.join(', ')}: loopback, link-local and metadata addresses are not allowed as a source; ` +
       'an operator can allow the range',
   );
 
-/** Resolves a name once and hands on allowed addresses only, so what was checked is what is connected to. */
+/** Resolves a name once and returns only allowed addresses, so that the checked address is the one that is connected to. */
 const guardedLookup =
   (isRefused: AddressPolicy): LookupFunction =>
   (hostname, options, callback) => {
@@ -86,13 +87,13 @@ const guardedLookup =
 
 const connectMsOf = ({ connectMs = 15_000 }: HttpClientOptions): number => connectMs;
 
-/** What TLS trusts; nothing said: the well-known ones. */
+/** Certificates that TLS trusts. Default: the default ones of Node. */
 const trustOf = ({ ca, proxies }: HttpClientOptions): { readonly ca?: string[] } => {
   const extra = [ca, proxies?.ca].filter((pem) => pem !== undefined);
   return extra.length === 0 ? {} : { ca: [...getCACertificates('default'), ...extra] };
 };
 
-/** An address, where a URL names one in place of a host name, that must not be connected to. */
+/** Checks a URL with an IP address instead of a host name. */
 const refusedLiteral = ({ isRefused }: HttpClientOptions, hostname: string): HttpFailure | undefined => {
   const literal = hostname.replace(/^\[|\]$/g, '');
   return isIP(literal) !== 0 && isRefused(literal) ? refusal(literal, [literal]) : undefined;
@@ -120,7 +121,7 @@ const poolOptionsOf = ({ connections = 8, idleMs }: HttpClientOptions) => ({
   bodyTimeout: 0,
 });
 
-/** Plain HTTP is forwarded, TLS is tunnelled: what every proxy does. */
+/** Plain HTTP is forwarded, TLS is tunnelled, as every proxy supports. */
 const createProxyAgent = (uri: string, options: HttpClientOptions): ProxyAgent => {
   const pool = poolOptionsOf(options);
   return new ProxyAgent({
@@ -135,7 +136,7 @@ const createProxyAgent = (uri: string, options: HttpClientOptions): ProxyAgent =
 };
 
 interface Ways {
-  /** Throws HttpFailure where there is none. */
+  /** Throws HttpFailure if there is none. */
   readonly to: (url: URL) => { readonly dispatcher: Dispatcher; readonly proxy?: string };
   readonly close: () => Promise<void>;
 }
@@ -161,7 +162,7 @@ const createWays = (options: HttpClientOptions): Ways => {
 
 const ownHeaders = { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'bullion' } as const;
 
-/** Others are told of a trace only where somebody records it. */
+/** The trace is propagated only if it is recorded. */
 const recordedTrace = (): Readonly<Record<string, string>> => {
   const { trace, tracer } = currentContext();
   return tracer === undefined ? {} : traceHeaders(trace);

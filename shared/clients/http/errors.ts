@@ -1,21 +1,21 @@
-// How an HTTP exchange fails before or while bytes flow. Status codes are answers, not failures.
+// Errors of an HTTP request before or during the body. Status codes are answers, not errors.
 import { type AppErrorOptions, TableError, messageOf } from '#shared/runtime/errors.ts';
 
-/** Kinds of failure, and whether trying again can help. */
+/** Codes of errors, and whether a retry can help. */
 export const httpFaults = {
-  /** The name leads only to addresses that the policy refuses. */
+  /** The host resolves only to addresses that the policy rejects. */
   AddressRefused: { retryable: false },
   /** The server's certificate is not trusted. */
   CertificateRefused: { retryable: false },
-  /** The proxy will not let us through. */
+  /** The proxy denies the request. */
   ProxyRefused: { retryable: false },
-  /** Redirects without end, without target or to another scheme. */
+  /** Too many redirects, or one without a target or to another scheme. */
   RedirectRefused: { retryable: false },
   /** No connection: DNS, refused, no route. */
   Unreachable: { retryable: true },
-  /** Connected, then silence. */
+  /** Connected, then no data. */
   Stalled: { retryable: true },
-  /** Connected, then cut or garbled. */
+  /** Connected, then interrupted or invalid. */
   Interrupted: { retryable: true },
 } as const;
 export type HttpFault = keyof typeof httpFaults;
@@ -42,7 +42,7 @@ const stalled = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETI
 const isCertificateCode = (code: string): boolean =>
   /^(CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/.test(code);
 
-/** Several addresses tried and failed arrive as one AggregateError: the first tells enough. */
+/** Several addresses that failed are one AggregateError; the first error is enough. */
 const codeOf = (error: unknown): string => {
   if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
   if (typeof error !== 'object' || error === null) return '';
@@ -50,30 +50,30 @@ const codeOf = (error: unknown): string => {
   return 'cause' in error ? codeOf(error.cause) : '';
 };
 
-/** Codes that nobody but the client's authors can read. */
+/** Messages for codes that are unclear to users. */
 const plainWords: Readonly<Record<string, string>> = {
-  UND_ERR_SOCKET: 'the other side closed it before the answer was complete',
-  ECONNRESET: 'the other side reset it (ECONNRESET)',
-  EPIPE: 'the other side closed it (EPIPE)',
+  UND_ERR_SOCKET: 'the server closed it before the answer was complete',
+  ECONNRESET: 'the server reset it (ECONNRESET)',
+  EPIPE: 'the server closed it (EPIPE)',
 };
 
-/** The status a proxy answered with in place of opening a way: undici tells it in its message alone. */
+/** The status that a proxy answered to CONNECT: undici reports it only in its message. */
 const proxyStatus = (error: unknown): number | undefined => {
   const [, status] = /^Proxy [A-Za-z ]+\((\d{3})\)/.exec(messageOf(error)) ?? [];
   return status === undefined ? undefined : Number(status);
 };
 
-/** The same of a request that went through a proxy, which may itself be what fails. */
+/** The same for a request through a proxy, where the proxy itself may be the cause. */
 export const toProxyFailure = (error: unknown, host: string, proxy: string): HttpFailure => {
   const status = proxyStatus(error);
   if (status === undefined) return toHttpFailure(error, `${host} (through the proxy ${proxy})`);
   const isFinal = status >= 400 && status < 500 && status !== 408 && status !== 429;
   const advice = 'an operator can except the host in NO_PROXY, or allow it at the proxy';
-  const message = `the proxy ${proxy} answered ${status} in place of connecting to ${host}: ${advice}`;
+  const message = `the proxy ${proxy} answered ${status} instead of connecting to ${host}: ${advice}`;
   return new HttpFailure(isFinal ? 'ProxyRefused' : 'Unreachable', message, { cause: error });
 };
 
-/** What undici, TLS or the socket threw, as a failure that says which host. */
+/** An error of undici, TLS or the socket as a failure that names the host. */
 export const toHttpFailure = (error: unknown, host: string): HttpFailure => {
   if (error instanceof HttpFailure) return error;
   const code = codeOf(error);

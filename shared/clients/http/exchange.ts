@@ -1,9 +1,10 @@
-// One exchange over undici's dispatcher, without a stream between the socket and who wants the bytes: at a gigabyte a second a stream costs as much as
-// the network (test/bench/README.md). Silence fails it while somebody waits for bytes, and only then: a slow reader never looks like a slow server.
+// One HTTP request over undici's dispatcher, without a stream between the socket and the reader: at a gigabyte a second a stream costs as much
+// as the network (test/bench/README.md). The idle timeout runs only while the reader waits for bytes, so that a slow reader is not mistaken for
+// a slow server.
 import type { Dispatcher } from 'undici';
 import { HttpFailure } from '#shared/clients/http/errors.ts';
 
-/** What must arrive at least in each window in which somebody waits for bytes all the time. */
+/** Bytes that must arrive in each window during which the reader waits all the time. */
 export interface Floor {
   readonly bytes: number;
   readonly windowMs: number;
@@ -12,9 +13,9 @@ export interface Floor {
 export interface ExchangeOptions {
   readonly dispatcher: Dispatcher;
   readonly request: Dispatcher.DispatchOptions;
-  /** Milliseconds somebody may wait for the next bytes. */
+  /** Milliseconds the reader may wait for the next bytes. */
   readonly idleMs: number;
-  /** Left out: any trickle will do. */
+  /** Default: no minimum. */
   readonly floor?: Floor | undefined;
   readonly host: string;
   readonly signal: AbortSignal | undefined;
@@ -24,14 +25,14 @@ export interface ExchangeOptions {
 export interface Exchanged {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Chunks as they are asked for, once. Leaving early closes the connection. */
+  /** The chunks; can be read once. Leaving the loop early closes the connection. */
   body(): AsyncGenerator<Buffer, void, undefined>;
-  /** Every chunk at once as it arrives, valid during the call; resolves behind the last. What `take` throws ends the exchange, and is thrown. */
+  /** Passes every chunk as it arrives, valid during the call; resolves after the last one. An error of `take` ends the request and is rethrown. */
   pour(take: (chunk: Buffer) => void): Promise<void>;
   discard(): void;
 }
 
-/** Bytes that may wait for their reader. */
+/** Bytes that may be queued for the reader. */
 const mostWaiting = 128 * 1024;
 
 const flatten = (headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> => {
@@ -42,7 +43,7 @@ const flatten = (headers: Readonly<Record<string, string | string[] | undefined>
   return flat;
 };
 
-/** The way of the bytes: what has come, who waits for it, and how it ended. */
+/** State of the body: received bytes, the waiting reader, and the end. */
 interface Flow {
   readonly options: ExchangeOptions;
   readonly queue: Buffer[];
@@ -50,13 +51,13 @@ interface Flow {
   waiting: number;
   controller?: Dispatcher.DispatchController;
   end?: { readonly error?: unknown };
-  /** Of the window: ms that somebody waited, bytes that came meanwhile, and since when somebody waits now. */
+  /** Of the current window: milliseconds the reader has waited, bytes received meanwhile, and start of the current wait. */
   readonly pace: { waitedMs: number; bytes: number; since: number };
-  /** Takes what arrives, in place of the queue. */
+  /** Receives chunks directly, instead of the queue. */
   take?: (chunk: Buffer) => void;
   wake?: () => void;
   timer?: NodeJS.Timeout;
-  /** Told once, of what ended it. */
+  /** Called once, with the error that ended the request. */
   readonly onFault: (error: unknown) => void;
 }
 
@@ -82,7 +83,7 @@ const begin = (flow: Flow, controller: Dispatcher.DispatchController): void => {
   if (flow.end !== undefined) abort(flow, flow.end.error);
 };
 
-/** Called as bytes arrive for which somebody waited: total silence has a timer of its own. */
+/** Called for received bytes that the reader waited for: complete silence has its own timer. */
 const watchPace = (flow: Flow, bytes: number): void => {
   const { pace, options } = flow;
   const { floor, host } = options;
@@ -94,8 +95,8 @@ const watchPace = (flow: Flow, bytes: number): void => {
   if (pace.waitedMs < floor.windowMs) return;
   if (pace.bytes < floor.bytes) {
     const seconds = Math.round(pace.waitedMs / 1000);
-    const words = `${host} sent ${pace.bytes} bytes in ${seconds} seconds: at least ${floor.bytes} in ${floor.windowMs / 1000} are needed`;
-    fail(flow, new HttpFailure('Stalled', words));
+    const message = `${host} sent ${pace.bytes} bytes in ${seconds} seconds: at least ${floor.bytes} in ${floor.windowMs / 1000} are needed`;
+    fail(flow, new HttpFailure('Stalled', message));
   }
   pace.waitedMs = 0;
   pace.bytes = 0;
@@ -114,7 +115,7 @@ const receive = (flow: Flow, chunk: Buffer): void => {
   flow.wake?.();
 };
 
-/** Until more has come or nothing more will. */
+/** Resolves when more bytes have arrived or the body has ended. */
 const more = (flow: Flow): Promise<void> => {
   const { idleMs, host } = flow.options;
   const stall = (): void => fail(flow, new HttpFailure('Stalled', `${host} sent nothing for ${idleMs / 1000} seconds`));
@@ -129,7 +130,7 @@ const more = (flow: Flow): Promise<void> => {
   });
 };
 
-/** Throws what ended the exchange too early. `own`: what its reader threw itself. */
+/** Throws the error that ended the request early. `own`: an error of the reader itself. */
 const throwFault = ({ end, options: { signal, toFailure } }: Flow, own?: unknown): void => {
   if (end?.error === undefined) return;
   signal?.throwIfAborted();
@@ -149,7 +150,7 @@ async function* bodyOf(flow: Flow): AsyncGenerator<Buffer, void, undefined> {
       else await more(flow);
     }
   } finally {
-    fail(flow, new Error('nobody wants the rest'));
+    fail(flow, new Error('the rest is not needed'));
   }
 }
 
@@ -169,14 +170,14 @@ const pour = async (flow: Flow, to: (chunk: Buffer) => void): Promise<void> => {
   throwFault(flow, thrown);
 };
 
-/** Resolves with the head of the answer. Rejects with what `toFailure` makes of what went wrong, or the signal's reason. */
+/** Resolves with status and headers. Rejects with the error mapped by `toFailure`, or with the reason of the signal. */
 export const exchange = (options: ExchangeOptions): Promise<Exchanged> =>
   new Promise((resolve, reject) => {
     const { dispatcher, request, signal, toFailure } = options;
     const onAbort = (): void => fail(flow, signal?.reason);
     const onFault = (error: unknown): void => {
       signal?.removeEventListener('abort', onAbort);
-      // Of no account where the head was there already.
+      // No effect if the headers have already arrived.
       reject((signal?.aborted === true ? signal.reason : toFailure(error)) as Error);
     };
     const flow: Flow = { options, queue: [], waiting: 0, pace: { waitedMs: 0, bytes: 0, since: 0 }, onFault };
@@ -184,14 +185,14 @@ export const exchange = (options: ExchangeOptions): Promise<Exchanged> =>
     dispatcher.dispatch(request, {
       onRequestStart: (controller) => begin(flow, controller),
       onResponseStart: (_controller, status, headers) => {
-        // Before the answer there may be others that only announce it.
+        // Informational answers may come before the final one.
         if (status < 200) return;
         resolve({
           status,
           headers: flatten(headers),
           body: () => bodyOf(flow),
           pour: (take) => pour(flow, take),
-          discard: () => fail(flow, new Error('nobody wants it')),
+          discard: () => fail(flow, new Error('the body is not needed')),
         });
       },
       onResponseData: (_controller, chunk) => receive(flow, chunk),
@@ -203,7 +204,7 @@ export const exchange = (options: ExchangeOptions): Promise<Exchanged> =>
     });
   });
 
-/** `pour` of a body that comes as a stream. */
+/** `pour` for a body that is a stream. */
 export const pourFrom =
   (body: AsyncIterable<Buffer>) =>
   async (take: (chunk: Buffer) => void): Promise<void> => {

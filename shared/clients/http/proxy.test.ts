@@ -48,7 +48,9 @@ describe('the proxy of a URL', () => {
   });
 
   it('names nobody who logs in: Jobs would show it', () => {
-    expect(Proxies.safeParse({ http: 'http://user:word@proxy:3128' }).error?.issues[0]?.message).toContain('no user');
+    expect(Proxies.safeParse({ http: 'http://user:word@proxy:3128' }).error?.issues[0]?.message).toContain(
+      'must not contain a user',
+    );
     expect(Proxies.safeParse({ http: 'socks5://proxy:3128' }).success).toBe(false);
   });
 });

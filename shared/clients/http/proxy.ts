@@ -1,27 +1,27 @@
-// Which requests go through a proxy, by the words people know from curl and CDI: HTTP_PROXY, HTTPS_PROXY, NO_PROXY. Pure.
+// Decides which requests use a proxy, by the variables of curl and CDI: HTTP_PROXY, HTTPS_PROXY, NO_PROXY. Pure.
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
 
 const ProxyUrl = z
   .url({ protocol: /^https?$/ })
   .refine((text) => URL.canParse(text) && new URL(text).username === '' && new URL(text).password === '', {
-    error: 'may hold no user or password: Jobs would show them to whoever may read Jobs',
+    error: 'must not contain a user or password: they would be visible in Jobs',
   });
 
-/** How sources on the web are reached. */
+/** Proxies for sources on the web. */
 export const Proxies = z.object({
   /** For `http:` URLs. */
   http: ProxyUrl.optional(),
-  /** For `https:` URLs, by a tunnel. */
+  /** For `https:` URLs, as a tunnel. */
   https: ProxyUrl.optional(),
-  /** Hosts that are reached directly: names, `.suffix`, addresses, CIDRs, each with `:port` where that matters, or `*`. */
+  /** Hosts that are accessed directly: names, `.suffix`, addresses, CIDRs, each optionally with `:port`, or `*`. */
   none: z.array(z.string()).default([]),
-  /** PEM certificates to trust besides the well-known ones: of a proxy with TLS, and of one that opens the TLS of others. */
+  /** PEM certificates to trust besides the default ones: for a proxy with TLS, or one that intercepts TLS. */
   ca: z.string().optional(),
 });
 export type Proxies = z.infer<typeof Proxies>;
 
-/** A name that only means something inside the cluster or on this machine. */
+/** A name that is valid only inside the cluster or on this machine. */
 const isInternal = (host: string): boolean =>
   isIP(host) === 0 ? !host.includes('.') || /\.(svc|local|localhost)$/.test(host) : /^(127\.|::1$)/.test(host);
 
@@ -36,7 +36,7 @@ const isWithin = (host: string, range: string): boolean => {
   return list.check(host, familyOf(host));
 };
 
-/** `host`, `host:port`, `[v6]:port`, each perhaps with a dot or `*.` before it. */
+/** `host`, `host:port`, `[v6]:port`, each optionally with the prefix `.` or `*.`. */
 const splitEntry = (entry: string): { readonly name: string; readonly port: string | undefined } => {
   if (isIP(entry) !== 0 || entry.includes('/')) return { name: entry, port: undefined };
   const [, name = entry, port] = /^(.*?)(?::(\d+))?$/.exec(entry) ?? [];
@@ -49,11 +49,11 @@ const isExempt = (host: string, port: string, text: string): boolean => {
   const { name, port: only } = splitEntry(entry);
   if (name === '' || (only !== undefined && only !== port)) return false;
   if (name.includes('/')) return isWithin(host, name);
-  // As in curl: a name stands for what is below it, too; with a dot before it, for that alone.
+  // As in curl: a name matches its subdomains too; with a leading dot, only its subdomains.
   return host === name || (isIP(host) === 0 && host.endsWith(name.startsWith('.') ? name : `.${name}`));
 };
 
-/** URL of the proxy that a request goes through; `undefined`: none. */
+/** URL of the proxy for a request; `undefined`: none. */
 export const proxyFor = (url: URL, proxies: Proxies | undefined): string | undefined => {
   const isTls = url.protocol === 'https:';
   const proxy = isTls ? proxies?.https : proxies?.http;

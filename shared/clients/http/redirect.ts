@@ -1,11 +1,11 @@
-// Follows redirects to the server that really holds the bytes, keeping credentials with the origin they were given for.
+// Follows redirects to the server that has the bytes; credentials are sent only to the origin they belong to.
 import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
 import { HttpFailure } from '#shared/clients/http/errors.ts';
 
 const maxRedirects = 10;
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);
 
-/** A URL and what may be sent with it. `url` holds no user info: that became a header. */
+/** A URL and the headers that may be sent with it. `url` has no user info: it was moved to a header. */
 export interface Destination {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
@@ -13,12 +13,12 @@ export interface Destination {
 
 export interface FollowCall {
   readonly origin: Destination;
-  /** Left out: GET. */
+  /** Default: GET. */
   readonly method?: 'GET' | 'HEAD' | undefined;
-  /** Headers of this exchange, sent to every hop (ranges and such; no secrets). */
+  /** Headers of this request, sent to every hop (such as ranges; no secrets). */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** `host[:port]` that may be reached without TLS, also from where there is TLS. */
+  /** `host[:port]` that may be accessed without TLS, even after a redirect from https. */
   readonly plainHosts?: readonly string[] | undefined;
 }
 
@@ -30,7 +30,7 @@ const decoded = (text: string): string => {
   }
 };
 
-/** Takes user info out of a URL and makes it basic authorization. */
+/** Moves user info of a URL into a basic authorization header. */
 export const toDestination = (url: URL, headers: Readonly<Record<string, string>>): Destination => {
   const bare = new URL(url);
   bare.username = '';
@@ -56,16 +56,16 @@ const nextUrl = (from: URL, response: HttpResponse, plainHosts: readonly string[
   if (from.protocol === 'https:' && next.protocol === 'http:' && !plainHosts.includes(next.host)) {
     throw new HttpFailure(
       'RedirectRefused',
-      `${from.host} redirects from https to plain http at ${next.host}, where anybody on the way can change the bytes: ` +
-        'name an address that stays with https, or the http address itself; for a registry an operator can list that host in PLAIN_REGISTRIES',
+      `${from.host} redirects from https to plain http at ${next.host}, which does not protect the bytes: ` +
+        'use a URL that stays on https, or the http URL itself; for a registry an operator can list that host in PLAIN_REGISTRIES',
     );
   }
   return next;
 };
 
 /**
- * The first answer that is no redirect, and where it came from. Secret headers of `origin` go only to its own origin, user info in a
- * Location only to that Location. From https it goes on over https alone. Throws HttpFailure after ten redirects.
+ * The first answer that is not a redirect, and its URL. Secret headers of `origin` are sent only to its own origin, user info of a Location
+ * only to that Location. A redirect from https must lead to https. Throws HttpFailure after ten redirects.
  */
 export const followRedirects = async (
   client: HttpClient,

@@ -1,8 +1,8 @@
-// The one way the product talks to the Kubernetes API: typed verbs over any kind, errors as AppError.
+// The only client of the Kubernetes API: typed verbs for every kind, errors as AppError.
 import type { KubeList, KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts';
 
 export interface ListOptions {
-  /** Left out: all namespaces. */
+  /** Default: all namespaces. */
   readonly namespace?: string | undefined;
   readonly labelSelector?: string | undefined;
   readonly fieldSelector?: string | undefined;
@@ -11,9 +11,9 @@ export interface ListOptions {
 }
 
 export interface WatchOptions extends Omit<ListOptions, 'limit' | 'continue'> {
-  /** Events after this version; left out: the server begins with the state it has now. */
+  /** Events after this version. Default: the server starts with the current state. */
   readonly resourceVersion?: string;
-  /** Milliseconds of silence after which the connection is given up and the iteration ends; above the server's bookmark interval. */
+  /** Milliseconds of silence after which the connection is closed and the iteration ends; must exceed the bookmark interval of the server. */
   readonly idleMs?: number;
   readonly signal: AbortSignal;
 }
@@ -38,13 +38,13 @@ export interface ApplyOptions extends WriteOptions {
 }
 
 export interface DeleteOptions extends WriteOptions {
-  /** Deletes only the object with this UID; Conflict when another one has taken the name. */
+  /** Deletes only the object with this UID; Conflict if another object has the name. */
   readonly uid?: string;
   readonly propagation?: 'Background' | 'Foreground' | 'Orphan';
   readonly gracePeriodSeconds?: number;
 }
 
-/** An RFC 6902 operation. */
+/** An operation of RFC 6902. */
 export interface JsonPatchOperation {
   readonly op: 'add' | 'remove' | 'replace' | 'test' | 'move' | 'copy';
   readonly path: string;
@@ -53,21 +53,21 @@ export interface JsonPatchOperation {
 }
 
 /**
- * Every method throws Unavailable when the API cannot be reached, answers 5xx or 429; Denied on 401 and 403; InvalidInput on 400 and 422
- * with the causes as faults; Conflict on 409; NotFound on 404 unless said otherwise.
+ * Every method throws Unavailable if the API cannot be reached or answers 5xx or 429; Denied on 401 and 403; InvalidInput on 400 and 422 with
+ * the causes as faults; Conflict on 409; NotFound on 404 unless documented otherwise.
  */
 export interface KubeClient {
-  /** `undefined` when it does not exist. */
+  /** `undefined` if it does not exist. */
   get<T extends KubeObject>(type: ResourceType<T>, key: ObjectKey): Promise<T | undefined>;
   /** One page. */
   list<T extends KubeObject>(type: ResourceType<T>, options?: ListOptions): Promise<KubeList<T>>;
   /** Every object, fetched page by page (`limit` is the page size), so that memory does not grow with the cluster. */
   listAll<T extends KubeObject>(type: ResourceType<T>, options?: ListOptions): AsyncIterable<T>;
-  /** Conflict when the name is taken. */
+  /** Conflict if the name is taken. */
   create<T extends KubeObject>(type: ResourceType<T>, object: T, options?: WriteOptions): Promise<T>;
-  /** Replaces the whole object; Conflict when `metadata.resourceVersion` is set and no longer current. */
+  /** Replaces the whole object; Conflict if `metadata.resourceVersion` is set and outdated. */
   replace<T extends KubeObject>(type: ResourceType<T>, object: T, options?: PatchOptions): Promise<T>;
-  /** JSON merge patch. Put `metadata.resourceVersion` into it to make it conditional. */
+  /** JSON merge patch. Set `metadata.resourceVersion` in it to make it conditional. */
   mergePatch<T extends KubeObject>(
     type: ResourceType<T>,
     key: ObjectKey,
@@ -82,22 +82,22 @@ export interface KubeClient {
   ): Promise<T>;
   /** Server-side apply. */
   apply<T extends KubeObject>(type: ResourceType<T>, object: T, options: ApplyOptions): Promise<T>;
-  /** Gone already is fine. */
+  /** Succeeds if the object is already gone. */
   delete(type: ResourceType, key: ObjectKey, options?: DeleteOptions): Promise<void>;
   /**
-   * One watch connection: ends when the server closes it or falls silent, throws an AppError when it breaks. Either way go on from the last
-   * version observed. A version that is too old (410) throws Conflict: list again.
+   * One watch connection: ends when the server closes it or is silent, throws an AppError on failure. In both cases resume from the last
+   * observed version. A version that is too old (410) throws Conflict: list again.
    */
   watch<T extends KubeObject>(type: ResourceType<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>>;
   /** A request to any path (discovery, subresources, reviews). */
   raw<R>(request: RawRequest): Promise<R>;
-  /** The API server's base URL as configured. Left out: the configuration has not been read yet. */
+  /** Base URL of the API server as configured. Default: the configuration was not read yet. */
   readonly server?: string;
 }
 
 export interface RawRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Path and query, beginning with `/`. */
+  /** Path and query, starting with `/`. */
   readonly path: string;
   readonly body?: unknown;
   readonly contentType?: string;

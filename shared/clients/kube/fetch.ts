@@ -1,5 +1,5 @@
-// HTTP to the Kubernetes API by `fetch`, where there are no sockets, files or kubeconfigs: in Workers. What the runtime trusts must be enough to
-// trust the server.
+// HTTP to the Kubernetes API by `fetch`, for environments without sockets, files or kubeconfigs: Workers. The certificate of the server must be
+// trusted by the runtime.
 import { accepted } from '#shared/clients/kube/wire.ts';
 import { faultOf } from '#shared/clients/kube/wire.ts';
 import type { Transport, TransportAnswer, TransportRequest } from '#shared/clients/kube/wire.ts';
@@ -7,15 +7,15 @@ import { currentContext } from '#shared/runtime/context.ts';
 import { Unavailable, messageOf } from '#shared/runtime/errors.ts';
 import { traceHeaders } from '#shared/runtime/trace.ts';
 
-/** Milliseconds to wait for the answer of a request that is not a watch. */
+/** Timeout in milliseconds of a request that is not a watch. */
 const requestTimeoutMs = 30_000;
 
 export interface FetchAccess {
   /** URL of the API server. */
   readonly server: string;
-  /** Of the service account to work under. */
+  /** Token of the service account. */
   readonly token: string;
-  /** Default: the runtime's own. */
+  /** Default: `fetch` of the runtime. */
   readonly fetch?: (url: string, init: RequestInit) => Promise<Response>;
 }
 
@@ -46,7 +46,7 @@ const send = async (
         ...(call.body === undefined ? {} : { 'content-type': call.contentType ?? 'application/json' }),
       },
       body: call.body ?? null,
-      // The token is for this server alone.
+      // The token must be sent only to this server.
       redirect: 'manual',
       signal: call.signal ?? AbortSignal.timeout(requestTimeoutMs),
     });

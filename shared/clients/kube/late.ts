@@ -1,13 +1,13 @@
-// The client of functions: the packages it stands on are loaded when the cluster is first asked, which takes longer than all else of a start.
+// The client of functions: its packages are loaded with the first request, because that takes longer than the rest of the start.
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Unavailable, messageOf } from '#shared/runtime/errors.ts';
 
 export interface LateKubeClient extends KubeClient {
-  /** Loads what the first question would load. Throws Unavailable where the configuration cannot be read. */
+  /** Loads what the first request needs. Throws Unavailable if the configuration cannot be read. */
   readonly warm: () => Promise<void>;
 }
 
-/** Makes a client of what a kubeconfig names; without a path, of what a pod or a person has. */
+/** Creates a client for a kubeconfig; without a path, for the configuration of the pod or user. */
 export type Connect = (kubeconfig: string | undefined) => KubeClient | Promise<KubeClient>;
 
 const overTheNetwork: Connect = async (kubeconfig) => {
@@ -15,7 +15,7 @@ const overTheNetwork: Connect = async (kubeconfig) => {
   return createKubeClient(loadKubeConfig(kubeconfig));
 };
 
-/** Every question throws Unavailable as long as the configuration cannot be read; the next one reads it again. */
+/** Every request throws Unavailable while the configuration cannot be read; the next one reads it again. */
 export const createLateKubeClient = (kubeconfig?: string, connect: Connect = overTheNetwork): LateKubeClient => {
   let loading: Promise<KubeClient> | undefined;
   const load = async (): Promise<KubeClient> => connect(kubeconfig);

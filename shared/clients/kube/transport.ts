@@ -1,4 +1,4 @@
-// HTTP to the Kubernetes API: addresses, credentials and TLS come from @kubernetes/client-node, bytes move through undici.
+// HTTP to the Kubernetes API: addresses, credentials and TLS are configured by @kubernetes/client-node, requests are sent by undici.
 import { HttpMethod, type KubeConfig, RequestContext } from '@kubernetes/client-node';
 import { type Dispatcher, request } from 'undici';
 import { accepted } from '#shared/clients/kube/wire.ts';
@@ -8,7 +8,7 @@ import { currentContext } from '#shared/runtime/context.ts';
 import { Unavailable, messageOf } from '#shared/runtime/errors.ts';
 import { traceHeaders } from '#shared/runtime/trace.ts';
 
-/** Milliseconds to wait for the answer of a request that is not a watch. */
+/** Timeout in milliseconds of a request that is not a watch. */
 const requestTimeoutMs = 30_000;
 
 interface Credentials {
@@ -16,17 +16,20 @@ interface Credentials {
   readonly dispatcher: Dispatcher | undefined;
 }
 
-/** Milliseconds for which connections are reused before certificates are read again; a rotated one is valid long before the old one ends. */
+/**
+ * Milliseconds for which connections are reused before certificates are read again; a rotated certificate is valid long before the old one
+ * expires.
+ */
 const dispatcherAgeMs = 300_000;
 
-/** Headers are made for each request (tokens rotate); connections are kept, since client-node would open one for every request. */
+/** Headers are created for each request (tokens rotate); connections are reused, since client-node would open one per request. */
 const createCredentials = (config: KubeConfig, more: MoreHeaders): ((url: string) => Promise<Credentials>) => {
   let kept: { readonly dispatcher: Dispatcher | undefined; readonly until: number } | undefined;
   return async (url) => {
     const context = new RequestContext(url, HttpMethod.GET);
     await config.applySecurityAuthentication(context);
     if (kept === undefined || kept.until < performance.now()) {
-      // Ends its connections once their requests and watches are over.
+      // Closes its connections after their requests and watches have ended.
       void kept?.dispatcher?.close();
       kept = {
         dispatcher: overHttp1(context.getDispatcher() as Dispatcher | undefined),
@@ -41,8 +44,8 @@ const createCredentials = (config: KubeConfig, more: MoreHeaders): ((url: string
 };
 
 /**
- * One connection for each request in flight. Over HTTP/2 all requests and watches would share one, which kube-apiserver ends for all of them
- * after a request that it could not authenticate.
+ * One connection per request in flight. With HTTP/2 all requests and watches would share one, which kube-apiserver closes for all of them after
+ * a request that fails authentication.
  */
 const overHttp1 = (dispatcher: Dispatcher | undefined): Dispatcher | undefined =>
   dispatcher?.compose((dispatch) => (options, handler) => {
@@ -77,7 +80,7 @@ export type MoreHeaders = Readonly<Record<string, readonly string[]>>;
 
 export const createTransport = (config: KubeConfig, more: MoreHeaders = {}): Transport => {
   const cluster = config.getCurrentCluster();
-  if (cluster === null) throw new Unavailable('the kubeconfig names no current cluster');
+  if (cluster === null) throw new Unavailable('the kubeconfig has no current cluster');
   const credentialsOf = createCredentials(config, more);
   return async (call) => {
     const url = cluster.server.replace(/\/$/, '') + call.path;

@@ -1,4 +1,4 @@
-// The typed verbs over any way to reach the Kubernetes API. Called by whoever makes that way: create.ts, and Workers with their own `fetch`.
+// The typed verbs over any transport to the Kubernetes API. Used by create.ts, and by Workers with their own `fetch`.
 import type { KubeList, KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient, PatchOptions } from '#shared/clients/kube/client.ts';
 import { collectionPath, listQuery, objectPath, queryOf, withType } from '#shared/clients/kube/wire.ts';
@@ -9,7 +9,7 @@ import { isNotFound } from '#shared/runtime/errors.ts';
 /** Objects fetched per request by `listAll`. */
 const pageSize = 500;
 
-/** `server` is the base URL that `transport` asks. */
+/** `server` is the base URL that `transport` uses. */
 export const createClientOver = (transport: Transport, server: string): KubeClient => ({
   ...readers(transport),
   ...writers(transport),
@@ -38,7 +38,7 @@ const readers = (transport: Transport): Pick<KubeClient, 'get' | 'list' | 'listA
   };
   return {
     get: async (type, key) => {
-      // Nothing is called nothing.
+      // No object has an empty name.
       if (key.name === '') return undefined;
       try {
         return await json(transport, 'GET', objectPath(type, key));

@@ -7,8 +7,8 @@ import type { Transport } from '#shared/clients/kube/wire.ts';
 import { AppError, Unavailable, messageOf } from '#shared/runtime/errors.ts';
 
 /**
- * Milliseconds of silence after which a connection counts as dead. Servers send a bookmark about once a minute; a kind in which nothing ever
- * happened may get none, and then a new connection every two minutes is cheap.
+ * Milliseconds of silence after which a connection counts as dead. Servers send a bookmark about once a minute; a kind that never had an event
+ * may get none, and then a new connection every two minutes is cheap.
  */
 const defaultIdleMs = 120_000;
 
@@ -16,7 +16,7 @@ type WireEvent<T extends KubeObject> =
   | WatchEvent<T>
   | { readonly type: 'ERROR'; readonly object: { readonly code?: number; readonly message?: string } };
 
-/** Ends quietly when the server closes the stream, falls silent or the signal fires; throws when the stream breaks. */
+/** Ends without an error when the server closes the stream or is silent, or when the signal fires; throws when the stream fails. */
 export async function* watchLines<T extends KubeObject>(
   transport: Transport,
   type: ResourceType<T>,
@@ -27,7 +27,7 @@ export async function* watchLines<T extends KubeObject>(
   const signal = AbortSignal.any([options.signal, silence.signal]);
   try {
     const response = await transport({ method: 'GET', path, signal });
-    for await (const line of readLines(heard(response.body, silence.restart))) {
+    for await (const line of readLines(withIdleTimeout(response.body, silence.restart))) {
       if (line === '') continue;
       const event = JSON.parse(line) as WireEvent<T>;
       if (event.type === 'ERROR') throw errorOfStatus(event.object.code ?? 500, event.object, `watch ${path}`);
@@ -36,7 +36,7 @@ export async function* watchLines<T extends KubeObject>(
   } catch (error) {
     if (signal.aborted) return;
     if (error instanceof AppError) throw error;
-    throw new Unavailable(`Kubernetes API: watch ${path} broke: ${messageOf(error)}`, { cause: error });
+    throw new Unavailable(`Kubernetes API: watch ${path} failed: ${messageOf(error)}`, { cause: error });
   } finally {
     silence.stop();
   }
@@ -48,8 +48,8 @@ const watchPath = (type: ResourceType, options: WatchOptions): string => {
   return collectionPath(type, namespace) + queryOf(query);
 };
 
-/** Passes chunks on. The clock stands still while the consumer is busy: what it has not read yet is no silence. */
-async function* heard(
+/** Forwards chunks. The timer is stopped while the consumer is busy: data that was not read yet is not silence. */
+async function* withIdleTimeout(
   chunks: AsyncIterable<Uint8Array>,
   restart: (isRunning: boolean) => void,
 ): AsyncIterable<Uint8Array> {
@@ -74,12 +74,12 @@ const createSilenceTimer = (idleMs: number) => {
   };
 };
 
-// Lines of a byte stream, as they arrive. A stream that breaks throws, which readline's iterator does not promise.
+// Lines of a byte stream, as they arrive. Errors of the stream are thrown, which the iterator of readline does not guarantee.
 
-/** Yields each line without its end. Throws what the stream throws, and when it ends in the middle of a line. */
+/** Yields each line without its end. Throws errors of the stream, and if it ends in the middle of a line. */
 export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncIterable<string> {
   const decoder = new TextDecoder();
-  // Parts of the line in progress: joined once at its end, so that a line of many chunks costs linear time.
+  // Parts of the current line: joined once at its end, so that a line of many chunks takes linear time.
   let parts: string[] = [];
   for await (const chunk of chunks) {
     const [first = '', ...others] = decoder.decode(chunk, { stream: true }).split('\n');

@@ -1,4 +1,4 @@
-// What goes to the Kubernetes API and comes back, whoever carries it: undici in functions, `fetch` in Workers.
+// Requests and answers of the Kubernetes API, independent of the transport: undici in functions, `fetch` in Workers.
 import type { KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts';
 import type { ListOptions } from '#shared/clients/kube/client.ts';
 import {
@@ -17,11 +17,11 @@ export interface TransportRequest {
   readonly path: string;
   readonly body?: string | undefined;
   readonly contentType?: string | undefined;
-  /** Set for a watch: no time-out, ends with the signal. */
+  /** Set for a watch: no timeout, ends with the signal. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** An answer whose body is read once. */
+/** An answer; its body can be read once. */
 export interface TransportAnswer {
   readonly statusCode: number;
   /** Names in lower case. */
@@ -32,28 +32,28 @@ export interface TransportAnswer {
 /** Sends one request; throws an AppError for anything but 2xx. */
 export type Transport = (request: TransportRequest) => Promise<TransportAnswer>;
 
-// What the API server is asked for.
+// The Accept header.
 
-/** Objects as JSON; and the keys its tokens are signed with, which it gives in a form of their own alone. */
+/** Objects as JSON, and the keys of service account tokens, which the API server serves only in their own format. */
 export const accepted = 'application/json, application/jwk-set+json';
 
-// Where objects live in the Kubernetes API.
+// Paths of objects in the Kubernetes API.
 
-/** Path of a collection, in one namespace or (left out) in all. */
+/** Path of a collection, in one namespace. Default: in all namespaces. */
 export const collectionPath = (type: ResourceType, namespace?: string): string => {
   const root = type.group === '' ? `/api/${type.version}` : `/apis/${type.group}/${type.version}`;
   const scope = type.namespaced && namespace !== undefined ? `/namespaces/${encodeURIComponent(namespace)}` : '';
   return `${root}${scope}/${type.plural}`;
 };
 
-/** Throws InvalidInput where the name is empty: that would be the path of the whole collection, to be read, or deleted, as one object. */
+/** Throws InvalidInput if the name is empty: that path would be the whole collection, read or deleted as one object. */
 export const objectPath = (type: ResourceType, key: ObjectKey, subresource?: string): string => {
-  if (key.name === '') throw new InvalidInput(`a ${type.kind} without a name was asked for: give its name`);
+  if (key.name === '') throw new InvalidInput(`a ${type.kind} was requested without a name: set its name`);
   const path = `${collectionPath(type, key.namespace)}/${encodeURIComponent(key.name)}`;
   return subresource === undefined ? path : `${path}/${subresource}`;
 };
 
-/** Query string with only the values that are set; empty when none is. */
+/** Query string of the values that are set; empty if none is. */
 export const queryOf = (values: Readonly<Record<string, string | number | boolean | undefined>>): string => {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) {
@@ -78,7 +78,7 @@ export const withType = <T extends KubeObject>(type: ResourceType<T>, item: T): 
   kind: type.kind,
 });
 
-/** A Kubernetes Status answer as one of our errors. */
+/** A Kubernetes Status answer, as an error. */
 interface StatusBody {
   readonly code?: number;
   readonly reason?: string;
@@ -86,7 +86,7 @@ interface StatusBody {
   readonly details?: { readonly causes?: readonly { readonly field?: string; readonly message?: string }[] };
 }
 
-/** Builds the error of a Status object, from an HTTP answer or inside a watch. */
+/** The error for a Status object, from an HTTP answer or a watch. */
 export const errorOfStatus = (
   code: number,
   body: StatusBody,
@@ -96,7 +96,7 @@ export const errorOfStatus = (
   const message = `Kubernetes API: ${what}: ${body.message ?? `status ${code}`}`;
   if (code === 404) return new NotFound(message, options);
   if (code === 401 || code === 403) return new Denied(message, options);
-  // 410: the version asked for is no longer kept. Both mean: read again.
+  // 410: the requested version is no longer available. Both mean: read again.
   if (code === 409 || code === 410) return new Conflict(message, options);
   if (code === 429 || code >= 500) return new Unavailable(message, options);
   const faults = (body.details?.causes ?? []).map((cause) => ({
@@ -115,7 +115,7 @@ const bodyOf = async (response: TransportAnswer): Promise<StatusBody> => {
   }
 };
 
-/** The error of an answer that is not 2xx. */
+/** The error for an answer that is not 2xx. */
 export const faultOf = async (response: TransportAnswer, what: string): Promise<AppError> => {
   const after = Number(response.headers['retry-after']);
   const options = Number.isFinite(after) && after > 0 ? { retryAfterSeconds: after } : {};

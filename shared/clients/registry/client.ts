@@ -1,4 +1,4 @@
-// Images in OCI registries, read only: digests, manifests, tags, blobs. Made by polls and by the registry source of transfers.
+// Images in OCI registries, read-only: digests, manifests, tags, blobs. Used by polls and by the registry source of transfers.
 import type { HttpResponse } from '#shared/clients/http/client.ts';
 import { RegistryFailure } from '#shared/clients/registry/refusal.ts';
 import { type Manifest, acceptedTypes, readManifest } from '#shared/clients/registry/manifest.ts';
@@ -6,29 +6,29 @@ import { type Reference, formatReference, isDigest } from '#shared/clients/regis
 import { readBody, readJson } from '#shared/clients/registry/refusal.ts';
 import { type RegistrySession, type SessionOptions, createSession } from '#shared/clients/registry/session.ts';
 
-/** What a tag points to, as a HEAD tells it. */
+/** The manifest of a tag according to a HEAD request. */
 export interface Head {
   readonly digest: string;
-  /** As the registry says; empty when it does not. */
+  /** As sent by the registry; empty if missing. */
   readonly mediaType: string;
 }
 
-/** Every method throws RegistryFailure, HttpFailure, or the signal's reason. */
+/** Every method throws RegistryFailure, HttpFailure, or the reason of the signal. */
 export interface RegistryClient {
-  /** Without fetching the manifest where the registry allows that. Costs no pull at Docker Hub. */
+  /** Without fetching the manifest if the registry supports that. Does not count as a pull at Docker Hub. */
   head(image: Reference): Promise<Head>;
-  /** With its digest proven against the reference's, if that has one. */
+  /** Its digest is verified against that of the reference, if it has one. */
   manifest(image: Reference): Promise<Manifest>;
   /** Every tag of a repository. */
   tags(image: Reference): Promise<readonly string[]>;
-  /** A blob from byte `offset` on; the answer may begin at 0 all the same (status 200 instead of 206). Its digest is for the reader to check. */
+  /** A blob from byte `offset` on; the answer may start at 0 nevertheless (status 200 instead of 206). The reader must verify its digest. */
   blob(image: Reference, digest: string, offset: number): Promise<HttpResponse>;
 }
 
 const pathOf = ({ repository, tag, digest }: Reference): string =>
   `${repository}/manifests/${digest ?? tag ?? 'latest'}`;
 
-/** A list of tags is read to its end, but a registry that never ends it is not. */
+/** A list of tags is read to its end, but an endless one is not. */
 const mostPages = 1000;
 
 const manifestCall = (image: Reference) => ({
@@ -72,7 +72,7 @@ const listTags = async (session: RegistrySession, { repository, host }: Referenc
   const tags: string[] = [];
   let path: string | undefined = `${repository}/tags/list`;
   for (let page = 0; path !== undefined; page += 1) {
-    if (page === mostPages) throw new RegistryFailure('RegistryFailed', `${what} do not end`);
+    if (page === mostPages) throw new RegistryFailure('RegistryFailed', `${what}: the list of tags does not end`);
     const response: HttpResponse = await session.ask({ path, repository, what });
     const body = (await readJson(response, what)) as { readonly tags?: unknown };
     if (Array.isArray(body.tags)) tags.push(...body.tags.filter((tag): tag is string => typeof tag === 'string'));
@@ -81,7 +81,7 @@ const listTags = async (session: RegistrySession, { repository, host }: Referenc
   return tags;
 };
 
-/** `Link: </v2/<name>/tags/list?n=…&last=…>; rel="next"`; only ever a page of the same list. */
+/** `Link: </v2/<name>/tags/list?n=…&last=…>; rel="next"`; only pages of the same list are followed. */
 const nextPage = (link: string | undefined, repository: string): string | undefined => {
   const target = /<([^>]+)>\s*;[^,]*rel="?next"?/i.exec(link ?? '')?.[1];
   if (target === undefined || !URL.canParse(target, 'http://registry')) return undefined;

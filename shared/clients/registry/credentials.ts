@@ -1,4 +1,4 @@
-// Registry credentials out of the Secrets people have: dockerconfigjson, dockercfg, basic-auth, accessKeyId. Pure.
+// Registry credentials from the usual types of Secrets: dockerconfigjson, dockercfg, basic-auth, accessKeyId. Pure.
 import { z } from 'zod';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Reference } from '#shared/clients/registry/reference.ts';
@@ -27,8 +27,8 @@ const pairs = [
 ] as const;
 
 /**
- * What to log in with. `undefined`: the Secret is a Docker configuration that says nothing of this registry, so it is asked anonymously. Throws
- * InvalidInput, without a word of the Secret's content, for a Secret of no known shape.
+ * The credentials to log in with. `undefined`: the Secret is a Docker configuration without an entry for this registry, so the access is
+ * anonymous. Throws InvalidInput, without any content of the Secret, if its format is unknown.
  */
 export const findCredentials = (secret: SecretData, image: Reference): Credentials | undefined => {
   const auths = readAuths(secret);
@@ -54,12 +54,12 @@ const parseJson = <S extends z.ZodType>(text: string, schema: S, key: string): z
   try {
     return schema.parse(JSON.parse(text));
   } catch {
-    // The parser's message may quote the secret.
+    // The message of the parser may quote the secret.
     throw new InvalidInput(`the Secret's ${key} is not a Docker configuration with "auths"`);
   }
 };
 
-/** `https://host/v1/`, `host:port`, `host/team` and `*.example` as one form: host pattern and repository prefix. */
+/** Normalizes `https://host/v1/`, `host:port`, `host/team` and `*.example` to a host pattern and a repository prefix. */
 const parseKey = (key: string): { readonly host: string; readonly path: string } => {
   const bare = key.replace(/^https?:\/\//, '').replace(/\/+$/, '');
   const [host = '', ...path] = bare.split('/');
@@ -74,7 +74,7 @@ const aliases: Readonly<Record<string, string>> = {
 
 const plainHost = (host: string): string => aliases[host.toLowerCase()] ?? host.toLowerCase();
 
-/** A star stands for part of one label, as the kubelet has it. */
+/** A star matches within one label, as in the kubelet. */
 const isHostMatch = (pattern: string, host: string): boolean => {
   const wanted = plainHost(pattern).split('.');
   const given = plainHost(host).split('.');
@@ -114,7 +114,7 @@ const toCredentials = (auth: DockerAuth | undefined): Credentials | undefined =>
   const colon = pair.indexOf(':');
   if (colon > 0 && pair.length > colon + 1) return { username: pair.slice(0, colon), password: pair.slice(colon + 1) };
   if (auth.identitytoken !== undefined) {
-    throw new InvalidInput('the Secret holds an identity token, which works for a person only: use a robot account');
+    throw new InvalidInput('the Secret holds an identity token, which is valid only for a person: use a robot account');
   }
   return undefined;
 };

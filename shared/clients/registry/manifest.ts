@@ -1,4 +1,4 @@
-// Manifests and indexes, of OCI and of Docker: read, told apart, held against their digest. Pure.
+// Manifests and indexes, of OCI and of Docker: parsed, distinguished, and verified against their digest. Pure.
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { RegistryFailure } from '#shared/clients/registry/refusal.ts';
@@ -12,7 +12,7 @@ const imageTypes: readonly string[] = [
   'application/vnd.docker.distribution.manifest.v2+json',
 ];
 
-/** Every kind of answer we can read, for the Accept header. */
+/** Every supported media type, for the Accept header. */
 export const acceptedTypes = [...indexTypes, ...imageTypes].join(', ');
 
 export const Descriptor = z.looseObject({
@@ -23,7 +23,7 @@ export const Descriptor = z.looseObject({
 });
 export type Descriptor = z.infer<typeof Descriptor>;
 
-/** Empty says as little as nothing. */
+/** An empty value counts as missing. */
 const Word = z
   .string()
   .optional()
@@ -41,7 +41,7 @@ export type IndexEntry = z.infer<typeof IndexEntry>;
 
 const ImageIndex = z.looseObject({ schemaVersion: z.literal(2), manifests: z.array(z.unknown()) });
 
-/** One entry that is none spoils nothing: there may be a good one beside it. */
+/** An invalid entry is skipped: another one may be valid. */
 const entriesOf = (manifests: readonly unknown[]): readonly IndexEntry[] =>
   manifests.flatMap((entry) => {
     const parsed = IndexEntry.safeParse(entry);
@@ -55,7 +55,7 @@ export const ImageManifest = z.looseObject({
 });
 export type ImageManifest = z.infer<typeof ImageManifest>;
 
-/** A manifest as it arrived, its digest proven. */
+/** A manifest as received, with verified digest. */
 export type Manifest =
   | { readonly is: 'index'; readonly digest: string; readonly entries: readonly IndexEntry[] }
   | { readonly is: 'image'; readonly digest: string; readonly image: ImageManifest };
@@ -66,7 +66,7 @@ export const digestOf = (bytes: Uint8Array, algorithm: 'sha256' | 'sha512' = 'sh
 export const algorithmOf = (digest: string): 'sha256' | 'sha512' =>
   digest.startsWith('sha512:') ? 'sha512' : 'sha256';
 
-/** Throws RegistryFailure when the bytes are not those of `expected`, or no manifest. `where` names the image in messages. */
+/** Throws RegistryFailure if the bytes do not have the digest `expected`, or are not a manifest. `where`: the image, for messages. */
 export const readManifest = (bytes: Uint8Array, expected: string | undefined, where: string): Manifest => {
   const digest = digestOf(bytes, expected === undefined ? 'sha256' : algorithmOf(expected));
   if (expected !== undefined && digest !== expected) {
@@ -88,9 +88,9 @@ const parseDocument = (bytes: Uint8Array, where: string): unknown => {
   }
 };
 
-// Which image of an index is meant.
+// Selects an image of an index.
 
-/** Build tools store provenance and bills of material beside the images, under a platform nobody has. */
+/** Build tools store provenance and SBOMs beside the images, under an unknown platform. */
 const isAttestation = ({ annotations, platform }: IndexEntry): boolean =>
   annotations?.['vnd.docker.reference.type'] !== undefined ||
   platform?.os === 'unknown' ||
@@ -102,22 +102,22 @@ const nameOf = ({ platform }: IndexEntry): string => {
   return variant === undefined ? `${os}/${architecture}` : `${os}/${architecture}/${variant}`;
 };
 
-/** The plain form of an architecture comes before its variants, and the newest variant before older ones. */
+/** The plain architecture comes before its variants, and newer variants before older ones. */
 const byVariant = (a: IndexEntry, b: IndexEntry): number => {
   const [left, right] = [a.platform?.variant, b.platform?.variant];
   if (left === undefined || right === undefined) return left === right ? 0 : left === undefined ? -1 : 1;
   return right.localeCompare(left, 'en', { numeric: true });
 };
 
-/** What it says of its platform, if anything, leaves open that it is this one. */
+/** The platform of the entry, if set, does not contradict `wanted`. */
 const mayBe = (entry: IndexEntry | undefined, wanted: string): boolean => {
   const { os = 'linux', architecture = wanted } = entry?.platform ?? {};
   return os === 'linux' && architecture === wanted;
 };
 
 /**
- * The image for a machine of this architecture (`amd64`, `arm64`, …). An index with one image whose platform is left open is that image's. Throws
- * RegistryFailure that lists what there is.
+ * The image for an architecture (`amd64`, `arm64`, …). If an index has one image without a platform, it is selected. Throws RegistryFailure
+ * with the available platforms.
  */
 export const selectPlatform = (entries: readonly IndexEntry[], architecture: string, where: string): IndexEntry => {
   const images = entries.filter((entry) => !isAttestation(entry));

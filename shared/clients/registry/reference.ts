@@ -1,12 +1,12 @@
-// Names of images in registries: `docker://host[:port]/repository[:tag][@digest]`. Read by admission, polls and the transfer source.
+// References to images in registries: `docker://host[:port]/repository[:tag][@digest]`. Parsed by admission, polls and the transfer source.
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 
 export interface Reference {
-  /** Host and port as the user wrote them: what credentials are looked up by. */
+  /** Host and port as the user wrote them: the key for credentials. */
   readonly host: string;
   readonly repository: string;
-  /** Left out when the user named neither tag nor digest, or a digest alone. */
+  /** Missing if the user wrote neither tag nor digest, or only a digest. */
   readonly tag?: string | undefined;
   /** `sha256:<64 hex>` or `sha512:<128 hex>`. */
   readonly digest?: string | undefined;
@@ -18,7 +18,7 @@ const repositoryPattern = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(
 const tagPattern = /^\w[\w.-]{0,127}$/;
 const digestPattern = /^(?:sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$/;
 
-/** Docker Hub's names: what people write, where it really is, and where the official images lie. */
+/** Docker Hub: the host in references, its actual server, and the namespace of official images. */
 const hub = { host: 'docker.io', server: 'registry-1.docker.io', official: 'library' } as const;
 
 export const isDigest = (text: string): boolean => digestPattern.test(text);
@@ -52,20 +52,20 @@ const isHub = (host: string): boolean => host === hub.host || host === `index.${
 const officially = (host: string, repository: string): string =>
   isHub(host) && !repository.includes('/') ? `${hub.official}/${repository}` : repository;
 
-/** As readReference; throws InvalidInput. */
+/** Like readReference; throws InvalidInput. */
 export const parseReference = (text: string): Reference => {
   const parsed = readReference(text);
   if ('value' in parsed) return parsed.value;
   throw new InvalidInput(`the image reference "${redactUrl(text)}" ${parsed.problem}`);
 };
 
-/** Where requests for this host go. */
+/** The server for requests to this host. */
 export const serverOf = (host: string): string => (isHub(host) ? hub.server : host);
 
-/** Host, repository, then the digest or else the tag: what is asked of the registry. */
+/** Host, repository, then the digest or else the tag: the name in requests. */
 export const formatReference = ({ host, repository, tag, digest }: Reference): string =>
   `${host}/${repository}${digest === undefined ? `:${tag ?? 'latest'}` : `@${digest}`}`;
 
-/** The same repository at one digest: a name that can never mean anything else. */
+/** The same repository at one digest: an immutable reference. */
 export const pinReference = ({ host, repository }: Reference, digest: string): string =>
   `docker://${formatReference({ host, repository, digest })}`;

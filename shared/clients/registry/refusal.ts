@@ -1,25 +1,25 @@
-// How a registry refuses: an answer that is no success as an error with the registry's own words, and how long to leave it alone after 429.
+// Errors of a registry: an unsuccessful answer as an error with the registry's own message, and the delay after 429.
 import type { HttpResponse } from '#shared/clients/http/client.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import { type AppErrorOptions, TableError } from '#shared/runtime/errors.ts';
 
-// How a registry refuses. The text is the registry's own, redacted, with what to do about it.
+// Error answers of a registry: the registry's own message, redacted, with advice.
 
-/** Kinds of failure, and whether asking again can help. */
+/** Codes of errors, and whether a retry can help. */
 const registryFaults = {
-  /** Credentials are missing or not accepted. */
+  /** Credentials are missing or rejected. */
   Unauthorized: { retryable: false },
   /** No such repository, tag, digest or blob. */
   ImageNotFound: { retryable: false },
-  /** The index has nothing for this platform. */
+  /** The index has no image for this platform. */
   PlatformAbsent: { retryable: false },
-  /** What arrived is not what its digest says. */
+  /** The received bytes do not match their digest. */
   DigestMismatch: { retryable: true },
-  /** Not an image, or one we do not understand. */
+  /** Not an image, or an unsupported format. */
   InvalidImage: { retryable: false },
-  /** 429 or 503: the registry wants to be left alone, and may say for how long. */
+  /** 429 or 503: the registry limits requests, and may say for how long. */
   RateLimited: { retryable: true },
-  /** Another 5xx, or an answer that makes no sense. */
+  /** Another 5xx, or an invalid answer. */
   RegistryFailed: { retryable: true },
 } as const;
 export type RegistryFault = keyof typeof registryFaults;
@@ -30,11 +30,11 @@ export class RegistryFailure extends TableError<RegistryFault> {
   }
 }
 
-/** Manifests, tokens and lists of tags; more is no honest answer. */
+/** Limit of manifests, tokens and lists of tags; a valid answer is never larger. */
 const mostBytes = 8 * 1024 * 1024;
-const mostWords = 300;
+const mostErrorLength = 300;
 
-/** The whole body, up to a limit. Throws RegistryFailure beyond it. */
+/** The whole body. Throws RegistryFailure if it exceeds the limit. */
 export const readBody = async (response: HttpResponse, what: string): Promise<Buffer> => {
   const parts: Buffer[] = [];
   let length = 0;
@@ -52,19 +52,19 @@ export const readJson = async (response: HttpResponse, what: string): Promise<ob
     const value: unknown = JSON.parse(bytes.toString('utf8'));
     if (typeof value === 'object' && value !== null) return value;
   } catch {
-    // Told below.
+    // Reported below.
   }
-  throw new RegistryFailure('RegistryFailed', `${what} answered with something else than JSON`);
+  throw new RegistryFailure('RegistryFailed', `${what} answered with something other than JSON`);
 };
 
 /** `errors: [{code, message}]` as the distribution specification has it. */
-const wordsOf = async (response: HttpResponse): Promise<string> => {
+const errorsOf = async (response: HttpResponse): Promise<string> => {
   try {
     const { errors } = (await readJson(response, '')) as { errors?: { code?: string; message?: string }[] };
-    const words = (errors ?? []).map(({ code, message }) =>
+    const messages = (errors ?? []).map(({ code, message }) =>
       [code, message].filter((text) => (text ?? '') !== '').join(': '),
     );
-    return redact(words.join('; ')).slice(0, mostWords);
+    return redact(messages.join('; ')).slice(0, mostErrorLength);
   } catch {
     return '';
   }
@@ -81,35 +81,35 @@ export interface RefusalContext {
 export const refusalOf = async (response: HttpResponse, context: RefusalContext): Promise<RegistryFailure> => {
   const { host, what, pace, hasCredentials } = context;
   const { status } = response;
-  const words = await wordsOf(response);
-  const said = `${host} answered ${status} for ${what}${words === '' ? '' : ` (${words})`}`;
+  const reported = await errorsOf(response);
+  const message = `${host} answered ${status} for ${what}${reported === '' ? '' : ` (${reported})`}`;
   if (status === 429) return rateLimited(host, Math.max(1, pace.waitSeconds(host)));
   if (status === 401 || status === 403) {
     const hint = hasCredentials
       ? 'check the Secret of secretRef'
       : 'name a Secret with credentials in secretRef, or check the name';
-    return new RegistryFailure('Unauthorized', `${said}: ${hint}`);
+    return new RegistryFailure('Unauthorized', `${message}: ${hint}`);
   }
   const seconds = pace.waitSeconds(host);
   const asked = seconds === 0 ? {} : { retryAfterSeconds: seconds };
-  if (status === 503) return new RegistryFailure('RateLimited', said, asked);
-  if (status === 404) return new RegistryFailure('ImageNotFound', `${said}: check repository, tag and digest`);
-  return new RegistryFailure('RegistryFailed', said, asked);
+  if (status === 503) return new RegistryFailure('RateLimited', message, asked);
+  if (status === 404) return new RegistryFailure('ImageNotFound', `${message}: check repository, tag and digest`);
+  return new RegistryFailure('RegistryFailed', message, asked);
 };
 
-/** What registries said about how often they may be asked, for all who ask in one process. Passed to each registry client. */
+/** Rate limits reported by registries, shared by all clients in one process. Passed to each registry client. */
 type Headers = HttpResponse['headers'];
 
 export interface RegistryPace {
-  /** Throws RateLimited, without a request, while the host wants to be left alone. */
+  /** Throws RateLimited, without a request, while the host must not be called. */
   check(host: string): void;
-  /** Takes over what an answer says: a refusal, or how much is left. */
+  /** Records the rate limit of an answer: an error, or the remaining requests. */
   learn(host: string, response: Pick<HttpResponse, 'status' | 'headers'>): void;
-  /** Seconds until the host may be asked again; 0: now. */
+  /** Seconds until the next request is allowed; 0: now. */
   waitSeconds(host: string): number;
 }
 
-/** Where a refusal does not say how long. */
+/** Delay if the error does not specify one. */
 const defaultWaitSeconds = 60;
 const longestWaitSeconds = 24 * 3600;
 
@@ -121,7 +121,7 @@ export const parseRetryAfter = (text: string | undefined, nowMs: number): number
   return Number.isNaN(until) ? undefined : Math.max(0, Math.ceil((until - nowMs) / 1000));
 };
 
-/** `100;w=21600` as Docker Hub has it: requests left, and seconds the window lasts. */
+/** `100;w=21600` as sent by Docker Hub: remaining requests, and length of the window in seconds. */
 const parseLimit = (text: string | undefined) => {
   const match = /^\s*(\d{1,9})(?:\s*;\s*w=(\d{1,9}))?/.exec(text ?? '');
   return match === null ? undefined : { count: Number(match[1]), windowSeconds: Number(match[2] ?? 0) };
@@ -135,7 +135,7 @@ const secondsOf = (
   if (status === 429) return asked ?? defaultWaitSeconds;
   if (status === 503) return asked ?? 0;
   const left = parseLimit(headers['ratelimit-remaining']);
-  // The last request of a window: the next one would be refused, and tell no more than this.
+  // The last request of a window: the next one would be rejected.
   return left?.count === 0 ? Math.max(asked ?? 0, Math.min(left.windowSeconds, 3600)) : 0;
 };
 

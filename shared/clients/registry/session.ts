@@ -1,4 +1,4 @@
-// Requests to one registry as one user: log in when asked to, keep the token, follow redirects without it.
+// Requests to one registry as one user: logs in on demand, keeps the token, and follows redirects without it.
 import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
 import { followRedirects } from '#shared/clients/http/redirect.ts';
 import type { Credentials } from '#shared/clients/registry/credentials.ts';
@@ -11,11 +11,11 @@ export interface SessionOptions {
   readonly http: HttpClient;
   /** As the user wrote it. */
   readonly host: string;
-  /** Left out: anonymous. */
+  /** Default: anonymous. */
   readonly credentials?: Credentials | undefined;
-  /** The registry is reached without TLS. */
+  /** The registry is accessed without TLS. */
   readonly plainHttp?: boolean | undefined;
-  /** Others that blobs may be redirected to without TLS. */
+  /** Other hosts that blobs may be redirected to without TLS. */
   readonly plainHosts?: readonly string[] | undefined;
   readonly pace: RegistryPace;
   readonly signal?: AbortSignal | undefined;
@@ -25,7 +25,7 @@ export interface RegistryRequest {
   readonly method?: 'GET' | 'HEAD';
   /** Below `/v2/`. */
   readonly path: string;
-  /** What is asked about, for messages. */
+  /** Subject of the request, for messages. */
   readonly what: string;
   readonly repository: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -48,7 +48,7 @@ export const createSession = (options: SessionOptions): RegistrySession => {
   const send = async (call: RegistryRequest, authorization: string | undefined): Promise<HttpResponse> => {
     pace.check(host);
     const { response } = await followRedirects(options.http, {
-      // Secret headers stay with the registry's own origin: blobs are often redirected to an object store.
+      // Secret headers are sent only to the registry's own origin: blobs are often redirected to an object store.
       origin: { url: new URL(`/v2/${call.path}`, base), headers: authorization === undefined ? {} : { authorization } },
       method: call.method,
       headers: call.headers ?? {},
@@ -77,7 +77,7 @@ export const createSession = (options: SessionOptions): RegistrySession => {
   return { host, ask };
 };
 
-/** The value of `authorization`; `undefined` when there is nothing to log in with. */
+/** The value of `authorization`; `undefined` if there are no credentials for the challenge. */
 const logIn = async (
   options: SessionOptions,
   challenge: Challenge,
@@ -94,7 +94,7 @@ const fetchToken = async (
   repository: string,
 ): Promise<string> => {
   const url = new URL(realm);
-  // What this token is good for is ours to say; a registry that asks for more does not get it.
+  // The scope of the token is decided here; a wider scope that the registry requests is ignored.
   url.searchParams.set(
     'scope',
     scope?.startsWith('repository:') === true
@@ -128,7 +128,7 @@ const fetchToken = async (
   throw new RegistryFailure('RegistryFailed', `${what} answered without a token`);
 };
 
-/** The registry names its token service, and gets the credentials sent there; but never in the clear when it is itself behind TLS. */
+/** The registry specifies its token service, which receives the credentials; but never without TLS if the registry itself uses TLS. */
 const credentialsFor = (
   { credentials, plainHttp, host }: SessionOptions,
   realm: URL,
@@ -137,13 +137,13 @@ const credentialsFor = (
   if (realm.protocol !== 'https:' && plainHttp !== true) {
     throw new RegistryFailure(
       'Unauthorized',
-      `${host} wants the credentials sent to ${realm.host} without TLS; they were not`,
+      `${host} requests credentials for ${realm.host} without TLS; they were not sent`,
     );
   }
   return { authorization: basicOf(credentials) };
 };
 
-/** `WWW-Authenticate` of a registry: which kind of login it asks for. */
+/** The `WWW-Authenticate` header of a registry: the supported type of login. */
 type Challenge =
   | { readonly scheme: 'basic' }
   | {
@@ -163,7 +163,7 @@ const parametersOf = (text: string): Readonly<Record<string, string>> =>
     ]),
   );
 
-/** The first challenge we can answer, bearer before basic; `undefined` for none. */
+/** The first supported challenge, bearer before basic; `undefined`: none. */
 export const parseChallenge = (header: string | undefined): Challenge | undefined => {
   const text = header ?? '';
   const bearer = /(?:^|,)\s*bearer\s+(.*)$/i.exec(text)?.[1];

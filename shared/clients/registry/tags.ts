@@ -1,14 +1,14 @@
-// Tags as versions: the newest of one scheme, within a range. Pure.
+// Tags as versions: selects the newest one of a scheme within a range. Pure.
 import semver from 'semver';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
-/** `v`, one to three numbers, then what a pre-release or a build is called. `40`, `v1.2`, `9.4-1214`, `1.2.3_build`. */
+/** `v`, one to three numbers, then a pre-release or build: `40`, `v1.2`, `9.4-1214`, `1.2.3_build`. */
 const tagPattern = /^v?(\d{1,15})(?:\.(\d{1,15}))?(?:\.(\d{1,15}))?(?:-([0-9A-Za-z.-]+))?(?:[+_]([0-9A-Za-z.-]+))?$/;
-/** `2022.04.26`, `2022-04-26`, `20220426`, `2022.04`; then what counts within the day. */
+/** `2022.04.26`, `2022-04-26`, `20220426`, `2022.04`; then a counter within the day. */
 const datePattern =
   /^v?((?:19|20)\d\d)(?:([.-]?)(0?[1-9]|1[0-2])(?:\2(0?[1-9]|[12]\d|3[01]))?)?(?:[.-]?(\d{1,9}(?:\.\d+)*))?$/;
 
-/** What the numbers of a tag mean; only tags of one scheme can be compared. In order of precedence where as many tags follow each. */
+/** Schemes of numbers; only tags of one scheme can be compared. In order of precedence if equally many tags use them. */
 const schemes = { version: 'versions', date: 'dates', number: 'build numbers' } as const;
 type Scheme = keyof typeof schemes;
 
@@ -16,9 +16,9 @@ interface Release {
   readonly tag: string;
   readonly scheme: Scheme;
   readonly version: semver.SemVer;
-  /** `1214.3` of `9.4-1214.3`: made anew from the same version. */
+  /** `1214.3` of `9.4-1214.3`: a rebuild of the same version. */
   readonly rebuild: readonly number[];
-  /** As npm would read it, for ranges that were written for that. */
+  /** As parsed by npm, for ranges written in its syntax. */
   readonly literal: semver.SemVer | undefined;
 }
 
@@ -34,15 +34,15 @@ const readDate = (tag: string, literal: semver.SemVer | undefined): Release | un
   return version === undefined ? undefined : { tag, scheme: 'date', version, rebuild: numbersOf(within), literal };
 };
 
-/** More than any version of a product: what a machine counts. */
+/** Larger than any product version: a build number. */
 const isCounted = (tag: string): boolean => /^\d{4,}$/.test(tag);
 
-/** `undefined` for tags that are neither. Digits behind one or two numbers are a rebuild, any other suffix with `-` a pre-release. */
+/** `undefined` for tags that are neither. Digits after one or two numbers are a rebuild, any other suffix with `-` a pre-release. */
 const readTag = (tag: string): Release | undefined => {
   const [, major, minor, patch, suffix, build] = tagPattern.exec(tag) ?? [];
   const isRebuild = patch === undefined && /^\d+(\.\d+)*$/.test(suffix ?? '');
-  const words = `${suffix === undefined ? '' : `-${suffix}`}${build === undefined ? '' : `+${build}`}`;
-  const literal = major === undefined ? undefined : versionOf(major, minor, patch, words);
+  const suffixes = `${suffix === undefined ? '' : `-${suffix}`}${build === undefined ? '' : `+${build}`}`;
+  const literal = major === undefined ? undefined : versionOf(major, minor, patch, suffixes);
   const date = readDate(tag, literal);
   const version = isRebuild ? versionOf(major, minor, patch) : literal;
   if (date !== undefined || version === undefined) return date;
@@ -50,7 +50,7 @@ const readTag = (tag: string): Release | undefined => {
   return { tag, scheme, version, rebuild: isRebuild ? numbersOf(suffix) : [], literal };
 };
 
-/** Whether `range` can be read. */
+/** Whether `range` is valid. */
 export const isTagRange = (range: string): boolean => semver.validRange(range) !== null;
 
 const compareNumbers = (a: readonly number[], b: readonly number[]): number => {
@@ -58,14 +58,14 @@ const compareNumbers = (a: readonly number[], b: readonly number[]): number => {
   return at === -1 ? a.length - b.length : (a[at] ?? 0) - (b[at] ?? -1);
 };
 
-/** Newest first. Of equal ones the more exact tag comes first: it is the one that does not move. */
+/** Newest first. Of equal ones the more specific tag comes first, because it does not move. */
 const byAge = (a: Release, b: Release): number =>
   semver.rcompare(a.version, b.version) ||
   compareNumbers(b.rebuild, a.rebuild) ||
   b.tag.length - a.tag.length ||
   a.tag.localeCompare(b.tag);
 
-/** Of a range that names numbers, the scheme that they are of; `undefined`: it takes everything. */
+/** The scheme of the numbers in a range; `undefined`: the range matches everything. */
 const schemeAsked = (range: semver.Range): 'version' | 'other' | undefined => {
   const majors = range.set.flat().flatMap(({ semver: { major } }) => (typeof major === 'number' ? [major] : []));
   if (majors.length === 0) return undefined;
@@ -74,14 +74,14 @@ const schemeAsked = (range: semver.Range): 'version' | 'other' | undefined => {
 
 export interface ChosenTag {
   readonly tag: string;
-  /** Tags that look newer, and why none of them is taken; empty: there are none. */
+  /** Tags that look newer, and why none of them is selected; empty: there are none. */
   readonly passedOver: string;
 }
 
 /**
- * The newest tag in `range` (npm's syntax: `>=39 <41`, `^1.2`, `*`); tags that are no versions do not count. A pre-release counts only where the
- * range names one of the same version. Releases are compared with those of their own scheme: the one that the range is written in, else the one that
- * most tags follow. Throws InvalidInput for a range that cannot be read.
+ * The newest tag in `range` (npm's syntax: `>=39 <41`, `^1.2`, `*`); other tags are ignored. A pre-release counts only if the range contains
+ * one of the same version. Releases are compared within one scheme: that of the range, else the most frequent one. Throws InvalidInput for an
+ * invalid range.
  */
 export const chooseTag = (tags: readonly string[], range: string): ChosenTag | undefined => {
   if (!isTagRange(range))

@@ -1,11 +1,11 @@
-// Objects in an S3-compatible store. The SDK is loaded at the first request, so that a function that needs no store starts without it.
+// Objects in an S3-compatible store. The SDK is loaded with the first request, so that a function without a store starts faster.
 import type { Readable } from 'node:stream';
 import type { HttpResponse } from '#shared/clients/http/client.ts';
 import { pourOf } from '#shared/clients/s3/handler.ts';
 import { createMultipart, type MultipartUploads } from '#shared/clients/s3/multipart.ts';
 import { createSend, type S3Options, type S3ObjectKey } from '#shared/clients/s3/send.ts';
 
-/** Headers by which an object is known. */
+/** Headers that identify an object. */
 export interface ObjectFacts {
   /** Bytes of the whole object. */
   readonly size: number;
@@ -15,27 +15,27 @@ export interface ObjectFacts {
   /** RFC 3339. */
   readonly lastModified: string | undefined;
   readonly contentType: string | undefined;
-  /** What its owner wrote beside it (`x-amz-meta-…`), names in lower case. */
+  /** User metadata (`x-amz-meta-…`), names in lower case. */
   readonly metadata: Readonly<Record<string, string>>;
 }
 
 export interface ObjectRead extends S3ObjectKey {
-  /** Inclusive; `last` left out: to the end. Left out: all of it. */
+  /** Inclusive. `last` default: to the end. Default: the whole object. */
   readonly range?: { readonly first: number; readonly last?: number | undefined } | undefined;
-  /** Fails with PreconditionFailed when the object is another one by now. */
+  /** Fails with PreconditionFailed if the object has changed. */
   readonly etag?: string | undefined;
   readonly versionId?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface ObjectContent extends ObjectFacts {
-  /** What the body holds, as `Content-Range` says; `undefined` when it is the whole object. */
+  /** The range of the body, as in `Content-Range`; `undefined` if it is the whole object. */
   readonly contentRange: string | undefined;
-  /** Once. Throws HttpFailure when it is cut or idles; leaving the loop early closes the connection. */
+  /** Can be read once. Throws HttpFailure when it is interrupted or idle; leaving the loop early closes the connection. */
   readonly body: AsyncIterable<Buffer>;
-  /** In place of `body`, as HttpResponse's. */
+  /** Alternative to `body`, as in HttpResponse. */
   readonly pour: HttpResponse['pour'];
-  /** Gives the body up; must be called where it is not read. */
+  /** Discards the body; must be called if the body is not read. */
   discard(): void;
 }
 
@@ -47,11 +47,11 @@ export interface ListedS3Object {
   readonly lastModified: string | undefined;
 }
 
-/** Every method throws S3Failure for what the store says, HttpFailure for connections, or the signal's reason. Nothing is retried. */
+/** Every method throws S3Failure for errors of the store, HttpFailure for connections, or the reason of the signal. Nothing is retried. */
 export interface S3Client {
   head(object: S3ObjectKey): Promise<ObjectFacts>;
   get(read: ObjectRead): Promise<ObjectContent>;
-  /** Gives the ETag. With `isNew`, PreconditionFailed where the key is taken; with `etag`, where another object has it by now. */
+  /** Returns the ETag. With `isNew`: PreconditionFailed if the key is taken; with `etag`: if the object has changed. */
   put(
     object: S3ObjectKey & {
       readonly body: Uint8Array;
@@ -60,9 +60,9 @@ export interface S3Client {
       readonly signal?: AbortSignal | undefined;
     },
   ): Promise<string | undefined>;
-  /** Removing what is not there is fine. */
+  /** Succeeds if the object does not exist. */
   remove(object: S3ObjectKey): Promise<void>;
-  /** Keys in the order of their bytes, page by page as they are asked for. */
+  /** Keys in byte order, page by page on demand. */
   list(bucket: string, prefix?: string): AsyncIterable<ListedS3Object>;
   readonly multipart: MultipartUploads;
 }
@@ -78,7 +78,7 @@ interface SdkFacts {
 const factsOf = (answer: SdkFacts, size: number): ObjectFacts => ({
   size,
   etag: answer.ETag,
-  // Buckets that never had versions call theirs "null".
+  // Buckets that never had versioning report the version "null".
   versionId: answer.VersionId === 'null' ? undefined : answer.VersionId,
   lastModified: answer.LastModified?.toISOString(),
   contentType: answer.ContentType,

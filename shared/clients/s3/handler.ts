@@ -1,11 +1,11 @@
-// The SDK's requests over our own HTTP client: its address policy, its time-outs and its words for failures apply to object stores, too.
+// Sends the SDK's requests by our own HTTP client: its address policy, timeouts and error messages apply to object stores, too.
 import { Readable } from 'node:stream';
 import type { S3ClientConfig } from '@aws-sdk/client-s3';
 import type { HttpClient, HttpGet, HttpResponse } from '#shared/clients/http/client.ts';
 import { pourFrom } from '#shared/clients/http/exchange.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
-/** What of the SDK's request is looked at. */
+/** The used fields of an SDK request. */
 interface SdkRequest {
   readonly protocol: string;
   readonly hostname: string;
@@ -21,7 +21,7 @@ interface SdkOptions {
   readonly abortSignal?: unknown;
 }
 
-/** Set by the connection itself, or not understood by it. */
+/** Set by the connection itself, or not supported by it. */
 const ownHeaders = new Set(['expect', 'connection', 'transfer-encoding', 'content-length']);
 
 const headersOf = ({ headers }: SdkRequest): Record<string, string> =>
@@ -44,13 +44,13 @@ const bodyOf = ({ body }: SdkRequest): Uint8Array | undefined => {
   if (body === undefined || body === null || body === '') return undefined;
   if (typeof body === 'string') return Buffer.from(body);
   if (body instanceof Uint8Array) return body;
-  throw new InvalidInput('bodies for an object store are given whole, part by part');
+  throw new InvalidInput('the body of a request to an object store must be a buffer, not a stream');
 };
 
-/** The SDK wants a stream, and hands it back as it is unless it has a checksum to look at. */
+/** The SDK requires a stream, and returns it unchanged unless it verifies a checksum. */
 const pours = new WeakMap<Readable, HttpResponse['pour']>();
 
-/** The bytes of an answer's body without a stream in between, where there is a way around it. */
+/** The bytes of a body without a stream in between, if that is possible. */
 export const pourOf = (body: Readable): HttpResponse['pour'] => pours.get(body) ?? pourFrom(body);
 
 const handle = async (http: HttpClient, request: SdkRequest, { abortSignal }: SdkOptions) => {
@@ -65,7 +65,7 @@ const handle = async (http: HttpClient, request: SdkRequest, { abortSignal }: Sd
     ...(abortSignal instanceof AbortSignal ? { signal: abortSignal } : {}),
   });
   const content = Readable.from(answer.body, { objectMode: false });
-  // A body that nobody begins to read must let go of its connection, too.
+  // The connection must also be closed if the body is never read.
   content.once('close', () => answer.discard());
   pours.set(content, (take) => answer.pour(take));
   return { response: { statusCode: answer.status, headers: { ...answer.headers }, body: content } };

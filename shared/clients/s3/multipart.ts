@@ -1,4 +1,4 @@
-// Uploads in parts.
+// Multipart uploads.
 import type {
   ListMultipartUploadsCommandInput,
   ListMultipartUploadsCommandOutput,
@@ -7,11 +7,11 @@ import type {
 import { S3Failure } from '#shared/clients/s3/errors.ts';
 import type { S3ObjectKey, SendCommand } from '#shared/clients/s3/send.ts';
 
-/** What the store is to check a part, or the whole object, with. */
+/** Checksums with which the store verifies a part, or the whole object. */
 export interface PartSeal {
-  /** Hex; signed with the request, so that it need not be computed again. */
+  /** Hex; signed with the request, so that it is not computed again. */
   readonly sha256?: string | undefined;
-  /** Sent where the upload was begun with `hasCrc32`. */
+  /** Sent if the upload was started with `hasCrc32`. */
   readonly crc32?: number | undefined;
 }
 
@@ -19,19 +19,19 @@ export interface UploadKey extends S3ObjectKey {
   readonly uploadId: string;
 }
 
-/** What became of an upload. */
+/** The result of an upload. */
 export interface CompletedUpload {
   readonly etag: string | undefined;
   readonly versionId: string | undefined;
-  /** Of the whole object, where the store computed it. */
+  /** Of the whole object, if the store computed it. */
   readonly crc32: number | undefined;
 }
 
-/** An object made of parts. Begun and not completed, it costs storage until it is aborted. */
+/** An object made of parts. Until it is completed or aborted, an upload uses storage. */
 export interface MultipartUploads {
-  /** `hasCrc32`: the store is to check the whole object by its CRC-32; one that cannot refuses, or ignores it. */
+  /** `hasCrc32`: the store verifies the whole object by its CRC-32; a store that does not support it rejects or ignores it. */
   begin(object: S3ObjectKey & { readonly contentType?: string; readonly hasCrc32?: boolean }): Promise<string>;
-  /** Parts are numbered from 1, and have 5 MiB at least, the last one aside. Gives the ETag. */
+  /** Parts are numbered from 1 and have at least 5 MiB, except for the last one. Returns the ETag. */
   putPart(
     part: UploadKey &
       PartSeal & { readonly number: number; readonly body: Uint8Array; readonly signal?: AbortSignal | undefined },
@@ -39,17 +39,17 @@ export interface MultipartUploads {
   /** ETags of the parts in order; `crc32` as in `begin`. */
   complete(upload: UploadKey & PartSeal & { readonly etags: readonly string[] }): Promise<CompletedUpload>;
   abort(upload: UploadKey): Promise<void>;
-  /** Uploads of a bucket that were begun and neither completed nor aborted. */
+  /** Uploads of a bucket that were neither completed nor aborted. */
   list(bucket: string, prefix?: string): Promise<readonly { readonly key: string; readonly uploadId: string }[]>;
 }
 
-/** A store that takes a part and names no tag for it cannot complete the upload. */
+/** A store that returns no ETag for a part cannot complete the upload. */
 const required = (value: string | undefined, what: string): string => {
   if (value === undefined) throw new S3Failure('Refused', `the store answered without ${what}`);
   return value;
 };
 
-/** As S3 writes CRCs: four bytes, big-endian, in base64. */
+/** The encoding of CRCs in S3: four bytes, big-endian, in base64. */
 const encodeCrc = (crc: number): string => {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32BE(crc);
@@ -63,7 +63,7 @@ const decodeCrc = (text: string | undefined): number | undefined => {
 
 const payloadHash = 'x-amz-content-sha256';
 
-/** Spares the SDK a digest that is known. */
+/** Passes a known digest, so that the SDK does not compute it. */
 const signedWith = (command: UploadPartCommand, sha256: string | undefined): UploadPartCommand => {
   if (sha256 === undefined) return command;
   command.middlewareStack.add(

@@ -1,18 +1,18 @@
-// Where an object lies, out of a URL with the bucket in its path or in its host. Pure.
+// Location of an object, from a URL with the bucket in its path or host. Pure.
 
 export interface S3Place {
   /** URL of the store. */
   readonly endpoint: string;
-  /** What requests are signed for at first; the store may name another. */
+  /** Region for the first signature; the store may report another. */
   readonly region: string;
   readonly bucket: string;
   readonly key: string;
 }
 
-/** Every store but Amazon's takes any region, and that one is in the host name. */
+/** Every store except Amazon's accepts any region; Amazon's is in the host name. */
 const regionOf = (host: string): string => /^s3[.-]([a-z0-9-]+)\.amazonaws\.com$/.exec(host)?.[1] ?? 'us-east-1';
 
-/** `undefined`: it names no object. */
+/** `undefined`: the URL has no bucket or key. */
 export const s3PlaceOf = (url: URL): S3Place | undefined => {
   const [bucket = '', ...rest] = decode(url.pathname.slice(1)).split('/');
   const key = rest.join('/');
@@ -20,12 +20,15 @@ export const s3PlaceOf = (url: URL): S3Place | undefined => {
   return { endpoint: url.origin, region: regionOf(url.hostname), bucket, key };
 };
 
-/** Hosts that hold no bucket: addresses, names of one label, those of stores themselves, and Services of a cluster. */
+/** Hosts without a bucket: addresses, names of one label, those of stores themselves, and Services of a cluster. */
 const bareHost = /^(?:\[.*\]|[\d.]+|[^.]+|s3[.-].*|[^.]+\.[^.]+\.svc(?:\..*)?)$/;
 
 export const hasBucketInPath = ({ hostname }: URL): boolean => bareHost.test(hostname);
 
-/** As clients of the released export wrote it: `https://bucket.store/key`. Amazon's buckets may have dots. `undefined`: it names no object. */
+/**
+ * The format of clients of the released export: `https://bucket.store/key`. Amazon's buckets may contain dots. `undefined`: the URL has no
+ * bucket or key.
+ */
 export const s3PlaceInHost = (url: URL): S3Place | undefined => {
   const match = /^(.+)\.(s3[.-].*amazonaws\.com)$/.exec(url.hostname) ?? /^([^.]+)\.(.+)$/.exec(url.hostname);
   const [, bucket, host] = match ?? [];
@@ -35,7 +38,7 @@ export const s3PlaceInHost = (url: URL): S3Place | undefined => {
   return { endpoint: `${url.protocol}//${host}${port}`, region: regionOf(host), bucket, key };
 };
 
-/** A key may hold a per cent sign that encodes nothing. */
+/** A key may contain a literal per cent sign. */
 const decode = (path: string): string => {
   try {
     return decodeURIComponent(path);
@@ -44,4 +47,5 @@ const decode = (path: string): string => {
   }
 };
 
-export const noS3Object = 'names no object; write https://<store>/<bucket>/<key>, with the bucket in the path';
+export const noS3Object =
+  'does not refer to an object; write https://<store>/<bucket>/<key>, with the bucket in the path';

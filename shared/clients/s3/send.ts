@@ -1,4 +1,4 @@
-// Commands of the SDK on their way: the client of the right region, loaded when first needed, and its errors as ours.
+// Sends commands of the SDK: the client of the right region, loaded on first use, with our errors.
 import type { HttpClient } from '#shared/clients/http/client.ts';
 import type { S3Credentials } from '#shared/clients/s3/credentials.ts';
 import type * as S3Sdk from '@aws-sdk/client-s3';
@@ -11,24 +11,24 @@ export interface S3ObjectKey {
 }
 
 export interface S3Options {
-  /** Connects for it, and is the owner's to close. */
+  /** Used for connections; its owner closes it. */
   readonly http: HttpClient;
-  /** URL of the store; left out: AWS in this region. */
+  /** URL of the store. Default: AWS in this region. */
   readonly endpoint?: string | undefined;
-  /** What requests are signed for at first; where the store says that a bucket is of another, that one is taken. */
+  /** Region for the first signature; if the store reports another one for the bucket, that is used. */
   readonly region: string;
   /** `endpoint/bucket/key`, or else `bucket.endpoint/key`. */
   readonly pathStyle: boolean;
-  /** Left out: requests are not signed. */
+  /** Default: requests are not signed. */
   readonly credentials?: S3Credentials | undefined;
 }
 
-/** Sends a command of the SDK; the region is corrected once. */
+/** Sends a command of the SDK; a wrong region is corrected once. */
 export type SendCommand = <T>(subject: S3Subject, work: (sdk: Sdk, client: SdkClient) => Promise<T>) => Promise<T>;
 type Sdk = typeof S3Sdk;
 type SdkClient = S3Sdk.S3Client;
 
-/** Without credentials nothing is signed; the SDK wants some all the same. */
+/** Without credentials requests are not signed, but the SDK requires some value. */
 const identityOf = ({ credentials }: S3Options): Pick<S3Sdk.S3ClientConfig, 'credentials' | 'signer'> => {
   if (credentials === undefined) {
     return {
@@ -46,9 +46,9 @@ const connect = (sdk: Sdk, options: S3Options, region: string): SdkClient =>
     forcePathStyle: options.pathStyle,
     ...(options.endpoint === undefined ? {} : { endpoint: options.endpoint }),
     requestHandler: createRequestHandler(options.http),
-    // Whoever calls has more time, and knows better what for.
+    // Retries are up to the caller, who has a deadline.
     maxAttempts: 1,
-    // What stores of other makers refuse. Bodies are signed, and with that checked.
+    // Default checksums are rejected by other stores. Bodies are signed and verified by that.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     ...identityOf(options),

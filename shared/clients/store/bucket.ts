@@ -16,20 +16,20 @@ const ifThere = async <T>(work: () => Promise<T>): Promise<T | undefined> => {
 const conditionOf = (expected: Expected | undefined) =>
   expected === 'nothing' ? { isNew: true } : { etag: expected?.revision };
 
-/** `signal` ends reads and writes that are under way. */
+/** `signal` aborts reads and writes in progress. */
 export const createBucketStore = (s3: S3Client, bucket: string, signal?: AbortSignal): Store => ({
   read: (key, mostBytes) =>
     ifThere(async () => {
       const content = await s3.get({ bucket, key, signal });
       if (content.size > mostBytes) {
         content.discard();
-        throw new InvalidInput(`${bucket}/${key} has ${content.size} bytes, more than the ${mostBytes} it may have`);
+        throw new InvalidInput(`${bucket}/${key} has ${content.size} bytes, more than the limit of ${mostBytes}`);
       }
       const parts: Buffer[] = [];
       for await (const part of content.body) parts.push(part);
       const bytes = Buffer.concat(parts);
       if (bytes.length !== content.size)
-        throw new Unavailable(`${bucket}/${key} came with ${bytes.length} of ${content.size} bytes`);
+        throw new Unavailable(`${bucket}/${key} was truncated: ${bytes.length} of ${content.size} bytes`);
       return { bytes, revision: content.etag ?? '' };
     }),
   sizeOf: (key) => ifThere(async () => (await s3.head({ bucket, key })).size),
@@ -37,7 +37,7 @@ export const createBucketStore = (s3: S3Client, bucket: string, signal?: AbortSi
   remove: (key) => s3.remove({ bucket, key }),
   list: async function* list(prefix) {
     for await (const { key, size, lastModified } of s3.list(bucket, prefix))
-      // One that does not say counts as new.
+      // A missing time counts as new.
       yield { key, size, modified: Date.parse(lastModified ?? '') || Date.now() };
   },
 });

@@ -1,4 +1,4 @@
-// What a folder store needs of the file system, and how it makes sure of a mount: an NFS server may have done what it says cannot be done.
+// File system operations of a folder store that allow for network mounts: an NFS server may have done what it reports as failed.
 import * as node from 'node:fs/promises';
 
 export type FileSystem = Pick<
@@ -20,13 +20,13 @@ export const ifThere = async <T>(work: () => Promise<T>): Promise<T | undefined>
   }
 };
 
-/** Whether two names are of one file. */
+/** Whether two paths are the same file. */
 export const areSame = async (files: FileSystem, a: string, b: string): Promise<boolean> => {
   const [one, other] = await Promise.all([a, b].map((path) => ifThere(() => files.stat(path))));
   return one !== undefined && other !== undefined && one.ino === other.ino && one.dev === other.dev;
 };
 
-/** `false`: the name is taken. A call that was sent again after its answer was lost finds the name taken by itself. */
+/** `false`: the name is taken. A request that was resent after its answer was lost finds its own link. */
 export const linkNew = async (files: FileSystem, from: string, to: string): Promise<boolean> => {
   try {
     await files.link(from, to);
@@ -37,10 +37,10 @@ export const linkNew = async (files: FileSystem, from: string, to: string): Prom
   }
 };
 
-/** File systems that cannot do so for folders have no need to. */
+/** File systems that do not support this for folders do not need it. */
 const unsyncable: readonly unknown[] = ['EINVAL', 'ENOTSUP', 'EISDIR', 'EPERM', 'EACCES'];
 
-/** A name that was given survives a loss of power. */
+/** Makes a new name durable across a power failure. */
 export const syncFolder = async (files: FileSystem, folder: string): Promise<void> => {
   try {
     await using handle = await files.open(folder, 'r');

@@ -1,5 +1,5 @@
-// Writes into a folder: whole or not at all, and over nothing but what was expected. A folder cannot compare and replace in one step, so that who
-// does so holds a lock meanwhile: a second name of its draft, which only one can give, on NFS too.
+// Atomic conditional writes into a folder. A file system cannot compare and replace in one step, so the writer holds a lock: a second link to
+// its draft, which only one writer can create, on NFS too.
 import { createHash, randomUUID } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -7,14 +7,14 @@ import { type FileSystem, areSame, codeOf, ifThere, linkNew, syncFolder } from '
 import type { Expected } from '#shared/clients/store/store.ts';
 import { Conflict, Unavailable } from '#shared/runtime/errors.ts';
 
-/** Beginning of the names of what is being written. Nothing lists it. */
+/** Prefix of drafts, which are never listed. */
 export const draftPrefix = '.draft-';
 
-/** Milliseconds after which a lock is that of somebody who died. */
+/** Milliseconds after which a lock belongs to a dead writer. */
 const staleMs = 60_000;
-/** Milliseconds that who holds one may take. */
+/** Milliseconds for which a writer may hold the lock. */
 const holdMs = 30_000;
-/** Looks at a lock that somebody else holds, and milliseconds between them. */
+/** Number of attempts to get the lock of another writer, and milliseconds between them. */
 const looks = 40;
 const lookMs = 50;
 
@@ -30,7 +30,7 @@ export interface FolderWrite {
 
 type Writing = FolderWrite & { readonly draft: string };
 
-/** On disk before it has its name. */
+/** Synced to disk before it gets its name. */
 const writeDraft = async ({ files, path, bytes }: FolderWrite): Promise<string> => {
   await files.mkdir(dirname(path), { recursive: true });
   const draft = join(dirname(path), `${draftPrefix}${randomUUID()}`);
@@ -49,7 +49,7 @@ const writeDraft = async ({ files, path, bytes }: FolderWrite): Promise<string> 
 
 const drop = (files: FileSystem, path: string): Promise<void> => files.unlink(path).catch(() => {});
 
-/** A call that was sent again after its answer was lost finds nothing to rename: what is there is compared. */
+/** A request that was resent after its answer was lost finds nothing to rename: the existing file is compared. */
 const takeName = async ({ files, path, draft, bytes }: Writing): Promise<void> => {
   try {
     await files.rename(draft, path);
@@ -62,16 +62,16 @@ const takeName = async ({ files, path, draft, bytes }: Writing): Promise<void> =
 
 const lockOf = (path: string): string => join(dirname(path), `${draftPrefix}lock-${basename(path)}`);
 
-/** A lock that nobody can hold any more is put aside first, so that only the one that was looked at goes. */
+/** A stale lock is renamed first, so that only the inspected lock is removed. */
 const breakStale = async ({ files, path, draft }: Writing): Promise<void> => {
   const lock = lockOf(path);
   const [held, own] = [await ifThere(() => files.stat(lock)), await files.stat(draft)];
-  // Both times are the server's.
+  // Both times come from the server.
   if (held === undefined || own.mtimeMs - held.mtimeMs < staleMs) return;
   const aside = join(dirname(path), `${draftPrefix}${randomUUID()}`);
   if ((await ifThere(() => files.rename(lock, aside).then(() => true))) === undefined) return;
   const taken = await ifThere(() => files.stat(aside));
-  // Somebody else was faster, and this is the lock of a third: who holds it looks before it writes.
+  // Another writer was faster, and this is the lock of a third one, which checks it before it writes.
   if (taken !== undefined && taken.ino !== held.ino) await linkNew(files, aside, lock);
   await drop(files, aside);
 };
@@ -83,7 +83,7 @@ const lock = async (writing: Writing): Promise<void> => {
     await breakStale(writing);
     await delay(lookMs);
   }
-  throw new Unavailable(`${key} is being written by somebody else`);
+  throw new Unavailable(`${key} is being written by another client`);
 };
 
 const replace = async (writing: Writing, revision: string): Promise<void> => {
@@ -92,12 +92,13 @@ const replace = async (writing: Writing, revision: string): Promise<void> => {
   const since = performance.now();
   try {
     const present = await ifThere(() => files.readFile(path));
-    if (present === undefined || revisionOf(present) !== revision) throw new Conflict(`${key} is another one by now`);
+    if (present === undefined || revisionOf(present) !== revision)
+      throw new Conflict(`${key} has been changed by another client`);
     if (!(await areSame(files, draft, lockOf(path))) || performance.now() - since > holdMs)
       throw new Unavailable(`${key} could not be written in time`);
     await takeName(writing);
   } finally {
-    // By now it may be the file itself that has the second name.
+    // By now the file itself may have the second link.
     if ((await areSame(files, draft, lockOf(path))) || (await areSame(files, path, lockOf(path))))
       await drop(files, lockOf(path));
   }
@@ -107,11 +108,11 @@ const publish = async (writing: Writing): Promise<void> => {
   const { files, path, draft, key, expected } = writing;
   if (expected === undefined) return takeName(writing);
   if (expected !== 'nothing') return replace(writing, expected.revision);
-  if (!(await linkNew(files, draft, path))) throw new Conflict(`${key} is there already`);
+  if (!(await linkNew(files, draft, path))) throw new Conflict(`${key} already exists`);
   await drop(files, draft);
 };
 
-/** Gives the revision. Throws what the file system says, Conflict, or Unavailable. */
+/** Returns the revision. Throws errors of the file system, Conflict, or Unavailable. */
 export const writeFile = async (write: FolderWrite): Promise<string> => {
   const draft = await writeDraft(write);
   try {

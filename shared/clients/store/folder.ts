@@ -1,4 +1,4 @@
-// A folder as a Store: an NFS export that is mounted here. Keys are paths below it.
+// A folder as a Store: a mounted NFS export. Keys are paths below it.
 import { basename, join } from 'node:path';
 import { type FileSystem, codeOf, fileSystem, ifThere } from '#shared/clients/store/files.ts';
 import { draftPrefix, revisionOf, writeFile } from '#shared/clients/store/folder-write.ts';
@@ -11,10 +11,10 @@ const pathOf = (root: string, key: string): string => {
   return join(root, key);
 };
 
-/** Somebody else replaced what a name stood for while it was looked up: the name is looked up again. */
+/** Another client replaced a file while its name was resolved: the name is resolved again. */
 const rounds = 3;
 
-/** What the file system says is the mount's trouble, and may pass. */
+/** Errors of the file system come from the mount and may be transient. */
 const asked = async <T>(key: string, work: () => Promise<T>): Promise<T> => {
   for (let round = 1; ; round += 1) {
     try {
@@ -27,7 +27,7 @@ const asked = async <T>(key: string, work: () => Promise<T>): Promise<T> => {
   }
 };
 
-/** Every file, drafts too. */
+/** Every file, including drafts. */
 async function* walk(files: FileSystem, root: string, folder: string): AsyncGenerator<ListedObject, void, undefined> {
   const read = () => ifThere(() => files.readdir(join(root, folder), { withFileTypes: true }));
   const entries = (await asked(folder, read)) ?? [];
@@ -49,7 +49,7 @@ async function* below(files: FileSystem, root: string, prefix: string): AsyncGen
   for await (const entry of walk(files, root, folder)) if (entry.key.startsWith(prefix)) yield entry;
 }
 
-/** `root` must be there: an export that is not mounted is not an empty one. `files`: for tests of mounts that are ill. */
+/** `root` must exist: an export that is not mounted is not an empty one. `files`: for tests of faulty mounts. */
 export const createFolderStore = (root: string, files: FileSystem = fileSystem): Store => ({
   read: (key, mostBytes) =>
     asked(key, async () => {
@@ -57,7 +57,7 @@ export const createFolderStore = (root: string, files: FileSystem = fileSystem):
       const path = pathOf(root, key);
       const size = await ifThere(() => files.stat(path));
       if (size !== undefined && size.size > mostBytes)
-        throw new InvalidInput(`${key} has ${size.size} bytes, more than the ${mostBytes} it may have`);
+        throw new InvalidInput(`${key} has ${size.size} bytes, more than the limit of ${mostBytes}`);
       const bytes = await ifThere(() => files.readFile(path));
       return bytes === undefined ? undefined : { bytes, revision: revisionOf(bytes) };
     }),

@@ -1,40 +1,43 @@
-// A place that keeps small objects under keys, whatever is behind it: a bucket, or a mounted folder. Backups are kept in one.
+// Stores small objects under keys, in a bucket or a mounted folder. Used for backups.
 import { S3Failure } from '#shared/clients/s3/errors.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 
 export interface StoredBytes {
   readonly bytes: Buffer;
-  /** Names this content: `write` can be held to it. */
+  /** Identifies this content, for conditional writes. */
   readonly revision: string;
 }
 
 export interface ListedObject {
   readonly key: string;
   readonly size: number;
-  /** Milliseconds since the epoch, by the clock of the store: when it was written last. */
+  /** Milliseconds since the epoch, by the clock of the store: time of the last write. */
   readonly modified: number;
 }
 
-/** What a write is held to: that nothing is there yet, or that what is there is still this revision. Left out: nothing. */
+/** Precondition of a write: the object does not exist, or still has this revision. Default: none. */
 export type Expected = 'nothing' | { readonly revision: string };
 
-/** Methods throw AppErrors of their client: see isTaken for where what was expected is not so. */
+/** Methods throw the AppErrors of their client; `isTaken` recognizes a failed precondition. */
 export interface Store {
-  /** `undefined`: there is no such object. Refuses with InvalidInput what is larger than `mostBytes`. */
+  /** `undefined`: the object does not exist. Throws InvalidInput if it is larger than `mostBytes`. */
   read(key: string, mostBytes: number): Promise<StoredBytes | undefined>;
-  /** Bytes of the object; `undefined`: there is none. */
+  /** Bytes of the object; `undefined`: it does not exist. */
   sizeOf(key: string): Promise<number | undefined>;
-  /** Whole or not at all. Gives the new revision. */
+  /** Atomic. Returns the new revision. */
   write(key: string, bytes: Uint8Array, expected?: Expected): Promise<string>;
-  /** Removing what is not there is fine. */
+  /** Succeeds if the object does not exist. */
   remove(key: string): Promise<void>;
   /** Every key below the prefix, in order. */
   list(prefix: string): AsyncIterable<ListedObject>;
-  /** Removes what writers that died left below the prefix, where a store has such: what was written before this time, by the clock of the store. */
+  /**
+   * Removes drafts of dead writers below the prefix that were written before this time, by the clock of the store; only for stores that have
+   * drafts.
+   */
   tidy?(prefix: string, before: number): Promise<void>;
 }
 
-/** Whether a write found another object than it was held to. */
+/** Whether a write failed because of its precondition. */
 export const isTaken = (error: unknown): boolean =>
   isConflict(error) ||
   (error instanceof S3Failure && (error.code === 'PreconditionFailed' || error.code === 'ObjectNotFound'));

@@ -1,4 +1,4 @@
-// Who calls: by a token of the cluster (TokenReview), or by one of ours, which is for one thing only.
+// Authenticates a caller: by a token of the cluster (TokenReview), or by a token of the transfer function, which is limited to one target.
 import { tokenReviews } from '#shared/api/foreign/authentication.ts';
 import type { Requester } from '#shared/access/sources.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -14,7 +14,7 @@ const challenge = { headers: { 'www-authenticate': 'Bearer' } } as const;
 
 const unauthorized = (message: string): Problem => new Problem(401, 'Unauthorized', message, challenge);
 
-/** In a header, or in the address: that is what makes an address signed. */
+/** In a header, or in the query of a signed URL. */
 const tokenOf = (request: Request): string | undefined => {
   const header = headerTokenOf(request);
   return header ?? new URL(request.url).searchParams.get('token') ?? undefined;
@@ -32,7 +32,7 @@ const review = async (kube: KubeClient, token: string): Promise<Requester> => {
   });
   if (status?.authenticated !== true || status.user === undefined) {
     throw unauthorized(
-      'the token is not known to this cluster or has expired: make a new one with `kubectl create token`',
+      'the token is unknown to this cluster or has expired: create a new one with `kubectl create token`',
     );
   }
   return status.user;
@@ -45,22 +45,24 @@ export const authenticate = async (
 ): Promise<Caller> => {
   const token = tokenOf(request);
   if (token === undefined) {
-    throw unauthorized('no token: send `Authorization: Bearer <token>`, of `kubectl create token <service account>`');
+    throw unauthorized(
+      'no token: send `Authorization: Bearer <token>`, with a token of `kubectl create token <service account>`',
+    );
   }
   const known = verifyToken(await keys.verifying(), token, now());
-  // Another instance may have signed with a key of a minute ago.
+  // Another instance may have signed it with a new key.
   const verdict =
     known.is === 'unknown-key' ? verifyToken(await keys.verifying({ isFresh: true }), token, now()) : known;
   switch (verdict.is) {
     case 'good':
       return { by: 'token', claims: verdict.claims };
     case 'malformed':
-      // Addresses end up in logs: only tokens for one thing belong there.
+      // URLs appear in logs: only tokens with one target are accepted there.
       if (headerTokenOf(request) === undefined)
         throw unauthorized('send a token of the cluster in the Authorization header');
       return { by: 'cluster', requester: await review(kube, token) };
     case 'expired':
-      throw unauthorized('the token has expired: ask for a new one');
+      throw unauthorized('the token has expired: request a new one');
     default:
       throw unauthorized('the token was not issued here');
   }

@@ -1,5 +1,4 @@
-// The keys that tokens are signed with: a Secret of ours, made at the first need and renewed every day. The one before stays good for
-// what it has signed.
+// The keys that sign tokens: stored in a Secret, created on first use and rotated every day. The previous key stays valid for verification.
 import { generateKeyPairSync } from 'node:crypto';
 import { type Secret, secrets } from '#shared/api/foreign/core.ts';
 import { systemNamespace } from '#shared/api/names.ts';
@@ -9,19 +8,19 @@ import { type SigningKey, type VerifyingKey, publicHalfOf, toSigningKey } from '
 
 export const keysSecretName = 'transfer-keys';
 const key = { namespace: systemNamespace, name: keysSecretName } as const;
-/** RFC 3339, in the Secret: when its current key was made. */
+/** RFC 3339, in the Secret: creation time of the current key. */
 const madeAt = 'bullion.dev/made-at';
 
-/** A key signs for a day, and is known for a day more; no token lives longer than that. */
+/** A key signs for one day, and verifies for one day more; no token is valid longer than that. */
 const renewMs = 24 * 3600 * 1000;
-/** Between looks at the Secret, which another instance may have renewed. */
+/** Milliseconds between reads of the Secret, which another instance may have updated. */
 const lookMs = 60 * 1000;
-/** A stranger who makes up key names must not make us look all the time. */
+/** Tokens with invented key names must not cause a read each. */
 const leastLookMs = 2 * 1000;
 
 export interface KeyRing {
   signing(): Promise<SigningKey>;
-  /** `isFresh`: read again now, unless that was done a moment ago; for a token of a key that is not known yet. */
+  /** `isFresh`: read the Secret again, unless it was just read; for a token of an unknown key. */
   verifying(options?: { readonly isFresh?: boolean }): Promise<readonly VerifyingKey[]>;
 }
 
@@ -58,7 +57,7 @@ const keysOf = ({ data = {} }: Secret): readonly SigningKey[] =>
 const isFresh = ({ metadata }: Secret, now: number): boolean =>
   now - Date.parse(metadata.annotations?.[madeAt] ?? '') < renewMs;
 
-/** Tries until whoever was first has won; more than a few are none. */
+/** Attempts at a concurrent update; more conflicts are not expected. */
 const tries = 4;
 
 export const createKeyRing = (kube: KubeClient, now: () => number): KeyRing => {
@@ -77,7 +76,7 @@ export const createKeyRing = (kube: KubeClient, now: () => number): KeyRing => {
         if (!isConflict(error)) throw error;
       });
     }
-    throw new Unavailable(`Secret ${key.name} in ${key.namespace} is written by somebody else all the time`);
+    throw new Unavailable(`Secret ${key.name} in ${key.namespace} is constantly changed by another client`);
   };
   const keys = async (ageMs = lookMs): Promise<readonly SigningKey[]> => {
     if (held !== undefined && now() - held.readAt < ageMs) return held.keys;
@@ -88,7 +87,7 @@ export const createKeyRing = (kube: KubeClient, now: () => number): KeyRing => {
   return {
     signing: async () => {
       const [current] = await keys();
-      if (current === undefined) throw new Unavailable(`Secret ${key.name} in ${key.namespace} holds no key`);
+      if (current === undefined) throw new Unavailable(`Secret ${key.name} in ${key.namespace} contains no key`);
       return current;
     },
     verifying: async ({ isFresh: fresh = false } = {}) => (await keys(fresh ? leastLookMs : lookMs)).map(publicHalfOf),

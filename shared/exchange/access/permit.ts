@@ -1,4 +1,4 @@
-// Whether a caller may do something to a target. A token of ours was permitted when it was issued, for its target alone.
+// Authorizes a caller for an operation on a target. A token of the transfer function was authorized when it was issued, for its target only.
 import { type Wish, isAllowed } from '#shared/access/sources.ts';
 import { grantFor } from '#shared/access/sources.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -8,13 +8,13 @@ import { type TargetName, downloaderResource, targetText, uploadTokenResource } 
 
 export type Deed = 'upload' | 'download';
 
-/** To send bytes is to change an image; into a volume it takes CDI's right. */
+/** An upload changes an image, so it needs that permission; for a volume it needs CDI's. */
 const uploadWish = ({ plural, namespace, name }: TargetName): Wish =>
   plural === 'virtualmachineimages'
     ? { verb: 'update', group: 'harvesterhci.io', resource: plural, namespace, name }
     : { verb: 'create', ...uploadTokenResource, namespace };
 
-/** To see that a disk is there is not to have it: it takes Harvester's right to a download, or CDI's to make a copy. */
+/** Read access to a disk object does not include its data: a download needs Harvester's permission for downloads, or CDI's for copies. */
 const mayDownload = async (
   kube: KubeClient,
   { requester }: Caller & { by: 'cluster' },
@@ -25,7 +25,7 @@ const mayDownload = async (
   return isAllowed(kube, requester, { verb: 'create', ...downloaderResource, namespace });
 };
 
-/** Throws a Problem (403). Says nothing of whether the target exists: ask this before you look. */
+/** Throws a Problem (403). Does not reveal whether the target exists: call it before the look-up. */
 export const permit = async (kube: KubeClient, caller: Caller, deed: Deed, target: TargetName): Promise<void> => {
   if (caller.by === 'token') {
     const { verb, target: text } = caller.claims;
@@ -45,6 +45,6 @@ export const permit = async (kube: KubeClient, caller: Caller, deed: Deed, targe
   throw new Problem(
     403,
     'Forbidden',
-    `${username} may not ${deed} ${targetText(target)}: ask for a role that lets you`,
+    `${username} may not ${deed} ${targetText(target)}: ask for a role that allows it`,
   );
 };

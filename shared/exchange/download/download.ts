@@ -1,4 +1,4 @@
-// A file of a volume, from the Job that has it mounted to whoever asks. Nothing is kept on the way.
+// Streams a file of a volume from the Job that has mounted it to the client. Nothing is stored in between.
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Dispatcher, request } from 'undici';
@@ -23,12 +23,12 @@ import { findTarget } from '#shared/exchange/target.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';
 import type { ExportFormat } from '#shared/transfer/export/format.ts';
 
-/** Told to the pod as they came. */
+/** Request headers that are forwarded to the pod. */
 const asked = ['range', 'if-range', 'if-match', 'if-none-match'];
-/** Told to the client as they came. */
-const told = ['etag', 'content-type', 'content-length', 'content-range', 'accept-ranges'];
+/** Response headers that are forwarded to the client. */
+const forwarded = ['etag', 'content-type', 'content-length', 'content-range', 'accept-ranges'];
 
-/** A pod that has just started, or is just ending, takes no connections. */
+/** A pod that has just started, or is terminating, accepts no connections. */
 const tries = 20;
 const pauseMs = 300;
 
@@ -43,7 +43,7 @@ const headersFrom = (names: readonly string[], read: (name: string) => unknown):
   );
 
 const notAnswering = (): Problem =>
-  new Problem(503, 'NotReady', 'the pod that hands the volume out does not answer; try again', {
+  new Problem(503, 'NotReady', 'the pod that serves the volume does not answer; try again', {
     headers: { 'retry-after': '5' },
   });
 
@@ -76,38 +76,38 @@ const askPod = async (
 };
 
 const refusalOf = async ({ statusCode, body }: Answer): Promise<Problem> => {
-  // It is us whom the pod does not know, not the client: our keys are on their way to it.
+  // The pod rejects our token, not the client's: the new keys have not reached it yet.
   if (statusCode === 401) {
     await body.dump();
     return notAnswering();
   }
-  const words = (await body.json().catch(() => ({}))) as { reason?: string; message?: string };
-  return new Problem(statusCode, words.reason ?? 'Failed', words.message ?? 'the volume cannot be handed out', {
+  const problem = (await body.json().catch(() => ({}))) as { reason?: string; message?: string };
+  return new Problem(statusCode, problem.reason ?? 'Failed', problem.message ?? 'the volume cannot be downloaded', {
     headers: { 'retry-after': '5' },
   });
 };
 
 const passedOn = [200, 206, 304, 412, 416];
 
-/** Whether these bytes are the last ones of the file: a client may take it in pieces. */
+/** Whether these are the last bytes of the file: a client may download it in ranges. */
 const isEnd = (range: unknown): boolean => {
   const [, last, size] = /-(\d+)\/(\d+)$/.exec(typeof range === 'string' ? range : '') ?? [];
   return last === undefined || Number(last) + 1 === Number(size);
 };
 
-/** `onWhole`: once the last byte has gone out. */
+/** `onWhole`: called after the last byte was sent. */
 async function* until(body: AsyncIterable<Buffer>, onWhole: () => Promise<void>): AsyncGenerator<Buffer> {
   yield* body;
   await onWhole();
 }
 
 export interface DownloadOptions {
-  /** What is sent where the client does not say. */
+  /** Default if the client requests no format. */
   readonly standard: ExportFormat;
   readonly onWhole?: () => Promise<void>;
 }
 
-/** Answers GET and HEAD. Throws a Problem. */
+/** Handles GET and HEAD. Throws a Problem. */
 export const download = async (
   deps: ExchangeDeps,
   incoming: Request,
@@ -131,10 +131,10 @@ export const download = async (
   const ending = endingFor(sourceFormat, typeof extension === 'string' ? extension : form.format);
   const fileName = fileNameOf(target.displayName, ending);
   const answered = {
-    ...headersFrom(told, (header) => headers[header]),
+    ...headersFrom(forwarded, (header) => headers[header]),
     'content-disposition': dispositionOf(fileName),
     'cache-control': 'private',
-    // Proxies that would keep gigabytes of it on disk pass it on instead.
+    // Disables buffering in proxies, which would store gigabytes on disk.
     'x-accel-buffering': 'no',
   };
   if (incoming.method === 'HEAD' || (status !== 200 && status !== 206)) {

@@ -1,19 +1,19 @@
-// What a download is called (RFC 6266), and the form that is asked for. Pure.
+// The file name of a download (RFC 6266), and the requested format. Pure.
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { ExportFormat } from '#shared/transfer/export/format.ts';
 
-/** Endings that people put into display names; the file has the one of its form. */
+/** File extensions in display names; the file gets the extension of its format. */
 const endings = /(\.(qcow2|img|raw|iso|vmdk|vdi|vhdx?|gz|xz|zst))+$/i;
 
-/** A disc is handed out as it is: no player and no installer reads one in a qcow2. */
+/** A disc is downloaded unchanged: no player or installer reads a disc in a qcow2. */
 export const standardFor = (sourceFormat: string | undefined, standard: ExportFormat): ExportFormat =>
   sourceFormat === 'iso' && standard.format === 'qcow2' ? { format: 'raw', compression: 'none' } : standard;
 
-/** `iso` and `iso.gz` for what is read from a disc byte by byte. */
+/** `iso` and `iso.gz` for the raw bytes of a disc. */
 export const endingFor = (sourceFormat: string | undefined, extension: string): string =>
   sourceFormat === 'iso' ? extension.replace(/^(raw|img)/, 'iso') : extension;
 
-/** Characters that end a name, or lead out of a folder, wherever it is saved. */
+/** Characters that are invalid in file names, or that lead out of a folder. */
 // oxlint-disable-next-line no-control-regex
 const unsafe = /[\u0000-\u001F\u007F/\\:*?"<>|]+/g;
 
@@ -22,11 +22,11 @@ export const fileNameOf = (displayName: string, extension: string): string => {
   return `${stem === '' ? 'disk' : stem}.${extension}`;
 };
 
-/** RFC 8187: everything but what tokens are made of is encoded. */
+/** RFC 8187: everything except token characters is encoded. */
 const encode = (text: string): string =>
   encodeURIComponent(text).replace(/['()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`);
 
-/** Clients that know no `filename*` take the plain one. */
+/** Clients without support for `filename*` use the plain one. */
 export const dispositionOf = (fileName: string): string => {
   const plain = fileName
     .normalize('NFKD')

@@ -1,4 +1,4 @@
-// Harvester's links of an image: download, and downloadcancel. A Downloader that somebody made for it goes with the last byte, as there.
+// Harvester's actions of an image: download, and downloadcancel. A Downloader for the image is removed after the last byte, as in Harvester.
 import { downloaderKind } from '#shared/api/harvester/downloader.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { authenticate } from '#shared/exchange/access/caller.ts';
@@ -32,20 +32,20 @@ export const downloadImage = (
 ): Promise<Response> => {
   const onWhole = (): Promise<void> =>
     removeDownloader(deps.kube, name).catch((error: unknown) => {
-      // It has a time to live: the file was sent, and that is what was asked for.
-      deps.log.warn('a Downloader was not removed', { error });
+      // It has a time to live, and the download itself has succeeded.
+      deps.log.warn('Downloader not removed', { error });
     });
   return download(deps, request, name, { standard, onWhole });
 };
 
-/** Ends what is being downloaded of the image, for whoever downloads it. */
+/** Ends all downloads of the image, whoever started them. */
 export const cancelDownload = async (deps: ExchangeDeps, request: Request, name: TargetName): Promise<Response> => {
   const caller = await authenticate(request, deps);
-  // An address to download from is handed on: it does not end what others download.
+  // A signed URL may be shared: it must not end the downloads of others.
   if (caller.by === 'token') throw new Problem(403, 'Forbidden', 'a token of the cluster is needed to end a download');
   await permit(deps.kube, caller, 'download', name);
   const target = await findTarget(deps.kube, name);
-  // Longhorn ends what nobody reads any more.
+  // Longhorn itself ends a download that is not read any more.
   if (target.backingImage === undefined) await endServing(deps.kube, (await findVolume(deps.kube, target)).owner);
   await removeDownloader(deps.kube, name);
   return new Response(null, { status: 200 });

@@ -1,4 +1,4 @@
-// A signed address: whoever has it may download one thing, for a while, without an account of the cluster.
+// A signed URL: whoever has it may download one target for a limited time, without an account of the cluster.
 import { authenticate } from '#shared/exchange/access/caller.ts';
 import { permit } from '#shared/exchange/access/permit.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
@@ -10,7 +10,7 @@ import type { ExportFormat } from '#shared/transfer/export/format.ts';
 import { signToken } from '#shared/runtime/token.ts';
 
 const standardSeconds = 3600;
-/** No key is known for longer. */
+/** No key is valid longer. */
 const mostSeconds = 24 * 3600;
 
 const secondsOf = (query: URLSearchParams): number => {
@@ -21,11 +21,11 @@ const secondsOf = (query: URLSearchParams): number => {
   throw new Problem(
     400,
     'BadRequest',
-    `seconds is a number from 1 to ${mostSeconds}, how long the address is good for`,
+    `seconds must be a number from 1 to ${mostSeconds}: the validity of the address`,
   );
 };
 
-/** Answers POST. Throws a Problem. An address never makes another one: its token is for downloads only as long as it says. */
+/** Handles POST. Throws a Problem. A signed URL cannot create another one: its token is only for downloads until it expires. */
 export const makeLink = async (
   deps: ExchangeDeps,
   request: Request,
@@ -33,7 +33,8 @@ export const makeLink = async (
   standard: ExportFormat,
 ): Promise<Response> => {
   const caller = await authenticate(request, deps);
-  if (caller.by === 'token') throw new Problem(403, 'Forbidden', 'a token of the cluster is needed to make an address');
+  if (caller.by === 'token')
+    throw new Problem(403, 'Forbidden', 'a token of the cluster is needed to create an address');
   await permit(deps.kube, caller, 'download', name);
   const asked = new URL(request.url);
   const { format, compression, level } = formOf(asked.searchParams, standard);
@@ -41,7 +42,7 @@ export const makeLink = async (
   const exp = iat + secondsOf(asked.searchParams);
   const claims = { sub: caller.requester.username, verb: 'download', target: targetText(name), iat, exp } as const;
   const url = new URL(`${publicUrlOf(request, deps.publicUrl)}/downloads/${targetText(name)}`);
-  // What nobody asked for is decided by what the file is.
+  // By default the format depends on the file.
   if (['format', 'compression', 'level'].some((word) => asked.searchParams.has(word))) {
     url.searchParams.set('format', format);
     url.searchParams.set('compression', compression);

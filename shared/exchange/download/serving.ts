@@ -1,4 +1,4 @@
-// The Job that hands a volume out: made when somebody asks, it ends by itself when nobody asks any more.
+// The Job that serves a volume for download: created on request, it ends by itself when there are no more requests.
 import { type Job, jobs, pods } from '#shared/api/foreign/core.ts';
 import { childrenOf } from '#shared/api/owner.ts';
 import { startTransfer } from '#shared/populate/job/start-transfer.ts';
@@ -31,7 +31,7 @@ const build = ({ settings }: ExchangeDeps, { owner, claimName, volumeMode, ident
     settings,
   );
 
-/** Makes it where there is none; one that is over makes room first. Throws a Problem (503) where it failed. */
+/** Creates it if there is none; a finished one is removed first. Throws a Problem (503) if it failed. */
 const ensureJob = async (deps: ExchangeDeps, volume: DownloadVolume): Promise<void> => {
   const { kube, now } = deps;
   const { owner } = volume;
@@ -42,10 +42,10 @@ const ensureJob = async (deps: ExchangeDeps, volume: DownloadVolume): Promise<vo
   const run = readTransfer(job, items, now());
   await remove(kube, owner, job);
   if (run.is !== 'failed') return;
-  throw new Problem(503, run.fault.reason, `the volume cannot be handed out: ${run.fault.message}`);
+  throw new Problem(503, run.fault.reason, `the volume cannot be downloaded: ${run.fault.message}`);
 };
 
-/** Throws a Problem: 503 when its pod does not come up. */
+/** Throws a Problem: 503 if its pod does not start. */
 export const openServing = async (deps: ExchangeDeps, volume: DownloadVolume, signal: AbortSignal): Promise<Worker> => {
   const { namespace, uid } = volume.owner;
   const check = (): Promise<void> => ensureJob(deps, volume);
@@ -60,7 +60,7 @@ export const openServing = async (deps: ExchangeDeps, volume: DownloadVolume, si
   });
 };
 
-/** Whatever is being downloaded of it ends. Says whether there was anything. */
+/** Ends all downloads of it. Returns whether there were any. */
 export const endServing = async (kube: KubeClient, owner: Owner): Promise<boolean> => {
   const job = await kube.get(jobs, keyOf(owner));
   if (job === undefined) return false;

@@ -1,20 +1,19 @@
-// Connections on which people send and take bytes over slow lines. Called by uploads, downloads and what goes to Longhorn.
+// Connections for uploads and downloads over slow lines. Used by uploads, downloads and requests to Longhorn.
 import { Agent } from 'undici';
 import { Readable } from 'node:stream';
 
 let agent: Agent | undefined;
 
 /**
- * Nothing here is in a hurry: people send over slow lines, and conversion takes its time. No connection is used twice (`pipelining: 0`): the Job
- * closes those whose body it did not want to the end, and a body cannot be sent again. Made when it is first asked for, so that no start loads
- * what it stands on.
+ * Without timeouts: clients may be slow, and conversion takes time. No connection is reused (`pipelining: 0`): the Job closes those whose body
+ * it did not read to the end, and a body cannot be sent again. Created on first use, so that its modules do not delay the start.
  */
 export const unhurriedAgent = (): Agent =>
   (agent ??= new Agent({ headersTimeout: 0, bodyTimeout: 0, connectTimeout: 5_000, pipelining: 0 }));
 
-// Bytes on their way to a client, as the body of an answer.
+// The body of an answer, streamed to a client.
 
-/** Bytes of a slow client that are held here. Left alone, Node would count chunks, and hold thousands of them. */
+/** Bytes that are buffered for a slow client. By default Node counts chunks, and buffers thousands of them. */
 const heldBytes = 1024 * 1024;
 
 export const toWeb = (bytes: Readable): ReadableStream =>

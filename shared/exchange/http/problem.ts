@@ -1,11 +1,11 @@
-// What is wrong with a request, as its answer: a Kubernetes Status, so that scripts read it as they read everything else.
+// An error answer: a Kubernetes Status, so that clients parse it like any other.
 import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import { statusBody } from '#shared/runtime/errors.ts';
 
 export interface ProblemOptions {
   readonly headers?: Readonly<Record<string, string>>;
-  /** Plain text, where the client of a protocol expects that. */
+  /** Plain text, if the client of a protocol expects that. */
   readonly as?: 'status' | 'text';
 }
 
@@ -42,7 +42,7 @@ export const toProblem = (error: unknown): Problem => {
   return new Problem(500, 'InternalError', 'internal error; see the log of the transfer function');
 };
 
-/** With its length: of an answer that comes before the end of a body, a client must see the end at once. */
+/** With its length: if the answer comes before the end of the request body, the client must recognize its end at once. */
 export const respondProblem = (problem: Problem): Response => {
   const body = bodyOf(problem);
   return new Response(body, {

@@ -1,16 +1,13 @@
-// Where people reach the transfer function: what its installation says, else what the proxies on the way say, else as it was called. Pure.
+// The public URL of the transfer function: configured, else from the headers of proxies, else the URL of the request. Pure.
 
-/** Of the form proxies give it: a list where there are several, of which the first is the one people spoke to. */
+/** Forwarded headers may be lists; the first entry is the one of the outermost proxy. */
 const first = (request: Request, name: string): string | undefined =>
   request.headers.get(name)?.split(',')[0]?.trim() || undefined;
 
 const hostPattern = /^[\w.-]+(:\d{1,5})?$|^\[[\da-f:]+\](:\d{1,5})?$/i;
 const prefixPattern = /^(\/[\w.~-]+)+$/;
 
-/**
- * Without a slash at the end. What a header says goes into the answer to whoever sent it, and nowhere else; what is no host, scheme or path is
- * not taken over.
- */
+/** Without a trailing slash. The value of a header is used only in the answer to its sender; invalid hosts, schemes and paths are ignored. */
 export const publicUrlOf = (request: Request, publicUrl: string | undefined): string => {
   if (publicUrl !== undefined) return publicUrl.replace(/\/+$/, '');
   const { protocol, host } = new URL(request.url);
@@ -24,6 +21,6 @@ export const publicUrlOf = (request: Request, publicUrl: string | undefined): st
   ].join('');
 };
 
-/** `/bullion` of `https://images.example/bullion`; empty where there is none. */
+/** `/bullion` of `https://images.example/bullion`; empty if there is none. */
 export const prefixOf = (publicUrl: string | undefined): string =>
   publicUrl === undefined ? '' : new URL(publicUrl).pathname.replace(/\/+$/, '');

@@ -1,4 +1,4 @@
-// The part of Longhorn's HTTP API that moves the bytes of backing images. It takes whole files, and hands them out packed with gzip.
+// The part of Longhorn's HTTP API that transfers backing images. Uploads are whole files, downloads are compressed with gzip.
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { type Dispatcher, request } from 'undici';
@@ -23,14 +23,14 @@ const unreachable = (error: unknown): Problem =>
     headers: { 'retry-after': '5' },
   });
 
-/** The part of a form that Longhorn reads, around the file. */
+/** The multipart form that Longhorn requires around the file. */
 async function* formOf(file: AsyncIterable<Buffer>, head: Buffer, tail: Buffer): AsyncGenerator<Buffer> {
   yield head;
   yield* file;
   yield tail;
 }
 
-/** `size`: bytes that the file must have. Throws a Problem with Longhorn's words where it does not take it. */
+/** `size`: expected bytes of the file. Throws a Problem with Longhorn's message if the upload is rejected. */
 export const sendToLonghorn = async (api: LonghornApi, file: AsyncIterable<Buffer>, size: number): Promise<void> => {
   const boundary = `bullion-${randomUUID()}`;
   const head = Buffer.from(
@@ -52,13 +52,13 @@ export const sendToLonghorn = async (api: LonghornApi, file: AsyncIterable<Buffe
   } catch (error) {
     throw error instanceof Problem ? error : unreachable(error);
   }
-  const words = redact((await answer.body.text()).trim().slice(0, 500));
+  const message = redact((await answer.body.text()).trim().slice(0, 500));
   if (answer.statusCode < 300) return;
   const status = answer.statusCode >= 500 ? 502 : 400;
-  throw new Problem(status, 'UploadFailed', `upload failed: ${words === '' ? answer.statusCode : words}`);
+  throw new Problem(status, 'UploadFailed', `upload failed: ${message === '' ? answer.statusCode : message}`);
 };
 
-/** The file, packed with gzip. Throws a Problem. */
+/** The file, compressed with gzip. Throws a Problem. */
 export const takeFromLonghorn = async (api: LonghornApi): Promise<Readable> => {
   const { statusCode, body } = await request(`${placeOf(api)}/download`, {
     dispatcher: unhurriedAgent(),
@@ -67,6 +67,10 @@ export const takeFromLonghorn = async (api: LonghornApi): Promise<Readable> => {
     throw unreachable(error);
   });
   if (statusCode === 200) return body;
-  const words = redact((await body.text()).trim().slice(0, 500));
-  throw new Problem(502, 'DownloadFailed', `Longhorn does not hand the file out: ${words === '' ? statusCode : words}`);
+  const message = redact((await body.text()).trim().slice(0, 500));
+  throw new Problem(
+    502,
+    'DownloadFailed',
+    `Longhorn does not serve the file: ${message === '' ? statusCode : message}`,
+  );
 };

@@ -1,4 +1,4 @@
-// The file of a backing image: as Longhorn packs it, or unpacked again, which can be uploaded as it is.
+// Downloads the file of a backing image: compressed by Longhorn, or decompressed, which can be uploaded unchanged.
 import { createGunzip } from 'node:zlib';
 import { type Readable, pipeline } from 'node:stream';
 import { backingImages, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
@@ -12,11 +12,11 @@ import { targetText } from '#shared/exchange/target-name.ts';
 
 interface Stored {
   readonly bytes: number | undefined;
-  /** A qcow2 has a disk of another size in it. */
+  /** The disk in a qcow2 has another size than the file. */
   readonly format: 'qcow2' | 'raw';
 }
 
-/** What the query may ask for: there is but one file. Throws a Problem (400). */
+/** The requested compression; only the stored format is available. Throws a Problem (400). */
 const isPacked = (query: URLSearchParams, format: Stored['format'], standard: boolean): boolean => {
   const [asked, compression] = [query.get('format'), query.get('compression')];
   const fits = (asked ?? format) === format && ['none', 'gz', null].includes(compression) && !query.has('level');
@@ -24,7 +24,7 @@ const isPacked = (query: URLSearchParams, format: Stored['format'], standard: bo
   throw new Problem(
     400,
     'BadRequest',
-    `Longhorn keeps this file as ${format} and hands it out like that: leave format and level out, compression is none or gz`,
+    `Longhorn stores this file as ${format} and serves it unchanged: omit format and level, and set compression to none or gz`,
   );
 };
 
@@ -42,11 +42,11 @@ const requireReadable = ({ isUsable, isEncrypted, name, message }: ExchangeTarge
 
 export interface LonghornDownload {
   readonly target: ExchangeTarget & { readonly backingImage: string };
-  /** Packed where the client does not say, as Harvester's link is. */
+  /** Compressed by default, like Harvester's link. */
   readonly isPackedByDefault: boolean;
 }
 
-/** Answers GET and HEAD. There are no ranges: the file is packed while it is sent. */
+/** Handles GET and HEAD. There are no ranges: the file is compressed while it is sent. */
 export const downloadFromLonghorn = async (
   deps: ExchangeDeps,
   incoming: Request,
@@ -66,7 +66,7 @@ export const downloadFromLonghorn = async (
   };
   if (incoming.method === 'HEAD') return new Response(null, { status: 200, headers });
   const file = await takeFromLonghorn({ url: deps.longhornUrl, name: target.backingImage, signal: incoming.signal });
-  // A fault of one ends the other, and with it the answer: its length tells the client.
+  // A failure of one stream ends the other and the answer; the client detects it by the length.
   const body: Readable = packed ? file : pipeline(file, createGunzip(), () => undefined);
   return new Response(toWeb(body), { status: 200, headers });
 };

@@ -1,4 +1,4 @@
-// A file on its way into a backing image. Longhorn keeps files as they are: what it would take for another disk than it is, is refused here.
+// Uploads a file into a backing image. Longhorn stores files unchanged, so files that it would misinterpret are rejected here.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { halfSector, unkeptFormat } from '#shared/backends/backingimage/origin.ts';
 import { backingImageDataSources, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
@@ -22,22 +22,22 @@ export interface LonghornUpload {
   readonly signal: AbortSignal;
 }
 
-/** The size of the file. Throws a Problem for what Longhorn would refuse, or keep as another disk. */
+/** The size of the file. Throws a Problem if Longhorn would reject or misinterpret the file. */
 const requireKept = ({ length, inspection, hasChecksum }: LonghornUpload): number => {
   if (length === undefined)
-    throw new Problem(400, 'SizeUnknown', 'Longhorn needs to know how long the file is: add &size=<its bytes>');
+    throw new Problem(400, 'SizeUnknown', 'Longhorn requires the length of the file: add &size=<its bytes>');
   if (hasChecksum)
     throw new Problem(
       400,
       'BadRequest',
-      'Longhorn checks files against spec.checksum (SHA-512): make the image with it',
+      'Longhorn checks files against spec.checksum (SHA-512): create the image with it',
     );
   const problem = unkeptFormat(inspection) ?? halfSector(length);
   if (problem !== undefined) throw new Problem(400, 'UnsupportedFormat', problem);
   return length;
 };
 
-/** Longhorn starts what takes the bytes. Throws a Problem when it does not. */
+/** Longhorn starts a receiver for the bytes. Throws a Problem if it does not. */
 const untilPending = async ({ kube, now, waitMs }: ExchangeDeps, { target, signal }: LonghornUpload) => {
   const deadline = now() + waitMs;
   for (;;) {
@@ -46,7 +46,7 @@ const untilPending = async ({ kube, now, waitMs }: ExchangeDeps, { target, signa
     if (currentState === 'pending') return;
     if (currentState.startsWith('failed')) throw new Problem(502, 'UploadFailed', `upload failed: ${redact(message)}`);
     if (now() >= deadline) {
-      const why = currentState === '' ? 'nothing of it is there' : `it is ${currentState}`;
+      const why = currentState === '' ? 'it reports no state yet' : `it is ${currentState}`;
       throw new Problem(503, 'NotReady', `Longhorn does not wait for the file yet (${why}); try again`, {
         headers: { 'retry-after': '5' },
       });
@@ -55,14 +55,18 @@ const untilPending = async ({ kube, now, waitMs }: ExchangeDeps, { target, signa
   }
 };
 
-/** What Longhorn makes of the file is the client's to hear as well. */
+/** Waits for Longhorn to verify the file, and reports the result to the client. */
 const untilDecided = async ({ kube, now, waitMs }: ExchangeDeps, { target, signal }: LonghornUpload) => {
   for (const deadline = now() + waitMs; now() < deadline; await sleep(pollMs, undefined, { signal })) {
     const observed = await findTarget(kube, target.name);
     const { stage, failures = 0, lastFailure = observed.message } = observed;
     if (stage === 'done') return;
     if (stage === 'failed' || failures > (target.failures ?? 0))
-      throw new Problem(400, 'UploadFailed', `${targetText(target.name)} was not made: ${lastFailure}; send it again`);
+      throw new Problem(
+        400,
+        'UploadFailed',
+        `${targetText(target.name)} was not created: ${lastFailure}; send the file again`,
+      );
   }
 };
 

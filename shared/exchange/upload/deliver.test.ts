@@ -32,6 +32,6 @@ it('takes a file of unknown length up to the most there may be', async () => {
 });
 
 it('ends one that goes on beyond that, and says how much is taken', async () => {
-  await expect(send(400, 4000)).rejects.toMatchObject({ status: 413, message: /4000 are taken at most/ });
+  await expect(send(400, 4000)).rejects.toMatchObject({ status: 413, message: /the limit is 4000/ });
   expect(arrived).toBeLessThanOrEqual(4000);
 });

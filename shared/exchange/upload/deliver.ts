@@ -1,4 +1,4 @@
-// One request with a whole file in it, from its first byte to the verified disk. What Harvester's action and CDI's paths have in common.
+// One request with a whole file, from its first byte to the verified disk. Shared by Harvester's action and CDI's paths.
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
@@ -16,10 +16,10 @@ import type { Checksum } from '#shared/transfer/spec.ts';
 export interface Delivered {
   readonly target: ExchangeTarget;
   readonly file: FileBody;
-  /** Bytes of the disk, where the client says them. */
+  /** Bytes of the disk, if the client announces them. */
   readonly virtualSize?: number | undefined;
   readonly checksum?: Checksum | undefined;
-  /** Seconds, from the last byte on, in which the answer is what became of the disk. */
+  /** Seconds to wait for the result after the last byte. */
   readonly waits: number;
   readonly signal: AbortSignal;
 }
@@ -28,15 +28,15 @@ export const tooLarge = (found: string, mostBytes: number): Problem =>
   new Problem(
     413,
     'RequestEntityTooLarge',
-    `the file has ${found} bytes, ${mostBytes} are taken at most: compress it, or publish it on a web server and import it`,
+    `the file has ${found} bytes, and the limit is ${mostBytes}: compress it, or publish it on a web server and import it`,
   );
 
-/** 413 with words, before any of it is read. */
+/** 413 with a message, before the body is read. */
 export const requireSize = (length: number | undefined, mostBytes: number): void => {
   if (length !== undefined && length > mostBytes) throw tooLarge(String(length), mostBytes);
 };
 
-/** For a file whose length nobody says. */
+/** For a file of unknown length. */
 export async function* atMost(stream: AsyncIterable<Buffer>, mostBytes: number): AsyncGenerator<Buffer> {
   let taken = 0;
   for await (const chunk of stream) {
@@ -48,7 +48,7 @@ export async function* atMost(stream: AsyncIterable<Buffer>, mostBytes: number):
 
 const anArchive: Inspection = { format: 'tar', compression: 'none' };
 
-/** Longhorn says that it has all of it by saying nothing else. */
+/** Longhorn confirms a complete file without a further message. */
 const taken: Sent = {
   status: 200,
   reason: '',
@@ -61,15 +61,15 @@ const taken: Sent = {
 
 export const announcedSum = (checksum: Checksum | undefined) => (checksum === undefined ? {} : { checksum });
 
-/** The volume of an image is as large as the first file asked for: the next one needs another. */
+/** The volume of an image is as large as its first file required: the next file needs another volume. */
 export const followed = ({ name }: ExchangeTarget) =>
   name.plural === 'virtualmachineimages' ? {} : { maybeFollowed: true };
 
-/** Throws a Problem where the file cannot be sent; what became of it is in the result. */
+/** Throws a Problem if the file cannot be sent; otherwise returns the result. */
 export const deliver = async (deps: ExchangeDeps, delivered: Delivered): Promise<Sent> => {
   const { file, checksum, waits, signal } = delivered;
   requireSize(file.length, deps.mostBytes);
-  // Of an archive nothing tells beforehand how large its files are; whether it is one, the Job says.
+  // The size of the files in an archive is not known in advance; the Job checks whether it is an archive.
   const { inspection, stream } =
     delivered.target.holdsFiles === true
       ? { inspection: anArchive, stream: file.stream }

@@ -1,12 +1,12 @@
-// The file in a request: the body as it is, or the part of a form that holds it. Streamed either way.
+// The file in a request: the whole body, or the part of a form that contains it. Streamed in both cases.
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Problem } from '#shared/exchange/http/problem.ts';
 
-/** Harvester's and Longhorn's word, and CDI's. */
+/** The part names of Harvester and Longhorn, and of CDI. */
 const partNames = ['chunk', 'file'];
 
-/** Of the form around the file; of its own fields nothing is used. */
+/** Limits for the form around the file; its other fields are ignored. */
 const limits = { fieldSize: 64 * 1024, fields: 20, parts: 30, headerPairs: 100 };
 
 const isForm = (contentType: string): boolean => /^multipart\/form-data\b/i.test(contentType);
@@ -21,13 +21,13 @@ const noPart = (): Problem =>
 const unreadable = (): Problem =>
   new Problem(400, 'BadRequest', 'the form cannot be read: it is cut off or not what its boundary says');
 
-/** The first part with one of the names; what comes after it is read and dropped. */
+/** The first part with one of the names; the rest is read and discarded. */
 const partOf = async (body: Readable, contentType: string): Promise<Readable> => {
   const { Busboy } = await import('@fastify/busboy');
   const found = Promise.withResolvers<Readable>();
-  // Without a boundary it is no form.
+  // A form must have a boundary.
   if (!/;\s*boundary=/i.test(contentType)) throw unreadable();
-  // Some clients give a file no name of its own.
+  // Some clients send no file name.
   const isPartAFile = (name = '', type = '', fileName?: string): boolean =>
     fileName !== undefined || partNames.includes(name) || type === 'application/octet-stream';
   const parser = new Busboy({ headers: { 'content-type': contentType }, limits, isPartAFile });
@@ -40,7 +40,7 @@ const partOf = async (body: Readable, contentType: string): Promise<Readable> =>
     isFound = true;
     found.resolve(file);
   });
-  // A form that ends early ends its file with an error, not as if that were all of it.
+  // A form that ends early fails its file, instead of truncating it.
   pipeline(body, parser).then(
     () => found.reject(noPart()),
     () => {
@@ -54,7 +54,7 @@ const partOf = async (body: Readable, contentType: string): Promise<Readable> =>
   return Readable.from(inWords(await found.promise), { objectMode: false });
 };
 
-/** The parser has its own words for a form that ends too early. */
+/** Replaces the parser's messages for a form that ends early. */
 async function* inWords(file: Readable): AsyncGenerator<Buffer> {
   try {
     yield* file;
@@ -65,7 +65,7 @@ async function* inWords(file: Readable): AsyncGenerator<Buffer> {
 
 export interface FileBody {
   readonly stream: Readable;
-  /** Bytes of the file, where the request says so. */
+  /** Bytes of the file, if the request contains them. */
   readonly length: number | undefined;
 }
 
@@ -74,7 +74,7 @@ export const lengthOf = (request: Request): number | undefined => {
   return text === null || !/^\d+$/.test(text) ? undefined : Number(text);
 };
 
-/** Whoever stops reading it leaves the connection open: the answer takes the same way back. */
+/** A reader that stops leaves the connection open, because the answer uses it. */
 async function* read(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   const reader = body.getReader();
   try {

@@ -1,4 +1,4 @@
-// Harvester's upload action of an image. Its clients send a form whose part is called `chunk`; the file as it is does as well.
+// Harvester's upload action of an image. Its clients send a form with a part called `chunk`; the plain file is accepted, too.
 import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import { authenticate } from '#shared/exchange/access/caller.ts';
 import { permit } from '#shared/exchange/access/permit.ts';
@@ -27,7 +27,7 @@ const checksumOf = (query: URLSearchParams): Checksum | undefined => {
   throw new Problem(400, 'BadRequest', 'checksum must be <algorithm>:<hex>, of md5, sha1, sha256 or sha512');
 };
 
-/** Statuses of what the upload Job says that are no success. */
+/** HTTP statuses for results of the upload Job that are not a success. */
 export const statusOf = ({ status, reason }: Pick<Sent, 'status' | 'reason'>): number => {
   if (status === 423) return 409;
   if (status === 422) return reason === 'ImageTooLarge' ? 413 : 400;
@@ -39,7 +39,7 @@ export const requireTaken = (sent: Sent): void => {
   throw new Problem(statusOf(sent), sent.reason, sent.message);
 };
 
-/** Proxies on the way do not wait for as long as a large disk takes. */
+/** Proxies time out before a large disk is complete. */
 const arrived = (name: TargetName): Response =>
   Response.json(
     {
@@ -47,7 +47,7 @@ const arrived = (name: TargetName): Response =>
       apiVersion: 'v1',
       metadata: {},
       status: 'Success',
-      message: `the file has arrived and is being written and verified: the status of ${targetText(name)} says how that ends`,
+      message: `the file has arrived and is being written and verified: the status of ${targetText(name)} shows the result`,
       code: arrivedStatus,
     },
     { status: arrivedStatus },

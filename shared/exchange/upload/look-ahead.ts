@@ -1,4 +1,4 @@
-// What a file is, by its first bytes, before the rest is asked for.
+// Determines the format of a file from its first bytes, before the rest is read.
 import { Readable } from 'node:stream';
 import { isTransferError } from '#shared/transfer/fault.ts';
 import { checkCapacity, planTransfer } from '#shared/transfer/plan.ts';
@@ -8,14 +8,14 @@ import { Problem } from '#shared/exchange/http/problem.ts';
 
 export interface LookedAt {
   readonly inspection: Inspection;
-  /** The whole file, its beginning included. */
+  /** The whole file, including its beginning. */
   readonly stream: Readable;
 }
 
 const sourceOf = (head: Buffer, size: number | undefined, isWhole: boolean): ByteSource => ({
   probe: () => Promise.resolve({ size: isWhole ? head.length : size, head, isWhole, hasRanges: false, isPinned: true }),
-  read: () => Promise.reject(new Error('only the beginning is here')),
-  readInto: () => Promise.reject(new Error('only the beginning is here')),
+  read: () => Promise.reject(new Error('only the beginning is available')),
+  readInto: () => Promise.reject(new Error('only the beginning is available')),
   stream: async function* stream() {
     yield head;
   },
@@ -23,7 +23,7 @@ const sourceOf = (head: Buffer, size: number | undefined, isWhole: boolean): Byt
   close: () => Promise.resolve(),
 });
 
-/** What was read, then the rest. */
+/** The bytes already read, then the rest. */
 async function* joined(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer, void, undefined> {
   yield head;
   for (;;) {
@@ -33,7 +33,7 @@ async function* joined(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerato
   }
 }
 
-/** `size`: bytes of the file, if known. Throws a Problem (400) for what can be no disk. */
+/** `size`: bytes of the file, if known. Throws a Problem (400) if it cannot be a disk. */
 export const lookAhead = async (stream: Readable, size: number | undefined): Promise<LookedAt> => {
   const { head, chunks, isWhole } = await readHead(stream);
   return asProblem(async () => {
@@ -59,8 +59,8 @@ const readHead = async (stream: Readable) => {
 };
 
 /**
- * For a file that comes in pieces, of which this is the first: what the Job would refuse is refused before it has any of it, and goes on waiting for
- * another. A piece too short to tell is handed on as it is. Throws a Problem (400).
+ * For the first piece of a file that is sent in pieces: files that the Job would reject are rejected before any byte is forwarded, so that it
+ * keeps waiting for another file. A piece too short to decide is forwarded unchanged. Throws a Problem (400).
  */
 export const lookAtPiece = async (piece: Readable, size: number, limitBytes: number | undefined): Promise<Readable> => {
   const { head, chunks } = await readHead(piece);
@@ -83,7 +83,7 @@ const asProblem = async <T>(work: () => Promise<T>): Promise<T> => {
   }
 };
 
-/** Throws a Problem (400) for a disk that the Job would refuse: nothing of it is sent, so the Job goes on waiting for another file. */
+/** Throws a Problem (400) for a disk that the Job would reject: nothing is forwarded, so the Job keeps waiting for another file. */
 export const requireRoom = (virtualSize: number | undefined, limitBytes: number | undefined): Promise<void> =>
   asProblem(async () => {
     if (virtualSize !== undefined && limitBytes !== undefined) checkCapacity(virtualSize, limitBytes);

@@ -1,4 +1,4 @@
-// An image that waits for an upload is told what comes, so that its volume is made as large as that needs; what failed is started again.
+// Announces an upload to an image, so that its volume gets the required size; a failed image is restarted.
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { annotations } from '#shared/api/names.ts';
@@ -11,7 +11,7 @@ import type { Inspection } from '#shared/transfer/report.ts';
 
 export interface Offer {
   readonly inspection: Inspection;
-  /** Bytes of the disk, where the file does not tell and the client does. */
+  /** Bytes of the disk, if the file does not contain the size but the client announced it. */
   readonly virtualSize: number | undefined;
 }
 
@@ -22,7 +22,7 @@ const sizeUnknown = (): Problem =>
     'the size of the disk is known only once all of the file was read: add &virtualSize=<bytes of the disk>',
   );
 
-/** The target as it then is. One that failed is started again by it: an upload may be repeated. */
+/** The resulting target. A failed one is restarted: an upload may be repeated. */
 export const offer = async (
   { kube, now }: Pick<UploadDeps, 'kube' | 'now'>,
   target: ExchangeTarget,
@@ -30,7 +30,7 @@ export const offer = async (
 ): Promise<ExchangeTarget> => {
   if (target.stage === 'failed' && target.volumeName !== undefined)
     return restartVolume({ kube, now }, target, target.volumeName);
-  // Of what Longhorn keeps, the file itself says how large it is.
+  // For a file in Longhorn, the size is that of the file itself.
   const isKept = target.backingImage !== undefined && target.stage !== 'failed';
   if (
     isKept ||
@@ -52,7 +52,7 @@ export const offer = async (
   return untilStarted(kube, target);
 };
 
-/** Its claim is as large as it was asked to be, whatever comes. From here on it is found by its own name: its claim goes and comes again. */
+/** Its claim keeps the requested size. From here on it is looked up by its own name: its claim is deleted and created again. */
 const restartVolume = async (
   { kube, now }: Pick<UploadDeps, 'kube' | 'now'>,
   target: ExchangeTarget,
@@ -67,12 +67,12 @@ const restartVolume = async (
 const pollMs = 200;
 const tries = 150;
 
-/** The failure of before must not be taken for one of this upload. */
+/** The previous failure must not be mistaken for one of this upload. */
 const untilStarted = async (kube: KubeClient, { name }: ExchangeTarget): Promise<ExchangeTarget> => {
   for (let attempt = 0; attempt < tries; attempt++) {
     const now = await findTarget(kube, name);
     if (now.stage !== 'failed') return { ...now, stage: 'open' };
     await new Promise((resolve) => setTimeout(resolve, pollMs));
   }
-  throw new Problem(503, 'NotReady', `${targetText(name)} does not start again; try again`);
+  throw new Problem(503, 'NotReady', `${targetText(name)} does not restart; try again`);
 };

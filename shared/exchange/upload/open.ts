@@ -1,4 +1,4 @@
-// From a target to somebody who takes its bytes. Every way to upload comes through here.
+// Finds the receiver of a target's bytes. Every kind of upload uses this.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
@@ -19,7 +19,7 @@ export interface OpenUpload {
   readonly state: UploadState;
 }
 
-/** Why the target takes no bytes now, and what to do; `undefined`: it takes them. */
+/** Why the target does not accept bytes now, and what to do; `undefined`: it does. */
 export const closedBecause = ({
   name,
   stage,
@@ -34,20 +34,20 @@ export const closedBecause = ({
       return new Problem(
         409,
         'NotAnUploadTarget',
-        `DataVolume ${volumeName} is filled by the CDI that is installed, which takes the file at its own upload proxy: ` +
+        `DataVolume ${volumeName} is filled by the installed CDI, which receives the file at its own upload proxy: ` +
           `virtctl image-upload dv ${volumeName} -n ${name.namespace} --no-create --image-path <file>`,
       );
     case 'done':
-      return new Problem(409, 'AlreadyUploaded', `${text} has been uploaded already: make a new one`);
+      return new Problem(409, 'AlreadyUploaded', `${text} has been uploaded already: create a new one`);
     case 'failed':
-      return new Problem(409, 'Failed', `${text} has failed: ${message}; the next file that is sent starts it again`);
+      return new Problem(409, 'Failed', `${text} has failed: ${message}; the next upload restarts it`);
     case 'unoffered':
     case 'open':
       return undefined;
   }
 };
 
-/** Throws a Problem where the target takes no bytes now, and says why. */
+/** Throws a Problem if the target does not accept bytes now, with the reason. */
 export const requireOpen = (target: ExchangeTarget): void => {
   const problem = closedBecause(target);
   if (problem !== undefined) throw problem;
@@ -58,7 +58,7 @@ const checkTarget = async (kube: KubeClient, name: TargetName): Promise<void> =>
 
 const pollMs = 150;
 
-/** The target once something receives bytes for it. Throws a Problem: 503 when the wait times out. */
+/** The target with a ready receiver. Throws a Problem: 503 on timeout. */
 export const untilReceived = async (
   deps: UploadDeps,
   target: ExchangeTarget,
@@ -80,10 +80,10 @@ const wholeFilesOnly = ({ name }: ExchangeTarget): Problem =>
   new Problem(
     409,
     'NotResumable',
-    `${targetText(name)} is kept by Longhorn, which takes whole files: POST the file to its upload action`,
+    `${targetText(name)} is stored in Longhorn, which receives whole files: POST the file to its upload action`,
   );
 
-/** Throws a Problem for what Longhorn keeps. */
+/** Throws a Problem if the target is stored in Longhorn. */
 export const openUpload = async (deps: UploadDeps, asked: ExchangeTarget, signal: AbortSignal): Promise<OpenUpload> => {
   const target = await untilReceived(deps, asked, signal);
   const { receiver } = target;

@@ -1,4 +1,4 @@
-// The upload Job from the side of the transfer function: where it is, and bytes on their way to it.
+// The client of the upload Job in the transfer function: its state, and sending bytes to it.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Readable } from 'node:stream';
 import { type Dispatcher, request } from 'undici';
@@ -12,7 +12,7 @@ export interface UploadState {
   readonly offset: number;
   readonly length: number | undefined;
   readonly isComplete: boolean;
-  /** Bytes of the largest disk that is taken, where the Job says it. */
+  /** Size limit of the disk in bytes, if the Job reports it. */
   readonly limitBytes?: number | undefined;
   readonly announced: Announcement | undefined;
 }
@@ -20,18 +20,18 @@ export interface UploadState {
 export interface Sending {
   readonly body: Readable | Buffer;
   readonly offset: number;
-  /** Begins a new file. */
+  /** Starts a new file. */
   readonly begins?: Announcement | undefined;
   readonly isLast: boolean;
   readonly takesOver: boolean;
-  /** Seconds to wait, from the last byte on, until the disk is written and verified; left out: not at all. */
+  /** Seconds to wait, from the last byte on, until the disk is written and verified. Default: no wait. */
   readonly waits?: number | undefined;
   readonly signal: AbortSignal;
-  /** Milliseconds in which some of the bytes that are there have to be taken; a minute where left out. */
+  /** Milliseconds within which the Job must accept some of the available bytes. Default: one minute. */
   readonly silenceMs?: number;
 }
 
-/** All bytes are there, and what becomes of them will be told by the object. */
+/** All bytes have arrived; the result will be recorded on the object. */
 export const arrivedStatus = 202;
 
 export interface Sent extends UploadState {
@@ -70,17 +70,17 @@ const lost = (): Problem =>
 const isRefusedConnection = (error: unknown): boolean =>
   ['ECONNREFUSED', 'UND_ERR_CONNECT_TIMEOUT'].includes(String((error as { code?: unknown }).code));
 
-/** Milliseconds for a look: a pod whose node has died says nothing, not even no. */
+/** Timeout in milliseconds of a status request: the pod of a dead node does not even refuse connections. */
 const readTimeoutMs = 15_000;
 
-/** Far longer than it takes a pod to write down what it has, and to answer beyond what it was let wait. */
+/** Far longer than a pod needs to write what it has received, and to answer after the requested wait. */
 const longestSilenceMs = 60_000;
 
-/** A pod that runs listens a moment later. */
+/** A running pod listens a moment later. */
 const listenTries = 40;
 const listenPauseMs = 250;
 
-/** Throws a Problem (503) when nobody listens. */
+/** Throws a Problem (503) if there is no receiver. */
 export const lookAtUpload = async (
   { url, token }: Worker,
   signal: AbortSignal,
@@ -97,7 +97,7 @@ export const lookAtUpload = async (
         signal,
       });
       await body.dump();
-      // Only a good answer tells where the file stands: any other would read as a file that is not there.
+      // Only a successful answer contains the offset: any other would be read as an absent file.
       if (statusCode !== 200) throw lost();
       return stateOf(headers);
     } catch (error) {
@@ -107,7 +107,7 @@ export const lookAtUpload = async (
   }
 };
 
-/** A body is paused while nobody takes it: `onSilence` where that takes too long. Gives what ends the watch. */
+/** A body is paused while it is not read: `onSilence` is called if that takes too long. Returns a function that stops the watch. */
 const watch = (body: Sending['body'], silenceMs: number, onSilence: () => void): (() => void) => {
   let timer: NodeJS.Timeout | undefined;
   const stop = (): void => clearTimeout(timer);
@@ -119,12 +119,12 @@ const watch = (body: Sending['body'], silenceMs: number, onSilence: () => void):
   return stop;
 };
 
-/** Look first: a body cannot be sent twice. Throws a Problem (503) when the Job goes away. */
+/** Request the state first: a body cannot be sent twice. Throws a Problem (503) if the Job is gone. */
 export const sendToUpload = async ({ url, token }: Worker, sending: Sending): Promise<Sent> => {
   const { body, offset, begins, isLast, takesOver, waits, silenceMs = longestSilenceMs } = sending;
   const silence = new AbortController();
   const signal = AbortSignal.any([sending.signal, silence.signal]);
-  // Where an answer may take hours, its time would not end what takes no bytes.
+  // An answer may take hours, so its timeout would not detect a stalled transfer.
   const stopWatching = watch(body, silenceMs, () => silence.abort());
   try {
     const answer = await request(`${url}/upload`, {
@@ -144,8 +144,13 @@ export const sendToUpload = async ({ url, token }: Worker, sending: Sending): Pr
       },
     });
     const text = await answer.body.text();
-    const words = Words.safeParse(text === '' ? {} : JSON.parse(text)).data ?? { reason: '', message: '' };
-    return { status: answer.statusCode, ...stateOf(answer.headers), reason: words.reason, message: words.message };
+    const answered = Words.safeParse(text === '' ? {} : JSON.parse(text)).data ?? { reason: '', message: '' };
+    return {
+      status: answer.statusCode,
+      ...stateOf(answer.headers),
+      reason: answered.reason,
+      message: answered.message,
+    };
   } catch (error) {
     if (error instanceof Problem) throw error;
     throw lost();

@@ -1,4 +1,4 @@
-// Where the upload into a target stands: for clients that have forgotten how far they were.
+// The state of an upload, for clients that resume it.
 import { authenticate } from '#shared/exchange/access/caller.ts';
 import { permit } from '#shared/exchange/access/permit.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
@@ -9,11 +9,11 @@ import { z } from 'zod';
 
 export const Standing = z.object({
   stage: z.enum(['no-upload', 'theirs', 'unoffered', 'open', 'done', 'failed']),
-  /** What to do, where nothing more is taken. */
+  /** What to do if no more bytes are accepted. */
   message: z.string(),
-  /** `sha256:<hex>` of the file it was made from, once it is done. */
+  /** `sha256:<hex>` of the original file, once it is complete. */
   digest: z.string().optional(),
-  /** The file that is under way; left out: none. */
+  /** The current file. Default: none. */
   upload: z
     .object({ id: z.string(), offset: z.number(), length: z.number().optional(), checksum: z.string().optional() })
     .optional(),

@@ -1,4 +1,4 @@
-// tus (resumable uploads, tus.io) over the upload Job: the Job's spool is the store, so that any instance of the function can go on.
+// tus (resumable uploads, tus.io) on top of the upload Job: the Job's spool is the store, so that any instance of the function can resume.
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { DataStore, ERRORS, Upload } from '@tus/server';
@@ -19,7 +19,7 @@ import type { Announcement } from '#shared/transfer/upload/spool.ts';
 
 type Metadata = Record<string, string | null>;
 
-/** The size is in the name, so that a file that was taken whole is still known when its Job is gone. */
+/** The name contains the size, so that a complete upload is recognized after its Job is gone. */
 export const newUploadId = (size: number): string => `${randomBytes(12).toString('hex')}.${size}`;
 
 const sizeOf = (id: string): number => Number(/\.(\d+)$/.exec(id)?.[1] ?? Number.NaN);
@@ -60,14 +60,15 @@ export class UploadStore extends DataStore {
     this.#signal = signal;
   }
 
-  /** Whether what was sent last is all of the file, and nobody knows yet what becomes of it. */
+  /** Whether all of the file has arrived but its result is not known yet. */
   readonly isUnfinished = (): boolean => this.#isUnfinished;
   readonly #find = (): Promise<ExchangeTarget> => findTarget(this.#deps.kube, this.#name);
   readonly #open = (target: ExchangeTarget): Promise<OpenUpload> => openUpload(this.#deps, target, this.#signal);
 
   override async create(upload: Upload): Promise<Upload> {
     const { size, metadata = {}, id } = upload;
-    if (size === undefined) throw new Problem(400, 'BadRequest', 'Upload-Length is needed: the length of the file');
+    if (size === undefined)
+      throw new Problem(400, 'BadRequest', 'Upload-Length is required: the length of the file in bytes');
     requireSize(size, this.#deps.mostBytes);
     const asked = checksumOf(metadata);
     const { worker, target } = await this.#open(await this.#offered(metadata));
@@ -107,7 +108,7 @@ export class UploadStore extends DataStore {
     });
   }
 
-  /** The last bytes are answered when the disk is written and verified, so that the client hears when it is not. */
+  /** The last request is answered when the disk is written and verified, so that the client learns about a failure. */
   override async write(stream: Readable, id: string, offset: number): Promise<number> {
     const { target, worker, state } = await this.#open(await this.#find());
     if (state.announced?.id !== id) throw ERRORS.FILE_NO_LONGER_EXISTS;
@@ -126,11 +127,11 @@ export class UploadStore extends DataStore {
     return sent.offset;
   }
 
-  /** Says what comes, or that nothing does, and sends no byte. */
+  /** Announces a file, or its cancellation, without sending a byte. */
   async #announce(worker: Worker, begins: Announcement): Promise<void> {
     const signal = this.#signal;
-    const words = { body: nothing, offset: 0, begins, isLast: false, takesOver: true, signal };
-    requireTaken(await sendToUpload(worker, words));
+    const announced = { body: nothing, offset: 0, begins, isLast: false, takesOver: true, signal };
+    requireTaken(await sendToUpload(worker, announced));
   }
 
   override async remove(id: string): Promise<void> {
@@ -139,7 +140,7 @@ export class UploadStore extends DataStore {
     await this.#announce(worker, { id: 'removed' });
   }
 
-  /** Milliseconds; the Job itself ends what nobody goes on with. */
+  /** Milliseconds; the Job itself aborts an upload that is not resumed. */
   override getExpiration(): number {
     return this.#deps.settings.attemptSeconds * 1000;
   }

@@ -1,4 +1,4 @@
-// tus 1.0 at /files/<plural>/<namespace>/<name>. The protocol is that of @tus/server, which is loaded when somebody speaks it.
+// tus 1.0 at /files/<plural>/<namespace>/<name>. The protocol is that of @tus/server, which is loaded on first use.
 import { authenticate } from '#shared/exchange/access/caller.ts';
 import type { MemoryLocker } from '@tus/server';
 import { permit } from '#shared/exchange/access/permit.ts';
@@ -21,9 +21,9 @@ export const createTus = (deps: ExchangeDeps) => {
     const { pathname } = new URL(request.url);
     const store = new UploadStore(deps, name, request.signal);
     const server = new Server({
-      // Below a prefix as well.
+      // Also below a prefix.
       path: `${pathname.slice(0, pathname.indexOf('/files/'))}/files/${targetText(name)}`,
-      // Without a host: however a client came, it comes back that way.
+      // Without a host: the client returns by the same route.
       generateUrl: (asked, { id }) => `${prefixOf(publicUrlOf(asked, deps.publicUrl))}/files/${targetText(name)}/${id}`,
       datastore: store,
       maxSize: deps.mostBytes,
@@ -31,7 +31,7 @@ export const createTus = (deps: ExchangeDeps) => {
       locker: await locker(),
       namingFunction: (asked) => newUploadId(Number(asked.headers.get('upload-length') ?? 0)),
       onResponseError: (_asked, error) => {
-        // Theirs say what is wrong; of this one people are to know what to do.
+        // The library's errors are clear; this one gets a message that says what to do.
         if ('status_code' in error && error.status_code !== 413) return undefined;
         if ('status_code' in error) return toAnswer(tooMuch(request, deps.mostBytes));
         if (!(error instanceof Problem)) deps.log.error('an upload request failed', { error });
@@ -39,18 +39,18 @@ export const createTus = (deps: ExchangeDeps) => {
       },
     });
     const answer = await asJson(await server.handleWeb(request));
-    // The bytes are all there, and the disk is not: there is more to be asked for.
+    // All bytes have arrived but the disk is not complete: the client should ask again.
     if (store.isUnfinished()) answer.headers.set('retry-after', '5');
     return answer;
   };
 };
 
-/** What is announced is held against the most there may be, what comes against what was announced. */
+/** The announced length is checked against the limit, the received bytes against the announced length. */
 const tooMuch = (request: Request, mostBytes: number): Problem => {
   const announced = Number(request.headers.get('upload-length') ?? 0);
   if (announced > mostBytes) return tooLarge(String(announced), mostBytes);
   const message =
-    'more bytes come than Upload-Length announced: begin a new upload with the length of the whole file, or send what belongs at Upload-Offset alone';
+    'more bytes arrived than Upload-Length announced: start a new upload with the length of the whole file, or send only the bytes from Upload-Offset on';
   return new Problem(413, 'RequestEntityTooLarge', message);
 };
 
@@ -59,7 +59,7 @@ const toAnswer = ({ status, reason, message }: Problem) => ({
   body: JSON.stringify({ reason, message }),
 });
 
-/** The library names no type. */
+/** The library sets no content type. */
 const asJson = async (answer: Response): Promise<Response> => {
   if (answer.status < 400 || answer.body === null) return answer;
   const body = await answer.text();

@@ -1,4 +1,4 @@
-// What a volume is made from, looked up: a golden image, a claim or a snapshot. Reads and decides nothing about the volume itself.
+// Looks up the source of a clone: a golden image, a claim or a snapshot. Only reads; decides nothing about the volume itself.
 import type { MayUse } from '#shared/access/grant.ts';
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import {
@@ -30,11 +30,11 @@ export interface ReadyOrigin {
   readonly is: 'ready';
   readonly namespace: string;
   readonly clone: CloneSource;
-  /** Present where the claim is there. */
+  /** Set if the claim exists. */
   readonly claim?: PersistentVolumeClaim | undefined;
   /** Name of a snapshot that is ready, in the source's namespace. */
   readonly snapshot?: string | undefined;
-  /** The snapshot, where nothing else is left of the source. */
+  /** The snapshot, if it is all that is left of the source. */
   readonly restored?: VolumeSnapshot | undefined;
   readonly population?: Population | undefined;
   readonly className?: string | undefined;
@@ -43,7 +43,7 @@ export interface ReadyOrigin {
 
 export type Origin =
   | ReadyOrigin
-  /** Not there, or not ready; whoever makes it ready wakes the volume. */
+  /** Missing or not ready; the change that makes it ready reconciles the volume. */
   | { readonly is: 'waiting'; readonly reason: string; readonly message: string };
 
 export const waitFor = (reason: string, message: string): Origin => ({ is: 'waiting', reason, message });
@@ -54,14 +54,14 @@ interface Asked {
   readonly mayUse: MayUse;
 }
 
-/** Says nothing of what is there, nor whether anything is. */
+/** Reveals neither the content of the source nor whether it exists. */
 const notAllowed = (what: string): Origin =>
   waitFor(
     'NotAuthorized',
     `the author of this object may not clone what ${what} is now: ask for the right to create datavolumes/source of cdi.kubevirt.io in that namespace, then create it again`,
   );
 
-/** A claim, with a snapshot of it where one is known to be ready. */
+/** A claim, with a ready snapshot of it if there is one. */
 export const readClaimOrigin = async (
   kube: KubeClient,
   key: ObjectKey,
@@ -101,20 +101,20 @@ export const readClaimOrigin = async (
   };
 };
 
-/** What keeps a claim from being cloned now. */
+/** Why a claim cannot be cloned now. */
 const obstacleOf = (claim: PersistentVolumeClaim, what: string): Origin | undefined => {
   if (claim.metadata.deletionTimestamp !== undefined) return waitFor('SourceDeleted', `${what} is being deleted`);
   if (claim.status?.phase !== 'Bound') return waitFor('SourceNotReady', `${what} is not bound yet`);
   return isBeingFilled(claim) ? waitFor('SourceNotReady', `${what} is still being filled`) : undefined;
 };
 
-/** Whatever is not golden, nor kept to be cloned from, has or had a machine that writes to it. */
+/** Every claim that is neither golden nor kept for cloning is or was the disk of a machine that writes to it. */
 const isGuests = ({ metadata: { labels: found = {} } }: PersistentVolumeClaim): boolean =>
   (found[labels.role] ?? 'disk') === 'disk' && found[cdiLabels.cron] === undefined;
 
 /**
- * The most that its disk can have. A guest has the whole of a device, whatever it was first filled with, and its file may have grown as far as the volume
- * lets it; nobody writes beyond the disk on a golden one.
+ * The largest disk it may hold. A guest can use the whole block device, whatever it was first filled with, and a disk file may have grown to
+ * the size of the volume; nothing writes beyond the disk of a golden volume.
  */
 export const diskBytesOf = (claim: PersistentVolumeClaim, population: Population | undefined, bytes: number): number =>
   isGuests(claim) ? bytes : (population?.inspection.virtualSize ?? bytes);
@@ -122,7 +122,7 @@ export const diskBytesOf = (claim: PersistentVolumeClaim, population: Population
 const bytesOf = (claim: PersistentVolumeClaim): number =>
   parseQuantity(claim.status?.capacity?.['storage']) ?? requestedBytes(claim);
 
-/** Claims that are ours, or CDI's, say so until their bytes are complete. */
+/** Claims of Bullion and of CDI are marked until their bytes are complete. */
 const isBeingFilled = (claim: PersistentVolumeClaim): boolean => {
   const { annotations = {} } = claim.metadata;
   const isOurs = ownerOf(claim) !== undefined;
@@ -161,7 +161,7 @@ export const readSnapshotOrigin = async (
   };
 };
 
-/** What its driver says, unless that is nothing or 0; what is advised; what it is known to hold. */
+/** The restore size of the driver unless it is missing or 0, else the advised restore size, else the known size of the content. */
 const sizesOf = (
   { metadata, status }: VolumeSnapshot,
   population: Population | undefined,
@@ -169,7 +169,7 @@ const sizesOf = (
   const known = population?.inspection.virtualSize;
   const advised = parseQuantity(metadata.annotations?.[cdiAnnotations.advisedRestoreSize]);
   const bytes = parseQuantity(status?.restoreSize) || (advised ?? known ?? 0);
-  // Known of golden images alone, and nobody writes beyond the disk on one.
+  // Known for golden images only, and nothing writes beyond the disk of a golden image.
   return { bytes, diskBytes: known ?? bytes };
 };
 
@@ -179,7 +179,7 @@ const contentOf = async (
 ): Promise<{ readonly driver: string | undefined; readonly volumeMode: VolumeMode }> => {
   const name = status?.boundVolumeSnapshotContentName;
   const content = name === undefined ? undefined : await kube.get(volumeSnapshotContents, { name });
-  // Older snapshotters do not note it; on golden snapshots it is noted beside.
+  // Older snapshotters do not record the mode; golden snapshots record it in an annotation.
   const noted = metadata.annotations?.[cdiAnnotations.sourceVolumeMode] === 'Block' ? 'Block' : 'Filesystem';
   return { driver: content?.spec.driver, volumeMode: content?.spec.sourceVolumeMode ?? noted };
 };

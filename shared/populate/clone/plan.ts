@@ -1,5 +1,5 @@
-// How a volume begins as a copy of another one of its namespace: by which means, the snapshot that may have to be taken first, and what its claim
-// says of it. Pure; called by the plans of volumes, and of images whose bytes are there already.
+// Plans a volume that starts as a copy of another volume of its namespace: the clone strategy, the snapshot that may be needed first, and the
+// record on its claim. Pure; called by the plans of volumes, and of images whose bytes already exist.
 import { cdiAnnotations, cdiLabels, travellingLabels } from '#shared/api/cdi/names.ts';
 import { type TypedLocalReference, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
@@ -14,12 +14,12 @@ import { type CloneChoice, type CloneTarget, chooseClone } from '#shared/populat
 import { buildSnapshot } from '#shared/populate/storage/snapshot.ts';
 import { filesFound } from '#shared/transfer/report.ts';
 
-/** Of the snapshot taken of a source that has none, and of the claim that is filled where the source lies. */
+/** Name of the snapshot that is taken of a source without one, and of the claim that is filled in the namespace of the source. */
 export const cloneName = ({ ref }: { readonly ref: Pick<ObjectRef, 'uid'> }): string => `clone-${ref.uid}`;
 
 export interface ObservedClone {
   readonly origin: ReadyOrigin;
-  /** Taken of the source for this clone alone. */
+  /** Taken of the source for this clone only. */
   readonly sourceSnapshot?: VolumeSnapshot | undefined;
 }
 
@@ -27,7 +27,7 @@ export type Cloning =
   | { readonly is: 'refused' | 'waiting'; readonly reason: string; readonly message: string }
   /** A snapshot comes first. */
   | { readonly is: 'planned'; readonly plan: Plan }
-  /** What the claim is to be made with; `touched`: before it is. */
+  /** Input for the claim; `touched`: actions before it. */
   | {
       readonly is: 'chosen';
       readonly record: CloneRecord;
@@ -53,10 +53,10 @@ export const planCloning = (
   return { is: 'chosen', record, dataSource: dataSourceOf(owner, record, origin), touched };
 };
 
-/** Milliseconds within which a use more is not worth a write: many machines may begin at once. */
+/** Milliseconds between two records of a use: many machines may start at once. */
 const leastMs = 60_000;
 
-/** Versions of crons say when they were last used: those that are used are the last to be collected. */
+/** Versions of a cron record their last use, so that garbage collection removes those in use last. */
 const touch = ({ claim, restored }: ReadyOrigin, { now }: PlanContext): readonly Action[] => {
   const { labels, annotations } = (claim ?? restored)?.metadata ?? {};
   const last = Date.parse(annotations?.[cdiAnnotations.lastUseTime] ?? '');
@@ -72,7 +72,7 @@ const needsSnapshot = ({ strategy, viaSnapshot }: Choice, { origin, sourceSnapsh
   (viaSnapshot === true || (strategy === 'snapshot' && origin.snapshot === undefined)) &&
   sourceSnapshot?.status?.readyToUse !== true;
 
-/** What a Job is to read is in a snapshot. */
+/** A copy Job reads from a snapshot. */
 const snapshotRead = (
   { strategy, viaSnapshot }: Choice,
   { origin, sourceSnapshot }: ObservedClone,

@@ -1,5 +1,6 @@
-// A snapshot that its storage cannot restore as it is wanted, in another mode, class or size: of a source that is gone, or in use. It is restored as it was,
-// into a claim that a Job copies from and that goes once it has. Called by what reads origins and by what plans clones.
+// A snapshot that the storage cannot restore directly because another volume mode, class or size is requested, and whose source is gone or in
+// use. It is restored unchanged into a claim that a Job copies from; the claim is removed after the copy. Called by the readers of sources and
+// the plans of clones.
 import { createHash } from 'node:crypto';
 import {
   type PersistentVolumeClaim,
@@ -16,13 +17,16 @@ import { recordOf } from '#shared/populate/clone/strategy.ts';
 import { defaultClassOf } from '#shared/populate/storage/profile.ts';
 import { buildFromSnapshot } from '#shared/populate/storage/snapshot.ts';
 
-/** Of the snapshot as it is now: a successor of its name holds other bytes. */
+/** Includes the UID of the snapshot: a successor with its name holds other bytes. */
 export const restoredName = ({ uid }: Pick<ObjectRef, 'uid'>, snapshot: VolumeSnapshot): string => {
   const digest = createHash('sha256').update(snapshot.metadata.uid ?? '');
   return `restored-${uid}-${digest.digest('hex').slice(0, 8)}`;
 };
 
-/** With the class to restore it in: its own, as far as that is known; that of the volume where the driver is the same; else the usual one of its driver. */
+/**
+ * Adds the class for the restore: the class of the snapshot's volume, if known; else the class of the new volume, if the driver is the same;
+ * else the usual class of the driver.
+ */
 export const withRestoreClass = async (
   kube: KubeClient,
   origin: ReadyOrigin | undefined,
@@ -42,7 +46,7 @@ const findClass = async (kube: KubeClient, driver: string | undefined): Promise<
   return defaultClassOf(fitting) ?? fitting.toSorted((a, b) => a.metadata.name.localeCompare(b.metadata.name))[0];
 };
 
-/** What a claim is copied from, where that was made for it alone. */
+/** The claim that was created only to be copied from. */
 export const readRestored = async (
   kube: KubeClient,
   owner: ObjectRef,

@@ -164,7 +164,7 @@ describe('chooseClone', () => {
       {
         is: 'refused',
         reason: 'SnapshotNotRestorable',
-        message: expect.stringContaining(`is of its driver ${driver}`),
+        message: expect.stringContaining(`uses its driver ${driver}`),
       },
     ],
     [

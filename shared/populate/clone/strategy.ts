@@ -1,4 +1,4 @@
-// How a volume becomes the copy of another one: by the storage's own means where they fit, else byte by byte. Pure; called by plans of volumes.
+// Selects the clone strategy: a function of the storage if possible, else a byte-by-byte copy. Pure; called by plans of volumes.
 import type { StorageClass, VolumeMode, PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { diskBytesIn, Population } from '#shared/populate/population.ts';
@@ -16,24 +16,24 @@ export type CloneStrategy = (typeof cloneStrategies)[number];
 export interface CloneSource {
   /** For messages: `image ubuntu`. */
   readonly what: string;
-  /** Left out where nobody knows: then only bytes can be copied. */
+  /** Default: unknown; then only a byte-by-byte copy is possible. */
   readonly driver: string | undefined;
   readonly volumeMode: VolumeMode;
   /** Bytes of the volume. */
   readonly bytes: number;
-  /** Bytes of the guest's disk in it; the volume's where nobody knows. */
+  /** Bytes of the guest's disk in it; the size of the volume if unknown. */
   readonly diskBytes: number;
-  /** The files of an archive, and no disk. */
+  /** It holds the files of an archive, not a disk. */
   readonly holdsFiles?: boolean | undefined;
-  /** Whether a snapshot of it is there and ready. */
+  /** Whether a ready snapshot of it exists. */
   readonly hasSnapshot: boolean;
-  /** The class to take a snapshot with, where there is none yet and the driver can. */
+  /** Class for a new snapshot, if there is none yet and the driver supports snapshots. */
   readonly snapshotClass?: string | undefined;
-  /** A disk in a file system that its machine may have let grow: `diskBytes` is the most that it can have, and only a look tells more. */
+  /** A disk in a file system that its machine may have enlarged: `diskBytes` is the maximum, and only an inspection reveals the actual size. */
   readonly mayHaveGrown?: boolean | undefined;
-  /** Whether its claim is there: a snapshot can outlive it. */
+  /** Whether its claim exists: a snapshot can outlive it. */
   readonly hasClaim: boolean;
-  /** The class to restore a snapshot in, for a Job to copy from where the claim is gone or in use; left out: there is none of its driver. */
+  /** Class to restore a snapshot in, for a Job to copy from, if the claim is gone or in use. Default: the driver has no class. */
   readonly restoreClass?: string | undefined;
   /** A running pod that may write to it. */
   readonly inUseBy?: string | undefined;
@@ -42,15 +42,15 @@ export interface CloneSource {
 export interface CloneTarget {
   readonly storageClass: StorageClass;
   readonly volumeMode: VolumeMode;
-  /** Whether files are asked for, or a disk; left out: whatever its source holds. */
+  /** Whether files are requested rather than a disk. Default: the content of the source. */
   readonly holdsFiles?: boolean | undefined;
-  /** Bytes asked for. */
+  /** Bytes requested. */
   readonly bytes: number;
-  /** Share of a volume that its file system keeps for itself. */
+  /** Share of a volume that the file system uses for itself. */
   readonly overhead: number;
-  /** How the class wants its volumes cloned; left out: by a snapshot, where there can be one. */
+  /** Clone strategy of the class. Default: by snapshot, if supported. */
   readonly strategy?: CloneStrategy | undefined;
-  /** Why the storage cannot be left to do it by its own means, whatever it could; left out: nothing is in the way. */
+  /** Why the storage must not clone by itself, even if it could. Default: no obstacle. */
   readonly obstacle?: string | undefined;
 }
 
@@ -59,7 +59,7 @@ export type CloneChoice =
       readonly is: 'chosen';
       readonly strategy: CloneStrategy;
       readonly because: string;
-      /** Of a copy: a snapshot is taken, and that is read. */
+      /** The copy reads from a new snapshot. */
       readonly viaSnapshot?: true;
     }
   | { readonly is: 'waiting'; readonly reason: string; readonly message: string }
@@ -83,7 +83,7 @@ const noPlaceForFiles = ({ what }: CloneSource): CloneChoice => ({
   message: `${what} holds the files of an archive, and the volume asked for is a block device: ask for volumeMode Filesystem`,
 });
 
-/** What a snapshot holds is known of golden ones alone. */
+/** The content of a snapshot is known for golden ones only. */
 const isOtherContent = (source: CloneSource, { holdsFiles }: CloneTarget): boolean => {
   const hasFiles = source.holdsFiles === true;
   return holdsFiles !== undefined && holdsFiles !== hasFiles && (hasFiles || source.hasClaim);
@@ -101,8 +101,8 @@ const reasonsOf = {
 } as const satisfies Record<Exclude<CloneStrategy, 'copy'>, (source: CloneSource) => string>;
 
 /**
- * Both numbers, and what to ask for. A block volume is compared as a whole, a file system by the disk that fits into it; what fits into one fits into
- * another as large, whatever is in it.
+ * Both sizes, and the size to request. A block volume is compared as a whole, a file system by the disk that fits into it; the content of one
+ * volume always fits into another of the same size.
  */
 const tooSmall = (source: CloneSource, target: CloneTarget): string | undefined => {
   if (source.volumeMode === target.volumeMode && target.bytes >= source.bytes) return undefined;
@@ -114,7 +114,7 @@ const tooSmall = (source: CloneSource, target: CloneTarget): string | undefined 
   return `the disk of ${source.what} has ${needed} bytes (${wants}), the volume asked for takes ${room} (${has}): ask for a larger one`;
 };
 
-/** What keeps the storage's own means from being used at all. */
+/** Why the storage cannot clone by itself at all. */
 const obstacleOf = (source: CloneSource, target: CloneTarget): string | undefined => {
   const { storageClass, volumeMode, bytes, obstacle } = target;
   const { provisioner, metadata } = storageClass;
@@ -130,8 +130,8 @@ const obstacleOf = (source: CloneSource, target: CloneTarget): string | undefine
 };
 
 /**
- * A snapshot that is there comes first: it is never in use. One that is taken now is as good, but takes a while longer than a clone; of what is in use
- * it is the only way.
+ * An existing snapshot comes first: it is never in use. A new one is as good, but takes longer than a clone; for a volume in use it is the only
+ * way.
  */
 const ownMeans = (source: CloneSource, { strategy }: CloneTarget): 'snapshot' | 'csi-clone' | undefined => {
   if (source.hasSnapshot) return 'snapshot';
@@ -167,7 +167,7 @@ const chooseRestored = ({ what, driver, restoreClass }: CloneSource, because: st
       strategy: 'copy',
       because: `${because}; the snapshot is restored first, for the copy alone`,
     };
-  const message = `${what} cannot be restored as asked (${because}), nor be read: no storage class is of its driver${driver === undefined ? ', which nobody knows' : ` ${driver}`}`;
+  const message = `${what} cannot be restored as requested (${because}), nor be copied: no storage class uses its driver${driver === undefined ? ', which is unknown' : ` ${driver}`}`;
   return { is: 'refused', reason: 'SnapshotNotRestorable', message };
 };
 
@@ -177,20 +177,20 @@ const inUse = ({ what }: CloneSource, pod: string): CloneChoice => ({
   message: `${what} is in use by pod ${pod}, which may write to it: stop it, or make the volume from a snapshot`,
 });
 
-// How a claim came to be, kept on the claim itself: what a later pass needs when the source is gone or has changed since.
+// How a claim was made, recorded on the claim itself: later passes need it when the source is gone or has changed.
 
 export const CloneRecord = z.object({
   strategy: z.enum(cloneStrategies),
   because: z.string(),
-  /** The claim that a Job copies. `restored`: it was made for that alone, of a snapshot. */
+  /** The claim that a Job copies. `restored`: it was created from a snapshot for this copy only. */
   from: z
     .object({ name: z.string(), volumeMode: z.enum(['Filesystem', 'Block']), restored: z.literal(true).optional() })
     .optional(),
-  /** The persistent volume that was filled in the source's namespace and handed over to this claim. */
+  /** The persistent volume that was filled in the namespace of the source and handed over to this claim. */
   volume: z.string().optional(),
-  /** What is known of the source's content. */
+  /** The known content of the source. */
   population: Population.optional(),
-  /** Labels of the source that tell how to run what is in it. */
+  /** Labels of the source that describe how to run its guest. */
   labels: z.record(z.string(), z.string()).optional(),
 });
 export type CloneRecord = z.infer<typeof CloneRecord>;
@@ -201,7 +201,7 @@ export const recordAnnotation = (record: CloneRecord): Readonly<Record<string, s
   ...(record.strategy === 'copy' ? { [cdiAnnotations.cloneFallbackReason]: record.because } : {}),
 });
 
-/** `undefined` for claims that are no clones. */
+/** `undefined` if the claim is not a clone. */
 export const recordOf = (claim: PersistentVolumeClaim | undefined): CloneRecord | undefined => {
   try {
     return CloneRecord.safeParse(JSON.parse(claim?.metadata.annotations?.[annotations.clone] ?? 'null')).data;

@@ -1,20 +1,20 @@
-// Who may be writing to a volume: what is read meanwhile would be no disk of any moment.
+// Finds pods that may write to a volume: a copy taken meanwhile would be inconsistent.
 import { type Pod, pods } from '#shared/api/foreign/core.ts';
 import type { ObjectKey } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
-/** A running pod that has the claim and may write to it. */
+/** A running pod that uses the claim and may write to it. */
 export const findWriter = async (kube: KubeClient, key: ObjectKey): Promise<Pod | undefined> => {
   for await (const pod of writersOf(kube, key)) if (isRunning(pod)) return pod;
   return undefined;
 };
 
-/** Every pod that is there and may write to the claim, or may have before it ended. */
+/** Every existing pod that may write to the claim, or could before it ended. */
 export async function* writersOf(kube: KubeClient, key: ObjectKey): AsyncIterable<Pod> {
   for await (const pod of kube.listAll(pods, { namespace: key.namespace })) if (mayWrite(pod, key.name)) yield pod;
 }
 
-/** Milliseconds since the epoch; `undefined` where the pod has not begun, or nobody says when it ended. */
+/** Milliseconds since the epoch; `undefined` if the pod has not started, or its end was not recorded. */
 export const spanOf = (pod: Pod): { readonly begin: number; readonly end: number } | undefined => {
   const begin = Date.parse(pod.status?.startTime ?? '');
   if (Number.isNaN(begin)) return undefined;

@@ -1,31 +1,32 @@
-// What a transfer Job and its pods tell: how many attempts, how each ended, what is being waited for. Pure; called by backends.
+// Derives the state of a transfer from its Job and pods: the number of attempts, their results, and the reason of the current wait. Pure;
+// called by backends.
 import type { ContainerStatus, Job, Pod } from '#shared/api/foreign/core.ts';
 import { backoffSeconds } from '#shared/populate/job/transfer-job.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import { type Inspection, type TransferReport, parseReport } from '#shared/transfer/report.ts';
 
 export interface AttemptFault {
-  /** CamelCase, stable: a transfer fault, or why the worker itself died. */
+  /** CamelCase, stable: a transfer fault, or why the worker was terminated. */
   readonly reason: string;
   readonly message: string;
-  /** RFC 3339; left out when Kubernetes does not say. */
+  /** RFC 3339. Default: Kubernetes recorded none. */
   readonly time?: string | undefined;
-  /** What the attempt had found out about the source before it failed. */
+  /** What the attempt reported about the source before it failed. */
   readonly inspection?: Inspection | undefined;
 }
 
-/** Why a worker that should run does not. */
+/** Why a worker does not start. */
 export interface Hindrance {
   readonly reason: string;
   readonly message: string;
 }
 
 interface AttemptCounts {
-  /** Attempts begun. */
+  /** Started attempts. */
   readonly attempts: number;
-  /** Attempts that ended badly. */
+  /** Failed attempts. */
   readonly failures: number;
-  /** How the newest failed attempt ended. */
+  /** The error of the latest failed attempt. */
   readonly lastFault?: AttemptFault | undefined;
 }
 
@@ -36,7 +37,7 @@ export type TransferRun = AttemptCounts &
     /** `nextAttempt` is RFC 3339, an estimate of when Kubernetes starts the next pod. */
     | { readonly is: 'backing-off'; readonly nextAttempt: string }
     | { readonly is: 'succeeded'; readonly report: Extract<TransferReport, { outcome: 'succeeded' }> }
-    /** For good: a permanent fault, or the last attempt is used up. */
+    /** Final: a permanent fault, or no attempt is left. */
     | { readonly is: 'failed'; readonly fault: AttemptFault }
   );
 
@@ -59,14 +60,14 @@ const byEnd = (a: Pod, b: Pod): number => endOf(a).localeCompare(endOf(b));
 const podsOf = (job: Job, pods: readonly Pod[]): readonly Pod[] =>
   pods.filter((pod) => pod.metadata.ownerReferences?.some((reference) => reference.uid === job.metadata.uid) ?? false);
 
-/** How an attempt that left no report, or a failed one, ended. */
+/** The error of an attempt with a failed report or none. */
 const faultOf = (pod: Pod): AttemptFault => {
   const terminated = terminatedOf(pod);
   const report = parseReport(terminated?.message);
   const fault = report?.outcome === 'failed' ? report : silentFaultOf(pod);
   return {
     reason: fault.reason,
-    // The worker redacts what it says; a runtime that ended it may not.
+    // The worker redacts its messages; the container runtime does not.
     message: redact(fault.message),
     time: terminated?.finishedAt,
     inspection: report?.inspection,
@@ -76,25 +77,25 @@ const faultOf = (pod: Pod): AttemptFault => {
 const silentFaultOf = (pod: Pod): Hindrance => {
   const terminated = terminatedOf(pod);
   if (terminated?.reason === 'OOMKilled') {
-    return { reason: 'WorkerOutOfMemory', message: 'the transfer needed more memory than its limit allows' };
+    return { reason: 'WorkerOutOfMemory', message: 'the transfer exceeded its memory limit' };
   }
   if (pod.status?.reason !== undefined) {
-    return { reason: `Worker${pod.status.reason}`, message: pod.status.message ?? 'the transfer pod was ended' };
+    return { reason: `Worker${pod.status.reason}`, message: pod.status.message ?? 'the transfer pod was terminated' };
   }
   if (terminated?.exitCode === 0) {
-    return { reason: 'ReportMissing', message: 'the transfer ended without saying what it did' };
+    return { reason: 'ReportMissing', message: 'the transfer ended without a report' };
   }
   const code = terminated === undefined ? 'unknown' : String(terminated.exitCode);
   return { reason: 'WorkerKilled', message: `the transfer was killed before it could report (exit code ${code})` };
 };
 
-/** What keeps a pod from running; `undefined` while it is merely young. */
+/** Why a pod does not start; `undefined` while it is only new. */
 export const hindranceOf = (pod: Pod): Hindrance | undefined => {
   const unscheduled = pod.status?.conditions?.find(
     (condition) => condition.type === 'PodScheduled' && condition.status === 'False',
   );
   if (unscheduled !== undefined) {
-    const message = unscheduled.message ?? 'no node can take the transfer pod';
+    const message = unscheduled.message ?? 'the transfer pod cannot be scheduled on any node';
     return { reason: unscheduled.reason ?? 'Unschedulable', message: `transfer pod cannot be placed: ${message}` };
   }
   const states = pod.status?.containerStatuses?.map((status) => status.state?.waiting) ?? [];
@@ -104,7 +105,7 @@ export const hindranceOf = (pod: Pod): Hindrance | undefined => {
   return { reason: waiting.reason, message: `transfer pod ${pod.metadata.name} cannot start${detail}` };
 };
 
-/** The Job's own word on why it failed, for when no pod is left to ask. */
+/** The failure as recorded on the Job, for when none of its pods is left. */
 const jobFaultOf = (job: Job): AttemptFault => {
   const condition = job.status?.conditions?.find((candidate) => candidate.type === 'Failed');
   const reason = condition?.reason === 'DeadlineExceeded' ? 'DeadlineExceeded' : 'TransferFailed';
@@ -118,7 +119,7 @@ const lastSucceeded = (pods: readonly Pod[]): Pod | undefined =>
     .sort(byEnd)
     .at(-1);
 
-/** `undefined` where no pod has succeeded and reported it. */
+/** `undefined` unless a pod has succeeded and reported it. */
 const succeededRun = (pods: readonly Pod[], failures: number): SucceededRun | undefined => {
   const succeeded = lastSucceeded(pods);
   const report = succeeded && parseReport(terminatedOf(succeeded)?.message);
@@ -143,8 +144,8 @@ const finishedRun = (job: Job, pods: readonly Pod[], failures: number): Transfer
 };
 
 /**
- * What the pods of a Job of that name tell of its success, without a look at the Job; `undefined`: look. Whose pods they are goes by the name, so it is
- * for what may be told twice, and not for volumes, which are made anew under the same names.
+ * The success that the pods of a Job with that name report, without reading the Job; `undefined`: read the Job. The pods are matched by name,
+ * so use it for reports that may be handled twice, not for volumes, which are created again under the same names.
  */
 export const readSucceeded = (jobName: string, allPods: readonly Pod[]): SucceededRun | undefined => {
   const pods = allPods.filter(({ metadata }) =>
@@ -164,9 +165,9 @@ export const readTransfer = (job: Job, allPods: readonly Pod[], now: number): Tr
   const pods = podsOf(job, allPods);
   const ended = pods.filter(isOver).sort(byEnd);
   const failed = ended.filter((pod) => pod.status?.phase === 'Failed');
-  // Kubernetes counts a failure once its pod is really gone from the node; the pods may be ahead of it, or already collected.
+  // Kubernetes counts a failure once its pod is gone from the node; the pods may be ahead of the count, or already collected.
   const failures = Math.max(job.status?.failed ?? 0, failed.length);
-  // A pod that succeeded is the end of its Job, also before the Job says so.
+  // A succeeded pod ends its Job, even before the Job status reports it.
   if (isFinished(job) || ended.length > failed.length) return finishedRun(job, ended, failures);
   const lastFailed = failed.at(-1);
   const counts = { failures, lastFault: lastFailed === undefined ? undefined : faultOf(lastFailed) };

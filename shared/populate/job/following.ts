@@ -1,4 +1,4 @@
-// The state of an object while its transfer has not succeeded (yet). Called by plans of backends and of volumes.
+// The state of an object while its transfer has not succeeded. Called by plans of backends and of volumes.
 import {
   type Job,
   type KubeEvent,
@@ -22,20 +22,20 @@ import { redact } from '#shared/runtime/redact.ts';
 
 type Unfinished = Exclude<TransferRun, { is: 'succeeded' }>;
 
-/** A transfer and what was observed around it. */
+/** A transfer and the objects observed with it. */
 interface Followed {
   readonly job: Job;
   readonly run: Unfinished;
-  /** Newest first of what the cluster complains about. */
+  /** Warning events of the cluster, newest first. */
   readonly warnings?: readonly KubeEvent[] | undefined;
-  /** Keeps what was uploaded, for the attempts that are left. */
+  /** Holds the uploaded file for the remaining attempts. */
   readonly spool?: PersistentVolumeClaim | undefined;
 }
 
-/** A stuck transfer is also stopped: it must not come to life after the image has failed. */
+/** A stuck transfer is also stopped: it must not start after the image has failed. */
 export const followTransfer = (image: Filled, followed: Followed, context: PlanContext): Plan => {
   const { job, run } = followed;
-  // One that is still being started may never run: whoever makes it again begins to wait anew.
+  // A Job that is still being started may never run: when it is created again, its deadline is set again.
   const isStarting = job.metadata.labels?.[labels.starting] !== undefined;
   const children = isStarting ? image.state.children : { ...image.state.children, job: job.metadata.name };
   const counted = countAttempts({ ...image.state, children }, run);
@@ -43,7 +43,7 @@ export const followTransfer = (image: Filled, followed: Followed, context: PlanC
   const isStuck = state.phase === 'Failed' && run.is !== 'failed';
   const isOver = state.phase === 'Failed';
   const actions = [
-    // Its pods hold the spool, also once they have ended.
+    // Its pods keep the spool in use, even after they have ended.
     ...(isStuck || (isOver && followed.spool !== undefined) ? removeJob(job) : []),
     ...(isOver ? remove(persistentVolumeClaims, followed.spool) : []),
   ];
@@ -64,7 +64,7 @@ const stateOf = (image: Filled, state: ImageState, followed: Followed, context: 
   }
 };
 
-/** Attempts that are left are not used for what would end the same way; the message says so, or people wait for them. */
+/** Remaining attempts are not made if they would fail the same way; the message says so, because users would wait for them. */
 export const describeFailure = (image: Filled, state: ImageState, message: string): string => {
   const [attempt, allowed] = [Math.max(1, state.attempts), image.retries + 1];
   const end = attempt < allowed ? 'not retried' : 'the last';
@@ -95,20 +95,20 @@ const backingOffState = (image: Filled, state: ImageState, next: string, { setti
   };
 };
 
-/** Ends by the Job's own deadline; ours comes a while later, for when nobody enforces that one. */
+/** The Job has its own deadline; this one is a little later, in case the Job's is not enforced. */
 const deadlineOf = (job: Job, { now, settings }: PlanContext): string => {
   const begun = Date.parse(job.status?.startTime ?? job.metadata.creationTimestamp ?? '');
   const seconds = (job.spec.activeDeadlineSeconds ?? settings.attemptSeconds) + settings.childSeconds;
   return isoTime((Number.isNaN(begun) ? now : begun) + seconds * 1000);
 };
 
-const looking = { job: 'inspect-', phase: 'Pending', reason: 'Inspecting', say: 'looking at the source' } as const;
+const looking = { job: 'inspect-', phase: 'Pending', reason: 'Inspecting', doing: 'inspecting the source' } as const;
 
-/** What a Job of that prefix does before it has said so itself. */
+/** The state of a Job with that prefix before its first report. */
 const unreported = [
   looking,
-  { job: 'import-', phase: 'Downloading', reason: 'Downloading', say: 'downloading' },
-  { job: 'export-', phase: 'Exporting', reason: 'Exporting', say: 'exporting' },
+  { job: 'import-', phase: 'Downloading', reason: 'Downloading', doing: 'downloading' },
+  { job: 'export-', phase: 'Exporting', reason: 'Exporting', doing: 'exporting' },
 ] as const;
 
 const runningState = (
@@ -123,12 +123,12 @@ const runningState = (
     return failedState(state, 'DeadlineExceeded', 'the transfer ran past its deadline and was stopped');
   }
   if (state.transfer?.run === run.pod) return reportedState(image, state, state.transfer);
-  const { say, ...step } = unreported.find(({ job: prefix }) => job.metadata.name.startsWith(prefix)) ?? looking;
+  const { doing, ...step } = unreported.find(({ job: prefix }) => job.metadata.name.startsWith(prefix)) ?? looking;
   return {
     ...state,
     phase: step.phase,
     reason: step.reason,
-    message: describeAttempt(image, state, say),
+    message: describeAttempt(image, state, doing),
     transfer: undefined,
   };
 };

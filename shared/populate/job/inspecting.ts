@@ -1,4 +1,5 @@
-// How large a disk is, where the user did not say: a Job looks at the source before anything is made. Called by plans of backends and of volumes.
+// Determines the size of a disk if the user did not request one: a Job inspects the source before anything is created. Called by plans of
+// backends and of volumes.
 import { type Job, type KubeEvent, type Pod, jobs } from '#shared/api/foreign/core.ts';
 import { create, type Plan, type PlanContext } from '#shared/populate/actions.ts';
 import { followTransfer } from '#shared/populate/job/following.ts';
@@ -8,14 +9,14 @@ import { type SucceededRun, readTransfer } from '#shared/populate/job/attempts.t
 import type { Inspection } from '#shared/transfer/report.ts';
 
 export interface Looking {
-  /** The Job that looks, once there is one. */
+  /** The inspection Job, if it exists. */
   readonly job: Job | undefined;
-  /** What it found, where that was read from its pods alone. */
+  /** Its result, if it was read from the pods without the Job. */
   readonly looked?: SucceededRun | undefined;
   readonly pods: readonly Pod[];
-  /** What the cluster complains about, newest first: why no pod starts. */
+  /** Warning events of the cluster, newest first: why no pod starts. */
   readonly warnings?: readonly KubeEvent[] | undefined;
-  /** The Job to make. */
+  /** Builds the Job. */
   readonly build: () => Job;
 }
 
@@ -37,19 +38,19 @@ const readLook = (image: Filled, { report: { inspection } }: SucceededRun): Look
   const state = { ...image.state, inspection };
   if (inspection.virtualSize !== undefined)
     return { is: 'known', diskBytes: inspection.virtualSize, inspection, state };
-  const message = `the source does not tell how large its disk is: ask for a size in spec; ${retryHint}`;
+  const message = `the size of the disk cannot be read from the source: set a size in spec; ${retryHint}`;
   return planned({ actions: [], state: failedState(state, 'SizeUnknown', message) });
 };
 
 const planned = (plan: Plan): Looked => ({ is: 'planned', plan });
 
 const startInspection = (image: Filled, job: Job, context: PlanContext): Plan => {
-  const step = { phase: 'Pending', reason: 'Inspecting', message: 'looking at the source to find its size' } as const;
+  const step = { phase: 'Pending', reason: 'Inspecting', message: 'inspecting the source to find its size' } as const;
   const next = withJob(image.state, { job: job.metadata.name });
   return { actions: [create(jobs, job)], state: waitingState(image, next, step, context) };
 };
 
-/** The state at the beginning of a new transfer: what was counted and reported of another one is no longer of it. */
+/** The state at the start of a new transfer: counters and reports of the previous one are reset. */
 export const withJob = (state: ImageState, made: { readonly job?: string; readonly volume?: string }): ImageState => ({
   ...state,
   attempts: 0,

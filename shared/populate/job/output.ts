@@ -1,26 +1,26 @@
-// Where an export Job writes to: what its worker is given, and what is mounted into its pod. Called by transfer-job.ts.
+// The destination of an export Job: input of its worker, and mounts of its pod. Called by transfer-job.ts.
 import { type Source, mountsOfSource, toTransferSource } from '#shared/populate/source.ts';
 import { type JobContext, type SourceMounts, noMounts } from '#shared/populate/sources/row.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { ExportRequest, BackupRequest } from '#shared/transfer/spec.ts';
 import { exportMounts } from '#shared/populate/sources/mounted.ts';
 
-/** A file `disk.img` in a claim of the owner's namespace, that of a file system. */
+/** A file `disk.img` in a claim of the owner's namespace, with a file system. */
 export interface ClaimTarget {
   readonly type: 'claim';
   readonly claimName: string;
 }
 
-/** What `export` makes, and what `abort` and `discard` remove. */
+/** The object that `export` creates and that `abort` and `discard` remove. */
 export interface JobExport {
-  /** Nobody else writes to this object while the Job runs. */
+  /** The Job is the only writer of this object while it runs. */
   readonly object: Source<'object' | 's3'> | ClaimTarget;
   readonly form: ExportRequest['form'];
-  /** Also take the sha256 of the guest's bytes; costs a second for each 1.4 GB of the disk. Objects only. */
+  /** Also compute the sha256 of the guest's bytes; takes one second per 1.4 GB of the disk. Objects only. */
   readonly guestDigest?: boolean | undefined;
 }
 
-/** Where exports to a claim are found, here and by whoever fetches them. */
+/** Mount path of claims that are exported to, used by the worker and by its readers. */
 export const exportPath = '/export';
 export const exportFile = 'disk.img';
 
@@ -35,7 +35,7 @@ export const toExportRequest = (
   return { form, object: place, guestDigest };
 };
 
-/** Its credentials, as those of a source, or the claim. */
+/** Credentials as for a source, or the claim. */
 export const mountsOfExport = (request: JobExport | undefined, context: JobContext): SourceMounts => {
   if (request === undefined) return noMounts;
   const { object } = request;
@@ -47,10 +47,10 @@ export const mountsOfExport = (request: JobExport | undefined, context: JobConte
   };
 };
 
-// Where a backup Job keeps what it reads: what its worker is given, and what is mounted into its pod.
+// The destination of a backup Job: input of its worker, and mounts of its pod.
 
 export interface JobBackup {
-  /** Its key is what keys begin with, and ends in a slash. */
+  /** Its key is the prefix of all keys, and ends in a slash. */
   readonly into: Source<'s3' | 'nfs'>;
 }
 
@@ -60,7 +60,7 @@ export const toBackupRequest = ({ into }: JobBackup, context: JobContext): Backu
   return { into: given };
 };
 
-/** Credentials as those of a source; an NFS export is written to. */
+/** Credentials as for a source; an NFS export is mounted writable. */
 export const mountsOfBackup = (request: JobBackup | undefined, context: JobContext): SourceMounts => {
   if (request === undefined) return noMounts;
   return request.into.type === 'nfs' ? exportMounts(request.into, false) : mountsOfSource(request.into, context);

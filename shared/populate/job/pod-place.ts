@@ -1,11 +1,11 @@
-// Where the pods of transfers run, as whom, how urgently, and where they keep files for a while. Called by transfer-job.ts.
+// Scheduling, security context, priority and temporary storage of transfer pods. Called by transfer-job.ts.
 import type { PodSpec, PodVolume } from '#shared/api/foreign/core.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 
-/** What an owner may ask of the pods that work for it. */
+/** What an owner may request for its pods. */
 export interface PodWishes {
   readonly priorityClassName?: string | undefined;
-  /** Of the owner's namespace. Its token is not mounted; it decides what the pod may be, and which images it may pull. */
+  /** In the owner's namespace. Its token is not mounted; it determines the permissions of the pod and the image pull secrets. */
   readonly serviceAccountName?: string | undefined;
   /** For networks and service meshes. */
   readonly annotations?: Readonly<Record<string, string>> | undefined;

@@ -1,14 +1,14 @@
-// What of a transfer Job only its own pods may know: credentials of its spec, and the key its reports are signed with. Both lie in a Secret that the
-// pods mount and the Job owns; the Job itself shows the rest, and the public half of the key. Called by backends/start-transfer.ts.
+// The secret part of a transfer Job: credentials of its spec and the private key that signs its reports. Both are in a Secret that the pods
+// mount and the Job owns; the Job itself holds the rest, and the public key. Called by backends/start-transfer.ts.
 import type { Container, EnvVar, Job, Secret } from '#shared/api/foreign/core.ts';
 import { annotations, labels } from '#shared/api/names.ts';
 import { sealSpec, secretFiles } from '#shared/transfer/sealed.ts';
 
-/** Where the pod finds it. */
+/** Mount path in the pod. */
 const mountPath = '/transfer-secret';
 
 export interface SealedJob {
-  /** Fit for everybody's eyes. Suspended: its Secret, which names it as owner, can only be made after it. */
+  /** Free of secrets. Suspended: its Secret has it as owner and can only be created after it. */
   readonly job: Job;
   /** By file name. */
   readonly files: Readonly<Record<string, string>>;
@@ -17,11 +17,11 @@ export interface SealedJob {
 export interface ReportKeys {
   /** PEM. */
   readonly privateKey: string;
-  /** As the annotation has it. */
+  /** As in the annotation. */
   readonly publicKey: string;
 }
 
-/** Whether a URL carries more than where something is. */
+/** Whether a URL may contain credentials. */
 const mayHoldCredential = (text: string): boolean => {
   const url = URL.parse(text);
   return url !== null && url.username + url.password + url.search !== '';
@@ -39,7 +39,7 @@ const sealContainer = (container: Container, spec: string): Container => ({
   volumeMounts: [...(container.volumeMounts ?? []), { name: 'transfer-secret', mountPath, readOnly: true }],
 });
 
-/** `job` as `buildTransferJob` made it. */
+/** `job` is the result of `buildTransferJob`. */
 export const sealJob = (job: Job, secretName: string, keys: ReportKeys): SealedJob => {
   const { template } = job.spec;
   const env = template.spec.containers.flatMap((container) => container.env ?? []);
@@ -74,7 +74,7 @@ export const sealJob = (job: Job, secretName: string, keys: ReportKeys): SealedJ
   };
 };
 
-/** `made` is the Job as the API has it. */
+/** `made` is the Job as created in the API. */
 export const buildJobSecret = (made: Job, name: string, files: SealedJob['files']): Secret => {
   const {
     namespace,

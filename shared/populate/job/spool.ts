@@ -1,4 +1,4 @@
-// Where an upload is kept until it is a disk: a claim of its own, so that it goes on when the pod that took it is gone, or its node.
+// Stores an upload until it is a disk, in a claim of its own, so that the upload resumes when its pod or node is gone.
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
@@ -6,20 +6,20 @@ import { formatQuantity } from '#shared/api/quantity.ts';
 import { fileVolumeBytesFor } from '#shared/populate/population.ts';
 import { requestedBytes } from '#shared/populate/population.ts';
 
-/** Where the pod finds it. */
+/** Mount path in the pod. */
 export const spoolPath = '/spool';
 
 export const spoolName = ({ uid }: Pick<ObjectRef, 'uid'>): string => `spool-${uid}`;
 
-/** For its pod. */
+/** Mounts for the pod. */
 export const mountsOfSpool = (owner: Pick<ObjectRef, 'uid'>) => ({
   volumes: [{ name: 'spool', persistentVolumeClaim: { claimName: spoolName(owner) } }],
   mounts: [{ name: 'spool', mountPath: spoolPath }],
 });
 
 /**
- * A disk image is hardly larger than its disk: the tables of a qcow2 file take 1/6400 of it. A sixty-fourth more lets those of other formats
- * in as well, and what is announced to be larger gets what it needs.
+ * A disk image is hardly larger than its disk: the tables of a qcow2 file take 1/6400 of it. A sixty-fourth more is enough for other formats
+ * too; a file that is announced to be larger gets the announced size.
  */
 const bytesFor = (target: PersistentVolumeClaim, fileBytes: number): number => {
   const disk = requestedBytes(target);
@@ -27,11 +27,11 @@ const bytesFor = (target: PersistentVolumeClaim, fileBytes: number): number => {
 };
 
 export interface SpoolRequest {
-  /** The claim that is filled from it: it lies where that does. */
+  /** The claim that is filled from it: both are on the same storage. */
   readonly target: PersistentVolumeClaim;
-  /** Bytes of the file, where they are known; 0: they are not. */
+  /** Size of the file in bytes; 0: unknown. */
   readonly fileBytes: number;
-  /** Share that a file system keeps for itself. */
+  /** Share that the file system uses for itself. */
   readonly overhead: number;
 }
 

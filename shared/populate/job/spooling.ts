@@ -1,4 +1,4 @@
-// The claim that keeps an upload until it is a disk: made before the Job that fills it, gone before the disk is called usable.
+// The claim that holds an upload until it is a disk: created before the Job that fills it, removed before the disk becomes usable.
 import { type Job, type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import { type Action, create, removeJob, type Plan, type PlanContext } from '#shared/populate/actions.ts';
@@ -9,7 +9,7 @@ import { type Source, isSent } from '#shared/populate/source.ts';
 import { buildSpool, spoolName } from '#shared/populate/job/spool.ts';
 import type { Filled } from '#shared/populate/filled.ts';
 
-/** What is filled by hand. */
+/** An object that is filled by an upload. */
 interface Uploaded {
   readonly ref: ObjectRef;
   readonly source: Source | undefined;
@@ -21,15 +21,15 @@ export const readSpool = async (kube: KubeClient, uploaded: Uploaded): Promise<P
     : undefined;
 
 interface Spooled {
-  /** What there is of it. */
+  /** Its observed claim. */
   readonly spool: PersistentVolumeClaim | undefined;
   /** The claim that is filled from it. */
   readonly target: PersistentVolumeClaim;
-  /** Bytes of the file, where they are known. */
+  /** Size of the file in bytes, if known. */
   readonly fileBytes?: number | undefined;
 }
 
-/** Nothing for what nobody uploads into, and where it is there. */
+/** No action if the object is not an upload, or if the claim exists. */
 export const keepSpool = (uploaded: Uploaded, spooled: Spooled, { settings }: PlanContext): readonly Action[] => {
   const { spool, target, fileBytes = 0 } = spooled;
   if (!isSent(uploaded.source) || spool !== undefined) return [];
@@ -38,13 +38,13 @@ export const keepSpool = (uploaded: Uploaded, spooled: Spooled, { settings }: Pl
 };
 
 /**
- * The Job of an upload that has come to its end, once what it reported is recorded: its pods name the spool, and Kubernetes keeps a claim as
- * long as any pod names it, also one that has ended.
+ * Removes the Job of a finished upload after its report was recorded: its pods refer to the spool, and Kubernetes keeps a claim while any pod
+ * refers to it, even one that has ended.
  */
 export const releaseSpool = (uploaded: Uploaded, job: Job | undefined): readonly Action[] =>
   isSent(uploaded.source) ? removeJob(job) : [];
 
-/** A volume is made for a file that comes, not for one that may. One that comes late starts the image again. */
+/** The volume is created when a client starts an upload, not before. A late upload restarts the image. */
 export const awaitOffer = ({ state }: Filled, { now, settings }: PlanContext): Plan => {
   const known = state.reason === awaiting.reason ? state.deadline : undefined;
   const deadline = known ?? isoTime(now + settings.attemptSeconds * 1000);

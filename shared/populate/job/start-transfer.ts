@@ -1,4 +1,4 @@
-// Starts a transfer Job: the only way one is made. Called by whoever carries out a plan, by downloads and by backups.
+// Starts transfer Jobs; the only way to create one. Called by the executor of plans, by downloads and by backups.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { type Job, jobs, secrets } from '#shared/api/foreign/core.ts';
 import { labels } from '#shared/api/names.ts';
@@ -6,10 +6,10 @@ import { keyOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type ReportKeys, buildJobSecret, sealJob } from '#shared/populate/job/secret.ts';
 
-/** Milliseconds after which a Job that is still being started was left behind by a pass that ended in the middle. */
+/** Milliseconds after which a Job that is still being started was left behind by an interrupted pass. */
 const abandonedMs = 60_000;
 
-/** At once, which takes a tenth of a millisecond: a pass waits for nothing but the API server, and so repeats exactly in the simulation. */
+/** Synchronous, about 0.1 ms: a pass waits only for the API server, so that the simulation is deterministic. */
 const createKeys = (): ReportKeys => {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519');
   return {
@@ -22,8 +22,8 @@ const remove = (kube: KubeClient, job: Job): Promise<void> =>
   kube.delete(jobs, keyOf(job), { uid: job.metadata.uid ?? '', propagation: 'Foreground' });
 
 /**
- * Suspended, then its Secret, then let run: whatever comes between leaves a Job without pods, which goes at once or with the next tick, and the Secret
- * with it. Conflict when its name is taken.
+ * Creates the Job suspended, then its Secret, then resumes the Job. A crash in between leaves a Job without pods, which is removed at once or
+ * by the next tick, together with its Secret. Throws Conflict if the name is taken.
  */
 export const startTransfer = async (kube: KubeClient, job: Job): Promise<void> => {
   const secretName = `${job.metadata.name}-${randomBytes(4).toString('hex')}`;
@@ -34,13 +34,13 @@ export const startTransfer = async (kube: KubeClient, job: Job): Promise<void> =
     const metadata = { uid: made.metadata.uid, labels: { [labels.starting]: null } };
     await kube.mergePatch(jobs, keyOf(made), { metadata, spec: { suspend: false } });
   } catch (error) {
-    // Best effort: what stays is found by the tick.
+    // Best effort: the tick removes the rest.
     await remove(kube, made).catch(() => undefined);
     throw error;
   }
 };
 
-/** Jobs whose start was cut short. Their owners start them again. Called by the tick. */
+/** Removes Jobs whose start was interrupted; their owners start them again. Called by the tick. */
 export const removeAbandoned = async (kube: KubeClient, now: number): Promise<void> => {
   for await (const job of kube.listAll(jobs, { labelSelector: labels.starting })) {
     const { creationTimestamp = '', deletionTimestamp } = job.metadata;

@@ -1,4 +1,4 @@
-// The Job that moves bytes: the only place that knows how transfer-job is started. Called by backends.
+// Builds transfer Jobs: the only place that knows the interface of transfer-job. Called by backends.
 import type { Container, EnvVar, Job, PodSpec, PodVolume, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
@@ -15,66 +15,66 @@ import type { Checksum, TransferContent, TransferSpec } from '#shared/transfer/s
 
 export type TransferMode = TransferSpec['mode'];
 
-/** Where the pod finds its volume. */
+/** Path of the target volume in the pod. */
 const devicePath = '/dev/bullion-target';
 const mountPath = '/target';
 const scratchDir = '/scratch';
-/** Where Knative mounts tokens, and transfer-job looks for one. */
+/** Mount path of the OIDC token, as in Knative; transfer-job reads it here. */
 const tokenPath = '/oidc';
 
-/** KubeVirt runs guests as this user, so that it can read what we write. */
+/** KubeVirt runs guests as this user, who must be able to read the disk. */
 export const qemuUser = 107;
 
-/** Seconds a worker gets beyond its own deadline before it is killed from outside. */
+/** Seconds between the worker's own deadline and its termination by Kubernetes. */
 const graceSeconds = 60;
 
 /**
- * Seconds a finished Job stays. Its name keeps a late, stale pass from starting the same transfer again, and its pods keep their logs;
- * after a day neither matters.
+ * Seconds a finished Job is kept. Its name prevents that a late, stale pass starts the same transfer again, and its pods keep their logs;
+ * neither is needed after a day.
  */
 const keepSeconds = 24 * 3600;
-/** Seconds for one that changed nothing: its name is wanted again soon. */
+/** Seconds for a Job that changed nothing: its name is soon needed again. */
 const forgetSeconds = 60;
 
-/** Kubernetes waits 10 s · 2^(n-1) before try n+1 of a Job, at most 6 minutes. */
+/** Kubernetes waits 10 s · 2^(n-1) before attempt n+1 of a Job, at most 6 minutes. */
 export const backoffSeconds = (failures: number): number => Math.min(360, 10 * 2 ** Math.max(0, failures - 1));
 
 export interface TransferTargetVolume {
   readonly claimName: string;
   readonly volumeMode: VolumeMode;
-  /** Left out: a disk. */
+  /** Default: a disk. */
   readonly content?: TransferContent | undefined;
-  /** Largest disk to let in, or bytes of all files. */
+  /** Size limit of the disk, or of all files. */
   readonly capacityBytes: number;
-  /** Bytes the guest's disk shall have at least. */
+  /** Minimal size of the guest's disk in bytes. */
   readonly diskBytes?: number | undefined;
-  /** Its file takes all of its room at once. */
+  /** The disk file is preallocated. */
   readonly preallocated?: boolean | undefined;
 }
 
 export interface TransferRequest {
   readonly mode: TransferMode;
-  /** What it is to its owner, and the first part of its name; left out: its mode. */
+  /** Role for the owner, and first part of the name. Default: the mode. */
   readonly role?: 'keep';
   readonly owner: ObjectRef;
   readonly source: JobSource;
   readonly checksum?: Checksum | undefined;
-  /** What an inspection found before. */
+  /** Result of an earlier inspection. */
   readonly expected?: Inspection | undefined;
-  /** Needed by `import`. */
+  /** Required for `import`. */
   readonly target?: TransferTargetVolume | undefined;
-  /** Needed by `export`, whose source is a claim, and by `abort` and `discard`, whose source is `blank`. */
+  /** Required for `export`, whose source is a claim, and for `abort` and `discard`, whose source is `blank`. */
   readonly export?: JobExport | undefined;
-  /** Needed by `backup`, whose source is a claim. */
+  /** Required for `backup`, whose source is a claim. */
   readonly backup?: JobBackup | undefined;
-  /** For `serve`, whose source is a claim: names what it holds, where nobody writes to it any more. */
+  /** For `serve`, whose source is a claim: identifies its content, if it has no writer any more. */
   readonly identity?: string | undefined;
   /** Failed attempts tolerated. */
   readonly retries: number;
   readonly pod?: PodWishes | undefined;
 }
 
-/** Fixed by the owner's UID, so that no second transfer of an image can ever run beside the first. */
+/** Derived from the owner's UID, so that two transfers of one image never run at the same time. */
 export const transferJobName = (role: TransferMode | 'keep', owner: Pick<ObjectRef, 'uid'>): string =>
   `${role}-${owner.uid}`;
 
@@ -127,7 +127,7 @@ const environmentOf = (request: TransferRequest, settings: PopulateSettings): re
   ...traceOf(request, settings),
 ];
 
-/** What a Job does is a part of its owner's trace. */
+/** A Job belongs to the trace of its owner. */
 const traceOf = ({ owner }: TransferRequest, { traceEndpoint }: PopulateSettings): readonly EnvVar[] =>
   traceEndpoint === undefined
     ? []
@@ -136,7 +136,7 @@ const traceOf = ({ owner }: TransferRequest, { traceEndpoint }: PopulateSettings
         { name: 'TRACEPARENT', value: toTraceparent(traceOfObject(owner.uid)) },
       ];
 
-/** For the Broker alone: the API server takes no token of this audience. Renewed by the kubelet when four fifths of its time are over. */
+/** Only for the Broker: the API server rejects tokens of this audience. The kubelet renews it at 80 % of its lifetime. */
 const tokenVolume = (audience: string): PodVolume => ({
   name: 'oidc-token',
   projected: { sources: [{ serviceAccountToken: { audience, expirationSeconds: 3600, path: 'token' } }] },
@@ -186,7 +186,7 @@ const containerOf = (request: TransferRequest, settings: PopulateSettings): Cont
   },
 });
 
-/** A runtime gives devices to root unless it is told otherwise; their owner needs no capability to open them. */
+/** By default a runtime lets only root open devices; the owner of a device needs no capability to open it. */
 const userOf = (
   { volumeDevices }: Container,
   { devicesAsRoot }: PopulateSettings,
@@ -199,7 +199,7 @@ const userOf = (
   seccompProfile: { type: 'RuntimeDefault' },
 });
 
-/** Longest a Job may live: every attempt to its limit, and the waits between them. */
+/** Maximal lifetime of a Job: every attempt up to its timeout, and the back-off between them. */
 const jobSeconds = (retries: number, settings: PopulateSettings): number => {
   const waits = Array.from({ length: retries }, (_, index) => backoffSeconds(index + 1));
   const attempts = (settings.attemptSeconds + graceSeconds) * (retries + 1);
@@ -207,8 +207,8 @@ const jobSeconds = (retries: number, settings: PopulateSettings): number => {
 };
 
 /**
- * The Job of one transfer. Attempts are its pods, each of which leaves a TransferReport as its termination message. A permanent fault ends
- * the Job as succeeded with a failed report; a transient one fails the pod and Kubernetes tries again.
+ * The Job of one transfer. Attempts are its pods; each writes a TransferReport as its termination message. On a permanent fault the Job
+ * succeeds with a failed report; on a transient one the pod fails and Kubernetes retries.
  */
 export const buildTransferJob = (request: TransferRequest, settings: PopulateSettings): Job => {
   const role = request.role ?? request.mode;

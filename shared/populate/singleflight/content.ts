@@ -1,10 +1,10 @@
-// What tells that two volumes would hold the same bytes, before either is filled: a digest that the source is pinned to. Pure.
+// Identifies equal content of two volumes before either is filled: by a digest that the source is pinned to. Pure.
 import { createHash } from 'node:crypto';
 import { labels } from '#shared/api/names.ts';
 import { type Source, isFile, pinOf } from '#shared/populate/source.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 
-/** What is to be put into a volume. */
+/** The requested content of a volume. */
 export interface Wanted {
   readonly from: Source | undefined;
   readonly checksum?: Checksum | undefined;
@@ -12,7 +12,7 @@ export interface Wanted {
 
 const strong: readonly string[] = ['sha256', 'sha512'];
 
-/** `undefined`: what the source holds can change, or nobody vouches for it. Digests that can be forged say nothing. */
+/** `undefined`: the content of the source can change or is not verified. Digests of broken algorithms do not count. */
 export const contentOf = ({ from, checksum }: Wanted): string | undefined => {
   if (from === undefined) return undefined;
   return isFile(from) && checksum !== undefined && strong.includes(checksum.algorithm)
@@ -20,19 +20,19 @@ export const contentOf = ({ from, checksum }: Wanted): string | undefined => {
     : pinOf(from);
 };
 
-/** `digest`: `<algorithm>:<hex>`, or what stands for it. */
+/** `digest`: `<algorithm>:<hex>`, or a validator in its place. */
 export const fileContent = (digest: string): string => `file ${digest}`;
 
-/** Labels by which volumes are found that hold a content: one whose digest was found out has another for what stood for it until then. */
+/** Labels that find volumes with a content: a volume whose digest was determined later still has the label of its validator, too. */
 export const contentLabels = (content: string): readonly string[] =>
   content.startsWith(fileContent('validator:')) ? [labels.content, labels.askedContent] : [labels.content];
 
-/** Whether what a volume was filled with is that content, as far as its digests tell. */
+/** Whether a volume was filled with that content, according to its digests. */
 export const isOfContent = (content: string, digests: Readonly<Record<string, string>>): boolean => {
   const [, algorithm = '', hex = ''] = /^file (sha256|sha512):([0-9a-f]+)$/.exec(content) ?? [];
   return algorithm === '' || digests[algorithm] === hex;
 };
 
-/** What one content has in one storage class: name of the Lease of who fetches it, and label of every golden volume and snapshot that holds it. */
+/** Identifies one content in one storage class: name of the Lease of its fetcher, and label of every golden volume and snapshot that holds it. */
 export const contentName = (content: string, className: string): string =>
   `content-${createHash('sha256').update(`${content} ${className}`).digest('hex').slice(0, 40)}`;

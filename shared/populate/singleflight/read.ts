@@ -1,4 +1,4 @@
-// Who fetches the bytes that a volume is to hold, and where they are already. Called where backends and volumes look before they make a claim.
+// Finds who fetches the requested bytes, and volumes that already hold them. Called before backends and volumes create a claim.
 import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
@@ -12,7 +12,7 @@ import { listIfServed } from '#shared/populate/reading.ts';
 import { populationOf } from '#shared/populate/population.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
-/** The lease and its holder are read before what is kept: a holder that is done is then found there. */
+/** The lease and its holder are read before the kept volumes: the volume of a finished holder is then found. */
 export const readSingleflight = async (
   kube: KubeClient,
   ref: ObjectRef,
@@ -43,7 +43,7 @@ const readFetcher = async (
   return holder?.metadata.uid === spec.holderIdentity ? holder : undefined;
 };
 
-/** Volumes first: they can be copied whatever their size, and name a snapshot of theirs. */
+/** Volumes first: they can be copied whatever their size, and refer to their snapshot. */
 const readKept = async (
   kube: KubeClient,
   { namespace = '', uid }: ObjectRef,
@@ -78,7 +78,7 @@ const readKept = async (
   return origins.filter((origin) => origin.is === 'ready');
 };
 
-/** Its own volume, before it is made anew. */
+/** The volume's own claim, before it is created again. */
 const isOwn = ({ metadata: { labels: found = {} } }: PersistentVolumeClaim, uid: string): boolean =>
   found[labels.ownerUid] === uid && found[labels.role] !== 'kept';
 

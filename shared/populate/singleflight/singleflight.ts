@@ -1,9 +1,9 @@
-// Singleflight: of the volumes in one namespace that would hold the same bytes in the same storage class, one fetches them, and the others
-// are cloned from it. Who fetches holds a lease of a name fixed by the content: the API server lets one create it, whoever else tries
-// learns of a conflict and looks again, and who waits says so on it. Every golden volume and snapshot that holds the content is labelled with it, so
-// that the bytes are never fetched again while one of them is left, whoever of them goes. Only golden ones count: any other is the disk of a machine,
-// which writes to it, and who is cloned from it would have that machine's disk in place of the image; of such a one something is kept before the
-// machine may begin (resources/volume/retained-copy.ts). Whoever fetches what others had already says why. Pure.
+// Singleflight: of the volumes in one namespace that request the same bytes in the same storage class, one fetches them, and the others are
+// cloned from it. The fetcher holds a Lease whose name follows from the content: the API server lets one volume create it; the others get a
+// conflict and reconcile again, and those that wait record it on the Lease. Every golden volume and snapshot with the content is labelled with
+// it, so the bytes are not fetched again while one of them exists, whichever is deleted. Only golden ones count: any other volume is the disk
+// of a machine that writes to it, so a clone would be a copy of that machine's disk instead of the image; a copy of such a disk is retained
+// before its machine may start (resources/volume/retained-copy.ts). A volume that fetches bytes although others had them records why. Pure.
 import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { KubeObject, ObjectRef, OwnerReference, ResourceType } from '#shared/api/object.ts';
@@ -13,24 +13,30 @@ import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 
 export interface ObservedSingleflight {
-  /** Fixed by content and class. */
+  /** Derived from content and class. */
   readonly name: string;
   readonly lease: Lease | undefined;
-  /** Who holds the lease, where that is somebody else and still there. */
+  /** The holder of the lease, if it is another object and still exists. */
   readonly fetcher?: KubeObject | undefined;
-  /** Golden volumes and snapshots that hold the content; to decide, those that can be cloned now: a pod may write to one for ever, and fetching is sure to end. */
+  /**
+   * Golden volumes and snapshots that hold the content. Only those that can be cloned now count: a pod may write to a volume forever, while
+   * fetching is sure to end.
+   */
   readonly kept: readonly ReadyOrigin[];
 }
 
 export type Singleflight =
-  /** Fetch: `actions` come before anything else is made. `because`: why so, although others have or had the same; left out: nobody else had. */
+  /**
+   * Fetch: `actions` come before anything else is created. `because`: the reason, although others have or had the bytes. Default: no other
+   * volume had them.
+   */
   | { readonly is: 'leading'; readonly actions: readonly Action[]; readonly because?: string | undefined }
-  /** It fetches already; `because` as above. */
+  /** This volume is already fetching; `because` as above. */
   | { readonly is: 'under way'; readonly because?: string | undefined }
-  /** Clone, or wait until there is something to clone; `actions` tell who fetches that somebody waits. */
+  /** Clone, or wait for a volume to clone; `actions` record on the Lease that a volume waits. */
   | { readonly is: 'following'; readonly origin: Origin; readonly actions: readonly Action[] };
 
-/** Why one that is there cannot be cloned into the volume that wants the same; `undefined`: it can. */
+/** Why an existing volume cannot be cloned into the one that requests the same; `undefined`: it can. */
 export type Unfit = (origin: ReadyOrigin) => string | undefined;
 
 const leaseOf = (ref: ObjectRef, name: string, because: string | undefined): Lease => ({
@@ -43,7 +49,7 @@ const leaseOf = (ref: ObjectRef, name: string, because: string | undefined): Lea
       [annotations.ownerName]: ref.name,
       ...(because === undefined ? {} : { [annotations.fetchReason]: because }),
     },
-    // Goes with its holder, and whoever waits takes over.
+    // Garbage-collected with its holder; then a waiting volume takes over.
     ownerReferences: ownersOf(ref),
   },
   spec: { holderIdentity: ref.uid },
@@ -53,7 +59,7 @@ const ownersOf = ({ apiVersion, kind, name, uid }: ObjectRef) => [
   { apiVersion, kind, name, uid, controller: false, blockOwnerDeletion: false },
 ];
 
-/** Only the lease as it was observed is taken over, so that of several who try one succeeds. Nobody waits for the new holder yet. */
+/** Only the observed version of the lease is taken over, so that one of several volumes succeeds. No volume waits for the new holder yet. */
 const takeOver = (ref: ObjectRef, lease: Lease, because: string | undefined): readonly Action[] => [
   patch(leases, lease, {
     metadata: {
@@ -68,7 +74,7 @@ const takeOver = (ref: ObjectRef, lease: Lease, because: string | undefined): re
   }),
 ];
 
-/** Whether somebody waits for what the holder of the lease fetches. */
+/** Whether a volume waits for the holder of the lease. */
 export const isAwaited = (lease: Lease | undefined, holder: Pick<ObjectRef, 'uid'>): boolean =>
   lease?.spec.holderIdentity === holder.uid && lease.metadata.annotations?.[annotations.awaited] === 'true';
 
@@ -77,26 +83,26 @@ const markAwaited = (lease: Lease): readonly Action[] =>
     ? []
     : [patch(leases, lease, { metadata: { annotations: { [annotations.awaited]: 'true' } } })];
 
-/** What kinds say whose bytes are complete. */
+/** Phases of kinds whose bytes are complete. */
 const completed: readonly string[] = ['Succeeded', 'Available', 'Imported'];
 
 const phaseOf = (object: KubeObject): string =>
   (object as { readonly status?: { readonly phase?: string } }).status?.phase ?? '';
 
-/** It will never have the bytes, or had them and lost them: what it holds would be among what is kept. */
+/** It will never have the bytes, or lost them: otherwise it would be among the kept ones. */
 const isOut = (fetcher: KubeObject | undefined): boolean => {
   if (fetcher === undefined || fetcher.metadata.deletionTimestamp !== undefined) return true;
   const phase = phaseOf(fetcher);
   return phase === 'Failed' || completed.includes(phase);
 };
 
-/** Why the bytes are to be fetched, although others of the namespace have or had them. */
+/** Why the bytes are fetched although others of the namespace have or had them. */
 const whyAgain = ({ kept: [there], fetcher }: ObservedSingleflight, isUnfit: Unfit): string | undefined => {
   if (there !== undefined)
     return `${there.clone.what} holds the same, and cannot be copied here: ${isUnfit(there) ?? ''}`;
   if (fetcher === undefined || !completed.includes(phaseOf(fetcher))) return undefined;
   const what = `${fetcher.kind} ${fetcher.metadata.name} has had the same fetched before`;
-  return `${what}, and nothing is kept of it that could be copied: nobody waited for it then, and its volume may have been written to since`;
+  return `${what}, and there is no copy left to clone: no volume waited for it then, and its volume may have been written to since`;
 };
 
 export const decideSingleflight = (ref: ObjectRef, observed: ObservedSingleflight, isUnfit: Unfit): Singleflight => {
@@ -105,7 +111,7 @@ export const decideSingleflight = (ref: ObjectRef, observed: ObservedSinglefligh
   if (first !== undefined) return { is: 'following', origin: first, actions: [] };
   const because = whyAgain(observed, isUnfit);
   if (lease === undefined) return { is: 'leading', actions: [create(leases, leaseOf(ref, name, because))], because };
-  // A crash may have come between taking the lease and recording why.
+  // A crash may have happened between taking the lease and recording the reason.
   if (lease.spec.holderIdentity === ref.uid)
     return { is: 'under way', because: lease.metadata.annotations?.[annotations.fetchReason] };
   if (isOut(fetcher)) return { is: 'leading', actions: takeOver(ref, lease, because), because };
@@ -114,10 +120,10 @@ export const decideSingleflight = (ref: ObjectRef, observed: ObservedSinglefligh
   return { is: 'following', origin, actions: markAwaited(lease) };
 };
 
-// Reference counting of what is kept for others of a fetched disk (resources/volume/retained-copy.ts): it is owned by all who have their bytes from it, and goes
-// with the last of them. Pure; called by whoever is cloned from it.
+// Reference counting of the retained copy of a fetched disk (resources/volume/retained-copy.ts): all volumes cloned from it own it, and it is
+// deleted with the last of them. Pure; called by plans of clones.
 
-/** One owner of several: none of them controls it. */
+/** One of several owners: none is the controller. */
 export const holderOf = ({ apiVersion, kind, name, uid }: ObjectRef): OwnerReference => ({
   apiVersion,
   kind,
@@ -127,7 +133,7 @@ export const holderOf = ({ apiVersion, kind, name, uid }: ObjectRef): OwnerRefer
   blockOwnerDeletion: false,
 });
 
-/** `name`: that of the content; everything else is held by those it belongs to. */
+/** `name`: that of the content; other volumes and snapshots are kept by their own owners. */
 export const holdKept = (ref: ObjectRef, name: string, { restored, claim }: ReadyOrigin): readonly Action[] => {
   if (restored?.metadata.name === name) return hold(volumeSnapshots, restored, ref);
   return claim?.metadata.name === name ? hold(persistentVolumeClaims, claim, ref) : [];

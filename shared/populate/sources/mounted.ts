@@ -1,4 +1,4 @@
-// Sources that a Job finds in its own file system: another claim, a file of an NFS export.
+// Sources that are mounted into the Job: another claim, a file of an NFS export.
 import type { VolumeMode } from '#shared/api/foreign/core.ts';
 import { type JobRow, type SourceMounts, downloading } from '#shared/populate/sources/row.ts';
 
@@ -10,16 +10,16 @@ const exportPath = '/source-nfs';
 export interface MountedClaim {
   readonly claimName: string;
   readonly volumeMode: VolumeMode;
-  /** Its files are wanted, and not the disk that is one of them. */
+  /** Its files are requested, not the disk that is one of them. */
   readonly holdsFiles?: boolean;
 }
 
 /** A file of an NFS export, which the pod mounts. */
 export interface NfsFile {
   readonly server: string;
-  /** Of the export. */
+  /** Path of the export. */
   readonly path: string;
-  /** Path of the file below it. */
+  /** Path of the file in the export. */
   readonly key: string;
 }
 
@@ -41,7 +41,7 @@ export const claim: JobRow<MountedClaim> = {
   }),
 };
 
-/** An NFS export as the pod has it. */
+/** An NFS export as a volume of the pod. */
 export const exportMounts = ({ server, path }: NfsFile, readOnly: boolean): SourceMounts => ({
   volumes: [{ name: 'source-nfs', nfs: { server, path, readOnly } }],
   mounts: [{ name: 'source-nfs', mountPath: exportPath, readOnly }],

@@ -1,16 +1,16 @@
-// What is known of a type of source: the columns of the table in populate/source.ts.
+// Columns of the table of source types in populate/source.ts.
 import type { Container, PodVolume } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { TransferSource } from '#shared/transfer/spec.ts';
 
-/** For whom a Job runs, and how this installation is set up. */
+/** The owner of a Job and the settings of this installation. */
 export interface JobContext {
   readonly owner: Pick<ObjectRef, 'uid'>;
   readonly settings: PopulateSettings;
 }
 
-/** What a pod has mounted beside its target. */
+/** Mounts of a pod besides its target. */
 export interface SourceMounts {
   readonly volumes: readonly PodVolume[];
   readonly mounts: NonNullable<Container['volumeMounts']>;
@@ -19,7 +19,7 @@ export interface SourceMounts {
 
 export const noMounts: SourceMounts = { volumes: [], mounts: [], devices: [] };
 
-/** What an image does while its storage brings the bytes by itself. */
+/** State of an image while its storage restores the bytes by itself. */
 interface Moving {
   readonly phase: 'Cloning' | 'Downloading';
   readonly doing: string;
@@ -28,22 +28,22 @@ interface Moving {
 export const downloading: Moving = { phase: 'Downloading', doing: 'downloading' };
 
 export interface SourceRow<S> {
-  /** For people. */
+  /** For messages. */
   readonly name: string;
-  /** A server that shows a certificate: further authorities, proxies and changed credentials concern it. */
+  /** A server with a certificate: additional CAs, proxies and changed credentials apply. */
   readonly isServer: boolean;
-  /** One file, which a checksum vouches for. What people send is taken from them, whoever else has it. */
+  /** One file that a checksum can verify. An upload is always received, even if another volume has the content. */
   readonly isFile: boolean;
-  /** What it holds, where it names that by itself; `undefined` where that can change. */
+  /** Its content, if the source identifies it; `undefined` if it can change. */
   pinOf?(source: S): string | undefined;
   readonly moving: Moving;
 }
 
-/** A Job fetches it, or is sent it. */
+/** Filled by a Job that fetches it or receives it. */
 export interface JobRow<S> extends SourceRow<S> {
-  /** What is fetched can be inspected first; what is sent is described by its sender. */
+  /** A fetched source can be inspected first; an upload is described by its sender. */
   readonly arrives: 'fetched' | 'sent';
-  /** Its credentials are names of mounted files: of what is written here, `transfer/sealed.ts` seals all texts that it does not know to be open. */
+  /** Its credentials are names of mounted files: of the returned spec, `transfer/sealed.ts` seals every text that is not known to be public. */
   spec(source: S, context: JobContext): TransferSource;
   mounts(source: S, context: JobContext): SourceMounts;
 }
@@ -53,7 +53,7 @@ export interface CopiedRow<S> extends SourceRow<S> {
   readonly arrives: 'copied';
 }
 
-/** Its storage brings it without us. */
+/** The storage restores it without a Job. */
 export interface RestoredRow<S> extends SourceRow<S> {
   readonly arrives: 'restored';
 }

@@ -1,4 +1,4 @@
-// Sources that a Job fetches from a server: how they are named, what the worker is given, and which Secrets and ConfigMaps are mounted for it.
+// Sources that a Job fetches from a server: their fields, the spec of the worker, and the Secrets and ConfigMaps to mount.
 import type { PodVolume } from '#shared/api/foreign/core.ts';
 import { parseReference, readReference } from '#shared/clients/registry/reference.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
@@ -10,15 +10,15 @@ const secretPath = '/source-secret';
 const bundlePath = '/source-ca';
 const headersPath = '/source-headers';
 
-/** What a source is read with. Secrets and ConfigMaps are of the owner's namespace, and mounted by name: only the kubelet reads them. */
+/** Access to a source. Secrets and ConfigMaps are in the owner's namespace and mounted by name: only the kubelet reads them. */
 export interface SourceAccess {
-  /** Secret with credentials: accessKeyId and secretKey, or the other words its kind of source knows. */
+  /** Secret with credentials: accessKeyId and secretKey, or other keys of the type of source. */
   readonly secretName?: string | undefined;
-  /** ConfigMap whose every key is a PEM bundle to trust besides the system's. */
+  /** ConfigMap with PEM bundles to trust besides the system's, one in every key. */
   readonly bundleName?: string | undefined;
-  /** `Name: value`, sent to the source's own origin alone. */
+  /** `Name: value`, sent only to the origin of the source. */
   readonly headers?: readonly string[] | undefined;
-  /** Secrets whose every key holds one such header. */
+  /** Secrets with one such header in every key. */
   readonly headerSecrets?: readonly string[] | undefined;
 }
 
@@ -31,15 +31,15 @@ export interface RegistryImage extends SourceAccess {
   readonly architecture?: string | undefined;
 }
 
-/** An object of a store that the user names. */
+/** An object of a store that the user specifies. */
 export interface S3Object extends SourceAccess {
   readonly endpoint: string;
   readonly region: string;
   readonly bucket: string;
   readonly key: string;
-  /** `endpoint/bucket/key`, or else `bucket.endpoint/key`; left out: the former. */
+  /** `endpoint/bucket/key` (default), or else `bucket.endpoint/key`. */
   readonly pathStyle?: boolean | undefined;
-  /** PEM certificates to trust, where no Secret or ConfigMap has them. */
+  /** PEM certificates to trust, if no Secret or ConfigMap has them. */
   readonly caBundle?: string | undefined;
 }
 
@@ -69,7 +69,7 @@ interface MountedVolume {
   readonly volume: PodVolume;
 }
 
-/** Optional: a pod that runs says at once what is missing, one that cannot start says it in an event that nobody sees. */
+/** Optional: a running pod reports at once what is missing; a pod that cannot start only causes an event. */
 const volumesOf = ({ secretName, bundleName, headerSecrets = [] }: SourceAccess): readonly MountedVolume[] => [
   ...(secretName === undefined ? [] : [secret('source-secret', secretPath, secretName)]),
   ...(bundleName === undefined
@@ -110,7 +110,7 @@ export const registry: JobRow<RegistryImage> = {
     const digest = 'value' in reference ? reference.value.digest : undefined;
     return digest && `registry ${digest} ${architecture}`;
   },
-  // How a registry is reached is for the operator to say, not for the user.
+  // Whether a registry is accessed without TLS is a decision of the operator, not of the user.
   spec: (source, { settings: { plainRegistries } }) => ({
     type: 'registry',
     url: source.url,

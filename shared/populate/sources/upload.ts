@@ -1,24 +1,24 @@
-// Jobs that others connect to: the one that is sent a file, and the one that hands a volume out.
+// Jobs that serve connections: the one that receives an upload, and the one that serves a volume for download.
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { JobContext, JobRow } from '#shared/populate/sources/row.ts';
 import { mountsOfSpool, spoolPath } from '#shared/populate/job/spool.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { TransferSpec } from '#shared/transfer/spec.ts';
 
-/** TCP port of a pod that waits for an upload. */
+/** TCP port of a pod that receives an upload. */
 export const uploadPort = 8090;
-/** TCP port of a pod that hands a volume out. */
+/** TCP port of a pod that serves a volume. */
 export const downloadPort = 8091;
-/** Seconds without a request after which it ends. Long enough for a client to come back after a cut. */
+/** Seconds without a request after which it ends. Long enough for a client to reconnect. */
 const downloadIdleSeconds = 60;
 
 const keysUrlOf = ({ transferUrl }: PopulateSettings): string => {
   if (transferUrl === undefined)
-    throw new InvalidInput('this installation takes no uploads and gives no downloads: it has no TRANSFER_URL');
+    throw new InvalidInput('this installation supports neither uploads nor downloads: TRANSFER_URL is not set');
   return new URL('keys', `${transferUrl.replace(/\/+$/, '')}/`).href;
 };
 
-/** Sent to the Job by the transfer function, for somebody. */
+/** Sent to the Job by the transfer function, on behalf of a client. */
 export const upload: JobRow<object> = {
   name: 'a file that a client sends',
   isServer: false,
@@ -36,7 +36,7 @@ export const upload: JobRow<object> = {
   mounts: (_source, { owner }) => ({ ...mountsOfSpool(owner), devices: [] }),
 };
 
-/** `identity` names what the volume holds, where nobody writes to it any more. */
+/** `identity` identifies the content of the volume, if it has no writer any more. */
 export const toServeRequest = (
   identity: string | undefined,
   { owner, settings }: JobContext,

@@ -1,5 +1,5 @@
-// What storage drivers can, by the name of their provisioner: one row each, with a function where parameters of the class decide. Facts of the
-// drivers' own documentation, as CDI ships them. Pure; called by profile.ts and storage-profile.ts.
+// Capabilities of storage drivers, by the name of their provisioner: one row each, with a function if parameters of the class decide. Facts of
+// the drivers' own documentation, as shipped with CDI. Pure; called by profile.ts and storage-profile.ts.
 import type { AccessMode, StorageClass, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { CloneStrategy } from '#shared/populate/clone/strategy.ts';
 
@@ -9,17 +9,17 @@ export interface ClaimSet {
 }
 
 export interface Capabilities {
-  /** In order of preference; empty: nobody knows. */
+  /** In order of preference; empty: unknown. */
   readonly sets: readonly ClaimSet[];
-  /** Left out: snapshots where there is a class for them. */
+  /** Default: by snapshot, if there is a snapshot class. */
   readonly clone?: CloneStrategy;
-  /** What golden images are best kept as. */
+  /** Best format for golden images. */
   readonly format?: 'snapshot' | 'pvc';
-  /** The driver makes no smaller volume. */
+  /** Smallest volume of the driver. */
   readonly least?: string;
-  /** Golden images are written by one node, whatever else the class offers. */
+  /** Golden images are written by one node, even if the class supports other access modes. */
   readonly hasSingleWriter?: true;
-  /** Parameters of the snapshot class that golden images are kept with. */
+  /** Parameters of the snapshot class for golden images. */
   readonly goldenSnapshots?: Readonly<Record<string, string>>;
 }
 
@@ -43,7 +43,7 @@ type Parameters = Readonly<Record<string, string>>;
 /** `undefined`: nothing is known of the provisioner with these parameters. */
 type Row = Capabilities | ((parameters: Parameters) => Capabilities | undefined);
 
-/** What parameters that ask for NFS make of a driver of block devices. */
+/** Parameters that request NFS change the capabilities of a driver of block devices. */
 const unlessNfs =
   (isNfs: (parameters: Parameters) => boolean, usual: Capabilities, nfs: Capabilities): Row =>
   (parameters) =>
@@ -73,7 +73,7 @@ const gkeDisk: Row = ({ type = '' }) => {
     clone: 'snapshot',
     format: 'snapshot',
     hasSingleWriter: true,
-    // Other snapshots of one disk may be restored six times an hour only.
+    // Google restores other snapshots of one disk only six times an hour.
     goldenSnapshots: { 'snapshot-type': 'images' },
   };
 };
@@ -127,7 +127,7 @@ const clonedBlock = { sets: sharedBlock, clone: 'csi-clone' } as const satisfies
 const clonedFiles = { sets: sharedFiles, clone: 'csi-clone' } as const satisfies Capabilities;
 const allNfs = { sets: allFiles } as const satisfies Capabilities;
 
-/** Provisioners as they are called, or as their names end after a dot: Rook's begin with the namespace of its operator. */
+/** Names of provisioners, or their suffixes after a dot: Rook's start with the namespace of its operator. */
 const rows: readonly (readonly [name: string, row: Row])[] = [
   ['local.bullion.dev', { sets: ownBoth }],
   ['rancher.io/local-path', { sets: ownFiles }],
@@ -202,13 +202,13 @@ export type Recognition = 'RecognizedProvisioner' | 'UnrecognizedProvisioner' | 
 const rowOf = ({ provisioner }: StorageClass): Row | undefined =>
   rows.find(([name]) => provisioner === name || provisioner.endsWith(`.${name}`))?.[1];
 
-/** `undefined`: nothing is known of this provisioner, or not with these parameters. */
+/** `undefined`: unknown provisioner, or unknown parameters. */
 export const capabilitiesOf = (storageClass: StorageClass): Capabilities | undefined => {
   const row = rowOf(storageClass);
   return typeof row === 'function' ? row(storageClass.parameters ?? {}) : row;
 };
 
-/** Whether, and if not why not, it is known what volumes the class can make. */
+/** Whether the volumes of the class are known, and if not, why. */
 export const recognitionOf = (storageClass: StorageClass): Recognition => {
   const known = capabilitiesOf(storageClass);
   if (known !== undefined && known.sets.length > 0) return 'RecognizedProvisioner';

@@ -1,12 +1,13 @@
-// An administrator's word on a storage class, as Harvester writes it on the class itself. What is said in its StorageProfile counts first. Pure.
+// Settings of an administrator for a storage class, as annotations that Harvester writes on the class itself. The StorageProfile of the class
+// takes precedence. Pure.
 import type { StorageClass } from '#shared/api/foreign/core.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 
-/** What all of them begin with. */
+/** Their common prefix. */
 export const classPrefix = 'cdi.harvesterhci.io/';
 
 export const classAnnotations = {
-  /** Share of a volume that its file system keeps for itself. */
+  /** Share of a volume that the file system uses for itself. */
   overhead: `${classPrefix}filesystemOverhead`,
   cloneStrategy: `${classPrefix}storageProfileCloneStrategy`,
   snapshotClass: `${classPrefix}storageProfileVolumeSnapshotClass`,
@@ -19,10 +20,10 @@ export const classAnnotationOf = (
   which: keyof typeof classAnnotations,
 ): string | undefined => storageClass?.metadata.annotations?.[classAnnotations[which]];
 
-/** CDI's form of a share: 0 to 1, three digits at most. */
+/** CDI's format of a share: 0 to 1, three digits at most. */
 export const isShare = (text: string): boolean => /^(?:0(?:\.\d{1,3})?|1)$/.test(text);
 
-/** Share that the file systems of a class keep for themselves: what the class says, else what is said of it, else what is usual. */
+/** Share that the file systems of a class use for themselves: from the class, else from the settings, else the default. */
 export const overheadOf = (
   storageClass: StorageClass | undefined,
   { filesystemOverhead, classOverheads = {} }: Pick<PopulateSettings, 'filesystemOverhead' | 'classOverheads'>,
@@ -31,7 +32,7 @@ export const overheadOf = (
   return isShare(text) ? Number(text) : (classOverheads[storageClass?.metadata.name ?? ''] ?? filesystemOverhead);
 };
 
-/** The context of a plan whose volume is of that class. */
+/** The context of a plan whose volume has that class. */
 export const inClass = <C extends { readonly settings: PopulateSettings }>(
   context: C,
   storageClass: StorageClass | undefined,

@@ -1,4 +1,4 @@
-// What kind of volume a storage class can make, where the user did not say, and how its volumes are cloned. Called when a volume is planned.
+// Volume mode and access modes of a storage class if the user requests none, and how its volumes are cloned. Called when a volume is planned.
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import type { StorageProfile, StorageProfileSpec } from '#shared/api/cdi/storage-profile.ts';
 import type { AccessMode, PersistentVolume, StorageClass, VolumeMode } from '#shared/api/foreign/core.ts';
@@ -28,8 +28,8 @@ const annotatedSets = (storageClass: StorageClass): readonly ClaimSet[] | undefi
 };
 
 /**
- * What a class can be asked for, in order of preference: an administrator's word, then what is known of its driver, then what its profile found in
- * its volumes. Empty: nobody knows.
+ * Claim property sets of a class, in order of preference: set by an administrator, else known of its driver, else found in its volumes by its
+ * profile. Empty: unknown.
  */
 export const claimSetsOf = (
   storageClass: StorageClass | undefined,
@@ -41,10 +41,10 @@ export const claimSetsOf = (
   return annotatedSets(storageClass) ?? capabilitiesOf(storageClass)?.sets ?? found ?? [];
 };
 
-/** Nobody makes volumes of such a class: it has those that an administrator made. */
+/** A class without dynamic provisioning: an administrator creates its volumes. */
 export const isMadeByHand = ({ provisioner }: StorageClass): boolean => provisioner === 'kubernetes.io/no-provisioner';
 
-/** What the volumes of such a class offer, each once. */
+/** The modes of the volumes of such a class, without duplicates. */
 export const setsOfVolumes = (className: string, volumes: readonly PersistentVolume[]): readonly ClaimSet[] => {
   const sets = volumes
     .filter(({ spec }) => spec.storageClassName === className)
@@ -55,11 +55,11 @@ export const setsOfVolumes = (className: string, volumes: readonly PersistentVol
   return [...named.keys()].toSorted().flatMap((name) => named.get(name) ?? []);
 };
 
-/** A golden volume is written once by one pod: the narrowest mode a class offers is enough. */
+/** A golden volume is written once by one pod: the narrowest mode of a class is enough. */
 const oneOf = (modes: readonly AccessMode[]): readonly AccessMode[] =>
   modes.includes('ReadWriteOnce') ? ['ReadWriteOnce'] : modes.slice(0, 1);
 
-/** What to ask of a class for a golden volume: its preferred mode, written by one node where an administrator does not say otherwise. */
+/** The modes of a golden volume of a class: the preferred volume mode, written by one node unless an administrator set another access mode. */
 export const claimProfileOf = (
   storageClass: StorageClass | undefined,
   asked: StorageProfileSpec = {},
@@ -73,19 +73,19 @@ export const claimProfileOf = (
   };
 };
 
-/** Bytes of the least volume that a class makes, as its profile says, else as it is known of the driver. What is no quantity says nothing. */
+/** Size of the smallest volume of a class, from its profile, else from what is known of the driver. An invalid quantity is ignored. */
 export const leastBytesOf = (storageClass: StorageClass | undefined, profile?: StorageProfile): number => {
   const { least } = (storageClass && capabilitiesOf(storageClass)) ?? {};
   return parseQuantity(profile?.metadata.annotations?.[cdiAnnotations.leastSize]) ?? parseQuantity(least) ?? 0;
 };
 
-/** The class of snapshots that a profile has found to fit its driver; `undefined`: it was not looked for yet, or there is none. */
+/** The snapshot class that a profile recorded for its driver; `undefined`: not determined yet, or there is none. */
 export const namedSnapshotClass = ({ spec = {}, status = {} }: Partial<StorageProfile> = {}): string | undefined =>
   spec.snapshotClass === undefined || spec.snapshotClass === status.snapshotClass ? status.snapshotClass : undefined;
 
 /**
- * The modes of somebody's own disk, completed from what the class prefers. `undefined`: it says no access modes, and the class offers none. A driver of
- * block devices makes file systems on them, for one node.
+ * The modes of a user's disk, completed from the preferences of the class. `undefined`: the disk has no access modes, and the class offers
+ * none. A driver of block devices offers file systems on them for one node.
  */
 export const completeClaim = (sets: readonly ClaimSet[], asked: Partial<ClaimProfile>): ClaimProfile | undefined => {
   const { volumeMode, accessModes } = asked;
@@ -98,20 +98,20 @@ export const completeClaim = (sets: readonly ClaimSet[], asked: Partial<ClaimPro
   return volumeMode === 'Filesystem' && sets.length > 0 ? { volumeMode, accessModes: ['ReadWriteOnce'] } : undefined;
 };
 
-/** Why a claim that leaves its modes open cannot be completed, in CDI's words, and what to do. */
+/** Why a claim without modes cannot be completed, in CDI's words, and what to do. */
 export const noModesMessage = ({ metadata: { name } }: StorageClass, volumeMode: VolumeMode | undefined): string => {
   const what = volumeMode === undefined ? 'accessMode and volumeMode, ' : 'accessMode and ';
   const asked = volumeMode === undefined ? '' : ` for volumeMode ${volumeMode}`;
   return `Spec is missing ${what}cannot get access mode from StorageProfile ${name}${asked}: write accessModes, or fill in spec.claimPropertySets of that profile`;
 };
 
-/** An administrator's word on a class, as CDI has it. */
+/** Set by an administrator on a class, as in CDI. */
 const strategyAnnotation = 'cdi.kubevirt.io/clone-strategy';
 
 const isStrategy = (text: string | undefined): text is CloneStrategy =>
   text === 'copy' || text === 'snapshot' || text === 'csi-clone';
 
-/** How an administrator wants volumes of a class cloned. */
+/** The clone strategy of a class that an administrator set. */
 export const askedStrategyOf = (storageClass: StorageClass, asked: StorageProfileSpec): CloneStrategy | undefined =>
   [
     asked.cloneStrategy,
@@ -119,7 +119,7 @@ export const askedStrategyOf = (storageClass: StorageClass, asked: StorageProfil
     classAnnotationOf(storageClass, 'cloneStrategy'),
   ].find(isStrategy);
 
-/** How volumes of a class are to be cloned; `undefined`: by a snapshot, where there can be one. */
+/** The clone strategy of a class; `undefined`: by snapshot, if supported. */
 export const cloneStrategyOf = (
   storageClass: StorageClass,
   asked: StorageProfileSpec = {},
@@ -130,7 +130,7 @@ const defaultMarks = [
   'storageclass.beta.kubernetes.io/is-default-class',
 ];
 
-/** Preferred for the disks of virtual machines, above the cluster's default. */
+/** Preferred for the disks of virtual machines, before the default of the cluster. */
 const virtDefaultMark = 'storageclass.kubevirt.io/is-default-virt-class';
 
 const isMarked = (object: StorageClass, mark: string): boolean => object.metadata.annotations?.[mark] === 'true';
@@ -139,10 +139,7 @@ export const isDefaultClass = (storageClass: StorageClass): boolean =>
   defaultMarks.some((mark) => isMarked(storageClass, mark));
 export const isVirtDefaultClass = (storageClass: StorageClass): boolean => isMarked(storageClass, virtDefaultMark);
 
-/**
- * The class used where none is named: newest of those marked, as Kubernetes picks it. Where `forDisks` is false, the mark for disks of virtual
- * machines does not count.
- */
+/** The default class: the newest of those marked, as in Kubernetes. If `forDisks` is false, the mark for disks of virtual machines is ignored. */
 export const defaultClassOf = (classes: readonly StorageClass[], forDisks = true): StorageClass | undefined => {
   const forVirt = forDisks ? classes.filter(isVirtDefaultClass) : [];
   const marked = classes.filter(isDefaultClass);

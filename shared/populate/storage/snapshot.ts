@@ -1,4 +1,4 @@
-// The snapshot of a filled volume: which class makes it, and how it is asked for. Called by backends.
+// The snapshot of a filled volume: its class and its manifest. Called by backends.
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot, VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
@@ -11,11 +11,11 @@ const defaultMark = 'snapshot.storage.kubernetes.io/is-default-class';
 
 export type SnapshotClassChoice =
   | { readonly is: 'found'; readonly name: string }
-  /** The driver makes no snapshots, and none was asked for. */
+  /** The driver does not support snapshots, and none was requested. */
   | { readonly is: 'none' }
   | { readonly is: 'wrong'; readonly message: string };
 
-/** The class to use for volumes of `driver`: the one asked for if it fits, else the driver's default one, else its first by name. */
+/** The class for volumes of `driver`: the requested one if it fits, else the driver's default one, else its first by name. */
 export const chooseSnapshotClass = (
   classes: readonly VolumeSnapshotClass[],
   driver: string | undefined,
@@ -57,11 +57,11 @@ export const buildSnapshot = (owner: ObjectRef, name: string, claim: string, cla
   spec: { volumeSnapshotClassName: className, source: { persistentVolumeClaimName: claim } },
 });
 
-/** By which others find what a volume holds; `undefined`: its label does not say. */
+/** The label by which a volume is found by its content; `undefined`: it has none. */
 export const contentMarkOf = ({ metadata }: PersistentVolumeClaim): string | undefined =>
   metadata.labels?.[labels.content];
 
-/** A snapshot that says what it holds, as its volume does or did: it may outlive it. */
+/** Copies the content mark of the volume to its snapshot, which may outlive it. */
 export const describeContent = (
   snapshot: VolumeSnapshot,
   content: string | undefined,
@@ -79,9 +79,9 @@ export const describeContent = (
   };
 };
 
-// A claim that begins as a snapshot was.
+// A claim that is restored from a snapshot.
 
-/** `bytes`: at least; no driver restores into less than it says. */
+/** `bytes`: at least; no driver restores into less than the restore size. */
 export const buildFromSnapshot = (
   snapshot: VolumeSnapshot,
   request: Omit<VolumeRequest, 'annotations'>,

@@ -1,4 +1,4 @@
-// A storage class described in the words of a StorageProfile: what an administrator wants, else what is known of the driver. Pure.
+// The StorageProfile of a storage class: settings of an administrator, else what is known of the driver. Pure.
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import type { StorageProfileSpec, StorageProfileStatus } from '#shared/api/cdi/storage-profile.ts';
 import type { PersistentVolume, StorageClass } from '#shared/api/foreign/core.ts';
@@ -24,7 +24,7 @@ export interface ProfileDescription {
 export interface ClassFacts {
   readonly storageClass: StorageClass;
   readonly snapshotClasses: readonly VolumeSnapshotClass[];
-  /** Read only where nobody makes volumes of the class. */
+  /** Read only if the class has no dynamic provisioning. */
   readonly volumes?: readonly PersistentVolume[] | undefined;
 }
 
@@ -61,7 +61,7 @@ const formatOf = (
 const mutable = (sets: readonly ClaimSet[]): NonNullable<StorageProfileStatus['claimPropertySets']> =>
   sets.map(({ accessModes, volumeMode }) => ({ accessModes: [...accessModes], volumeMode }));
 
-/** Without a class for snapshots none is taken, whatever the driver could. */
+/** Without a snapshot class no snapshot is taken, whatever the driver supports. */
 const usualStrategy = (known: CloneStrategy = 'snapshot', hasSnapshots: boolean): CloneStrategy =>
   known === 'snapshot' && !hasSnapshots ? 'copy' : known;
 
@@ -77,11 +77,11 @@ const judge = (storageClass: StorageClass, problem: string | undefined): Omit<Pr
   const isRecognized = reason === 'RecognizedProvisioner';
   if (problem !== undefined) return { isRecognized, reason: 'SnapshotClassInvalid', message: problem };
   if (isRecognized) return { isRecognized, reason, message: `${provisioner} is known` };
-  const message = `${unknownMessages[reason]} ${provisioner}: DataVolumes must say their access modes unless spec.claimPropertySets says which there are`;
+  const message = `${unknownMessages[reason]} ${provisioner}: DataVolumes must set their access modes unless spec.claimPropertySets does`;
   return { isRecognized, reason, message };
 };
 
-/** What golden images need of the class, as annotations of its profile. `undefined`: none of ours to say. */
+/** Annotations of the profile with the requirements of golden images. `undefined`: there are none. */
 export const goldenMarksOf = ({
   storageClass,
   snapshotClasses,

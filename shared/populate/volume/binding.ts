@@ -1,5 +1,5 @@
-// A claim that its storage fills, in a class that waits for a pod, and that is wanted at once: a Job that looks at it is that pod. Called by what reads
-// and by what plans.
+// A claim that its storage fills, in a WaitForFirstConsumer class, and that must be bound at once: a Job that mounts it is the first consumer.
+// Called by the readers and by the plans.
 import {
   type Job,
   type PersistentVolumeClaim,
@@ -43,7 +43,7 @@ export const needsBinder = (
   return isBoundAtOnce === true && isFilledByStorage && isWaiting;
 };
 
-/** It mounts the claim read-only, and what it finds is of no interest. */
+/** It mounts the claim read-only and ignores its content. */
 const buildBinder = ({ ref, retries, pod }: Volume, claim: PersistentVolumeClaim, settings: PopulateSettings): Job =>
   buildTransferJob(
     {
@@ -67,8 +67,7 @@ export const planBinder = (
   return { actions: job, state: storageWaitingState(volume, volume.state, wait, context) };
 };
 
-// A persistent volume that somebody brought with its data and promised to a claim by name, before there is one: the claim takes it, and nothing is written
-// to it.
+// A persistent volume with data that a user reserved for a claim by name (`claimRef`): the claim is bound to it, and nothing is written.
 
 export const findPromised = async (kube: KubeClient, { claim, ref }: Volume): Promise<PersistentVolume | undefined> => {
   if (claim.mayBeStatic !== true) return undefined;
@@ -82,7 +81,7 @@ export const findPromised = async (kube: KubeClient, { claim, ref }: Volume): Pr
 
 const step = (message: string) => ({ phase: 'Cloning', reason: 'Binding', message }) as const;
 
-/** Says at once that it is filled: nothing may ever write to it. */
+/** Marks it as filled at once: nothing may ever write to it. */
 export const planPromised = (volume: Volume, promised: PersistentVolume, context: PlanContext): Plan => {
   const { storageClassName = '', volumeMode = 'Filesystem', accessModes, capacity } = promised.spec;
   const { name, annotations, filled } = volume.claim;
@@ -110,7 +109,7 @@ export const planPromised = (volume: Volume, promised: PersistentVolume, context
   };
 };
 
-/** It was made for a volume that comes with its data, which is its own in a moment. */
+/** It was created for a persistent volume with data, and is about to be bound to it. */
 export const isPromiseOpen = ({ spec, status }: PersistentVolumeClaim): boolean =>
   spec.volumeName !== undefined && (status?.phase ?? 'Pending') === 'Pending';
 
@@ -119,15 +118,15 @@ export const planBinding = (volume: Volume, { metadata, spec }: PersistentVolume
   return { actions: [], state: waitingState(volume, volume.state, step(message), context) };
 };
 
-// A claim that somebody else made and filled becomes ours, with what is in it; nothing is written to it.
+// Adopts a claim that another client created and filled, with its content; nothing is written to it.
 
-/** What it was filled with nobody tells: a disk as large as it is. */
+/** The source of its content is unknown: a disk as large as the claim. */
 const populationIn = (claim: PersistentVolumeClaim): Population => {
   const virtualSize = parseQuantity(claim.status?.capacity?.['storage']) ?? requestedBytes(claim);
   return { inspection: { format: 'raw', compression: 'none', virtualSize }, digests: {} };
 };
 
-/** Kubernetes has one controller of an object: where it has one already, we are an owner beside. */
+/** Kubernetes allows one controller of an object: if it has one already, this is an additional owner. */
 const ownersOf = ({ ref }: Volume, { metadata }: PersistentVolumeClaim): readonly object[] => {
   const before = metadata.ownerReferences ?? [];
   const [own] = childMetadata(ref, 'disk', metadata.name).ownerReferences ?? [];

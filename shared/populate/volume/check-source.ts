@@ -1,4 +1,4 @@
-// Reads what a claim is to be made from: its source, its class, who else wants the same bytes. Called while there is no claim.
+// Reads the input of a claim: its source, its class, and other volumes with the same bytes. Called while there is no claim.
 import { mayUseOf } from '#shared/access/grant.ts';
 import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
 import {
@@ -42,7 +42,7 @@ import {
 import { isHeldBack } from '#shared/populate/volume/state.ts';
 import { type Volume, contentOfVolume } from '#shared/populate/volume/volume.ts';
 
-/** Whatever stands for a claim in the end may need one, and what others hold, too; a snapshot does not. */
+/** A source that leads to a claim, or a volume with the same bytes, may need a snapshot; a snapshot does not. */
 export const readSourceSnapshot = async (kube: KubeClient, volume: Volume): Promise<VolumeSnapshot | undefined> => {
   const { source } = volume;
   const mayNeedOne =
@@ -80,7 +80,7 @@ const readFrom = async (kube: KubeClient, volume: Volume, found: ReadyOrigin | u
   return { ...looked, ...around, stage: await readPlace(kube, volume, namespace) };
 };
 
-/** Whether how large the disk is comes first: nothing is to be shared, and its class can refuse nothing. */
+/** Whether the size of the disk must be determined first: nothing is shared, and its class cannot reject anything. */
 const isSizeFirst = (volume: Volume): boolean =>
   needsInspection(volume) && volume.claim.isProfiled !== true && contentOfVolume(volume) === undefined;
 
@@ -102,7 +102,7 @@ const readAround = async (kube: KubeClient, volume: Volume, found: ReadyOrigin |
   return { origin, storageClass, profile, ...(singleflight === undefined ? {} : { singleflight }) };
 };
 
-/** `undefined` where there is nothing to share yet: the content is not known beforehand, or a consumer is to say first where the volume lies. */
+/** `undefined` if nothing can be shared yet: the content is not known in advance, or the first consumer decides where the volume is. */
 const readSingleflightOf = async (
   kube: KubeClient,
   volume: Volume,
@@ -113,7 +113,7 @@ const readSingleflightOf = async (
   return readSingleflight(kube, volume.ref, { content, className: storageClass.metadata.name });
 };
 
-/** It completes the claim, and says how volumes are cloned. */
+/** It completes the claim and defines the clone strategy. */
 const readProfileFor = async (
   kube: KubeClient,
   volume: Volume,
@@ -128,7 +128,7 @@ const readProfileFor = async (
 const readStageClass = async (kube: KubeClient, { claim }: ObservedStage): Promise<StorageClass | undefined> =>
   claim?.spec.storageClassName === undefined ? undefined : readClass(kube, claim.spec.storageClassName);
 
-/** The Job that looks, where there may be one. What it has found is with its pods. */
+/** The inspection Job, if one may exist. Its result is in its pods. */
 const readLook = async (kube: KubeClient, volume: Volume): Promise<ObservedVolume> => {
   const { ref, trustsStatus, state } = volume;
   if (!mayBe(volume, state.children?.job)) return nothing;
@@ -163,7 +163,7 @@ const usualReaders: OriginReaders = {
 
 const waitingPhases: readonly string[] = ['Pending', 'Cloning'];
 
-/** Only while something is waited for; a child just made has nothing to complain about. */
+/** Only during a wait: a child that was just created has no warnings. */
 export const readWarnings = async (
   kube: KubeClient,
   { state }: Volume,

@@ -1,4 +1,4 @@
-// Reads what the next step of a volume depends on, no more. A Job is read before the claim it fills, since it is made after it.
+// Reads only what the next step of a volume depends on. A Job is read before the claim it fills, because it is created after it.
 import {
   type PersistentVolume,
   type PersistentVolumeClaim,
@@ -50,14 +50,14 @@ export const checkVolume = async (
   return job === undefined ? { ...observed, ...(await readForClaim(kube, volume, readers)) } : observed;
 };
 
-/** Whether its claim may be there. One that somebody else makes is looked for each time. */
+/** Whether its claim may exist. A claim that another client creates is read each time. */
 const mayBeMade = (volume: Volume): boolean => {
   const { adopts, fills, comesFilled } = volume.claim;
   const isOthers = adopts !== undefined || fills !== undefined || comesFilled === true;
   return isOthers || mayBe(volume, volume.state.children?.volume);
 };
 
-/** All that it made. */
+/** All its children. */
 export const readChildren = async (kube: KubeClient, volume: Volume): Promise<ObservedVolume> => {
   const [inspect, fill, readers] = [
     await readJob(kube, volume, 'inspect'),
@@ -80,7 +80,7 @@ export const readChildren = async (kube: KubeClient, volume: Volume): Promise<Ob
   };
 };
 
-/** Starting over goes on to its first step at once, where nothing is left. */
+/** A restart continues with its first step at once if nothing is left. */
 const readForRestart = async (kube: KubeClient, volume: Volume, readers: OriginReaders): Promise<ObservedVolume> => {
   const children = await readChildren(kube, volume);
   if (children.claim !== undefined && populationOf(children.claim) !== undefined)
@@ -91,7 +91,7 @@ const readForRestart = async (kube: KubeClient, volume: Volume, readers: OriginR
   return { ...observed, ...(await readForClaim(kube, volume, readers)) };
 };
 
-/** Its bytes were there: only the claim and what is taken of it matter. */
+/** Its bytes were complete: only the claim and its snapshot matter. */
 const readFilled = async (kube: KubeClient, volume: Volume): Promise<ObservedVolume> => {
   const { snapshot } = isSnapshotLast(volume) ? await readSnapshot(kube, volume) : {};
   if (snapshot?.status?.readyToUse === true && !isLeaving(snapshot)) return { ...nothing, completed: snapshot };
@@ -101,7 +101,7 @@ const readFilled = async (kube: KubeClient, volume: Volume): Promise<ObservedVol
   const isLookedFor = volume.trustsStatus !== true || !isWhole(claim);
   const { own: job } = isLookedFor ? await readJob(kube, volume, 'import') : {};
   if (!isWhole(claim)) return { ...observed, job };
-  // A pass that came late may have begun again what was done.
+  // A late pass may have restarted what was done.
   const left = isLookedFor ? { job, sourceSnapshot: await readSourceSnapshot(kube, volume) } : {};
   const workers = job === undefined ? [] : await readWorkers(kube, volume.ref);
   return { ...observed, ...left, pods: workers, ...(await readSnapshotting(kube, volume, claim)) };
@@ -125,7 +125,7 @@ const readWithClaim = async (
     : { ...around, warnings: await readWarnings(kube, volume, [claim, job, ...workers]) };
 };
 
-/** Its Job is done: what is to be kept of it for others, and how it is taken a snapshot of. */
+/** Its Job is done: reads the retained copy for others, and the snapshot. */
 const readFetched = async (
   kube: KubeClient,
   volume: Volume,
@@ -137,7 +137,7 @@ const readFetched = async (
   return { storageClass, retainedCopy: await readRetainedCopy(kube, volume, storageClass), ...snapshotting };
 };
 
-/** Filled by its storage, or not begun: then its class says how. */
+/** Filled by its storage, or not started: its class decides how. */
 const readWithoutJob = async (
   kube: KubeClient,
   volume: Volume,
@@ -165,14 +165,15 @@ const readClaim = (kube: KubeClient, { ref, claim }: Volume) => readOwn(kube, pe
 
 const readSpoolOf = (kube: KubeClient, volume: Volume) => readSpool(kube, { ref: volume.ref, source: bytesOf(volume) });
 
-// Who else has the bytes of a volume whose place its consumer chose, read once that is known; and who of them can be reached from there.
+// Reads other volumes with the bytes of a volume whose place its consumer chose, once that place is known, and which of them can be reached
+// from there.
 
 interface Placed {
   readonly claim: PersistentVolumeClaim;
   readonly storageClass: StorageClass | undefined;
 }
 
-/** Nothing for a volume that waits for its consumer still, or never did. */
+/** Nothing for a volume that still waits for its consumer, or never did. */
 const readLate = async (
   kube: KubeClient,
   volume: Volume,

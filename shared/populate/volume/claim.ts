@@ -1,4 +1,4 @@
-// A volume without its claim: wait for the source, find out its size, and make the claim, here or where the source lies.
+// A volume without its claim: waits for the source, determines its size, and creates the claim, here or in the namespace of the source.
 import { type StorageClass, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { create, type Plan, type PlanContext } from '#shared/populate/actions.ts';
 import { decideSingleflight } from '#shared/populate/singleflight/singleflight.ts';
@@ -17,7 +17,7 @@ import { fetchedFor, noClass, rest, unplaced } from '#shared/populate/volume/sta
 import type { Volume } from '#shared/populate/volume/volume.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
-/** What others fetch already is cloned from theirs; what nobody fetches yet is recorded as fetched here, before anything is made. */
+/** Bytes that another volume already fetches are cloned from it; otherwise this volume is recorded as the fetcher before anything is created. */
 export const planClaim = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan => {
   const { singleflight: found, storageClass } = observed;
   if (observed.isClassUnread === true) return planEmpty(volume, observed, context);
@@ -53,7 +53,7 @@ const sourceModes = ({ origin, stage }: ObservedVolume): Partial<ClaimProfile> =
   return { volumeMode: clone.volumeMode, ...(accessModes === undefined ? {} : { accessModes }) };
 };
 
-/** A class that binds late needs a pod, and nobody uses a golden volume: the pod is that of a Job. */
+/** A WaitForFirstConsumer class needs a pod, and no pod uses a golden volume: a Job provides one. */
 const obstacleOf = ({ isBoundAtOnce }: Volume, { metadata, volumeBindingMode }: StorageClass): string | undefined =>
   isBoundAtOnce === true && volumeBindingMode === 'WaitForFirstConsumer'
     ? `class ${metadata.name} waits for a pod, and no pod uses the volume yet`
@@ -65,12 +65,15 @@ const planFrom = (volume: Volume, observed: ObservedVolume, context: PlanContext
   if (origin?.is === 'waiting') return rest(volume, origin);
   if (storageClass === undefined) return planUnplaced(volume, observed, context);
   if (origin === undefined) return planEmpty(volume, observed, context);
-  // A snapshot alone can only be restored, and then waits.
+  // A snapshot without its claim can only be restored, which waits.
   const obstacle = origin.clone.hasClaim ? obstacleOf(volume, storageClass) : undefined;
   return planClone(volume, { ...observed, origin, storageClass }, context, { obstacle });
 };
 
-/** A version of a cron waits for a class for as long as it takes, with a claim that administrators see. It is made anew once there is one. */
+/**
+ * A version of a cron waits for a class without a deadline, with a claim that administrators see. The claim is created again once there is a
+ * class.
+ */
 const planUnplaced = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan => {
   const { origin } = observed;
   const sourceClass = origin?.is === 'ready' ? origin.className : undefined;
@@ -83,7 +86,7 @@ const planUnplaced = (volume: Volume, observed: ObservedVolume, context: PlanCon
   return { actions: [create(persistentVolumeClaims, claim)], state: rest(volume, unplaced).state };
 };
 
-/** A claim that a Job fills from a source of bytes: how large its disk is is found out first, where nobody says. */
+/** A claim that a Job fills from a source of bytes: the size of the disk is determined first, if it is unknown. */
 const planEmpty = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan => {
   if (isSizeOpen(volume) && isSent(bytesOf(volume))) return awaitOffer(volume, context);
   if (!needsInspection(volume)) return makeEmpty(volume, observed, {}, context);

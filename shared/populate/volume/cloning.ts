@@ -1,4 +1,4 @@
-// A volume that begins as a copy of another one of its namespace: how large, in which modes, and the claim that says so.
+// A volume that starts as a copy of another one of its namespace: its size, its modes, and its claim.
 import {
   type StorageClass,
   type VolumeMode,
@@ -29,13 +29,13 @@ export type ObservedVolumeClone = ObservedVolume & {
 
 type Target = CloneTarget & ClaimProfile;
 
-/** As large as its source, or as large as the disk in that needs in another mode: a file system takes room beside it. */
+/** The size of its source, or of the disk in it if the new volume mode needs another size: a file system needs space for itself. */
 const sizeLike = (clone: ReadyOrigin['clone'], volumeMode: VolumeMode, { settings }: PlanContext): number =>
   volumeMode === clone.volumeMode
     ? clone.bytes
     : volumeBytesFor(clone.diskBytes, volumeMode, settings.filesystemOverhead);
 
-/** `obstacle`: why the storage may not do it by its own means. */
+/** `obstacle`: why the storage must not clone by itself. */
 export const targetFor = (
   volume: Volume,
   observed: ObservedVolumeClone,
@@ -57,7 +57,7 @@ export const targetFor = (
   };
 };
 
-/** Why it cannot become a copy of this one now; `undefined`: it can. */
+/** Why it cannot be copied from this source now; `undefined`: it can. */
 export const cloneObstacle = (
   volume: Volume,
   observed: ObservedVolumeClone,
@@ -68,7 +68,7 @@ export const cloneObstacle = (
   return choice.is === 'chosen' ? undefined : choice.message;
 };
 
-/** Only what becomes another shape of volume asks for it, or one that would be too small for all that there can be. */
+/** Needed only if the volume mode changes, or if the volume could be too small for the largest possible disk. */
 const needsLook = (volume: Volume, observed: ObservedVolumeClone, context: PlanContext): boolean => {
   const { clone } = observed.origin;
   if (clone.mayHaveGrown !== true || clone.inUseBy !== undefined) return false;
@@ -78,7 +78,7 @@ const needsLook = (volume: Volume, observed: ObservedVolumeClone, context: PlanC
     : chooseClone(clone, target).is === 'refused';
 };
 
-/** How large the disk of its source is now; nothing else tells of one that may have grown since it was written. */
+/** Inspects the source for the current size of its disk, which may have grown since it was written. */
 const lookAtSource = (
   volume: Volume,
   observed: ObservedVolumeClone,
@@ -97,13 +97,13 @@ const lookAtSource = (
 };
 
 interface Manner {
-  /** Why the storage may not do it by its own means. */
+  /** Why the storage must not clone by itself. */
   readonly obstacle?: string | undefined;
-  /** It was not asked for: the bytes that are wanted are there. */
+  /** It was not requested as a clone: another volume holds the same bytes. */
   readonly isShared?: boolean;
 }
 
-/** The pod that looked would keep its source from going away. */
+/** The inspection pod would keep its source from being deleted. */
 export const planClone = (
   volume: Volume,
   observed: ObservedVolumeClone,
@@ -157,14 +157,14 @@ const makeClone = (
     dataSource,
     profile,
   });
-  const message = `${isShared ? 'the bytes are there: ' : ''}copying ${origin.clone.what} (${record.because})`;
+  const message = `${isShared ? 'reusing a volume with the same bytes: ' : ''}copying ${origin.clone.what} (${record.because})`;
   const copying = { reason: isShared ? 'SharedContent' : 'Cloning', message };
   const plan = makeClaim(volume, { claim, storageClass, record, copying }, context);
   return { ...plan, actions: [...touched, ...plan.actions] };
 };
 
-// A volume whose place its consumer chose, so that it was made empty: once it is there, it is copied from whoever has the same bytes, or waits for who
-// fetches them, or fetches them for all. Pure; called by filling.ts.
+// A volume whose place its consumer chose, and which was therefore created empty: it is copied from a volume with the same bytes, or waits for
+// the fetcher, or fetches them for all. Pure; called by filling.ts.
 
 type Late = ObservedVolume & {
   readonly claim: PersistentVolumeClaim;
@@ -175,18 +175,18 @@ type Late = ObservedVolume & {
 /** Starts the Job that fills the claim. */
 type Start = (volume: Volume, claim: PersistentVolumeClaim, context: PlanContext) => Plan;
 
-const obstacle = 'the volume was made where its consumer is, before its bytes were there';
+const obstacle = 'the volume was provisioned for its consumer before its bytes were available';
 
 type Copied = Late & { readonly origin: ReadyOrigin };
 
-/** The volume as it was made. */
+/** The volume as it was created. */
 const targetOf = (volume: Volume, observed: Copied, context: PlanContext): CloneTarget => ({
   ...targetFor(volume, observed, context, obstacle),
   volumeMode: volumeModeOf(observed.claim),
   bytes: requestedBytes(observed.claim),
 });
 
-/** Only what has a claim can be copied by a Job. */
+/** A Job can copy only from a claim. */
 const unfitFor =
   (volume: Volume, observed: Late, context: PlanContext) =>
   (origin: ReadyOrigin): string | undefined => {
@@ -213,7 +213,7 @@ export const planLate = (volume: Volume, observed: Late, start: Start, context: 
   }
 };
 
-/** The claim says how it is filled before the Job does so. */
+/** The claim records how it is filled before the Job starts. */
 const planCopied = (volume: Volume, observed: Copied, start: Start, context: PlanContext): Plan => {
   const { claim, singleflight, origin } = observed;
   const cloning = planCloning(volume, { origin }, targetOf(volume, observed, context), context);

@@ -1,4 +1,4 @@
-// What is read of a volume whose source lies in another namespace: what was made for it there, and a persistent volume on its way here.
+// Reads a volume whose source is in another namespace: the children created there, and the persistent volume that is being handed over.
 import {
   type Job,
   type PersistentVolume,
@@ -19,7 +19,7 @@ import { recordOf } from '#shared/populate/clone/strategy.ts';
 import { populationOf } from '#shared/populate/population.ts';
 import type { Volume } from '#shared/populate/volume/volume.ts';
 
-/** The copy is made where the source lies, and its persistent volume is handed over. */
+/** The copy is made in the namespace of the source, and its persistent volume is handed over. */
 export interface ObservedStage {
   readonly namespace: string;
   readonly claim?: PersistentVolumeClaim | undefined;
@@ -27,19 +27,19 @@ export interface ObservedStage {
   readonly pods: readonly Pod[];
   /** Taken of the source, to be restored. */
   readonly sourceSnapshot?: VolumeSnapshot | undefined;
-  /** What the claim is copied from, where that was made for it alone. */
+  /** The claim that was created only to be copied from. */
   readonly restored?: PersistentVolumeClaim | undefined;
-  /** Behind the claim; read once that is filled. */
+  /** The volume of the claim; read once that is filled. */
   readonly bound?: PersistentVolume | undefined;
-  /** On its way: it is marked as ours. */
+  /** Being handed over: it has our label. */
   readonly volume?: PersistentVolume | undefined;
 }
 
-/** Whether its source may lie in another namespace: a reference may lead anywhere. */
+/** Whether its source may be in another namespace: a reference may lead to any. */
 export const mayLieElsewhere = ({ source, ref }: Volume): boolean =>
   source?.type === 'object' && (source.mayLeadOn === true || source.namespace !== ref.namespace);
 
-/** What there is already, wherever it lies; `undefined`: nothing was made yet. */
+/** Existing children, in whichever namespace; `undefined`: nothing was created yet. */
 export const readStage = async (kube: KubeClient, volume: Volume): Promise<ObservedStage | undefined> => {
   const mine = { labelSelector: childrenOf(volume.ref.uid) };
   const [claims, moving] = [await kube.list(persistentVolumeClaims, mine), await kube.list(persistentVolumes, mine)];
@@ -54,7 +54,7 @@ export const readStage = async (kube: KubeClient, volume: Volume): Promise<Obser
   return { ...(await readPlace(kube, volume, namespace)), claim, restored, bound, volume: handed };
 };
 
-/** The Job and the snapshot that there may be in a namespace. */
+/** The Job and the snapshot that may exist in a namespace. */
 export const readPlace = async (kube: KubeClient, volume: Volume, namespace: string): Promise<ObservedStage> => {
   const there = { ...volume.ref, namespace };
   const { own: job } = await readOwn(kube, jobs, there, transferJobName('import', there));
@@ -62,7 +62,7 @@ export const readPlace = async (kube: KubeClient, volume: Volume, namespace: str
   return { namespace, job, sourceSnapshot, pods: job === undefined ? [] : await readWorkers(kube, there) };
 };
 
-/** What has to be taken away with a volume, since no owner reference does it. */
+/** Children to remove explicitly with a volume, because owner references do not cross namespaces. */
 export interface Orphans {
   readonly claims: readonly PersistentVolumeClaim[];
   readonly jobs: readonly Job[];

@@ -1,5 +1,5 @@
-// A copy of what lies in another namespace. It is made there, with all that the storage can do there, and its persistent volume is handed
-// over: no byte crosses the network for it, and nobody opens a port. Pure.
+// A copy of a source in another namespace. It is made there, by every means of the storage there, and its persistent volume is handed over: no
+// byte crosses the network for it, and no port is opened. Pure.
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { movedTo } from '#shared/api/owner.ts';
@@ -28,28 +28,28 @@ export const planElsewhere = (volume: Volume, observed: Staged, context: PlanCon
   }
   if (stage.claim === undefined) return planStage(volume, observed, context);
   if (stage.claim.metadata.deletionTimestamp !== undefined) {
-    // As its pod would keep the claim, so would the claim keep the pod waiting.
+    // The pod would keep the claim, and the claim would keep the pod pending.
     return { actions: removeJob(stage.job), state: stateOf(volume, volume.state, 'ChildDeleted', context) };
   }
   return planStaged(volume, { ...observed, stage: { ...stage, claim: stage.claim } }, context);
 };
 
-const words = {
+const messages = {
   HandingOver: 'the copy is complete where its source lies, and is being handed over',
   ChildDeleted: 'what was made for it where its source lies is being deleted; starting again once it is gone',
 } as const;
 
-const stateOf = (volume: Volume, state: ImageState, reason: keyof typeof words, context: PlanContext): ImageState =>
-  waitingState(volume, state, { phase: 'Cloning', reason, message: words[reason] }, context);
+const stateOf = (volume: Volume, state: ImageState, reason: keyof typeof messages, context: PlanContext): ImageState =>
+  waitingState(volume, state, { phase: 'Cloning', reason, message: messages[reason] }, context);
 
-/** The volume as it is made there. Names and accounts of its own namespace mean nothing there. */
+/** The volume in the namespace of the source. Names and accounts of its own namespace are not valid there. */
 const toStage = (volume: Volume): Volume => {
   const { labels: _labels, annotations: _annotations, filled: _filled, adopts: _adopts, ...asked } = volume.claim;
   const claim = { ...asked, name: cloneName(volume) };
   return { ...volume, claim, pod: undefined, waitsForConsumer: false };
 };
 
-/** A class that binds late needs a pod, and the only one there is that of a Job. */
+/** A WaitForFirstConsumer class needs a pod, and the only one is that of a Job. */
 const obstacleOf = ({ storageClass }: ObservedVolume): string | undefined =>
   storageClass?.volumeBindingMode === 'WaitForFirstConsumer'
     ? `class ${storageClass.metadata.name} waits for a pod, and the source lies in another namespace`
@@ -86,22 +86,25 @@ const leave = ({ claim, job, restored }: ObservedStage): readonly Action[] => [
   ...remove(persistentVolumeClaims, claim),
 ];
 
-/** What is planned as if the volume were there. It is usable only once it is here. */
+/** The plan of the stage, while the volume itself is not usable before it was handed over. */
 const moved = (volume: Volume, { namespace }: ObservedStage, { actions, state }: Plan, context: PlanContext): Plan => {
   const children = state.children?.volume === undefined ? {} : { volume: volume.claim.name };
-  const told = { ...state, children: { ...state.children, ...children, snapshot: undefined } };
+  const staged = { ...state, children: { ...state.children, ...children, snapshot: undefined } };
   return {
     actions: actions.map((action) =>
       action.do === 'create' ? { ...action, object: movedTo(action.object, namespace) } : action,
     ),
     state:
       state.phase === 'Available'
-        ? stateOf(volume, { ...volume.state, clone: state.clone, children: told.children }, 'HandingOver', context)
-        : told,
+        ? stateOf(volume, { ...volume.state, clone: state.clone, children: staged.children }, 'HandingOver', context)
+        : staged,
   };
 };
 
-/** Deleted in the middle: what lies elsewhere goes, and a persistent volume on its way is left to be reclaimed. */
+/**
+ * Deleted during the copy: the children in the other namespace are removed, and a persistent volume that is being handed over is left to be
+ * reclaimed.
+ */
 export const removeOrphans = ({ ref }: Volume, orphans: Orphans): readonly Action[] => [
   ...orphans.volumes.map((volume) => releaseAction(volume, ref.uid)),
   ...orphans.jobs.flatMap((job) => removeJob(job)),
@@ -109,7 +112,7 @@ export const removeOrphans = ({ ref }: Volume, orphans: Orphans): readonly Actio
   ...orphans.snapshots.flatMap((snapshot) => remove(volumeSnapshots, snapshot)),
 ];
 
-/** What a try that failed has left there. */
+/** Children that a failed try left in the other namespace. */
 export const leftThere = (stage: ObservedStage | undefined): readonly Action[] =>
   stage === undefined || stage.volume !== undefined
     ? []

@@ -1,4 +1,4 @@
-// A claim that is not filled yet: by its storage, which restores or clones, or by a Job. Once its bytes are there, it is marked.
+// A claim that is not filled yet: by its storage, which restores or clones, or by a Job. It is marked once its bytes are complete.
 import { travellingLabels } from '#shared/api/cdi/names.ts';
 import { type Job, type PersistentVolumeClaim, jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
@@ -45,13 +45,13 @@ export const planFilling = (volume: Volume, observed: Filling, context: PlanCont
 const isUnplaced = ({ claim }: Filling): boolean =>
   claim.spec.storageClassName === undefined && claim.status?.phase !== 'Bound';
 
-/** Made while there was no class to make it in, so that nothing is in it. */
+/** Created while there was no class, so that it is empty. */
 const planUnplaced = (volume: Volume, { claim, storageClass }: Filling): Plan => ({
   actions: storageClass === undefined || volume.claim.fills !== undefined ? [] : remove(persistentVolumeClaims, claim),
   state: rest(volume, unplaced).state,
 });
 
-/** A crash may have come between making the claim and writing it down. */
+/** A crash may have happened between creating the claim and recording it. */
 const stateWith = ({ state }: Volume, claim: PersistentVolumeClaim): ImageState => ({
   ...state,
   clone: cloneOf(claim),
@@ -88,15 +88,16 @@ const planByStorage = (
 
 const nothingKnown: Population = { inspection: { format: 'raw', compression: 'none' }, digests: {} };
 
-/** What storage copied has the room that its source had. */
+/** A copy by the storage has the allocation of its source. */
 const marksOf = ({ claim: { filled, preallocated } }: Volume, claim: PersistentVolumeClaim) => {
   const isByJob = (recordOf(claim)?.strategy ?? 'copy') === 'copy';
   return { ...filled, ...(isByJob ? preallocated : {}) };
 };
 
 /**
- * What an ended transfer still holds: a claim does not go while a pod names it, also one that has ended. Where the transfer read a claim of its own,
- * its Job goes. Where it read somebody else's, only the pods do: the Job's name keeps a late pass from copying into a disk that is in use by now.
+ * Objects that a finished transfer keeps in use: a claim is not deleted while a pod refers to it, even one that has ended. If the transfer read
+ * its own claim, its Job is removed. If it read the claim of another owner, only the pods are: the name of the Job prevents that a late pass
+ * copies into a disk that is in use by now.
  */
 export const releaseSource = (
   volume: Volume,
@@ -112,13 +113,13 @@ export const releaseSource = (
 const sourceLabels = (claim: PersistentVolumeClaim): Readonly<Record<string, string>> =>
   travellingLabels(recordOf(claim)?.labels);
 
-/** The object has them too where its clients look at it alone. */
+/** The object gets the labels too if its clients read only the object. */
 const notifyOwner = ({ labelled, ref, claim }: Volume, labels: Readonly<Record<string, string>>): readonly Action[] => {
   const isReported = Object.entries(labels).every(([name, value]) => claim.labels?.[name] === value);
   return labelled === undefined || isReported ? [] : [amend(labelled, ref, { metadata: { labels } })];
 };
 
-/** A snapshot that was taken for this clone alone goes in the same step: a usable volume is not looked at again. */
+/** A snapshot that was taken for this clone only is removed in the same step: a usable volume is not examined again. */
 const fill = (volume: Volume, observed: Filling, population: Population, context: PlanContext): Plan => {
   const fault = checksumFault(volume, population.digests);
   if (fault !== undefined) return { actions: [], state: failedState(volume.state, 'ChecksumMismatch', fault) };
@@ -129,7 +130,7 @@ const fill = (volume: Volume, observed: Filling, population: Population, context
     ...next,
     actions: [
       ...(handed === undefined ? [] : [arrivedAction(handed)]),
-      // Before the mark: of a claim that is marked nobody asks any more what it was made through.
+      // Before the mark: once a claim is marked, its spool is not looked for any more.
       ...remove(persistentVolumeClaims, spool),
       ...remove(persistentVolumeClaims, restored),
       ...notifyOwner(volume, { ...guestLabels(population), ...sourceLabels(claim) }),
@@ -141,7 +142,7 @@ const fill = (volume: Volume, observed: Filling, population: Population, context
   };
 };
 
-/** The worker compares as it reads; this makes sure that it did, whoever's worker it was. */
+/** The worker compares digests while reading; this verifies that it did. */
 const checksumFault = ({ source, checksum }: Volume, digests: Readonly<Record<string, string>>): string | undefined => {
   if (checksum === undefined || source?.type !== 'transfer') return undefined;
   const { algorithm, hex } = checksum;
@@ -191,13 +192,13 @@ const planUnfinished = (
 ): Plan => {
   const { job, warnings, spool } = observed;
   const followed = followTransfer(volume, { job, run, warnings, spool }, context);
-  // Somebody took it away: the next pod could not start.
+  // A client deleted it: the next pod could not start.
   const kept = followed.state.phase === 'Failed' ? [] : keepSpoolOf(volume, { spool, target: observed.claim }, context);
   const listening = run.is === 'running' ? reportListening(volume, observed.claim) : [];
   return { ...followed, actions: [...kept, ...listening, ...followed.actions] };
 };
 
-/** Clients that know of the claim alone wait for these before they send anything. */
+/** Clients that read only the claim wait for these annotations before they send anything. */
 const reportListening = ({ claim: { listening = {} } }: Volume, claim: PersistentVolumeClaim): readonly Action[] => {
   const { annotations = {} } = claim.metadata;
   const isReported = Object.entries(listening).every(([name, value]) => annotations[name] === value);

@@ -1,5 +1,5 @@
-// A persistent volume changes its claim. It is kept from being reclaimed and marked as ours before its old claim goes, and belongs to nobody
-// but us until its new claim holds it, so that a crash at any moment loses neither the bytes nor the way on. Pure.
+// Moves a persistent volume to another claim. It is protected from reclaiming and labelled before its old claim is deleted, and stays so until
+// its new claim is bound to it, so that a crash at any moment loses neither the bytes nor the state. Pure.
 import { z } from 'zod';
 import { type PersistentVolume, type PersistentVolumeClaim, persistentVolumes } from '#shared/api/foreign/core.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
@@ -13,10 +13,10 @@ import { buildClaim } from '#shared/populate/volume/making.ts';
 import { CloneRecord } from '#shared/populate/clone/strategy.ts';
 import type { Volume } from '#shared/populate/volume/volume.ts';
 
-/** What would be lost with the old claim. */
+/** Data that would be lost with the old claim. */
 const Handover = z.object({
   policy: z.enum(['Delete', 'Retain']),
-  /** Bytes the old claim asked for. */
+  /** Bytes the old claim requested. */
   bytes: z.number(),
   record: CloneRecord,
 });
@@ -35,7 +35,7 @@ interface Leaving {
   readonly record: CloneRecord;
 }
 
-/** From now on its reclaim policy protects it, and its label finds it. */
+/** From now on its reclaim policy protects it, and its label identifies it. */
 export const planDeparture = ({ ref }: Volume, { claim, bound, record }: Leaving): Action => {
   const { labels, annotations: marks } = childMetadata(ref, 'disk', bound.metadata.name);
   const handover = {
@@ -49,7 +49,7 @@ export const planDeparture = ({ ref }: Volume, { claim, bound, record }: Leaving
   });
 };
 
-/** Its old claim is gone: it is promised to the new one, by name, since that gets its UID only when it is made. */
+/** Its old claim is gone: it is reserved for the new one by name, because the UID is not known before that is created. */
 export const planArrival = (volume: Volume, arriving: PersistentVolume, context: PlanContext): Plan => {
   const { name } = volume.claim;
   const known = handoverOf(arriving);
@@ -70,7 +70,11 @@ export const planArrival = (volume: Volume, arriving: PersistentVolume, context:
     uid: null,
     resourceVersion: null,
   };
-  const step = { phase: 'Cloning', reason: 'HandingOver', message: `claim ${name} takes the copy over` } as const;
+  const step = {
+    phase: 'Cloning',
+    reason: 'HandingOver',
+    message: `claim ${name} is being bound to the copy`,
+  } as const;
   return {
     actions: [patch(persistentVolumes, arriving, { spec: { claimRef } }), create(persistentVolumeClaims, claim)],
     state: waitingState(volume, { ...volume.state, storageClassName }, step, context),
@@ -87,10 +91,10 @@ const unmarked = (volume: PersistentVolume): object => ({
 
 const childLabels = childMetadata({ apiVersion: '', kind: '', name: '', uid: '' }, '', '').labels ?? {};
 
-/** The new claim holds it: it is a volume like any other again. */
+/** The new claim is bound to it: it is an ordinary volume again. */
 export const arrivedAction = (volume: PersistentVolume): Action => patch(persistentVolumes, volume, unmarked(volume));
 
-/** Nobody will come for it: promised to nobody that lives, it is reclaimed. */
+/** Its new claim will never exist: it is reserved for a claim that does not exist, so that it is reclaimed. */
 export const releaseAction = (volume: PersistentVolume, deadUid: string): Action => {
   const { spec, ...rest } = unmarked(volume) as { readonly spec: object };
   const isPromised = volume.spec.claimRef !== undefined && volume.spec.claimRef.uid === undefined;

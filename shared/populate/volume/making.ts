@@ -1,4 +1,4 @@
-// The claim of a volume, and the step that makes it together with the Job that fills it. Called by the plans of this folder.
+// The claim of a volume, and the step that creates it together with the Job that fills it. Called by the plans of this folder.
 import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
 import {
   type PersistentVolumeClaim,
@@ -42,11 +42,11 @@ import { InvalidInput } from '#shared/runtime/errors.ts';
 
 interface Class {
   readonly storageClass?: StorageClass | undefined;
-  /** What is said of the class; read for claims that are completed from it. */
+  /** The profile of the class; read for claims that are completed from it. */
   readonly profile?: StorageProfile | undefined;
 }
 
-/** `undefined`: the claim leaves open what its class does not say. */
+/** `undefined`: the class does not define modes that the claim leaves open. */
 const profiledModes = (
   { claim }: Volume,
   { storageClass, profile }: Class,
@@ -54,7 +54,7 @@ const profiledModes = (
 ): ClaimProfile | undefined => {
   const sets = claimSetsOf(storageClass, profile);
   const volumeMode = claim.volumeMode ?? preferred.volumeMode;
-  // Where nobody knows what a class can, a copy can have what its source has.
+  // If the modes of a class are unknown, a copy can use those of its source.
   const accessModes = claim.accessModes ?? (sets.length === 0 ? preferred.accessModes : undefined);
   return completeClaim(sets, {
     ...(volumeMode === undefined ? {} : { volumeMode }),
@@ -62,7 +62,7 @@ const profiledModes = (
   });
 };
 
-/** `preferred` is what the source has, where there is one. */
+/** `preferred`: the modes of the source, if there is one. */
 export const modesFor = (volume: Volume, described: Class, preferred: Partial<ClaimProfile> = {}): ClaimProfile => {
   const { claim } = volume;
   if (claim.role === 'volume') {
@@ -78,7 +78,7 @@ export const modesFor = (volume: Volume, described: Class, preferred: Partial<Cl
   };
 };
 
-/** Why the claim cannot be made as long as its class does not say more; `undefined`: it can. */
+/** Why the claim cannot be created until its class defines more; `undefined`: it can. */
 export const openModes = (
   volume: Volume,
   described: Class & { readonly storageClass: StorageClass },
@@ -88,18 +88,18 @@ export const openModes = (
   return isOpen ? noModesMessage(described.storageClass, volume.claim.volumeMode) : undefined;
 };
 
-/** Drivers refuse what is less than their least, or round it up; what they will make is what is asked for. */
+/** Drivers reject a size below their minimum, or round it up; the size they would provision is requested. */
 export const atLeast = (bytes: number, { claim }: Volume, { storageClass, profile }: Class): number =>
   claim.isProfiled === true || (claim.role === 'volume' && claim.bytes === undefined)
     ? Math.max(bytes, leastBytesOf(storageClass, profile))
     : bytes;
 
-/** Bytes of the claim, as far as its user or an inspection told. */
+/** Bytes of the claim, if known from the user or an inspection. */
 export const bytesFor = ({ claim }: Volume, mode: VolumeMode, { settings }: PlanContext): number | undefined =>
   claim.bytes ??
   (claim.diskBytes === undefined ? undefined : volumeBytesFor(claim.diskBytes, mode, settings.filesystemOverhead));
 
-/** Recorded while it is known: nobody need be asked again once the volume is filled. */
+/** Recorded while it is known, so that the profile need not be read again once the volume is filled. */
 const snapshotMark = ({ snapshot }: Volume, profile: StorageProfile | undefined): Readonly<Record<string, string>> => {
   if (snapshot === undefined || snapshot.className !== undefined) return {};
   const named = namedSnapshotClass(profile);
@@ -116,15 +116,15 @@ interface Shape {
   readonly volumeMode: VolumeMode;
   readonly accessModes: NonNullable<PersistentVolumeClaim['spec']['accessModes']>;
   readonly bytes: number;
-  /** What it is to hold, by the name others find it under. */
+  /** The label of its content, by which other volumes find it. */
   readonly content?: string | undefined;
   readonly record?: CloneRecord;
   readonly dataSource?: TypedLocalReference | undefined;
-  /** A persistent volume that is promised to it. */
+  /** A persistent volume that is reserved for it. */
   readonly volumeName?: string;
-  /** What told its size; left out where the user did. */
+  /** The inspection that determined its size. Default: the user requested a size. */
   readonly inspected?: Inspection | undefined;
-  /** What is said of its class. */
+  /** The profile of its class. */
   readonly profile?: StorageProfile | undefined;
 }
 
@@ -169,9 +169,9 @@ interface Made {
   readonly claim: PersistentVolumeClaim;
   readonly storageClass: StorageClass;
   readonly record?: CloneRecord;
-  /** What there is of it, where an upload is to fill the claim. */
+  /** The observed spool, if an upload is to fill the claim. */
   readonly spool?: PersistentVolumeClaim | undefined;
-  /** What is said of a copy. */
+  /** The reported reason, for a copy. */
   readonly copying?: { readonly reason: string; readonly message: string } | undefined;
 }
 
@@ -192,7 +192,7 @@ export const makeClaim = (volume: Volume, made: Made, context: PlanContext): Pla
     storageClassName: storageClass.metadata.name,
     clone: record === undefined ? undefined : { strategy: record.strategy, because: record.because },
   };
-  // Nothing tells of a claim that stays as it was made.
+  // There is no event about a claim that stays as it was created.
   const isLate = storageClass.volumeBindingMode === 'WaitForFirstConsumer' && volume.isBoundAtOnce !== true;
   const isForConsumer = job === undefined && isLate;
   if (isForConsumer) return { ...restForConsumer({ ...volume, state: next }, claim), actions };
@@ -202,7 +202,7 @@ export const makeClaim = (volume: Volume, made: Made, context: PlanContext): Pla
 
 // The Job that fills a volume: from another claim, or from a source of bytes.
 
-/** Whatever is copied was held against its digest when it was fetched. Volumes whose spec has faults never get as far as a Job. */
+/** A copied volume was verified when it was fetched. Volumes with faults in their spec never start a Job. */
 const filledFrom = (
   { ref, source, checksum, faults }: Volume,
   claim: PersistentVolumeClaim,
@@ -215,18 +215,18 @@ const filledFrom = (
   throw new InvalidInput(`${ref.kind} ${ref.name} has no source of bytes`, faults);
 };
 
-/** What is to come into the claim are the files of an archive, or of a volume that holds such. */
+/** The claim is filled with the files of an archive, or from a volume that holds such files. */
 const isForFiles = (volume: Volume, claim: PersistentVolumeClaim): boolean =>
   volume.source?.type === 'transfer' ? volume.holdsFiles === true : holdsFiles(recordOf(claim)?.population);
 
-/** Left out, what is looked at is the source of bytes. */
+/** Default: the source of bytes is inspected. */
 export const buildLookJob = (volume: Volume, settings: PopulateSettings, at = bytesOf(volume)): Job => {
   const { ref, retries, pod } = volume;
   if (at === undefined) throw new InvalidInput(`${ref.kind} ${ref.name} has no source of bytes`);
   return buildTransferJob({ mode: 'inspect', owner: ref, source: at, retries, pod }, settings);
 };
 
-/** What is uploaded into the volume is kept until it is a disk. */
+/** Keeps an upload until it is a disk. */
 export const keepSpoolOf = (
   volume: Volume,
   spooled: Pick<Parameters<typeof keepSpool>[1], 'spool' | 'target'>,
@@ -234,7 +234,7 @@ export const keepSpoolOf = (
 ): readonly Action[] =>
   keepSpool({ ref: volume.ref, source: bytesOf(volume) }, { ...spooled, fileBytes: volume.offered?.size }, context);
 
-/** A guest's disk becomes as large as its volume lets it. */
+/** The guest's disk becomes as large as its volume permits. */
 export const buildFillJob = (volume: Volume, claim: PersistentVolumeClaim, settings: PopulateSettings): Job => {
   const volumeMode = volumeModeOf(claim);
   const capacityBytes = diskBytesIn(requestedBytes(claim), volumeMode, settings.filesystemOverhead);

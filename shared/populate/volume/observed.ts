@@ -1,4 +1,4 @@
-// What is known of a volume when its next step is decided. Read by check.ts.
+// The observed state of a volume when its next step is decided. Read by check.ts.
 import type { MayUse } from '#shared/access/grant.ts';
 import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
 import type {
@@ -22,68 +22,68 @@ import { type Volume, bytesOf } from '#shared/populate/volume/volume.ts';
 
 export interface ObservedVolume {
   readonly claim?: PersistentVolumeClaim | undefined;
-  /** A claim of our name that belongs to somebody else. */
+  /** A claim with our name and another owner. */
   readonly foreign?: PersistentVolumeClaim | undefined;
-  /** Anything else of our names that belongs to somebody else. It is never touched. */
+  /** Any other object with one of our names and another owner. It is never changed. */
   readonly taken?: KubeObject | undefined;
   readonly job?: Job | undefined;
-  /** Keeps what was uploaded until it is a disk. */
+  /** Keeps an upload until it is a disk. */
   readonly spool?: PersistentVolumeClaim | undefined;
-  /** Looks, where the source lies, at how large its disk is. */
+  /** Determines the size of the disk, in the namespace of the source. */
   readonly inspectJob?: Job | undefined;
-  /** What that found, where it was read from its pods alone. */
+  /** Its result, if it was read from the pods without the Job. */
   readonly looked?: SucceededRun | undefined;
   readonly pods: readonly Pod[];
-  /** Jobs that read the claim for others; looked for only where all is to be removed. */
+  /** Jobs that read the claim for downloads or backups; read only if everything is to be removed. */
   readonly readers?: readonly Job[];
   /** Taken of the source, to be restored. */
   readonly sourceSnapshot?: VolumeSnapshot | undefined;
-  /** A claim that a snapshot was restored into for this one alone: the Job copies it. */
+  /** A claim that a snapshot was restored into for this volume only: the Job copies it. */
   readonly restored?: PersistentVolumeClaim | undefined;
-  /** Class of the claim, or the one it is to be made with. */
+  /** Class of the claim, or the class it is to be created with. */
   readonly storageClass?: StorageClass | undefined;
-  /** It was not looked for: how large the disk is comes first. */
+  /** It was not read: the size of the disk must be determined first. */
   readonly isClassUnread?: true;
-  /** What is said of it; read only where the claim is completed from it, or cloned. */
+  /** Its profile; read only if the claim is completed from it, or cloned. */
   readonly profile?: StorageProfile | undefined;
-  /** Read only where the claim is to be made; `undefined` for sources of bytes. */
+  /** Read only if the claim is to be created; `undefined` for sources of bytes. */
   readonly origin?: Origin | undefined;
-  /** Who else wants the same bytes; read only where the claim is to be made, and what goes in is known beforehand. */
+  /** Other volumes with the same bytes; read only if the claim is to be created and its content is known in advance. */
   readonly singleflight?: ObservedSingleflight | undefined;
-  /** Names of claims with these bytes that lie where the volume, whose place its consumer chose, cannot be copied from. */
+  /** Names of claims with these bytes that cannot be copied from in the place that the consumer of the volume chose. */
   readonly outOfReach?: ReadonlySet<string> | undefined;
-  /** What is to be kept of it for others that want the same bytes. */
+  /** The copy to retain for other volumes with the same bytes. */
   readonly retainedCopy?: RetainedCopy | undefined;
   readonly warnings?: readonly KubeEvent[] | undefined;
-  /** One with its data that is promised to the claim; looked for only where the claim is to be made, and its user says so. */
+  /** A persistent volume with data that is reserved for the claim; read only if the claim is to be created and its user allows it. */
   readonly promised?: PersistentVolume | undefined;
-  /** Of a volume whose source lies in another namespace. */
+  /** For a volume whose source is in another namespace. */
   readonly stage?: ObservedStage | undefined;
-  /** The persistent volume that was handed over to the claim, while that is not marked as filled. */
+  /** The persistent volume that was handed over to the claim, until that is marked as filled. */
   readonly handed?: PersistentVolume | undefined;
-  /** Of the volume once it is filled, where one is asked for. */
+  /** Snapshot of the filled volume, if one is requested. */
   readonly snapshot?: VolumeSnapshot | undefined;
-  /** The snapshot, and all that was read: it is ready, and ends what status says is done but for it. */
+  /** The snapshot, if nothing else was read: it is ready, and was the only thing missing according to status. */
   readonly completed?: VolumeSnapshot | undefined;
-  /** Read only where a snapshot is to be made; `undefined`: not read. */
+  /** Read only if a snapshot is to be taken; `undefined`: not read. */
   readonly snapshotClasses?: readonly VolumeSnapshotClass[] | undefined;
-  /** The class that is to make it, as the StorageProfile of the volume's class says. */
+  /** Its class according to the StorageProfile of the volume's class. */
   readonly snapshotClass?: string | undefined;
 }
 
-/** How a source is found ready, by `<kind>.<group>`; those of claims and snapshots are known. */
+/** Readers that determine whether a source is ready, by `<kind>.<group>`; those of claims and snapshots are built in. */
 export type OriginReaders = Readonly<Record<string, (kube: KubeClient, key: Key, mayUse: MayUse) => Promise<Origin>>>;
 type Key = { readonly namespace: string; readonly name: string };
 
 export const nothing: ObservedVolume = { pods: [] };
 
-/** Whether a child may be there: on a first look, those that status knows of. */
+/** Whether a child may exist: in a first pass, only those that status lists. */
 export const mayBe = ({ trustsStatus }: Volume, known: string | undefined): boolean =>
   trustsStatus !== true || known !== undefined;
 
-/** Nobody says how large the disk of a source of bytes is. */
+/** The size of the disk of a source of bytes is unknown. */
 export const isSizeOpen = ({ source, claim }: Volume): boolean =>
   source?.type === 'transfer' && claim.bytes === undefined && claim.diskBytes === undefined;
 
-/** A Job looks at the source first. */
+/** A Job inspects the source first. */
 export const needsInspection = (volume: Volume): boolean => isSizeOpen(volume) && !isSent(bytesOf(volume));

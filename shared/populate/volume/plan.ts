@@ -1,4 +1,4 @@
-// The decisions about a volume: make its claim, see it filled by the storage or by a Job, mark it, start over. Pure.
+// Plans a volume: create its claim, let the storage or a Job fill it, mark it, restart. Pure.
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { childMetadata } from '#shared/api/owner.ts';
@@ -59,7 +59,7 @@ const planUnmade = (volume: Volume, observed: ObservedVolume, context: PlanConte
   return rest(volume, { reason: 'ClaimNotFound', message });
 };
 
-/** The claim went away under its Job: what that writes, or has written, is lost, so both start again. */
+/** The claim was deleted under its Job: the data is lost, so both start again. */
 const planRefill = (volume: Volume, { job }: ObservedVolume, context: PlanContext): Plan => {
   const message = 'the volume was removed while it was being filled; starting again';
   const next = { ...volume.state, attempts: 0, attemptsFailed: 0, transfer: undefined, progress: 0 };
@@ -67,13 +67,13 @@ const planRefill = (volume: Volume, { job }: ObservedVolume, context: PlanContex
   return { actions: removeJob(job), state: waitingState(volume, next, step, context) };
 };
 
-/** A crash may have come between marking the claim and recording how it was filled. */
+/** A crash may have happened between marking the claim and recording how it was filled. */
 const countedState = ({ state }: Volume, { job, pods }: ObservedVolume, { now }: PlanContext): ImageState =>
   job === undefined || pods.length === 0 || state.phase === 'Available'
     ? state
     : countAttempts(state, readTransfer(job, pods, now));
 
-/** What was filled once is never filled again, whatever became of the mark. */
+/** A volume that was filled once is never filled again, whatever happened to the mark. */
 const populationKnown = (volume: Volume): Population | undefined => {
   const { inspection, digests } = volume.state;
   return wasFilled(volume)
@@ -90,7 +90,7 @@ const planForeign = (volume: Volume, claim: PersistentVolumeClaim, context: Plan
     : planLeaving(volume, { pods: [], claim }, context);
 };
 
-/** From now on it is found as that of the volume, and still goes with nobody but whoever made it. */
+/** From now on it is labelled as the claim of the volume, while its owner stays the client that created it. */
 const planMarked = (volume: Volume, claim: PersistentVolumeClaim, context: PlanContext): Plan => {
   const { labels, annotations } = childMetadata(volume.ref, 'disk', claim.metadata.name);
   const message = `claim ${claim.metadata.name} is to be filled`;
@@ -100,7 +100,7 @@ const planMarked = (volume: Volume, claim: PersistentVolumeClaim, context: PlanC
   };
 };
 
-/** A pod that has ended holds a claim on its way out as one that runs does. */
+/** A pod keeps a terminating claim even after the pod has ended. */
 const planLost = (volume: Volume, { claim, job }: ObservedVolume): Plan => {
   const { source, claim: asked } = volume;
   const what = asked.role === 'volume' ? `the golden volume ${asked.name}` : `the claim ${asked.name}`;
@@ -110,14 +110,14 @@ const planLost = (volume: Volume, { claim, job }: ObservedVolume): Plan => {
   };
 };
 
-/** A pod that waits for a claim on its way out is what keeps it: neither would ever come to an end. */
+/** A pending pod keeps its terminating claim: neither would ever end. */
 const planLeaving = (volume: Volume, { claim, job }: ObservedVolume, context: PlanContext): Plan => {
   const message = `PersistentVolumeClaim ${claim?.metadata.name} is being deleted; starting again once it is gone`;
   const step = { phase: 'Pending', reason: 'ChildDeleted', message } as const;
   return { actions: removeJob(job), state: waitingState(volume, volume.state, step, context) };
 };
 
-/** A crash may have come between marking the claim and taking away what it was filled through. */
+/** A crash may have happened between marking the claim and removing the objects it was filled through. */
 const planMarkedAsFilled = (volume: Volume, observed: Made, population: Population, context: PlanContext): Plan => {
   const { claim, sourceSnapshot } = observed;
   const state = countedState(volume, observed, context);

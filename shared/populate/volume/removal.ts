@@ -1,4 +1,4 @@
-// Taking away what a volume made: all of it when it is deleted, what is not worth keeping when its user starts it over. Pure.
+// Removes the children of a volume: all of them when it is deleted, the useless ones when its user restarts it. Pure.
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -9,7 +9,7 @@ import { leftThere } from '#shared/populate/volume/elsewhere.ts';
 import type { ObservedVolume } from '#shared/populate/volume/observed.ts';
 import type { Volume } from '#shared/populate/volume/volume.ts';
 
-/** Neither on its way out nor lost. */
+/** Neither terminating nor lost. */
 export const isWhole = ({ metadata, status }: PersistentVolumeClaim): boolean =>
   metadata.deletionTimestamp === undefined && status?.phase !== 'Lost';
 
@@ -17,8 +17,8 @@ const isWorthKeeping = (claim: PersistentVolumeClaim | undefined): boolean =>
   claim !== undefined && populationOf(claim) !== undefined && isWhole(claim);
 
 /**
- * What a retry throws away: Jobs, a claim that is not filled, a snapshot that failed. A claim that is filled and verified is kept, and so are the Jobs of
- * it: its bytes are never fetched twice, and while those names are taken no stale pass can start to fill it again.
+ * Children that a retry removes: Jobs, a claim that is not filled, a snapshot that failed. A filled and verified claim is kept together with
+ * its Jobs: its bytes are never fetched twice, and while the names of the Jobs are taken no stale pass can fill it again.
  */
 const dirtyPart = (observed: ObservedVolume): ObservedVolume => {
   if (!isWorthKeeping(observed.claim)) return observed;
@@ -46,7 +46,7 @@ const childrenOf = (volume: Volume, observed: ObservedVolume): readonly KubeObje
   ].filter((child) => child !== undefined);
 };
 
-/** A claim that somebody else made to be filled stays. */
+/** A claim that another client created to be filled stays. */
 const ownClaim = ({ claim: { fills } }: Volume, { claim }: ObservedVolume) => (fills === undefined ? claim : undefined);
 
 const removeAll = (volume: Volume, observed: ObservedVolume): readonly Action[] => [
@@ -61,11 +61,11 @@ const removeAll = (volume: Volume, observed: ObservedVolume): readonly Action[] 
   ...leftThere(observed.stage),
 ];
 
-/** Whether anything is in the way of starting over. */
+/** Whether a restart must remove children first. */
 export const isDirty = (volume: Volume, observed: ObservedVolume): boolean =>
   childrenOf(volume, dirtyPart(observed)).length > 0;
 
-/** `undefined`: nothing is in the way any more. */
+/** `undefined`: the restart can proceed. */
 export const planRestart = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan | undefined => {
   const dirty = dirtyPart(observed);
   const left = childrenOf(volume, dirty);
@@ -74,7 +74,7 @@ export const planRestart = (volume: Volume, observed: ObservedVolume, context: P
     : { actions: removeAll(volume, dirty), state: restartingState(volume, left, context) };
 };
 
-/** The next step of removal. Pods count too: the name is free only when nothing writes any more. */
+/** The next step of removal. Pods count too: the name is free only when no pod writes any more. */
 export const planRemoval = (volume: Volume, observed: ObservedVolume): Plan & { readonly removed: boolean } => {
   const left = childrenOf(volume, observed);
   const message = left.length === 0 ? 'removed' : `waiting for ${left.map(describeChild).join(', ')} to go`;

@@ -1,6 +1,7 @@
-// A disk that was fetched will be written to by its machine. Before it is handed over, something is kept of it for whoever comes to want the same
-// bytes (populate/singleflight): a snapshot where the class makes any and binds at once; else a copy, which takes as much room again, and is made only where
-// somebody waits for it. One for a content and class, owned by all who have it from there, and gone with the last of them.
+// A fetched disk will be written to by its machine. Before it is handed over, a copy is retained for volumes that request the same bytes later
+// (populate/singleflight): a snapshot if the class supports it and binds at once; else a full copy, which needs the same space again and is
+// made only if a volume waits for it. There is one per content and class, owned by all volumes cloned from it, and deleted with the last of
+// them.
 import { leases } from '#shared/api/foreign/coordination.ts';
 import {
   type Pod,
@@ -44,7 +45,7 @@ export type RetainedCopy = KeptSnapshot | KeptCopy;
 
 interface KeptSnapshot {
   readonly is: 'snapshot';
-  /** That of the content. */
+  /** Label of the content. */
   readonly name: string;
   readonly snapshotClass: string;
   readonly snapshot?: VolumeSnapshot | undefined;
@@ -52,10 +53,10 @@ interface KeptSnapshot {
 
 const over: Keeping = { is: 'over', actions: [] };
 
-/** Whether there are bytes in it that others may want, and that its machine is about to write to. */
+/** Whether it holds bytes that others may request, and its machine is about to write to it. */
 export const mayBeKept = (volume: Volume): boolean => contentOfVolume(volume) !== undefined && !isGolden(volume);
 
-/** `undefined` where there can be none, or need be none: a golden volume is kept itself. */
+/** `undefined` if no copy is possible or needed: a golden volume is kept itself. */
 export const readRetainedCopy = async (
   kube: KubeClient,
   volume: Volume,
@@ -74,7 +75,7 @@ export const readRetainedCopy = async (
   return isKept ? undefined : readCopy(kube, volume, { name, claim: own, isAwaited: isAwaited(lease, volume.ref) });
 };
 
-/** Where volumes wait for a pod, a snapshot alone is of no use: nothing can be restored from it for a golden volume, which no pod uses. */
+/** In a WaitForFirstConsumer class a snapshot is useless: no golden volume can be restored from it, because no pod uses a golden volume. */
 const snapshotClassOf = async (
   kube: KubeClient,
   { metadata, provisioner, volumeBindingMode }: StorageClass,
@@ -85,7 +86,7 @@ interface Fetched extends Source {
   readonly pods: readonly Pod[];
 }
 
-/** It is for others, and nothing fails for it. */
+/** It is for others, so its failure does not fail this volume. */
 export const planRetainedCopy = (
   volume: Volume,
   retainedCopy: RetainedCopy | undefined,
@@ -123,25 +124,24 @@ const planSnapshot = (
   return { is: 'under way', plan: { actions, state } };
 };
 
-// A copy of a fetched disk that is kept for those who wait for the same bytes, where no snapshot can be: a Job of ours makes it while nobody uses the
-// disk yet.
+// A full copy of a fetched disk for volumes that wait for the same bytes, if no snapshot is possible: a Job makes it before the disk is used.
 
-/** What is left to do for others before a disk is handed over: a step, or what goes with handing over. */
+/** The remaining work for others before a disk is handed over: a step, or actions that accompany the handover. */
 type Keeping =
   | { readonly is: 'under way'; readonly plan: Plan }
   | { readonly is: 'over'; readonly actions: readonly Action[] };
 
 interface KeptCopy {
   readonly is: 'copy';
-  /** That of the content. */
+  /** Label of the content. */
   readonly name: string;
-  /** Whether somebody waits for what is fetched. */
+  /** Whether a volume waits for the bytes. */
   readonly isAwaited: boolean;
   readonly claim: PersistentVolumeClaim | undefined;
   readonly job: Job | undefined;
 }
 
-/** What was fetched. */
+/** The fetched disk. */
 interface Source {
   readonly claim: PersistentVolumeClaim;
   readonly population: Population;
@@ -161,7 +161,7 @@ type CopiedContent = Source & { readonly pods: readonly Pod[] };
 
 const give = (actions: readonly Action[]): Keeping => ({ is: 'over', actions });
 
-/** What is left of one that comes to nothing. */
+/** Removes a copy that failed. */
 const leave = ({ claim, job }: KeptCopy): readonly Action[] => [
   ...removeJob(job),
   ...remove(persistentVolumeClaims, claim),
@@ -197,7 +197,7 @@ const planMaking = (volume: Volume, kept: KeptCopy, fetched: CopiedContent, cont
   return { is: 'under way', plan: { actions, state } };
 };
 
-/** As the disk is, but nobody's. */
+/** Like the disk, but without an owner of its own. */
 const buildCopy = (
   { ref }: Volume,
   name: string,
@@ -220,7 +220,7 @@ const buildCopy = (
   };
 };
 
-/** Its progress is nobody's: the disk is there. */
+/** Its progress is not reported: the disk itself is complete. */
 const buildJob = (
   { ref, retries, pod }: Volume,
   target: PersistentVolumeClaim,

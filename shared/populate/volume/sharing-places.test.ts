@@ -88,7 +88,7 @@ describe('a disk of a class without snapshots', () => {
     await settle(shared, 'golden');
     expect([phaseOf('golden'), fetching().length]).toEqual(['Succeeded', 2]);
     expect(fetchReasonOf(shared, 'golden')).toMatch(
-      /^DataVolume disk has had the same fetched before, and nothing is kept/,
+      /^DataVolume disk has had the same fetched before, and there is no copy left/,
     );
     // From then on there is something to copy.
     add('two', 'local', 'plain');

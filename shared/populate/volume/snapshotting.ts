@@ -1,7 +1,7 @@
-// A filled volume: taken a snapshot of, where one is asked for and its driver can, and then usable. What is read for that, and decided.
+// A filled volume: a snapshot is taken of it if requested and supported by its driver; then it is usable. Reads and decides.
 import { annotations } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { readClass, readOwn, readSnapshotClasses, readToldClass } from '#shared/populate/reading.ts';
+import { readClass, readOwn, readSnapshotClasses, readNamedSnapshotClass } from '#shared/populate/reading.ts';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type Plan, type PlanContext, create } from '#shared/populate/actions.ts';
@@ -21,13 +21,13 @@ import type { SnapshotRequest, Volume } from '#shared/populate/volume/volume.ts'
 
 type WithClaim = ObservedVolume & { readonly claim: PersistentVolumeClaim };
 
-/** What is left to do for a volume whose bytes are there. */
+/** The remaining work for a volume whose bytes are complete. */
 export const planFilled = (volume: Volume, observed: WithClaim, population: Population, context: PlanContext): Plan => {
   const state = filledState(volume, observed.claim, population);
   if (volume.snapshot === undefined) return usable(volume, state);
   if (observed.snapshot !== undefined)
     return { actions: [], state: snapshotState(volume, state, observed.snapshot, context) };
-  // What is usable without a snapshot is not taken out of use because a snapshot class has appeared since.
+  // A volume that is usable without a snapshot stays usable when a snapshot class appears later.
   const isUsableWithout = volume.state.phase === 'Available' && volume.state.children?.snapshot === undefined;
   return isUsableWithout
     ? usable(volume, state)
@@ -67,7 +67,7 @@ const planSnapshot = (volume: Snapshotted, observed: WithClaim, population: Popu
   }
 };
 
-/** `undefined`: nobody was asked. What the user asked for counts first, then the StorageProfile of the class. */
+/** `undefined`: the classes were not read. The request of the user takes precedence, then the StorageProfile of the class. */
 const choiceOf = ({ className }: SnapshotRequest, observed: WithClaim): SnapshotClassChoice | undefined => {
   const { snapshotClasses, snapshotClass } = observed;
   if (snapshotClasses !== undefined)
@@ -75,7 +75,7 @@ const choiceOf = ({ className }: SnapshotRequest, observed: WithClaim): Snapshot
   return snapshotClass === undefined ? undefined : { is: 'found', name: snapshotClass };
 };
 
-/** Who made the volume, from the claim itself where Kubernetes noted it: its class may be gone by now. */
+/** The driver of the volume, from the claim itself if Kubernetes recorded it: its class may be gone by now. */
 const driverOf = ({ claim, storageClass }: WithClaim): string | undefined =>
   provisionerOf(claim) ?? storageClass?.provisioner;
 
@@ -109,7 +109,7 @@ export const readSnapshot = async (
   return { snapshot: own, taken: foreign[0] };
 };
 
-/** Whether status says that bytes and sizes are there, and that a snapshot is the last that is waited for. */
+/** Whether, according to status, only a snapshot is missing. */
 export const isSnapshotLast = ({ snapshot, state, trustsStatus }: Volume): boolean =>
   snapshot !== undefined &&
   trustsStatus === true &&
@@ -118,7 +118,7 @@ export const isSnapshotLast = ({ snapshot, state, trustsStatus }: Volume): boole
   state.children?.volume !== undefined &&
   state.children.snapshot !== undefined;
 
-/** Nothing where none is to be taken. */
+/** Nothing if no snapshot is to be taken. */
 export const readSnapshotting = async (
   kube: KubeClient,
   volume: Volume,
@@ -135,11 +135,12 @@ export const readSnapshotting = async (
   const snapshotClasses = await readSnapshotClasses(kube);
   const driver = provisionerOf(claim) ?? storageClass?.provisioner;
   const fitting = snapshotClasses.filter((candidate) => candidate.driver === driver);
-  const snapshotClass = request.className === undefined ? await readToldClass(kube, fitting, className) : undefined;
+  const snapshotClass =
+    request.className === undefined ? await readNamedSnapshotClass(kube, fitting, className) : undefined;
   return { ...found, storageClass, snapshotClasses, snapshotClass };
 };
 
-/** Recorded when the claim was made; looked for anew where that came to nothing. */
+/** Recorded when the claim was created; determined again if that snapshot failed. */
 const markedClass = ({ snapshot, trustsStatus }: Volume, { metadata }: PersistentVolumeClaim): string | undefined =>
   trustsStatus === true && snapshot?.className === undefined
     ? metadata.annotations?.[annotations.snapshotClass]

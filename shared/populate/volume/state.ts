@@ -1,4 +1,4 @@
-// The moves between states that are a volume's own. Called by the plans of this folder.
+// State transitions specific to volumes. Called by the plans of this folder.
 import type { PersistentVolumeClaim, StorageClass } from '#shared/api/foreign/core.ts';
 import type { Filled, ImageState } from '#shared/populate/filled.ts';
 import { noClassStep, restingState, waitingState } from '#shared/populate/state.ts';
@@ -8,13 +8,13 @@ import type { Volume } from '#shared/populate/volume/volume.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { Plan, PlanContext } from '#shared/populate/actions.ts';
 
-/** Waits for what is the user's to do, for as long as it takes. */
+/** Waits for an action of the user, without a deadline. */
 export const rest = (volume: Filled, why: { readonly reason: string; readonly message: string }): Plan => ({
   actions: [],
   state: restingState(volume, why),
 });
 
-/** `because`: why it fetches what others have or had; `undefined`: it does not. */
+/** `because`: why it fetches bytes that others have or had; `undefined`: it does not. */
 export const fetchedFor = <V extends Filled>(volume: V, because: string | undefined): V => ({
   ...volume,
   state: { ...volume.state, fetchReason: because },
@@ -26,31 +26,31 @@ export const unplaced = {
   message: 'the cluster has no default storage class: mark one as default, and this volume is made in it',
 } as const;
 
-/** Waits for a class that an administrator may make, though not for ever. */
+/** Waits for a class that an administrator may create, with a deadline. */
 export const noClass = (volume: Volume, sourceClass: string | undefined, context: PlanContext): Plan => {
   const step = noClassStep(volume.claim.className ?? sourceClass, 'this object');
   return { actions: [], state: waitingState(volume, volume.state, step, context) };
 };
 
-/** Whether nothing may be put into the volume before its consumer is there. */
+/** Whether the volume must not be filled before it has a consumer. */
 export const isHeldBack = ({ waitsForConsumer }: Volume, storageClass: StorageClass | undefined): boolean =>
   waitsForConsumer && storageClass?.volumeBindingMode === 'WaitForFirstConsumer';
 
-/** Machines are started once their volumes say so. */
+/** Machines are started once their volumes report this. */
 export const restForConsumer = (volume: Filled, { metadata }: Pick<PersistentVolumeClaim, 'metadata'>): Plan =>
   rest(volume, {
     reason: 'WaitForFirstConsumer',
     message: `claim ${metadata.name} is bound once a virtual machine uses it, as its storage class asks`,
   });
 
-/** Whether its bytes were complete once: what was made from it counts on them. */
+/** Whether its bytes were complete once: its clones depend on them. */
 export const wasFilled = ({ state: { phase } }: Filled): boolean => phase === 'Available' || phase === 'Snapshotting';
 
-/** A crash may have come between making the claim and recording why it is fetched. */
+/** A crash may have happened between creating the claim and recording why it is fetched. */
 export const fetchReasonOf = ({ fetchReason }: ImageState, { metadata }: PersistentVolumeClaim): string | undefined =>
   fetchReason ?? metadata.annotations?.[annotations.fetchReason];
 
-/** What the filled claim says of itself. */
+/** The state recorded on the filled claim. */
 export const filledState = (
   { state }: Filled,
   claim: PersistentVolumeClaim,

@@ -1,4 +1,4 @@
-// A volume as the engine sees it, whichever kind the user wrote: one claim, filled from another object or from a source of bytes.
+// The internal model of a volume, for every kind that the user may create: one claim, filled from another object or from a source of bytes.
 import type { AccessMode, PersistentVolumeClaim, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { Grant } from '#shared/access/grant.ts';
@@ -13,27 +13,27 @@ import { contentOf, fileContent } from '#shared/populate/singleflight/content.ts
 import type { ObservedSingleflight } from '#shared/populate/singleflight/singleflight.ts';
 
 export interface Volume extends Filled {
-  /** `undefined` only where `faults` says why. */
+  /** `undefined` only if `faults` explains why. */
   readonly source: VolumeSource | undefined;
   readonly checksum?: Checksum | undefined;
-  /** Files of an archive in place of a disk. */
+  /** Files of an archive instead of a disk. */
   readonly holdsFiles?: boolean;
-  /** What it is said to hold, where neither source nor checksum tells. */
+  /** Its declared content, if neither source nor checksum identify it. */
   readonly content?: string | undefined;
   readonly claim: ClaimRequest;
-  /** What of other namespaces its author may have. Default: nothing. */
+  /** What its author may use in other namespaces. Default: nothing. */
   readonly grants?: readonly Grant[] | undefined;
-  /** Kind of the object, where it is itself to have the labels that tell how to run what is in the volume. */
+  /** Kind of the object, if the object itself gets the labels that describe how to run the guest in the volume. */
   readonly labelled?: ResourceType | undefined;
-  /** Of an upload: what the client is about to send. */
+  /** For an upload: the announced file. */
   readonly offered?: Inspection | undefined;
-  /** To be taken of it once it is filled. Default: none. */
+  /** Requested snapshot of the filled volume. Default: none. */
   readonly snapshot?: SnapshotRequest | undefined;
-  /** How its Jobs' pods are to be run. */
+  /** Requests for the pods of its Jobs. */
   readonly pod?: PodWishes | undefined;
-  /** Nothing is put into a volume of a WaitForFirstConsumer class before somebody uses it, who decides where it lies. */
+  /** A volume of a WaitForFirstConsumer class is not filled before its first consumer, who decides where it is. */
   readonly waitsForConsumer: boolean;
-  /** Its user wants it bound and filled, whatever its class waits for. */
+  /** Its user requests that it is bound and filled at once, whatever its class waits for. */
   readonly isBoundAtOnce?: boolean;
 }
 
@@ -51,57 +51,57 @@ export type VolumeSource =
       readonly groupKind: string;
       readonly namespace: string;
       readonly name: string;
-      /** It stands for something else, which may lie in any namespace. */
+      /** It refers to another object, which may be in any namespace. */
       readonly mayLeadOn?: true;
     }
   | { readonly type: 'transfer'; readonly from: Exclude<JobSource, { readonly type: 'claim' }> };
 
-/** Where a Job gets them, for what no object of the cluster holds. */
+/** The source for a Job, for content that no object of the cluster holds. */
 export const bytesOf = ({ source }: Pick<Volume, 'source'>): JobSource | undefined =>
   source?.type === 'transfer' ? source.from : undefined;
 
-/** What is left out is taken from the source, then from the storage class. */
+/** Missing fields are taken from the source, then from the storage class. */
 export interface ClaimRequest {
   readonly name: string;
   /**
-   * `volume`: golden, and protected. Its modes are those that its class prefers, so that disks of the class begin as snapshots of it, and its disk keeps
-   * the size of its source. Default: `disk`, somebody's own.
+   * `volume`: golden, and protected. It uses the preferred modes of its class, so that disks of the class can be snapshots of it, and its disk
+   * keeps the size of its source. Default: `disk`, the disk of a user.
    */
   readonly role?: 'volume' | undefined;
   readonly className?: string | undefined;
-  /** Whether the class that is marked as the default for disks counts where none is named; left out: it does. */
+  /** Whether the default class for disks applies if no class is named. Default: true. */
   readonly isForDisk?: boolean;
   readonly volumeMode?: VolumeMode | undefined;
   readonly accessModes?: readonly AccessMode[] | undefined;
   /** Bytes of the claim… */
   readonly bytes?: number | undefined;
-  /** …or of the guest's disk: a file system gets room for itself beside it. */
+  /** …or of the guest's disk: a file system gets additional space for itself. */
   readonly diskBytes?: number | undefined;
-  /** What is left out of modes and size is completed from the class's StorageProfile. */
+  /** Missing modes and size are completed from the StorageProfile of the class. */
   readonly isProfiled?: boolean;
   readonly labels?: Readonly<Record<string, string>> | undefined;
-  /** Labels beside, of one that holds a file system. */
+  /** Additional labels for a claim with a file system. */
   readonly fileSystemLabels?: Readonly<Record<string, string>> | undefined;
   readonly annotations?: Readonly<Record<string, string>> | undefined;
-  /** Annotations that clients look for while somebody listens for an upload. */
+  /** Annotations that clients look for while a pod waits for an upload. */
   readonly listening?: Readonly<Record<string, string>> | undefined;
   /** Annotations that clients look for once it is filled. */
   readonly filled?: Readonly<Record<string, string>> | undefined;
-  /** A disk in a file system takes all of its room at once, and these annotations of the claim say so then. */
+  /** A disk in a file system is preallocated, and these annotations of the claim are set then. */
   readonly preallocated?: Readonly<Record<string, string>> | undefined;
-  /** Somebody brings the claim with its data: none is made here. */
+  /** Another client creates the claim with its data: none is created here. */
   readonly comesFilled?: boolean;
-  /** A persistent volume with its data may be promised to it: then the claim takes that, and nothing is written. */
+  /** A persistent volume with data may be reserved for it: then the claim is bound to it, and nothing is written. */
   readonly mayBeStatic?: boolean;
-  /** Whether a claim of that name, which somebody else made and filled, may be taken over as it is. */
+  /** Whether a claim with that name, which another client created and filled, may be adopted. */
   readonly adopts?: (claim: PersistentVolumeClaim) => boolean;
-  /** Of a volume that fills what somebody else made empty: whether it is that claim. Such a claim is neither made nor removed here. */
+  /** For a volume that fills a claim another client created empty: whether it is that claim. Such a claim is neither created nor removed here. */
   readonly fills?: ((claim: PersistentVolumeClaim) => boolean) | undefined;
 }
 
-// What a volume is to hold, as far as that is known beforehand, and whether others may be cloned from it (../singleflight).
+// The content of a volume, if known in advance, and whether others may be cloned from it (../singleflight).
 
-/** Of an archive there is a disk with the same digest, too: it is not shared. */
+/** The digest of an archive would also match its disk, so an archive is not shared. */
 export const contentOfVolume = ({ source, checksum, content, holdsFiles }: Volume): string | undefined =>
   holdsFiles === true ? undefined : knownContent({ source, checksum, content });
 
@@ -117,7 +117,7 @@ export const isGolden = (volume: Volume): boolean => {
   return isVersion(volume) || role === 'volume' || found[labels.role] === 'volume';
 };
 
-/** Label of its claim by which others find the content. */
+/** Label of its claim by which other volumes find the content. */
 export const contentMark = (
   volume: Volume,
   { singleflight }: { readonly singleflight?: ObservedSingleflight | undefined },

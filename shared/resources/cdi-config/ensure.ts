@@ -1,4 +1,4 @@
-// The CDIConfig of the cluster, made and kept true to our settings: looked at each minute, with one listing and nothing else where nothing changed.
+// Keeps the CDIConfig of the cluster equal to our settings: checked each minute, with one listing if nothing has changed.
 import { isDeepStrictEqual } from 'node:util';
 import { type CdiConfig, type CdiConfigStatus, cdiConfigName, cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import { cdis } from '#shared/api/foreign/cdi.ts';
@@ -15,10 +15,10 @@ const blank: CdiConfig = {
   spec: {},
 };
 
-/** As the original writes shares: no more than three decimals. */
+/** The original's format of shares: at most three decimals. */
 const shareOf = (share: number): string => String(Number(share.toFixed(3)));
 
-/** What is told. Pure. */
+/** The reported status. Pure. */
 export const configStatusOf = (
   { spec }: Pick<CdiConfig, 'spec'>,
   { publicUrl, settings }: { readonly publicUrl: string | undefined; readonly settings: PopulateSettings },
@@ -39,7 +39,7 @@ export const configStatusOf = (
   };
 };
 
-/** One that a CDI has made is its to write, whatever a setting says. */
+/** One that a CDI has created is left to it, whatever the setting is. */
 const isTheirs = ({ metadata }: CdiConfig): boolean =>
   metadata.ownerReferences?.some(
     ({ kind, apiVersion }) => kind === cdis.kind && apiVersion.startsWith(`${cdis.group}/`),
@@ -55,7 +55,7 @@ const ensure = async ({ kube, settings, publicUrl }: TickDeps): Promise<void> =>
   await kube.replace(cdiConfigs, { ...config, status }, { subresource: 'status' });
 };
 
-/** Nobody waits for it: what goes wrong is logged, and tried again a minute later. A CDI that is installed tells this itself. */
+/** Not required by other work: an error is logged, and retried a minute later. An installed CDI does this itself. */
 export const ensureConfig = async (deps: TickDeps): Promise<void> => {
   if ((await deps.cdi()) === 'use') return;
   try {

@@ -1,4 +1,4 @@
-// What an administrator says in the CDIConfig of the cluster, for plans and polls. Made once at the edge, asked before something is planned.
+// Reads settings of an administrator in the CDIConfig of the cluster, for plans and polls. Created once, called before something is planned.
 import { type CdiConfig, cdiConfigName, cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isShare } from '#shared/populate/storage/class-annotations.ts';
@@ -7,10 +7,10 @@ import { isNotFound } from '#shared/runtime/errors.ts';
 
 type Spec = CdiConfig['spec'];
 
-/** Its spec; empty where there is none. Throws Unavailable when the API is. */
+/** Its spec; empty if there is none. Throws Unavailable if the API is. */
 export type ConfigLook = () => Promise<Spec>;
 
-/** Milliseconds that an answer counts. */
+/** Milliseconds for which the result is cached. */
 const lastsMs = 60_000;
 
 export const createConfigLook = (kube: KubeClient, now: () => number = Date.now): ConfigLook => {
@@ -25,13 +25,13 @@ const readSpec = async (kube: KubeClient): Promise<Spec> => {
   try {
     return (await kube.get(cdiConfigs, { name: cdiConfigName }))?.spec ?? {};
   } catch (error) {
-    // The kind is not there before the definitions are.
+    // The kind does not exist before its CRD.
     if (isNotFound(error)) return {};
     throw error;
   }
 };
 
-/** Shares by class, without those that are none. */
+/** Valid shares by class. */
 const sharesOf = (written: Readonly<Record<string, string>>): Readonly<Record<string, number>> =>
   Object.fromEntries(
     Object.entries(written)
@@ -39,7 +39,7 @@ const sharesOf = (written: Readonly<Record<string, string>>): Readonly<Record<st
       .map(([name, share]) => [name, Number(share)]),
   );
 
-/** The functions' settings, with what the CDIConfig says otherwise. */
+/** Settings of the functions, overridden by the CDIConfig. */
 export const configuredSettings = (settings: PopulateSettings, spec: Spec): PopulateSettings => {
   const { filesystemOverhead: { global = '', storageClass = {} } = {}, insecureRegistries = [] } = spec;
   return {

@@ -1,5 +1,5 @@
-// What the claim of a DataVolume says of itself to KubeVirt and virtctl, and what a claim or a DataVolume says that was prepared by somebody else: a
-// restore, or a hand. Pure.
+// Labels and annotations of the claim of a DataVolume for KubeVirt and virtctl, and those of a claim or DataVolume that another client
+// prepared: a restore, or a user. Pure.
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations, cdiGroup } from '#shared/api/cdi/names.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
@@ -15,17 +15,17 @@ const claimAdoption = `${cdiGroup}/allowClaimAdoption`;
 
 type Source = DataVolume['spec']['source'];
 
-/** `virtctl` asks the claim whether it may upload into it. */
+/** `virtctl` checks on the claim whether an upload is possible. */
 const uploadMark = (source: Source): Marks =>
   source?.upload === undefined ? {} : { [cdiAnnotations.uploadTarget]: '' };
 
-/** And whether somebody listens. */
+/** Set when the upload can start. */
 export const listeningMarks = (source: Source): Marks | undefined =>
   source?.upload === undefined
     ? undefined
     : { [cdiAnnotations.podReady]: 'true', [cdiAnnotations.podPhase]: 'Running' };
 
-/** One that was made for a claim of its name, and goes with it, fills that claim. */
+/** A DataVolume that was created for a claim of its name, and is owned by it, fills that claim. */
 export const fillsClaim = ({ name, ownerReferences = [] }: Metadata, source: Source): ClaimRequest['fills'] => {
   const claim = ownerReferences.find((owner) => owner.kind === persistentVolumeClaims.kind && owner.name === name);
   if (claim === undefined || source?.upload === undefined) return undefined;
@@ -54,7 +54,7 @@ export const claimMarks = ({ metadata, spec }: DataVolume): Marks => ({
   ...uploadMark(spec.source),
 });
 
-/** What its clients wait for. */
+/** Annotations that its clients wait for. */
 export const filledMarks = (source: Source): Marks => ({
   [cdiAnnotations.podPhase]: 'Succeeded',
   ...(source?.upload === undefined ? {} : { [cdiAnnotations.podReady]: 'false' }),
@@ -62,16 +62,16 @@ export const filledMarks = (source: Source): Marks => ({
   [`${cdiGroup}/storage.condition.running.reason`]: 'Completed',
 });
 
-/** A restore brings the claim with its data, before or after: a new one in its place would hold another disk. */
+/** A restore creates the claim with its data, earlier or later: a new claim would be another disk. */
 export const comesFilled = ({ annotations = {} }: Metadata): boolean => annotations[prePopulated] !== undefined;
 
-/** A restore may have brought its persistent volume, promised to its claim by name. */
+/** A restore may have created its persistent volume, reserved for its claim by name. */
 export const mayBeStatic = ({ annotations = {} }: Metadata): boolean => annotations[checkStatic] !== undefined;
 
-/** As Go reads a truth value. */
+/** Boolean values as parsed by Go. */
 const isTrue = (text: string | undefined): boolean => ['1', 't', 'T', 'true', 'TRUE', 'True'].includes(text ?? '');
 
-/** A claim that was prepared for a DataVolume of this name, by a restore or by hand. */
+/** A claim that was prepared for a DataVolume of this name, by a restore or a user. */
 export const mayAdopt = (metadata: Metadata, found: Marks): boolean =>
   found[populatedFor] === metadata.name ||
   found[prePopulated] === metadata.name ||

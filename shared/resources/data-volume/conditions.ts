@@ -1,5 +1,4 @@
-// The original's conditions of a DataVolume, from the state it has come to: reasons that KubeVirt and Harvester look for, and our own words of what is
-// wrong behind those of CDI. Pure.
+// CDI's conditions of a DataVolume, from its state: reasons that KubeVirt and Harvester look for, and our messages after those of CDI. Pure.
 import type { WantedCondition } from '#shared/api/cdi/conditions.ts';
 import type { ImageState } from '#shared/populate/filled.ts';
 import type { Note } from '#shared/resources/transitions.ts';
@@ -7,17 +6,17 @@ import { contentCondition } from '#shared/populate/loss.ts';
 import { isSent } from '#shared/populate/source.ts';
 import type { Volume, VolumeSource } from '#shared/populate/volume/volume.ts';
 
-/** In Kubernetes' words; KubeVirt tells a machine's owner of it. */
+/** Kubernetes' message; KubeVirt shows it to the owner of a machine. */
 const isQuota = ({ message }: ImageState): boolean => message.includes('exceeded quota');
 
-/** A worker that has come to an end, well or not, had its claim. The original binds that of an upload once the file is in it. */
+/** The worker has ended, successfully or not, so its claim was bound. CDI reports the claim of an upload as bound once it contains the file. */
 const isBound = (state: ImageState, source: VolumeSource | undefined): boolean =>
   state.phase === 'Available' || (!isUpload(source) && (isRunning(state) || state.attemptsFailed > 0));
 
-/** Waiting that is as it should be has nothing to add. */
+/** Normal waiting has no message. */
 const quiet: readonly string[] = ['Pending', 'Starting', 'Cloning'];
 
-/** Reasons that the original has other words for. */
+/** Reasons with another name in CDI. */
 const originalReasons: Readonly<Record<string, string>> = {
   TargetTooSmall: 'CloneValidationFailed',
   TargetNotFileSystem: 'CloneValidationFailed',
@@ -26,7 +25,10 @@ const originalReasons: Readonly<Record<string, string>> = {
   ErrClaimNotValid: 'ErrClaimNotValid',
 };
 
-/** Why no claim can be made yet, or ever. A transfer that found nothing at its URL has failed an attempt; a clone without a source waits for it. */
+/**
+ * Why no claim can be created yet, or ever. A transfer that found nothing at its URL has failed an attempt; a clone without a source waits for
+ * it.
+ */
 const originalReasonOf = ({ phase, reason, lastFailure }: ImageState): string | undefined =>
   reason === 'SourceNotFound' && phase === 'Pending' && lastFailure === undefined
     ? 'CloneWithoutSource'
@@ -45,10 +47,10 @@ const toBound = (state: ImageState, source: VolumeSource | undefined): WantedCon
   return { type, status: 'False', reason: 'Pending', message: `PVC ${name} Pending${detail}` };
 };
 
-/** Reasons of the kubelet while a worker has no image to run. */
+/** Reasons of the kubelet while the image of a worker is not available. */
 const pullTrouble = /^(Err)?Image|^ErrImage|^InvalidImageName$|^RegistryUnavailable$/;
 
-/** What keeps a worker from running, in the original's words; ours follow. */
+/** Why a worker does not run, in CDI's words followed by ours. */
 const hindranceOf = ({ reason, message }: ImageState): Pick<WantedCondition, 'reason' | 'message'> => {
   if (pullTrouble.test(reason)) return { reason: 'ImagePullFailed', message: `failed to pull image: ${message}` };
   if (reason === 'Unschedulable') return { reason, message: `Importer pod cannot be scheduled: ${message}` };
@@ -60,12 +62,12 @@ const faultReasons: Readonly<Record<string, string>> = {
   WorkerOutOfMemory: 'OOMKilled',
 };
 
-/** What the original says of every disk that its volume has no room for. */
+/** CDI's message for every disk that does not fit into its volume. */
 const tooSmall: readonly string[] = ['TargetTooSmall', 'ImageTooLarge', 'TargetFull'];
 
 type Fault = NonNullable<ImageState['lastFailure']>;
 
-/** That of the newest attempt, or what ended it without one. */
+/** The fault of the latest attempt, or the final failure without an attempt. */
 const newestFault = ({ phase, reason, message, lastFailure }: ImageState): Fault | undefined =>
   lastFailure ?? (phase === 'Failed' ? { reason, message } : undefined);
 
@@ -92,7 +94,7 @@ const toReady = (state: ImageState): WantedCondition => ({
   message: state.message,
 });
 
-/** What the original's clients read Events for. */
+/** Reasons of Events that CDI's clients look for. */
 const progressReasons = ({ source }: Volume): { readonly running: string; readonly done: string } => {
   if (source?.type === 'object') return { running: 'CloneInProgress', done: 'CloneSucceeded' };
   return source?.type === 'transfer' && isSent(source.from)
@@ -100,7 +102,7 @@ const progressReasons = ({ source }: Volume): { readonly running: string; readon
     : { running: 'ImportInProgress', done: 'ImportSucceeded' };
 };
 
-/** The original's Events of a step, beside our own. Each is said once. */
+/** CDI's Events of a step, in addition to our own. Each is recorded once. */
 export const notesOfDataVolume = (before: ImageState, after: ImageState, volume: Volume): readonly Note[] => {
   const { running, done } = progressReasons(volume);
   const { name } = volume.claim;
@@ -136,9 +138,9 @@ export const conditionsOf = (state: ImageState, source?: VolumeSource): readonly
   ...[contentCondition(state)].filter((condition) => condition !== undefined),
 ];
 
-// The original's phase and progress of a DataVolume, from the state it has come to. Pure.
+// CDI's phase and progress of a DataVolume, from its state. Pure.
 
-/** Whether bytes move. */
+/** Whether data is being transferred. */
 export const isRunning = ({ phase }: ImageState): boolean =>
   phase === 'Downloading' || phase === 'Converting' || phase === 'Verifying';
 
@@ -156,19 +158,19 @@ const isFilledByStorage = ({ clone }: ImageState): boolean => clone !== undefine
 
 const isUpload = (source: VolumeSource | undefined): boolean => source?.type === 'transfer' && isSent(source.from);
 
-/** What is said of the object so far. */
+/** The status reported so far. */
 interface Said {
   readonly phase?: string | undefined;
   readonly restartCount?: number | undefined;
 }
 
-/** An upload that is ready stays so until it is over or its worker fails: a pass that does not see the pod, as caches may lag, takes nothing back. */
+/** A ready upload stays ready until it ends or its worker fails: a pass that does not find the pod, because of a stale read, does not revert it. */
 export const steadyPhase = (phase: string, before: Said | undefined, { attemptsFailed }: ImageState): string =>
   phase === 'UploadScheduled' && before?.phase === 'UploadReady' && attemptsFailed === (before.restartCount ?? 0)
     ? before.phase
     : phase;
 
-/** Ready as long as somebody listens: `virtctl` waits for this phase, then sends. */
+/** Ready while the pod waits for the upload: `virtctl` waits for this phase, then sends. */
 const uploadPhase = (state: ImageState): string => {
   if (isRunning(state)) return 'UploadReady';
   return state.children?.volume === undefined ? 'Pending' : 'UploadScheduled';
@@ -179,7 +181,7 @@ const importPhase = (state: ImageState): string => {
   return state.children?.volume === undefined ? 'Pending' : 'ImportScheduled';
 };
 
-/** What a clone is at beside copying, in the original's words. */
+/** Steps of a clone besides copying, in CDI's words. */
 const cloneSteps: Readonly<Record<string, string>> = {
   Snapshotting: 'SnapshotForSmartCloneInProgress',
   Binding: 'PrepClaimInProgress',
@@ -200,7 +202,7 @@ const clonePhase = (state: ImageState): string => {
   }
 };
 
-/** `N/A` until bytes move, then percent with two digits; `100.0%` is said of what succeeded alone. The original counts nothing of an upload. */
+/** `N/A` before the transfer starts, then percent with two digits; `100.0%` only after success. CDI reports no progress of an upload. */
 export const progressOf = (state: ImageState, source?: VolumeSource): string => {
   if (state.phase === 'Available') return '100.0%';
   if (isUpload(source)) return 'N/A';

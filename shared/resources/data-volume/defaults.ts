@@ -1,5 +1,5 @@
-// What a DataVolume's `storage` leaves open, completed from class and StorageProfile at its creation and observed by its author from then on. What is
-// made from another volume is left open: only once its source is found is it known what class and modes fit.
+// Completes the `storage` of a DataVolume from class and StorageProfile at its creation, so that its author sees the values. A clone is not
+// completed: its class and modes depend on its source.
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
@@ -10,13 +10,13 @@ import type { DefaultRule } from '#shared/resources/rule.ts';
 type Storage = NonNullable<DataVolume['spec']['storage']>;
 type Fill = DefaultRule<DataVolume>['fill'];
 
-/** More classes than anybody has. */
+/** More classes than any cluster has. */
 const pageSize = 200;
 
 const isMadeFromVolume = ({ spec: { source, sourceRef } }: DataVolume): boolean =>
   sourceRef !== undefined || source?.pvc !== undefined || source?.snapshot !== undefined;
 
-/** The class named, or the default one. */
+/** The named class, or the default one. */
 export const classOf = async (
   kube: KubeClient,
   storageClassName: string | undefined = '',
@@ -26,7 +26,7 @@ export const classOf = async (
     ? defaultClassOf((await kube.list(storageClasses, { limit: pageSize })).items, isDisk)
     : kube.get(storageClasses, { name: storageClassName });
 
-/** A class that is not there yet, or offers nothing, completes nothing: the volume waits for it, and asks it then. */
+/** A class that does not exist yet, or offers nothing, completes nothing: the volume waits for it, and is completed then. */
 const complete = async (kube: KubeClient, storage: Storage, isDisk: boolean): Promise<Storage> => {
   const storageClass = await classOf(kube, storage.storageClassName, isDisk);
   if (storageClass === undefined) return storage;
@@ -45,7 +45,7 @@ const complete = async (kube: KubeClient, storage: Storage, isDisk: boolean): Pr
   };
 };
 
-/** What was decided once stays: a client that replaces the object with its own manifest does not know of it. */
+/** Values decided once are kept: a client that replaces the object with its own manifest does not know them. */
 const keep = (storage: Storage, { storageClassName, volumeMode, accessModes }: Storage): Storage => ({
   ...(storageClassName === undefined ? {} : { storageClassName }),
   ...(volumeMode === undefined ? {} : { volumeMode }),
@@ -53,7 +53,7 @@ const keep = (storage: Storage, { storageClassName, volumeMode, accessModes }: S
   ...storage,
 });
 
-/** Files of an archive need a file system, whatever the class prefers. */
+/** The files of an archive need a file system, whatever the class prefers. */
 const forFiles = { volumeMode: 'Filesystem' } as const;
 
 const fillStorage: Fill = async ({ object, before, kube }) => {

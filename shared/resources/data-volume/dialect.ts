@@ -1,4 +1,4 @@
-// cdi.kubevirt.io DataVolume ↔ volume. Its claim has its own name, and the labels and annotations that KubeVirt and virtctl read.
+// cdi.kubevirt.io DataVolume ↔ volume. Its claim has the same name, and the labels and annotations that KubeVirt and virtctl read.
 import { readGrants } from '#shared/access/grant.ts';
 import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
 import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
@@ -26,7 +26,7 @@ import type { VolumeDialect } from '#shared/resources/volume-reconciler.ts';
 import { toVolumeState, toVolumeStatus } from '#shared/resources/status.ts';
 import type { ClaimRequest, Volume } from '#shared/populate/volume/volume.ts';
 
-/** The original tries for ever. */
+/** CDI retries forever. */
 const retries = 3;
 
 const toVolume = (object: DataVolume): Volume => {
@@ -56,7 +56,7 @@ const readState = (status: DataVolumeStatus | undefined): Volume['state'] => {
   return { ...state, reason: status?.detail?.reason ?? state.reason };
 };
 
-/** What another installation filled, or failed to fill, before this one came stays as it is. */
+/** A DataVolume that another installation filled, or failed to fill, is left unchanged. */
 const readPhase = ({ phase, detail }: DataVolumeStatus = {}): string | undefined => {
   if (detail?.phase !== undefined) return detail.phase;
   return phase === 'Succeeded' ? 'Available' : phase === 'Failed' ? phase : undefined;
@@ -67,14 +67,14 @@ const preallocated = (asked: boolean | undefined): ClaimRequest['preallocated'] 
 
 const holdsFiles = ({ spec }: DataVolume): boolean => spec.contentType === 'archive';
 
-/** Of a claim that is written whole, and of one for files, that is a file system where it does not say. */
+/** The volume mode of a `pvc`, or of files: a file system by default. */
 const readMode = (object: DataVolume): ClaimRequest['volumeMode'] => {
   const { pvc, storage } = object.spec;
   const { volumeMode } = pvc ?? storage ?? {};
   return pvc === undefined && !holdsFiles(object) ? volumeMode : (volumeMode ?? 'Filesystem');
 };
 
-/** `pvc` is taken as it is; `storage` is completed from class and source. */
+/** `pvc` is used unchanged; `storage` is completed from class and source. */
 const readClaim = (object: DataVolume): ClaimRequest => {
   const {
     metadata,
@@ -103,7 +103,7 @@ const readClaim = (object: DataVolume): ClaimRequest => {
   };
 };
 
-/** Annotations that the original hands on to its pods. */
+/** Annotations that CDI copies to its pods. */
 const podAnnotations = [
   'k8s.v1.cni.cncf.io/networks',
   'v1.multus-cni.io/default-network',
@@ -112,7 +112,7 @@ const podAnnotations = [
   'linkerd.io/inject',
 ];
 
-/** A mesh that waits for its proxy never lets a Job end. */
+/** A service mesh that waits for its proxy would prevent a Job from ending. */
 const withoutMesh = { 'sidecar.istio.io/inject': 'false', 'linkerd.io/inject': 'disabled' } as const;
 
 const readPod = ({ metadata: { annotations = {} }, spec }: DataVolume): PodWishes => ({

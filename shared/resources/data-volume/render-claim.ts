@@ -1,5 +1,6 @@
-// Claims with the label `cdi.kubevirt.io/applyStorageProfile: "true"` (`virtctl image-upload` makes such) ask for a disk of a size, and for the rest to
-// be completed from the profile of their class: modes, class, and a size with room for the file system. Called by admission when one is made.
+// Claims with the label `cdi.kubevirt.io/applyStorageProfile: "true"` (created by `virtctl image-upload`) request the size of a disk;
+// everything else is completed from the profile of their class: modes, class, and additional space for the file system. Called by admission at
+// creation.
 import { type CdiConfig, cdiConfigName, cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import { type StorageProfile, storageProfiles } from '#shared/api/cdi/storage-profile.ts';
@@ -18,9 +19,9 @@ import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admissio
 export const asksForProfile = ({ metadata }: PersistentVolumeClaim): boolean =>
   metadata.labels?.[cdiLabels.applyProfile] === 'true';
 
-/** What is known around the claim. */
+/** Objects read for the claim. */
 interface Around {
-  /** `undefined`: it is not there, or there is no default one. */
+  /** `undefined`: it does not exist, or there is no default one. */
   readonly storageClass?: StorageClass | undefined;
   readonly profile?: StorageProfile | undefined;
   readonly config?: CdiConfig | undefined;
@@ -28,7 +29,7 @@ interface Around {
 
 type Spec = PersistentVolumeClaim['spec'];
 
-/** A word of clients for the mode that the class prefers. */
+/** Value of clients for the volume mode that the class prefers. */
 const openMode = 'FromStorageProfile';
 
 const isForFiles = ({ metadata }: PersistentVolumeClaim): boolean =>
@@ -40,7 +41,7 @@ const askedMode = (claim: PersistentVolumeClaim): Spec['volumeMode'] => {
   return written === openMode || written === '' ? undefined : claim.spec.volumeMode;
 };
 
-/** A claim that is completed, or why it cannot be, in CDI's words. */
+/** A completed claim, or why it cannot be completed, in CDI's words. */
 type Rendered = { readonly spec: Spec } | { readonly field: string; readonly message: string };
 
 const renderModes = (claim: PersistentVolumeClaim, { storageClass, profile }: Around): Rendered => {
@@ -65,7 +66,7 @@ const shareOf = ({ storageClass, config }: Around): number => {
   return overheadOf(storageClass, configuredSettings(defaultSettings, { filesystemOverhead }));
 };
 
-/** The disk's size as it is written, and what its claim needs; drivers refuse to restore a snapshot into more than it says. */
+/** The requested size of the disk, and the resulting size of the claim; drivers refuse to restore a snapshot into a larger claim. */
 const renderSize = (spec: Spec, around: Around): Rendered => {
   const field = 'spec.resources.requests.storage';
   const { requests = {} } = spec.resources ?? {};
@@ -89,7 +90,7 @@ export const renderClaim = (claim: PersistentVolumeClaim, around: Around): Rende
 const readAround = async (kube: KubeClient, claim: PersistentVolumeClaim): Promise<Around> => {
   const { storageClassName } = claim.spec;
   const config = await kube.get(cdiConfigs, { name: cdiConfigName });
-  // An empty name asks for a volume that somebody made by hand, of no class.
+  // An empty name requests a statically provisioned volume without a class.
   if (storageClassName === '') return { config };
   const storageClass = await classOf(kube, storageClassName, !isForFiles(claim));
   const profile =

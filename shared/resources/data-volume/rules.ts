@@ -1,4 +1,4 @@
-// What a DataVolume must be, one rule one line. What the original can do and this installation cannot is named here, field by field.
+// Rules of a DataVolume, one per line. CDI features that this installation does not support are listed here, field by field.
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -9,16 +9,16 @@ import { type RequestRule, type SpecRule, faultIf, faultOf } from '#shared/resou
 import type { Volume } from '#shared/populate/volume/volume.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 
-// What a DataVolume says of its claim and of names, one rule one line.
+// Rules about the claim and the names of a DataVolume, one per line.
 
 type ClaimCheck = SpecRule<DataVolume>['check'];
 
-/** `pvc` is taken as it is, so it says one mode; with `storage` the class may say which. */
+/** `pvc` is used unchanged, so it needs a mode; for `storage` the class provides it. */
 const oneAccessMode: ClaimCheck = ({ spec: { pvc } }) =>
   faultIf(
     pvc !== undefined && pvc.accessModes?.length !== 1,
     'spec.pvc.accessModes',
-    'must have exactly one mode, such as ReadWriteOnce; with spec.storage instead of spec.pvc it is found out',
+    'must have exactly one mode, such as ReadWriteOnce; with spec.storage instead of spec.pvc it is determined automatically',
   );
 
 const referenceName: ClaimCheck = ({ spec: { sourceRef } }) =>
@@ -27,7 +27,11 @@ const referenceName: ClaimCheck = ({ spec: { sourceRef } }) =>
 const sourceNames: ClaimCheck = ({ spec: { source = {} } }) =>
   (['pvc', 'snapshot'] as const).flatMap((kind) =>
     (['namespace', 'name'] as const).flatMap((part) =>
-      faultIf(source[kind]?.[part] === '', `spec.source.${kind}.${part}`, 'is empty; name what is to be cloned'),
+      faultIf(
+        source[kind]?.[part] === '',
+        `spec.source.${kind}.${part}`,
+        'is empty; set the name of the object to clone',
+      ),
     ),
   );
 
@@ -37,7 +41,7 @@ const dataVolumeClaimRules: readonly SpecRule<DataVolume>[] = [
   { id: 'source-names', check: sourceNames },
 ];
 
-/** One that is on its way out is waited for. */
+/** A claim that is being deleted is waited for. */
 const claimIsFree: RequestRule<KubeObject, Volume>['check'] = async ({ object, resource: { claim }, kube }) => {
   const key = { namespace: object.metadata.namespace ?? 'default', name: claim.name };
   const found = await kube.get(persistentVolumeClaims, key);
@@ -75,10 +79,10 @@ const oneForm: Check = ({ spec }) =>
 const sourceKind: Check = ({ spec: { sourceRef } }) =>
   faultIf(sourceRef !== undefined && sourceRef.kind !== 'DataSource', 'spec.sourceRef.kind', 'must be DataSource');
 
-/** Sources of the original that need programs or services nobody here has, and what to do instead. */
+/** Sources of CDI that require unavailable programs or services, and alternatives. */
 const unserved = {
-  imageio: 'oVirt images are not read by this installation: download the disk from oVirt and import it with http',
-  vddk: "VMware's own library is needed for it, which may not be redistributed: export the disk as vmdk and import it with http",
+  imageio: 'oVirt images are not supported by this installation: download the disk from oVirt and import it with http',
+  vddk: "this requires VMware's own library, which may not be redistributed: export the disk as vmdk and import it with http",
 } as const;
 
 const unservedSources: Check = ({ spec: { source = {} } }) =>
@@ -92,17 +96,17 @@ const unservedAccess: Check = ({ spec: { source = {} } }) => {
     ...faultIf(
       http?.insecureSkipVerify === true,
       'spec.source.http.insecureSkipVerify',
-      'is not served: whoever is in between could put any disk in place; name its certificates in certConfigMap',
+      'is not supported: the disk could be replaced on the way; put its certificates into certConfigMap',
     ),
     ...faultIf(
       registry?.imageStream !== undefined,
       'spec.source.registry.imageStream',
-      "is not served, since image streams are OpenShift's; write the image in url",
+      'is not supported: image streams exist only in OpenShift; write the image in url',
     ),
     ...faultIf(
       gcs?.secretRef !== undefined,
       'spec.source.gcs.secretRef',
-      'key files of Google accounts are not read; make an HMAC key and use s3 with https://storage.googleapis.com/<bucket>/<object>',
+      'key files of Google accounts are not supported; create an HMAC key and use s3 with https://storage.googleapis.com/<bucket>/<object>',
     ),
   ];
 };
@@ -129,10 +133,10 @@ const pullMethod: Check = ({ spec: { source = {} } }) =>
   );
 
 const unservedContent: Check = ({ spec }) => [
-  ...faultIf((spec.checkpoints ?? []).length > 0, 'spec.checkpoints', 'are not served by this installation'),
+  ...faultIf((spec.checkpoints ?? []).length > 0, 'spec.checkpoints', 'are not supported by this installation'),
 ];
 
-/** Of an archive come files: a block device has none, and neither a registry's disk nor an empty one is an archive. */
+/** An archive is unpacked into files: not possible on a block device, from a registry, or from a blank source. */
 const archive: Check = ({ spec: { contentType, source = {}, pvc, storage } }) => {
   if (contentType !== 'archive') return [];
   const form = pvc === undefined ? 'storage' : 'pvc';
@@ -155,7 +159,7 @@ const ownVolume: Check = ({ spec }) => {
     faultIf(
       claim[field] !== undefined,
       `spec.${form}.${field}`,
-      'is not served by this installation: the volume is a new one, filled from spec.source',
+      'is not supported by this installation: the volume is a new one, filled from spec.source',
     ),
   );
 };
@@ -167,16 +171,16 @@ const registryUrl: Check = ({ spec: { source = {} } }) =>
   faultIf(
     source.registry !== undefined && source.registry.imageStream === undefined && !isRegistryUrl(source.registry.url),
     'spec.source.registry.url',
-    'must name an image, such as docker://quay.io/containerdisks/fedora:latest, and hold no password: name a Secret in secretRef',
+    'must name an image, such as docker://quay.io/containerdisks/fedora:latest, and contain no password: use a Secret in secretRef',
   );
 
-/** Without a password, which everybody who can read the object would see. */
+/** Without a password, which everyone who can read the object would see. */
 const isRegistryUrl = (text: string | undefined): boolean => /^docker:\/\/(?![^/]*@)/.test(text ?? '');
 
 const checksum: Check = ({ spec: { source = {} } }) =>
   source.http?.checksum === undefined ? [] : faultOf(parseChecksum(source.http.checksum), 'spec.source.http.checksum');
 
-/** Where `storage` asks, a clone has the size of its source, and a file is looked at. Nobody knows how large a blank disk or an archive's files are to be. */
+/** With `storage`, a clone has the size of its source, and a file is inspected. The size of a blank disk or of an archive's files is unknown. */
 const size: Check = ({ spec }) => {
   const form = spec.pvc === undefined ? 'storage' : 'pvc';
   const field = `spec.${form}.resources.requests.storage`;
@@ -193,7 +197,7 @@ const writable: Check = ({ spec }) => {
   return faultIf(
     modes.length > 0 && modes.every((mode) => mode === 'ReadOnlyMany'),
     `spec.${form}.accessModes`,
-    'must have one that can be written, such as ReadWriteOnce: the volume is filled first',
+    'must include a writable mode, such as ReadWriteOnce: the volume is filled first',
   );
 };
 

@@ -1,4 +1,4 @@
-// Where a DataVolume comes from, as the engine has it. Called by dialect.ts, of specs whose rules hold or not.
+// Converts the source of a DataVolume to that of the engine. Called by dialect.ts, for valid and invalid specs.
 import type { DataVolumeSpec } from '#shared/api/cdi/data-volume.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import type { JobSource, Source } from '#shared/populate/source.ts';
@@ -72,7 +72,7 @@ interface Access {
   readonly secretExtraHeaders?: readonly string[] | undefined;
 }
 
-/** An empty name is none, as the original has it. */
+/** An empty name counts as missing, as in CDI. */
 const readAccess = ({ secretRef, certConfigMap, extraHeaders, secretExtraHeaders }: Access): SourceAccess => ({
   ...(secretRef === undefined || secretRef === '' ? {} : { secretName: secretRef }),
   ...(certConfigMap === undefined || certConfigMap === '' ? {} : { bundleName: certConfigMap }),
@@ -80,7 +80,7 @@ const readAccess = ({ secretRef, certConfigMap, extraHeaders, secretExtraHeaders
   ...(secretExtraHeaders === undefined ? {} : { headerSecrets: secretExtraHeaders }),
 });
 
-// `source.gcs.url` of a DataVolume: a public object of Google's store, or of one that speaks as it does, is a file on the web.
+// `source.gcs.url` of a DataVolume: a public object of Google's store, or of a compatible one, is a file on the web.
 
 const publicEndpoint = 'https://storage.googleapis.com';
 
@@ -90,11 +90,11 @@ export const toGcsUrl = (text: string): Parsed<string> => {
     const key = (match[2] ?? '').split('/').map(encodeURIComponent).join('/');
     return { value: `${publicEndpoint}/${match[1] ?? ''}/${key}` };
   }
-  if (text.trim().startsWith('gs:')) return { problem: 'names no object; write gs://<bucket>/<object>' };
+  if (text.trim().startsWith('gs:')) return { problem: 'does not refer to an object; write gs://<bucket>/<object>' };
   return parseSourceUrl(text);
 };
 
-// `source.s3.url` of a DataVolume: `http(s)://store/bucket/key`, always with the bucket in the path, as the original reads it.
+// `source.s3.url` of a DataVolume: `http(s)://store/bucket/key`, always with the bucket in the path, as in CDI.
 
 export const toS3Place = (text: string): Parsed<S3Place> => {
   const parsed = parseSourceUrl(text);
@@ -103,7 +103,7 @@ export const toS3Place = (text: string): Parsed<S3Place> => {
   return place === undefined ? { problem: noS3Object } : { value: place };
 };
 
-// What a DataSource stands for now, as the source of a volume.
+// The current target of a DataSource, as the source of a volume.
 
 export const readDataSourceOrigin = async (
   kube: KubeClient,

@@ -1,4 +1,4 @@
-// What a DataVolume clones from another namespace, for the question whether its author may.
+// Sources of a DataVolume in other namespaces, for the permission check of its author.
 import type { UsedSource } from '#shared/access/grant.ts';
 import { anyName } from '#shared/access/grant.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
@@ -13,7 +13,7 @@ const inNamespace = (
   { namespace = own, name }: { readonly namespace?: string | undefined; readonly name: string },
 ) => ({ namespace, name });
 
-/** A claim that is there and filled is adopted: nothing is cloned. */
+/** An existing filled claim is adopted: nothing is cloned. */
 const isFilled = ({ metadata }: DataVolume): boolean =>
   metadata.annotations?.[`${cdiGroup}/storage.prePopulated`] === metadata.name;
 
@@ -31,19 +31,19 @@ export const dataVolumeSources: SourcesOf<DataVolume> = async (object, kube) => 
   return [...written, ...referred].filter(({ namespace }) => namespace !== own);
 };
 
-/** A DataSource may point to a claim today and to a snapshot tomorrow, as the format of its images changes. */
+/** A DataSource may change between a claim and a snapshot when the format of its images changes. */
 const behind = async (kube: KubeClient, key: { readonly namespace: string; readonly name: string }) => {
   const found = await resolve(kube, key);
   const now = found ?? { use: 'clone-claim' as const, namespace: key.namespace, name: anyName };
   const later = now.use === 'clone-claim' ? ('clone-snapshot' as const) : ('clone-claim' as const);
-  const asked = { field: 'spec.sourceRef', shown: 'what it leads to' };
+  const asked = { field: 'spec.sourceRef', shown: 'its target' };
   return [
     { ...now, ...asked },
     { use: later, namespace: now.namespace, name: anyName, ...asked, optional: true },
   ];
 };
 
-/** Where a DataSource leads to; `undefined`: nowhere yet. A pointer to another one is followed once, as its own plan does. */
+/** The target of a DataSource; `undefined`: none yet. A reference to another DataSource is followed once, as in its own plan. */
 const resolve = async (
   kube: KubeClient,
   key: { readonly namespace: string; readonly name: string },

@@ -1,4 +1,4 @@
-// How VirtualMachineImageDownloaders are reconciled: each says when its image can be downloaded, and does not stay for ever. One line in registry.ts.
+// Reconciles VirtualMachineImageDownloaders: each reports when its image can be downloaded, and expires. One line in registry.ts.
 import { type StatusCondition, findCondition, setConditions } from '#shared/api/conditions.ts';
 import { type Downloader, type DownloaderStatus, downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
@@ -11,7 +11,7 @@ import { readResource } from '#shared/resources/dialect.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { done, waiting } from '#shared/runtime/outcome.ts';
 
-/** Milliseconds one stays that nobody downloads with. It costs nothing meanwhile: no pod runs for it. */
+/** Milliseconds after which an unused one is deleted. It runs no pod meanwhile. */
 export const lifetimeMs = 24 * 3600 * 1000;
 
 interface DownloaderState extends ReconciledState {
@@ -55,7 +55,7 @@ const stateFor = (
       `image ${imageName} is ${image.status?.phase ?? 'new'}: it must be imported first`,
     );
   if (transferUrl === undefined)
-    return progressing('NoTransferUrl', 'this installation gives no downloads: it has no TRANSFER_URL');
+    return progressing('NoTransferUrl', 'this installation supports no downloads: TRANSFER_URL is not set');
   const path = `v1/harvester/harvesterhci.io.virtualmachineimages/${object.metadata.namespace ?? ''}/${imageName}/download`;
   return {
     phase: 'Ready',
@@ -80,7 +80,7 @@ export const downloaderPlanner: Planner<DownloaderResource, HarvesterImage | und
   remove: ({ state }) => ({ actions: [], state, removed: true }),
 };
 
-/** The original's words beside ours. */
+/** Harvester's conditions in addition to ours. */
 const conditionsOf = ({ status }: Downloader, generation: number, state: DownloaderState, now: string) => {
   const isReady = state.phase === 'Ready';
   const { reason, message } = state;
@@ -99,7 +99,7 @@ const conditionsOf = ({ status }: Downloader, generation: number, state: Downloa
 
 export const downloaderReconciler: Reconciler<Downloader, DownloaderResource> = {
   kind: downloaderKind,
-  // It has no children; declared for the right to remove what nobody wants any more.
+  // It has no children; declared for the permission to delete expired ones.
   watchedChildren: () => [follow(downloaderKind.type, ['delete'], () => false)],
   reads: () => [images],
   read,
@@ -112,7 +112,7 @@ export const downloaderReconciler: Reconciler<Downloader, DownloaderResource> = 
   refusalOf: () => undefined,
   plannerOf: () => downloaderPlanner,
   finalizerOf: () => undefined,
-  // Its time is up one day: the tick looks.
+  // It expires: the tick must check it.
   isSettled: () => false,
   isRetryDue: () => false,
   outcomeOf: ({ phase, message }) => (phase === 'Ready' ? done : waiting(message)),

@@ -1,4 +1,4 @@
-// What a Harvester image leaves open, filled in at admission.
+// Defaults of a Harvester image, set at admission.
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import { type HarvesterImage, harvesterAnnotations, harvesterLabels } from '#shared/api/harvester/image.ts';
 import { toDisplayNameLabel } from '#shared/backends/rules/fields.ts';
@@ -10,7 +10,7 @@ import type { DefaultRequest, DefaultRule } from '#shared/resources/rule.ts';
 
 type Fill = DefaultRule<HarvesterImage>['fill'];
 
-/** The CRD has the same defaults; an API server that stores the object without them must not change what it means. */
+/** The CRD has the same defaults; an API server that stores the object without them must not change its meaning. */
 const specDefaults = { backend: 'backingimage', retry: 3 } as const;
 
 const fillSpec: Fill = ({ object }) => ({ ...object, spec: { ...specDefaults, ...object.spec } });
@@ -25,14 +25,14 @@ const withEntry = (
   metadata: { ...object.metadata, [map]: { ...object.metadata[map], [key]: value } },
 });
 
-/** The label finds images of one display name, so it follows the name whatever the user wrote into it. */
+/** The label finds images by display name, so it always follows the name. */
 const labelName: Fill = ({ object }) =>
   withEntry(object, 'labels', harvesterLabels.displayName, toDisplayNameLabel(object.spec.displayName));
 
-/** More classes than anybody has. */
+/** More classes than any cluster has. */
 const pageSize = 200;
 
-/** What was decided once stays: a client that applies its own manifest again does not know of it. */
+/** A class decided once is kept: a client that applies its own manifest again does not know it. */
 const decideClass = async ({ object, before, kube }: DefaultRequest<HarvesterImage>): Promise<string | undefined> => {
   const written =
     classAnnotationOf(object) ??
@@ -44,7 +44,7 @@ const decideClass = async ({ object, before, kube }: DefaultRequest<HarvesterIma
   return defaultClassOf(items)?.metadata.name;
 };
 
-/** Annotation and field say the same, so that either may be read. What was written in both is left alone, right or wrong. */
+/** Annotation and field have the same value, so that either may be read. If both are set, they are not changed, valid or not. */
 const fillClass: Fill = async (request) => {
   const { object } = request;
   const name = await decideClass(request);
@@ -58,7 +58,7 @@ const fillClass: Fill = async (request) => {
     : annotated;
 };
 
-/** Decided once, so that a class which changes later changes nothing about disks that are there. */
+/** Decided once, so that a later change of the class does not affect existing disks. */
 const fillParameters =
   (backends: BackendRegistry): Fill =>
   async ({ object, before, kube }) => {
@@ -77,6 +77,6 @@ export const harvesterImageDefaults = (backends: BackendRegistry): readonly Defa
   { id: 'backend-and-retry', fill: fillSpec },
   { id: 'display-name-label', fill: labelName },
   { id: 'one-storage-class', fill: fillClass },
-  // Last: it looks at the class that was decided on.
+  // Last: it uses the class that was decided.
   { id: 'class-parameters', fill: fillParameters(backends) },
 ];

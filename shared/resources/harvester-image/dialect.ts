@@ -1,4 +1,4 @@
-// harvesterhci.io VirtualMachineImage ↔ image: the original conditions, and ours beside them.
+// harvesterhci.io VirtualMachineImage ↔ image: Harvester's conditions, and ours in addition.
 import { readGrants } from '#shared/access/grant.ts';
 import { isTrue, type DesiredCondition } from '#shared/api/conditions.ts';
 import { type HarvesterImage, harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
@@ -18,7 +18,7 @@ import type { Image } from '#shared/backends/image.ts';
 
 const defaultRetries = 3;
 
-/** Harvester's word for the end of an import. */
+/** Harvester's phase after a successful import. */
 const usablePhase = 'Imported';
 
 const toImage = (object: HarvesterImage): Image => {
@@ -33,7 +33,7 @@ const toImage = (object: HarvesterImage): Image => {
     displayName: spec.displayName,
     faults: [...faultsOf(harvesterImageRules, object), ...faultsOfRestored(restored)],
     source: from ?? readSource(spec),
-    // Of the file as it was published, which is not what a backup keeps: its chunks are held against digests of their own.
+    // The checksum of the published file does not apply to a backup: its chunks have their own digests.
     checksum: from === undefined ? readChecksum(spec.checksum) : undefined,
     offered: readOffer(object),
     grants: readGrants(object),
@@ -49,11 +49,11 @@ const toImage = (object: HarvesterImage): Image => {
   };
 };
 
-/** Volumes in backups refer to the name that it had. */
+/** Volumes in backups refer to its former name. */
 const volumeName = ({ metadata }: HarvesterImage, restored: Restored): string =>
   (restored.is === 'restored' ? restored.mark.volume : undefined) ?? `vmi-${metadata.uid ?? ''}`;
 
-/** What nobody can read was written by nobody of ours. */
+/** An invalid value was not written by Bullion. */
 const readOffer = ({ metadata }: HarvesterImage): Image['offered'] => {
   try {
     return Inspection.safeParse(JSON.parse(metadata.annotations?.[annotations.offered] ?? '')).data;
@@ -62,13 +62,13 @@ const readOffer = ({ metadata }: HarvesterImage): Image['offered'] => {
   }
 };
 
-/** Back reference that Harvester's own tools look for on volumes, and the mark by which its pages leave out those that are no disk. */
+/** Back reference that Harvester's tools read on volumes, and the mark by which its UI hides volumes that are not disks. */
 const goldenMarks = ({ metadata }: HarvesterImage): Readonly<Record<string, string>> => ({
   [harvesterAnnotations.imageId]: `${metadata.namespace ?? ''}/${metadata.name}`,
   [harvesterAnnotations.goldenImage]: 'true',
 });
 
-/** Files of an upgrade are read by all nodes at once. */
+/** All nodes read the files of an upgrade at the same time. */
 const upgradeModes = (marks: HarvesterImage['metadata']['annotations'] = {}): Partial<Image['storage']> =>
   marks[harvesterAnnotations.upgradeImage] === 'True'
     ? { volumeMode: 'Filesystem', accessModes: ['ReadWriteMany'] }
@@ -81,7 +81,7 @@ const readChecksum = (text: string | undefined): Image['checksum'] => {
 
 const toPhase = (phase: ImagePhase): string => (phase === 'Available' ? usablePhase : phase);
 
-/** What a failure says: the text scripts of the original look for, in front of ours. */
+/** The message of a failure: the text that scripts for Harvester look for, followed by ours. */
 const describeFailure = (message: string): string => `failed due to error: ${message}`;
 
 const toImported = (state: ImageState): DesiredCondition => {
@@ -96,7 +96,7 @@ const toImported = (state: ImageState): DesiredCondition => {
   }
 };
 
-/** True is the original's one sign of a final failure; a failure that is retried shows its text here. */
+/** True is Harvester's only sign of a final failure; a failure that is retried is only shown in the message. */
 const toRetryLimit = (state: ImageState): DesiredCondition => {
   const type = 'RetryLimitExceeded';
   if (state.phase === 'Failed') return { type, status: 'True', reason: '', message: describeFailure(state.message) };
@@ -104,7 +104,7 @@ const toRetryLimit = (state: ImageState): DesiredCondition => {
   return { type, status: 'False', reason: '', message };
 };
 
-/** True once something stands behind the image; stays so, as in the original. */
+/** True once the image has a storage object; stays True, as in Harvester. */
 const toInitialized = (object: HarvesterImage, state: ImageState): DesiredCondition => {
   const type = 'Initialized';
   const { job, volume, backingImage } = state.children ?? {};
@@ -119,7 +119,7 @@ const toInitialized = (object: HarvesterImage, state: ImageState): DesiredCondit
 const appliedUrlOf = (image: Image): string | undefined =>
   image.source?.type === 'http' ? redactUrl(image.source.url) : undefined;
 
-/** Where the golden data volume is kept. A class that was made for the image alone is what disks are made of, and is modelled on that one. */
+/** The class of the golden data volume. A class that was created for the image is used for disks, and is derived from that one. */
 const targetClassOf = ({ storage }: Image, { storageClassName, children }: ImageState): string | undefined =>
   storage.className ?? (children?.storageClass === undefined ? storageClassName : undefined);
 

@@ -1,4 +1,4 @@
-// What a Harvester image must be, one rule one line.
+// Rules of a Harvester image, one per line.
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import {
   type HarvesterImage,
@@ -78,7 +78,7 @@ export const harvesterImageRules: readonly Rule[] = [
   { id: 'checksum', check: checksum },
 ];
 
-/** Images of one label, which is the name itself or a digest of it: more than a handful can only be on their way out. */
+/** Images with one label, which is the name or its digest: more than a few can only be in deletion. */
 const pageSize = 50;
 
 const displayNameFree: RequestRule<HarvesterImage>['check'] = async ({ object, kube }) => {
@@ -117,7 +117,7 @@ const targetMatchesAnnotation: RequestRule<HarvesterImage>['check'] = ({ object,
   return faultIf(differ, 'spec.targetStorageClassName', `must stay ${kept}, as ${storageClassField} says`);
 };
 
-/** Fields that may not change at all are the CRD's own rules. */
+/** Immutable fields are rules of the CRD. */
 export const harvesterImageRequestRules: readonly RequestRule<HarvesterImage>[] = [
   { id: 'unique-display-name', on: 'CREATE', reason: 'Conflict', check: displayNameFree },
   { id: 'claim-exists', on: 'CREATE', reason: 'Invalid', check: exportedClaimThere },

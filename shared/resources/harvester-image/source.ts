@@ -1,4 +1,4 @@
-// Where a Harvester image comes from, by its `sourceType`, and what of others it uses for that. What is missing here is a fault of the rules.
+// The source of a Harvester image, by its `sourceType`, and the objects of others that it uses. Missing fields are reported by the rules.
 import type { HarvesterImage } from '#shared/api/harvester/image.ts';
 import { foreignSecretsIn } from '#shared/backends/rules/encryption.ts';
 import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
@@ -7,7 +7,7 @@ import type { ImageSource } from '#shared/backends/image.ts';
 
 type Spec = HarvesterImage['spec'];
 
-/** An empty string is what clients in Go send for a field that is not set. */
+/** Go clients send an empty string for a missing field. */
 export const textOf = (text: string | undefined): string | undefined => (text === '' ? undefined : text);
 
 const readDownload = ({ url = '' }: Spec): ImageSource | undefined => {
@@ -37,7 +37,7 @@ const readRestore = ({ url }: Spec): ImageSource | undefined => {
   return text === undefined ? undefined : { type: 'restore', url: text };
 };
 
-/** A claim, also within the image's namespace, as the original asks. */
+/** A claim, even in the image's own namespace, as in Harvester. */
 const usedClaim = ({ pvcName: name = '', pvcNamespace: namespace = '' }: Spec): readonly AskedSource[] =>
   name === '' || namespace === '' ? [] : [{ use: 'export-claim', namespace, name, field: 'spec.pvcName' }];
 
@@ -56,10 +56,10 @@ const usedImage = ({ securityParameters: of }: Spec): readonly AskedSource[] =>
 const nothing = (): readonly AskedSource[] => [];
 
 interface Row {
-  /** What `spec.url` is; left out: it must be empty. A backup's address is no http URL. */
+  /** Type of `spec.url`. Default: it must be empty. The URL of a backup is not an http URL. */
   readonly url?: 'http' | 'backup';
   read(spec: Spec): ImageSource | undefined;
-  /** What its author must be allowed to use. */
+  /** Objects that its author must be allowed to use. */
   usedBy(spec: Spec): readonly AskedSource[];
 }
 
@@ -80,7 +80,7 @@ export const harvesterImageSources: SourcesOf<HarvesterImage> = ({ metadata, spe
   ...secretsOf(metadata.namespace ?? '', spec),
 ];
 
-/** What the storage would read for every volume of the image's class, whoever is allowed to read it. Each once. */
+/** Secrets that the storage would read for every volume of the image's class, without a permission check. Without duplicates. */
 const secretsOf = (own: string, { storageClassParameters }: Spec): readonly AskedSource[] => {
   const named = foreignSecretsIn(storageClassParameters, own).map(({ key, ...secret }) => ({
     ...secret,

@@ -1,4 +1,4 @@
-// hypercloud.tmaxanc.com VirtualMachineImage ↔ image: the original states, reasons and child names, and ours beside them.
+// hypercloud.tmaxanc.com VirtualMachineImage ↔ image: the states, reasons and child names of the original, and ours in addition.
 import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import type { DesiredCondition } from '#shared/api/conditions.ts';
@@ -18,7 +18,7 @@ import type { MayUse } from '#shared/access/grant.ts';
 import { type Origin, readClaimOrigin, waitFor } from '#shared/populate/clone/origin.ts';
 import type { Image, ImageStorage } from '#shared/backends/image.ts';
 
-/** The kind has no field for it. */
+/** The kind has no such field. */
 const retries = 3;
 
 const toImage = (object: HyperCloudImage): Image => {
@@ -31,7 +31,7 @@ const toImage = (object: HyperCloudImage): Image => {
     displayName: metadata.name,
     faults: [...faultsOf(hyperCloudImageRules, object), ...unservedSources(spec.source), ...faultsOfRestored(restored)],
     source: from ?? readSource(spec.source),
-    // Of the file as it was published, which is not what a backup keeps: its chunks are held against digests of their own.
+    // The checksum of the published file does not apply to a backup: its chunks have their own digests.
     checksum: from === undefined ? readChecksum(spec.checksum) : undefined,
     storage: readStorage(spec),
     childNames: { volume: `${metadata.name}-image-pvc`, snapshot: `${metadata.name}-image-snapshot` },
@@ -44,7 +44,11 @@ const toImage = (object: HyperCloudImage): Image => {
 type Source = HyperCloudImage['spec']['source'];
 
 const unservedSources = ({ hostPath }: Source): readonly Fault[] => [
-  ...faultIf(hostPath !== undefined, 'spec.source.hostPath', 'is not served, since it reads files of a node; use http'),
+  ...faultIf(
+    hostPath !== undefined,
+    'spec.source.hostPath',
+    'is not supported, because it reads files of a node; use http',
+  ),
 ];
 
 const readSource = ({ http, objectStore }: Source): Image['source'] => {
@@ -60,7 +64,7 @@ const readChecksum = (text: string | undefined): Image['checksum'] => {
 
 const readStorage = ({ pvc = {}, ...spec }: HyperCloudImage['spec']): ImageStorage => ({
   className: nonEmpty(spec.storageClassName) ?? nonEmpty(pvc.storageClassName),
-  // The released operator knew block volumes alone, and its clients restore them as such.
+  // The released operator supported only block volumes, and its clients restore them as such.
   volumeMode: pvc.volumeMode ?? 'Block',
   accessModes: pvc.accessModes,
   capacityBytes: parseQuantity(pvc.resources?.requests?.['storage']),
@@ -82,7 +86,7 @@ const states = {
   Terminating: 'Creating',
 } as const satisfies Record<ImagePhase, 'Creating' | 'Available' | 'Error'>;
 
-/** Type, reasons and texts are those clients of the original wait for. */
+/** Type, reasons and messages that clients of the original wait for. */
 const toReadyToUse = (state: ImageState): DesiredCondition => {
   const type = 'ReadyToUse';
   switch (states[state.phase]) {
@@ -107,7 +111,7 @@ export const hyperCloudImages: ImageDialect<HyperCloudImage> = {
     ),
 };
 
-// A golden HyperCloud image as the source of a volume: its claim, and its snapshot where it has one.
+// A golden HyperCloud image as the source of a volume: its claim, and its snapshot if it has one.
 
 export const readImageOrigin = async (
   kube: KubeClient,

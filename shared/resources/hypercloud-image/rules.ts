@@ -1,4 +1,4 @@
-// What a HyperCloud image must be, one rule one line. Block volumes are not asked for: a file system holds `disk.img` as well.
+// Rules of a HyperCloud image, one per line. Block volumes are not required: a file system can contain `disk.img` as well.
 import type { HyperCloudImage } from '#shared/api/hypercloud/image.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { parseChecksum } from '#shared/backends/rules/fields.ts';
@@ -49,18 +49,18 @@ const writable: Rule['check'] = ({ spec: { pvc } }) =>
   faultIf(
     pvc?.accessModes !== undefined && pvc.accessModes.every((mode) => mode === 'ReadOnlyMany'),
     'spec.pvc.accessModes',
-    'must have one that can be written, such as ReadWriteOnce: the volume is filled first',
+    'must include a writable mode, such as ReadWriteOnce: the volume is filled first',
   );
 
 const foreignVolume = ['volumeName', 'selector', 'dataSource'] as const;
 
-/** A whole claim can name a volume that holds something already; an image is always made in one of its own. */
+/** A complete claim spec can refer to a volume with content; an image always gets a volume of its own. */
 const ownVolume: Rule['check'] = ({ spec: { pvc } }) =>
   foreignVolume.flatMap((field) =>
     faultIf(
       pvc?.[field] !== undefined,
       `spec.pvc.${field}`,
-      'must be left out: the image is put into a new volume, from spec.source',
+      'must not be set: the image is written to a new volume, from spec.source',
     ),
   );
 

@@ -1,4 +1,4 @@
-// hypercloud.tmaxanc.com volumes ↔ volume: the original states, reasons, texts and claim names, and ours beside them.
+// hypercloud.tmaxanc.com volumes ↔ volume: the states, reasons, texts and claim names of the original, and ours in addition.
 import type { DesiredCondition } from '#shared/api/conditions.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import {
@@ -20,7 +20,7 @@ import { toVolumeState, toVolumeStatus } from '#shared/resources/status.ts';
 import type { VolumeDialect } from '#shared/resources/volume-reconciler.ts';
 import type { ClaimRequest } from '#shared/populate/volume/volume.ts';
 
-/** The kinds have no field for it. */
+/** The kinds have no such field. */
 const retries = 3;
 
 export const imageGroupKind = `${hyperCloudImageKind.type.kind}.${hyperCloudImageKind.type.group}`;
@@ -29,7 +29,7 @@ interface VolumeObject extends KubeObject {
   readonly status?: VolumeStatus;
 }
 
-/** What differs between the two shapes. */
+/** Differences between the two forms. */
 interface Shape<T extends VolumeObject> {
   readonly kind: ServedKind<T>;
   readonly rules: readonly SpecRule<T>[];
@@ -69,14 +69,14 @@ const dialectFor = <T extends VolumeObject>({ kind, rules, imageName, claim }: S
     ),
 });
 
-/** Pending until the image is there, as in the original; the claim of a volume may stay unbound for a long time while it is Creating. */
+/** Pending until the image exists, as in the original; the claim of a volume may stay unbound for a long time while it is Creating. */
 const stateOf = ({ phase, children }: ImageState): NonNullable<VolumeStatus['state']> => {
   if (phase === 'Available') return 'Available';
   if (phase === 'Failed') return 'Error';
   return children?.volume === undefined && phase === 'Pending' ? 'Pending' : 'Creating';
 };
 
-/** What the original said, by our reasons; scripts look for these texts. */
+/** Messages of the original, by our reasons; scripts look for these texts. */
 const originalTexts: Readonly<Record<string, string>> = {
   SourceNotFound: 'VirtualMachineImage is not exists',
   SourceDeleted: 'VirtualMachineImage state is not available',

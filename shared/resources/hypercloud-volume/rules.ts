@@ -1,4 +1,4 @@
-// What HyperCloud volumes must be, one rule one line. Spec alone first; then what takes a look at the image.
+// Rules of HyperCloud volumes, one per line. First those of the spec alone, then those that read the image.
 import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import type { VirtualMachinePvc, VirtualMachineVolume } from '#shared/api/hypercloud/volume.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -21,7 +21,7 @@ const writable: SpecRule<VirtualMachinePvc>['check'] = ({ spec: { pvc } }) =>
   faultIf(
     pvc?.accessModes !== undefined && pvc.accessModes.every((mode) => mode === 'ReadOnlyMany'),
     'spec.pvc.accessModes',
-    'must have one that can be written, such as ReadWriteOnce: the volume is filled first',
+    'must include a writable mode, such as ReadWriteOnce: the volume is filled first',
   );
 
 const ownVolume: SpecRule<VirtualMachinePvc>['check'] = ({ spec: { pvc } }) =>
@@ -29,7 +29,7 @@ const ownVolume: SpecRule<VirtualMachinePvc>['check'] = ({ spec: { pvc } }) =>
     faultIf(
       pvc?.[field] !== undefined,
       `spec.pvc.${field}`,
-      'must be left out: the volume is a new one, made from the image',
+      'must not be set: the volume is a new one, made from the image',
     ),
   );
 
@@ -46,14 +46,14 @@ const sameNamespace: SpecRule<VirtualMachineVolume>['check'] = ({ metadata, spec
   faultIf(
     virtualMachineImage.namespace !== undefined && virtualMachineImage.namespace !== (metadata.namespace ?? 'default'),
     'spec.virtualMachineImage.namespace',
-    'must be the namespace of the volume, or left out: a volume is made from an image of its own namespace',
+    'must be the namespace of the volume, or not set: a volume is made from an image of its own namespace',
   );
 
 const nameFits: SpecRule<VirtualMachineVolume>['check'] = ({ metadata }) =>
   faultIf(
     metadata.name.length > 245,
     'metadata.name',
-    'must have at most 245 characters, so that its claim can be named after it',
+    'must have at most 245 characters, because the name of its claim is derived from it',
   );
 
 export const volumeRules: readonly SpecRule<VirtualMachineVolume>[] = [
@@ -62,7 +62,7 @@ export const volumeRules: readonly SpecRule<VirtualMachineVolume>[] = [
   { id: 'name', check: nameFits },
 ];
 
-/** An image that is not there yet, or does not know its size yet, is compared once it does. */
+/** An image that does not exist, or whose size is unknown, is compared later. */
 const fitsImage =
   (field: string): RequestRule<KubeObject, Volume>['check'] =>
   async ({ resource: { source, claim }, kube }) => {

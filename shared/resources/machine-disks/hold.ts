@@ -1,17 +1,18 @@
-// Machines whose disks are made here are held until what goes with them is gone, as Harvester's own controller does: which disks go stands on the machine
-// alone, and an event of its end that was lost would leave them behind for ever. Called by sync.ts, and by who uninstalls.
+// Finalizers on machines whose disks are created by Bullion, held until the disks to delete with them are gone, as in Harvester's own
+// controller: the list of these disks is only on the machine, and if the event of its deletion were lost they would remain forever. Called by
+// sync.ts, and when uninstalling.
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { finalizers } from '#shared/api/names.ts';
 import { type KubeObject, refOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isConflict, isNotFound } from '#shared/runtime/errors.ts';
 
-/** Tries to write while KubeVirt keeps writing the machine's status. */
+/** Attempts to write while KubeVirt keeps writing the machine's status. */
 const maxWrites = 5;
 
 const isHeld = ({ metadata }: KubeObject): boolean => metadata.finalizers?.includes(finalizers.machine) === true;
 
-/** Nothing can be added to what is on its way out. */
+/** A finalizer cannot be added to an object that is being deleted. */
 export const holdMachine = (kube: KubeClient, machine: KubeObject): Promise<void> =>
   change(kube, machine, (found) => {
     const isLeaving = found.metadata.deletionTimestamp !== undefined;
@@ -23,7 +24,7 @@ export const releaseMachine = (kube: KubeClient, machine: KubeObject): Promise<v
     isHeld(found) ? found.metadata.finalizers?.filter((name) => name !== finalizers.machine) : undefined,
   );
 
-/** All there are, for the day nobody is left to do it; a cluster may lack the kind. */
+/** Removes all finalizers, for the removal of Bullion; a cluster may not have the kind. */
 export const releaseMachines = async (kube: KubeClient): Promise<void> => {
   try {
     for await (const machine of kube.listAll(virtualMachines)) await releaseMachine(kube, machine);
@@ -32,7 +33,7 @@ export const releaseMachines = async (kube: KubeClient): Promise<void> => {
   }
 };
 
-/** `next` gives the finalizers to have, and `undefined` where they are as they should be. */
+/** `next` returns the desired finalizers, or `undefined` if there is no change. */
 const change = async (
   kube: KubeClient,
   machine: KubeObject,
@@ -44,7 +45,7 @@ const change = async (
     if (wanted === undefined) return;
     try {
       const { resourceVersion } = found.metadata;
-      // Each try begins with a fresh read.
+      // Each attempt starts with a new read.
       // oxlint-disable-next-line no-await-in-loop
       await kube.mergePatch(virtualMachines, refOf(found), { metadata: { resourceVersion, finalizers: wanted } });
       return;

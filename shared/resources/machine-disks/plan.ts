@@ -1,4 +1,4 @@
-// How one disk of a virtual machine comes to be, from the template that Harvester's clients write on the machine. Pure. Called by sync.ts.
+// Plans one disk of a virtual machine, from the template that Harvester's clients write on the machine. Pure. Called by sync.ts.
 import { type UsedSource, toGrantText } from '#shared/access/grant.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type PersistentVolumeClaim, type StorageClass, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
@@ -12,23 +12,23 @@ import { type Action, create, patch, remove } from '#shared/populate/actions.ts'
 import { withoutOwnMarks } from '#shared/resources/protected/marks.ts';
 import type { RootDisk } from '#shared/backends/backend.ts';
 
-/** A disk that is wanted in a namespace. */
+/** A requested disk in a namespace. */
 export interface DiskWish {
   readonly namespace: string;
   readonly name: string;
   readonly template: ClaimTemplate;
 }
 
-/** What is there of it; what decides nothing is not read. */
+/** Its observed state; only what a decision depends on is read. */
 export interface ObservedDisk {
   readonly claim?: PersistentVolumeClaim | undefined;
   readonly dataVolume?: DataVolume | undefined;
-  /** Of the claim; read only where it is to grow. */
+  /** Class of the claim; read only if it is to grow. */
   readonly storageClass?: StorageClass | undefined;
-  /** What it would be made of that is not for this namespace. */
+  /** Sources that are not permitted for this namespace. */
   readonly denied?: string;
   readonly image?: HarvesterImage | undefined;
-  /** What a disk of the image begins as; left out: it is not ready, or never will be. */
+  /** Initial content of a disk of the image. Default: it is not ready, or never will be. */
   readonly rootDisk?: RootDisk | undefined;
 }
 
@@ -39,7 +39,7 @@ export interface Obstacle {
 
 export interface DiskPlan {
   readonly actions: readonly Action[];
-  /** Why nothing is made, for people; none where nothing is left to do or something is done. */
+  /** Why nothing is created, for users; undefined if there is nothing to do or an action. */
   readonly obstacle?: Obstacle;
 }
 
@@ -52,13 +52,13 @@ export const planDisk = (wish: DiskWish, observed: ObservedDisk): DiskPlan => {
   const disk = `disk ${wish.name}`;
   if (observed.denied !== undefined) {
     const who = `system:serviceaccounts:${wish.namespace}`;
-    const message = `${disk} is made ${observed.denied} of another namespace: let the group ${who} get virtualmachineimages there`;
+    const message = `${disk} is made ${observed.denied} of another namespace: allow the group ${who} to get virtualmachineimages there`;
     return obstacle('ImageNotAllowed', message);
   }
   const id = imageIdOf(wish.template);
   if (id === '') return { actions: [create(persistentVolumeClaims, buildClaim(wish, undefined))] };
   if (observed.image === undefined)
-    return obstacle('ImageNotFound', `${disk} waits for the image ${id}, which is not there`);
+    return obstacle('ImageNotFound', `${disk} waits for the image ${id}, which does not exist`);
   if (observed.rootDisk === undefined)
     return obstacle('ImageNotReady', `${disk} waits for the image ${id}, which is not ready`);
   const { rootDisk } = observed;
@@ -73,7 +73,7 @@ export const planDisk = (wish: DiskWish, observed: ObservedDisk): DiskPlan => {
 
 const requestOf = ({ template }: DiskWish): string | undefined => template.spec?.resources?.requests?.['storage'];
 
-/** A claim that is not bound yet is still being made, and as large as it was asked for. */
+/** A claim that is not bound yet is still being created with its requested size. */
 const planGrowth = (wish: DiskWish, claim: PersistentVolumeClaim, storageClass: StorageClass | undefined): DiskPlan => {
   if (!wantsGrowth(wish, claim)) return nothing;
   if (storageClass?.allowVolumeExpansion !== true) {
@@ -87,14 +87,14 @@ const planGrowth = (wish: DiskWish, claim: PersistentVolumeClaim, storageClass: 
   };
 };
 
-/** Whether a claim that is there is to be larger. */
+/** Whether an existing claim must grow. */
 export const wantsGrowth = (wish: DiskWish, { spec, status, metadata }: PersistentVolumeClaim): boolean => {
   const asked = parseQuantity(requestOf(wish)) ?? 0;
   const isThere = status?.phase === 'Bound' && metadata.deletionTimestamp === undefined;
   return isThere && asked > (parseQuantity(spec.resources?.requests?.['storage']) ?? 0);
 };
 
-/** As it was written, but for the class of an image that storage itself makes disks from. */
+/** As written, except for the class of an image whose storage creates the disks itself. */
 const buildClaim = ({ namespace, name, template }: DiskWish, className: string | undefined): PersistentVolumeClaim =>
   ({
     apiVersion: 'v1',
@@ -108,7 +108,7 @@ const buildClaim = ({ namespace, name, template }: DiskWish, className: string |
     spec: { ...template.spec, ...(className === undefined ? {} : { storageClassName: className }) },
   }) as PersistentVolumeClaim;
 
-/** What its author may use was asked before; admission would not ask for us. */
+/** The permission of its author was checked before; admission does not check it for our own account. */
 const marksOf = ({ namespace, template }: DiskWish, source: UsedSource): Readonly<Record<string, string>> => ({
   ...withoutOwnMarks(template.metadata?.annotations),
   ...(source.namespace === namespace ? {} : { [annotations.granted]: toGrantText([source]) ?? '' }),
@@ -124,7 +124,7 @@ const classOf = ({ template }: DiskWish, { status, spec }: HarvesterImage) => {
   return storageClassName === undefined ? {} : { storageClassName };
 };
 
-/** Modes are those of the storage: clients write those of Longhorn, whatever the class is. */
+/** Modes of the class: clients write those of Longhorn, whatever the class is. */
 const buildCopy = (
   wish: DiskWish,
   image: HarvesterImage,
@@ -141,12 +141,12 @@ const buildCopy = (
   };
 };
 
-/** A machine may have been booted from an image itself. */
+/** A machine may have been started from an image itself. */
 const isGolden = (object: KubeObject): boolean =>
   ownerOf(object)?.groupKind.startsWith(`${harvesterImageKind.type.kind}.`) === true ||
   object.metadata.annotations?.[harvesterAnnotations.goldenImage] === 'true';
 
-/** A disk goes with its machine: the data volume first, since a CDI makes the claim of one that is there anew. */
+/** A disk is deleted with its machine: the data volume first, since a CDI would create its claim again. */
 export const planRemoval = ({ claim, dataVolume }: ObservedDisk): readonly Action[] => {
   if (dataVolume !== undefined) return isGolden(dataVolume) ? [] : remove(dataVolumeKind.type, dataVolume);
   return claim === undefined || isGolden(claim) ? [] : remove(persistentVolumeClaims, claim);

@@ -129,7 +129,7 @@ describe('disks of a virtual machine', () => {
     const machine = seedMachine([aTemplate('web-root', 'default/leap')]);
     expect(await tell(machine)).toMatchObject({ kind: 'waiting' });
     await tell(machine);
-    expect(said()).toEqual(['ImageNotFound: disk web-root waits for the image default/leap, which is not there']);
+    expect(said()).toEqual(['ImageNotFound: disk web-root waits for the image default/leap, which does not exist']);
     const image = seedImage('leap', 'cdi', { phase: 'Importing' });
     await tell(machine);
     expect(said()[1]).toMatch(/^ImageNotReady/);

@@ -1,5 +1,5 @@
-// Makes the disks that Harvester's clients write on a virtual machine, of images of any backend, and removes those that go with it. Called when a machine
-// changes, when an image becomes ready, and by the tick.
+// Creates the disks that Harvester's clients write on a virtual machine, from images of any backend, and removes those to delete with it.
+// Called when a machine changes, when an image becomes ready, and by the tick.
 import { serviceAccountRequester } from '#shared/access/sources.ts';
 import { grantFor } from '#shared/access/sources.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
@@ -27,9 +27,9 @@ import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/err
 import { type Outcome, done, waiting } from '#shared/runtime/outcome.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
-/** Disks of one machine; more are not looked at. */
+/** Limit of disks of one machine; more are ignored. */
 const mostDisks = 64;
-/** Milliseconds a new machine is looked at by the tick: what was lost of its events is made up for by then. */
+/** Milliseconds for which the tick checks a new machine, to make up for lost events. */
 const newForMs = 3_600_000;
 
 export const isMachine = ({ apiVersion, kind }: Pick<KubeObject, 'apiVersion' | 'kind'>): boolean =>
@@ -40,7 +40,7 @@ const isLeaving = ({ metadata }: KubeObject): boolean => metadata.deletionTimest
 const concernsUs = (machine: KubeObject): boolean =>
   claimTemplatesOf(machine).length > 0 || removedClaimsOf(machine).length > 0;
 
-/** Events name a machine and no more: what is written on it may hold passwords, which no broker is to see. */
+/** Events contain only the name of a machine: its content may include passwords, which must not reach a broker. */
 export const handleMachineEvent = async (deps: ReconcileDeps, ref: ObjectKey): Promise<Outcome> => {
   const machine = await deps.kube.get(virtualMachines, ref);
   return machine === undefined || !concernsUs(machine) ? done : syncDisks(deps, machine);
@@ -69,17 +69,17 @@ const syncDisks = async (deps: ReconcileDeps, machine: KubeObject): Promise<Outc
   return missing.length === 0 ? done : waiting(missing.join('; '));
 };
 
-/** What the API refuses for good is told the owner of the machine, not the sender of the event. */
+/** A permanent error of the API is reported on the machine, not to the sender of the event. */
 const makeDisk = async (deps: ReconcileDeps, wish: DiskWish): Promise<Obstacle | undefined> => {
   try {
     const { actions, obstacle } = planDisk(wish, await readDisk(deps, wish));
     await execute(deps.kube, actions);
     return obstacle;
   } catch (error) {
-    // Somebody else was quicker.
+    // Created concurrently by another pass.
     if (isConflict(error)) return undefined;
     if (!(error instanceof AppError) || error.retryable) throw error;
-    return { reason: 'DiskRefused', message: `disk ${wish.name} was refused: ${messageOf(error)}` };
+    return { reason: 'DiskRefused', message: `disk ${wish.name} was rejected: ${messageOf(error)}` };
   }
 };
 
@@ -102,7 +102,7 @@ const readDisk = async ({ kube, backends }: ReconcileDeps, wish: DiskWish): Prom
   return { image, rootDisk: image && rootDiskOf(backends, image) };
 };
 
-/** What it would be made of that is not for its namespace: claims are made by us, who may see every image. */
+/** Sources that are not permitted for its namespace: our account, which creates claims, may read every image. */
 const deniedOf = async (
   { kube }: Pick<ReconcileDeps, 'kube'>,
   { namespace, template }: DiskWish,
@@ -117,7 +117,7 @@ const deniedOf = async (
   return `from the image ${id}`;
 };
 
-/** Later passes act for nobody, so it is what whoever runs things in the machine's namespace may do that counts. */
+/** Later passes have no requester, so the permissions of the operators of the machine's namespace are checked. */
 const mayUse = async (
   { kube }: Pick<ReconcileDeps, 'kube'>,
   namespace: string,
@@ -148,7 +148,7 @@ const removeDisks = async ({ kube }: ReconcileDeps, machine: KubeObject): Promis
   return done;
 };
 
-/** One machine in trouble must not keep the others from their disks. */
+/** A failure of one machine must not affect the disks of others. */
 const quietly = async (
   deps: ReconcileDeps,
   machine: KubeObject,
@@ -162,7 +162,7 @@ const quietly = async (
   }
 };
 
-/** None where the cluster has no machines. */
+/** Empty if the cluster does not have the kind. */
 async function* machinesOf({ kube }: ReconcileDeps): AsyncIterable<KubeObject> {
   try {
     for await (const machine of kube.listAll(virtualMachines)) if (concernsUs(machine)) yield machine;
@@ -171,7 +171,7 @@ async function* machinesOf({ kube }: ReconcileDeps): AsyncIterable<KubeObject> {
   }
 }
 
-/** What waits for an image, once that is ready. */
+/** Disks that wait for an image, once it is ready. */
 export const makeDisksOf = async (deps: ReconcileDeps, image: KubeObject): Promise<void> => {
   const { type } = harvesterImageKind;
   if (image.kind !== type.kind || image.apiVersion !== apiVersionOf(type)) return;
@@ -183,8 +183,8 @@ export const makeDisksOf = async (deps: ReconcileDeps, image: KubeObject): Promi
 };
 
 /**
- * New machines, and those on their way out: all others were heard of long ago. One that is not held has been here longer than we have: which of its
- * disks go with it could not be read once it is gone.
+ * New machines, and those being deleted: events of all others arrived long ago. One without our finalizer is older than Bullion: its list of
+ * disks to delete is lost when it is gone.
  */
 export const sweepMachines = async (deps: ReconcileDeps): Promise<void> => {
   for await (const machine of machinesOf(deps)) {

@@ -1,5 +1,4 @@
-// What a storage class says that images are kept in and disks are made with, one rule one line. What the original calls a fault
-// and Kubernetes does not is advice.
+// Rules for storage classes that images and disks use, one per line. Faults in the original that Kubernetes accepts are only warnings.
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
 import { longhornDriver } from '#shared/api/foreign/longhorn.ts';
@@ -31,7 +30,7 @@ interface ClassRule {
 
 const fieldOf = (key: string): string => `metadata.annotations[${key}]`;
 
-/** The same Secret at each stage; growing a volume may be left out. Parameters never change: a class that was there before could not be mended. */
+/** The same Secret at each stage; the one for expansion may be missing. Parameters are immutable, so existing classes are not checked. */
 const encryption: ClassRule['check'] = ({ storageClass: { parameters }, isNew }) => {
   if (!isNew || !isEncrypted(parameters)) return [];
   const first = secretAt(parameters, 'provisioner');
@@ -43,7 +42,11 @@ const encryption: ClassRule['check'] = ({ storageClass: { parameters }, isNew })
     const field = `parameters[${keys[0]}]`;
     if (secret === undefined) return [{ field, message: `and ${keys[1]} are required to encrypt: name the Secret` }];
     const isOther = first !== undefined && (secret.name !== first.name || secret.namespace !== first.namespace);
-    return faultIf(isOther, field, `names another Secret than ${secretKey('provisioner', 'name')}: write the same one`);
+    return faultIf(
+      isOther,
+      field,
+      `refers to another Secret than ${secretKey('provisioner', 'name')}: use the same one`,
+    );
   });
 };
 
@@ -56,7 +59,7 @@ const oldEngine: ClassRule['check'] = ({ storageClass }) =>
       storageClass.provisioner === longhornDriver &&
       storageClass.parameters?.['dataEngine'] === 'v1',
     'metadata.annotations',
-    `have no effect beside the parameter dataEngine=v1 of Longhorn: leave out those that begin with ${classPrefix}`,
+    `have no effect beside the parameter dataEngine=v1 of Longhorn: remove those that start with ${classPrefix}`,
   );
 
 const volumeModes = ['Block', 'Filesystem'];
@@ -107,7 +110,7 @@ const wellFormed: ClassRule['check'] = async ({ storageClass, kube }) => {
   ];
 };
 
-/** A volume that lives where its machine runs cannot be moved with it. */
+/** A machine cannot be migrated if its volume is bound to one node. */
 const locality: ClassRule['check'] = ({ storageClass: { provisioner, parameters }, isNew }) => {
   const value = parameters?.['dataLocality'];
   return faultIf(
@@ -124,10 +127,10 @@ export const storageClassRules: readonly ClassRule[] = [
   { id: 'movable-disks', check: locality },
 ];
 
-/** More classes than anybody has. */
+/** More classes than any cluster has. */
 const pageSize = 200;
 
-/** What to know of it (class/known-driver, class/one-default): refusing either broke installations, and Kubernetes itself takes both. */
+/** Warnings (class/known-driver, class/one-default): rejecting either broke installations, and Kubernetes itself accepts both. */
 const adviceOn = async ({ storageClass, isNew, kube }: ClassRequest): Promise<readonly string[]> => {
   const { metadata, provisioner } = storageClass;
   const isUnknown =
@@ -142,12 +145,12 @@ const adviceOn = async ({ storageClass, isNew, kube }: ClassRequest): Promise<re
   return [
     ...(isUnknown
       ? [
-          `nothing is known of the driver ${provisioner}: DataVolumes must say their access modes, and images get Block and ReadWriteOnce, unless ${classAnnotations.modes} or a StorageProfile says otherwise`,
+          `nothing is known of the driver ${provisioner}: DataVolumes must set their access modes, and images use Block and ReadWriteOnce, unless ${classAnnotations.modes} or a StorageProfile defines others`,
         ]
       : []),
     ...others
       .slice(0, 1)
-      .map((one) => `storage class ${one.metadata.name} is the default as well: the newest one counts`),
+      .map((one) => `storage class ${one.metadata.name} is the default as well: the newest one is used`),
   ];
 };
 

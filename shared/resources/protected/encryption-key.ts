@@ -1,5 +1,5 @@
-// The key that volumes are encrypted with stays, whole and as it is, while a class makes such volumes or one is there: without it their bytes
-// are lost (protected/encryption-key-in-use). A class that was made for an image holds only Secrets that its author may read.
+// The key of encrypted volumes must not be deleted or changed while a class with it, or a volume, exists: without it their data is lost
+// (protected/encryption-key-in-use). A class that was created for an image refers only to Secrets that its author may read.
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import {
   type PersistentVolume,
@@ -21,22 +21,22 @@ import { isGranted } from '#shared/access/grant.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 
-/** Fields of a Secret that hold a key: Longhorn's, and Ceph's. Told by them, no other Secret is ever sent to us. */
+/** Fields of a Secret with a key: Longhorn's, and Ceph's. The webhook matches on them, so that no other Secret is ever sent to us. */
 export const encryptionKeyFields = ['CRYPTO_KEY_VALUE', 'encryptionPassphrase'] as const;
 
-/** What opening a volume depends on. Ciphers and sizes are in the volume itself, and may change for new ones. */
+/** Fields required to open a volume. Ciphers and sizes are recorded in the volume itself, and may change for new ones. */
 export const neededFields: readonly string[] = [...encryptionKeyFields, 'CRYPTO_KEY_PROVIDER'];
 
 type Data = Readonly<Record<string, string>>;
 
-/** More than anybody has. */
+/** More than any cluster has. */
 const [mostClasses, mostVolumes] = [500, 5000];
 
 const dataOf = (object: KubeObject | undefined): Data => (object as { readonly data?: Data } | undefined)?.data ?? {};
 
 const changedFields = ({ object, oldObject }: AdmissionRequest): readonly string[] => {
   const [before, now] = [dataOf(oldObject), dataOf(object)];
-  // Whoever writes what is there anyway (the provider is "secret" where none is said) changes nothing.
+  // Writing an existing value again (the provider defaults to "secret") is not a change.
   return neededFields.filter((field) => (before[field] ?? '') !== (now[field] ?? '') && !isDefault(before, now, field));
 };
 
@@ -48,7 +48,7 @@ const isDefault = (before: Data, now: Data, field: string): boolean =>
 const isSame = (a: Partial<SecretName> | undefined, b: SecretName): boolean =>
   a?.name === b.name && a.namespace === b.namespace;
 
-/** A class may be of an image whose author had no right to the Secret, or of nobody's image any more. */
+/** A class may belong to an image whose author had no permission for the Secret, or whose image is gone. */
 const holds = async (storageClass: StorageClass, secret: SecretName, kube: KubeClient): Promise<boolean> => {
   const owner = ownerOf(storageClass);
   if (owner === undefined || owner.namespace === secret.namespace) return true;
@@ -68,7 +68,7 @@ const refsOf = ({ spec: { csi } }: PersistentVolume): readonly (Partial<SecretNa
 const namesSecret = ({ parameters }: StorageClass, secret: SecretName): boolean =>
   isEncrypted(parameters) && secretStages.some((stage) => isSame(secretAt(parameters, stage), secret));
 
-/** What needs the Secret, for a message: a class, or a volume whose class is gone or made the name of its Secret for it. */
+/** The user of the Secret, for a message: a class, or a volume whose class is gone or has a templated Secret name. */
 const findUser = async (secret: SecretName, kube: KubeClient): Promise<string | undefined> => {
   const { items } = await kube.list(storageClasses, { limit: mostClasses });
   const naming = items.filter((one) => namesSecret(one, secret));
@@ -90,7 +90,7 @@ export const keepEncryptionKey = async (request: AdmissionRequest, kube: KubeCli
   if (operation !== 'DELETE' && fields.length === 0) return allowed;
   const user = await findUser({ name, namespace }, kube);
   if (user === undefined) return allowed;
-  const message = `Secret ${namespace}/${name} encrypts ${user}: delete that first`;
+  const message = `Secret ${namespace}/${name} encrypts ${user}: delete it first`;
   const faults = fields.map((field) => ({ field: `data[${field}]`, message: `must stay as it is: ${message}` }));
   return refused('Forbidden', faults, faults.length === 0 ? message : undefined);
 };

@@ -1,5 +1,5 @@
-// What holds a golden image is not deleted under it. An object only leads to an image; whether that image is kept in it is the image's own record
-// to say, so that nobody makes an object that nobody can delete by writing marks on it.
+// Protects the objects that store a golden image from deletion. Marks on an object only refer to an image; the record of the image itself
+// decides, so that marks cannot make an object undeletable.
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
@@ -25,14 +25,14 @@ interface WithStatus extends KubeObject {
   readonly status?: { readonly readyToUse?: boolean; readonly phase?: string };
 }
 
-/** One kind that images are kept in. */
+/** A kind that stores images. */
 interface GoldenKind {
   readonly type: ResourceType;
-  /** Where an image records its name. */
+  /** Field of the image that records its name. */
   readonly child: keyof ImageChildren;
-  /** Where it lies; left out: beside its image. */
+  /** Its namespace. Default: that of the image. */
   readonly namespace?: string | undefined;
-  /** Whether it holds the image before that is usable; what is still being filled is made again when it goes. */
+  /** Whether it is protected before the image is usable; an object that is still being filled is created again after a deletion. */
   readonly holds: (object: WithStatus) => boolean;
 }
 
@@ -56,7 +56,7 @@ const kindOf = ({ apiVersion, kind }: KubeObject): GoldenKind | undefined =>
     ({ type }) => type.kind === kind && groupKindOf(typeRef(type)) === groupKindOf({ apiVersion, kind }),
   );
 
-/** The data volume that made a claim. A CDI that is installed need not pass the marks of a data volume on, but refers to it. */
+/** The data volume that created a claim. An installed CDI may not copy the marks of a data volume, but the claim refers to it. */
 export const makerOf = async ({ kind, metadata }: KubeObject, kube: KubeClient): Promise<DataVolume | undefined> => {
   const { type } = dataVolumeKind;
   const maker = metadata.ownerReferences?.find((one) => one.controller === true && one.kind === type.kind);
@@ -65,7 +65,7 @@ export const makerOf = async ({ kind, metadata }: KubeObject, kube: KubeClient):
   return found?.metadata.uid === maker.uid ? found : undefined;
 };
 
-/** The image is there and is to stay. An image of the same name and another UID is another one. */
+/** The image, if it exists and is not being deleted. An image with the same name and another UID is another image. */
 const readImage = async <T extends ImageObject>(
   dialect: ImageDialect<T>,
   { groupKind, namespace, name, uid }: Owner,
@@ -81,7 +81,7 @@ const readImage = async <T extends ImageObject>(
 const isRecorded = ({ child, namespace }: GoldenKind, { metadata }: KubeObject, { ref, state }: Image): boolean =>
   (metadata.namespace ?? '') === (namespace ?? ref.namespace) && state.children?.[child] === metadata.name;
 
-/** The image that is lost with this object; two look-ups at most. */
+/** The image that would be lost with this object; at most two look-ups. */
 export const imageHeldIn = async (object: KubeObject, kube: KubeClient): Promise<Owner | undefined> => {
   const kind = kindOf(object);
   const owner = ownerOf((await makerOf(object, kube)) ?? object);
@@ -98,5 +98,5 @@ export const keepGolden = async (request: AdmissionRequest, kube: KubeClient): P
   const image = request.oldObject === undefined ? undefined : await imageHeldIn(request.oldObject, kube);
   if (image === undefined) return allowed;
   const name = `${image.groupKind} ${image.namespace}/${image.name}`;
-  return refused('Forbidden', [], `${whatOf(request)} holds the golden image ${name}: delete that image instead`);
+  return refused('Forbidden', [], `${whatOf(request)} stores the golden image ${name}: delete that image instead`);
 };

@@ -1,5 +1,5 @@
-// A disk of a virtual machine that is there is not deleted under it (protected/machine-disk). Claims of others are looked at only where
-// they say that they belong to a machine.
+// Protects the disks of an existing virtual machine from deletion (protected/machine-disk). Claims of others are checked only if they refer to
+// a machine.
 import { z } from 'zod';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
@@ -13,7 +13,7 @@ import { templateNamesOf } from '#shared/resources/protected/machine.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
-/** More machines of one namespace are not looked through. */
+/** Limit of machines per namespace that are checked. */
 const pageSize = 500;
 /** A disk belongs to one machine, or to few that share it. */
 const mostOwners = 8;
@@ -30,7 +30,7 @@ const ownersIn = ({ metadata }: KubeObject): readonly Belonging[] =>
     .filter(({ kind }) => kind === virtualMachines.kind)
     .map(({ name, uid }) => ({ name, uid }));
 
-/** `<namespace>/<name>` of machines, as Harvester notes them. */
+/** `<namespace>/<name>` of machines, as recorded by Harvester. */
 const notedIn = ({ metadata }: KubeObject): readonly Belonging[] => {
   try {
     const owners = OwnedBy.parse(JSON.parse(metadata.annotations?.[harvesterAnnotations.ownedBy] ?? '[]'));
@@ -56,7 +56,7 @@ const ownedBy = async (object: KubeObject, namespace: string, kube: KubeClient):
   return found.flat();
 };
 
-/** Nobody mounts anything where there are no machines. */
+/** Empty if the cluster does not have the kind. */
 const machinesOf = async (namespace: string, kube: KubeClient): Promise<readonly VirtualMachine[]> => {
   try {
     return (await kube.list(virtualMachines, { namespace, limit: pageSize })).items;
@@ -75,11 +75,11 @@ export const keepMachineDisk = async (request: AdmissionRequest, kube: KubeClien
   const { oldObject, namespace = '', name = '' } = request;
   if (oldObject === undefined) return allowed;
   const mounting = (await machinesOf(namespace, kube)).filter(usesDisk(name)).map(({ metadata }) => metadata.name);
-  // KubeVirt leaves a data volume to its machine when it was taken out of it: by its owner it could never be deleted.
+  // KubeVirt keeps the machine as owner of a data volume that was removed from it: considering the owner, it could never be deleted.
   const isClaim = request.resource.resource === persistentVolumeClaims.plural;
   const owning = isClaim ? await ownedBy(oldObject, namespace, kube) : [];
   const users = [...new Set([...mounting, ...owning])];
   if (users.length === 0) return allowed;
-  const message = `${whatOf(request)} is a disk of the virtual machine ${users.join(', ')}: take it out of the machine, or delete the machine`;
+  const message = `${whatOf(request)} is a disk of the virtual machine ${users.join(', ')}: remove it from the machine, or delete the machine`;
   return refused('Forbidden', [], message);
 };

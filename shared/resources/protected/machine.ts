@@ -1,5 +1,5 @@
-// A virtual machine that writes to a golden volume spoils every disk made from it (protected/golden-volume-unmounted), and one made from an image
-// takes the right to see that image (protected/machine-image-allowed).
+// A virtual machine that writes to a golden volume corrupts every disk made from it (protected/golden-volume-unmounted), and a machine made
+// from an image requires permission to read that image (protected/machine-image-allowed).
 import { grantFor } from '#shared/access/sources.ts';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
@@ -12,13 +12,13 @@ import { imageHeldIn } from '#shared/resources/protected/golden.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
-/** Disks that one change may add: each is looked up. */
+/** Limit of disks added by one change: each requires a look-up. */
 const most = 32;
 
 const tooMany = (field: string): AdmissionAnswer =>
   refused('Invalid', [{ field, message: `adds more than ${most} disks at once: add them in several steps` }]);
 
-/** What was there before has been answered for. */
+/** Existing disks were checked before. */
 const added = (now: readonly string[], before: readonly string[]): readonly string[] =>
   [...new Set(now)].filter((name) => name !== '' && !before.includes(name));
 
@@ -27,7 +27,7 @@ const isGoldenClaim = async (kube: KubeClient, namespace: string, name: string):
   return claim !== undefined && (await imageHeldIn(claim, kube)) !== undefined;
 };
 
-/** A machine that was imported whole may boot from the volume it came with. */
+/** A machine that was imported as a whole may start from its original volume. */
 const isImported = ({ metadata }: KubeObject): boolean => metadata.labels?.[harvesterLabels.imported] === 'true';
 
 export const keepGoldenUnmounted = async (
@@ -49,11 +49,11 @@ export const keepGoldenUnmounted = async (
   return faults.flat().length === 0 ? allowed : refused('Invalid', faults.flat());
 };
 
-/** Names of the disks that are made for it. */
+/** Names of the disks that are created for it. */
 export const templateNamesOf = (machine: KubeObject | undefined): readonly string[] =>
   claimTemplatesOf(machine).flatMap(({ metadata }) => metadata?.name ?? []);
 
-/** `<namespace>/<name>` of the images that disks of the machine are to be made from. */
+/** `<namespace>/<name>` of the images for disks of the machine. */
 const imageIdsOf = (machine: KubeObject | undefined): readonly string[] => claimTemplatesOf(machine).map(imageIdOf);
 
 export const mayUseImages = async (

@@ -1,5 +1,5 @@
-// Marks say whose an object is, what it was filled with and what it may be made from, and are believed: nobody but Bullion writes them. They are taken
-// off what others make, since clients copy claims with all that is written on them, and refused where others add them later.
+// Marks record the owner, the content and the permitted sources of an object, and are trusted: only Bullion may write them. They are removed
+// from objects that others create, since clients copy claims with all annotations, and rejected in updates by others.
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { harvesterAnnotations } from '#shared/api/harvester/image.ts';
@@ -11,7 +11,7 @@ import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admissio
 
 const maps = ['labels', 'annotations'] as const;
 
-/** What only Bullion writes on the kinds that images are kept in. */
+/** Marks that only Bullion may write on the kinds that store images. */
 export const ownMarks = {
   labels: [
     labels.ownerUid,
@@ -40,11 +40,11 @@ export const ownMarks = {
 const isOurs = (key: string): boolean =>
   key.startsWith('bullion.dev/') || [...ownMarks.labels, ...ownMarks.annotations].some((mark) => mark === key);
 
-/** Labels or annotations of a template that people wrote and we make objects from: what we write passes admission unasked. */
+/** Labels or annotations of a user's template for our objects: admission does not check our own writes. */
 export const withoutOwnMarks = (map: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(map).filter(([key]) => !isOurs(key)));
 
-/** What stays on an object that holds an image: people write some of it on others. */
+/** Marks that must stay on an object that stores an image; users set some of them on other objects. */
 export const keptMarks = {
   labels: ownMarks.labels,
   annotations: [...ownMarks.annotations, harvesterAnnotations.imageId],
@@ -61,11 +61,11 @@ const valueOf = (object: KubeObject | undefined, { map, key }: Mark): string | u
 const marksIn = (marks: Readonly<Record<Mark['map'], readonly string[]>>): readonly Mark[] =>
   maps.flatMap((map) => marks[map].map((key) => ({ map, key })));
 
-/** The grants of a data volume are found out at its creation, by a rule of their own (`access-rule.ts`). */
+/** The grants of a data volume are set at its creation, by a separate rule (`access-rule.ts`). */
 const isGrant = ({ kind }: KubeObject, { key }: Mark): boolean =>
   kind === dataVolumeKind.type.kind && key === annotations.granted;
 
-/** Marks that came with this request and are not those of the data volume that a claim is made for. */
+/** Marks that are new in this request and differ from those of the claim's data volume. */
 const foreignMarks = async (
   object: KubeObject,
   before: KubeObject | undefined,
@@ -80,7 +80,7 @@ const foreignMarks = async (
   return found.filter((mark) => valueOf(object, mark) !== valueOf(maker, mark));
 };
 
-/** The object as others may make it. */
+/** The object without marks that others may not write. */
 export const withoutForeignMarks = async (object: KubeObject, kube: KubeClient): Promise<KubeObject> => {
   const foreign = await foreignMarks(object, undefined, kube);
   const without = (map: Mark['map']) => {
@@ -100,7 +100,7 @@ const refuse = (marks: readonly Mark[], message: string): AdmissionAnswer =>
     marks.map(({ map, key }) => ({ field: `metadata.${map}[${key}]`, message })),
   );
 
-/** Of what nobody holds, marks may go and must not come. */
+/** On unprotected objects, marks may be removed but not added. */
 export const keepMarks = async (
   { object, oldObject }: AdmissionRequest,
   kube: KubeClient,
@@ -109,7 +109,7 @@ export const keepMarks = async (
   const changed = marksIn(keptMarks).filter((mark) => valueOf(object, mark) !== valueOf(oldObject, mark));
   const image = oldObject === undefined || changed.length === 0 ? undefined : await imageHeldIn(oldObject, kube);
   if (image !== undefined)
-    return refuse(changed, `marks what holds the image ${image.namespace}/${image.name}: leave it`);
+    return refuse(changed, `marks the object that stores the image ${image.namespace}/${image.name}: do not change it`);
   const foreign = await foreignMarks(object, oldObject, kube);
-  return foreign.length === 0 ? allowed : refuse(foreign, 'is written by Bullion alone: leave it out');
+  return foreign.length === 0 ? allowed : refuse(foreign, 'may be set only by Bullion: leave it out');
 };

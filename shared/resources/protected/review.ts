@@ -1,4 +1,4 @@
-// Answers reviews by the table of protected objects. Called by admission.ts.
+// Answers admission reviews by the table of protected objects. Called by admission.ts.
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { clusterControllers, ownAccountPrefix } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
@@ -9,7 +9,7 @@ import { withoutForeignMarks } from '#shared/resources/protected/marks.ts';
 import { protectedRules } from '#shared/resources/protected/rules.ts';
 import type { AdmissionAnswer } from '#shared/runtime/admission-function.ts';
 
-/** Those who carry out what others decided, and functions of ours. The webhooks do not even ask about them. */
+/** Controllers that execute decisions of others, and our own functions. The webhooks do not match their requests. */
 const isTrusted = ({ userInfo }: AdmissionRequest): boolean =>
   (clusterControllers as readonly string[]).includes(userInfo.username) ||
   userInfo.username.startsWith(ownAccountPrefix);
@@ -17,7 +17,7 @@ const isTrusted = ({ userInfo }: AdmissionRequest): boolean =>
 const isAbout = ({ resource }: AdmissionRequest, types: readonly ResourceType[]): boolean =>
   types.some(({ group, plural }) => group === resource.group && plural === resource.resource);
 
-/** What is deleted with its whole namespace goes, whoever asks: nothing may keep that from its end. */
+/** Objects of a namespace that is being deleted may always be deleted, so that it can end. */
 const isEnding = async ({ operation, namespace = '' }: AdmissionRequest, kube: KubeClient): Promise<boolean> => {
   if (operation !== 'DELETE' || namespace === '') return false;
   return (await kube.get(namespaces, { name: namespace }))?.metadata.deletionTimestamp !== undefined;
@@ -30,7 +30,7 @@ export const unmarked = async (request: AdmissionRequest, kube: KubeClient): Pro
   return object === undefined || !isAsked || isTrusted(request) ? object : withoutForeignMarks(object, kube);
 };
 
-/** The first refusal, or the advice there is; `undefined`: no rule has anything to say. */
+/** The first rejection, or all warnings; `undefined`: no rule applies. */
 export const reviewProtected = async (
   request: AdmissionRequest,
   kube: KubeClient,
@@ -39,7 +39,7 @@ export const reviewProtected = async (
   const warnings: string[] = [];
   for (const { types, on, check } of protectedRules) {
     if (on !== request.operation || !isAbout(request, types)) continue;
-    // In the order of the table: who may not use an image learns nothing else.
+    // In the order of the table: users without permission for an image learn nothing else.
     // oxlint-disable-next-line no-await-in-loop
     const answer = await check(request, kube);
     if (answer.kind === 'refused') return (await isEnding(request, kube)) ? undefined : answer;

@@ -1,4 +1,4 @@
-// The table: one rule one line. Called by admission.ts; which requests get here at all is in infra/generate/wiring.ts.
+// The rule table, one rule per line. Called by admission.ts; infra/generate/wiring.ts defines the requests that get here.
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
@@ -20,20 +20,20 @@ import { annotations, labels } from '#shared/api/names.ts';
 import type { ObjectMeta, KubeObject, ResourceType } from '#shared/api/object.ts';
 import { templateVersions } from '#shared/api/foreign/harvester.ts';
 
-// The form of the rules about objects that are not ours to define, and must not be pulled from under an image or into the wrong hands.
+// The form of rules about objects of other products that an image or its users depend on.
 
 interface ProtectedRule {
-  /** A word, unique in its table; RULES.md has a row for each. */
+  /** Unique in its table; RULES.md has a row for each. */
   readonly id: string;
   readonly types: readonly ResourceType[];
   readonly on: AdmissionRequest['operation'];
-  /** One look-up or one page for each thing the object names, and no more. Throws AppErrors of the client. */
+  /** One look-up or one page for each named object at most. Throws AppErrors of the client. */
   readonly check: (request: AdmissionRequest, kube: KubeClient) => Promise<AdmissionAnswer> | AdmissionAnswer;
 }
 
-// An image that a version of a virtual machine template was made with stays while that version is there (protected/image-of-template).
+// An image that is used by a version of a virtual machine template must not be deleted while that version exists (protected/image-of-template).
 
-/** More owners than one are rare, and more than these are nobody's. */
+/** Limit of owners that are checked; more than one is rare. */
 const mostOwners = 8;
 
 const hasClass = (image: KubeObject | undefined): boolean =>
@@ -54,13 +54,14 @@ const keepImageOfTemplate = async (
   );
   const users = found.flat();
   if (users.length === 0) return allowed;
-  const message = `the image is used by ${templateVersions.kind} ${users.join(', ')}: delete that first`;
+  const message = `the image is used by ${templateVersions.kind} ${users.join(', ')}: delete it first`;
   return refused('Forbidden', [], message);
 };
 
-// A claim is not deleted while an image is being made from it (protected/exported-claim). It is marked when that begins (`shared/backends/exporting.ts`).
+// A claim must not be deleted while an image is exported from it (protected/exported-claim). It is marked when the export starts
+// (`shared/backends/exporting.ts`).
 
-/** Whether that image is still being made, and from this claim. An image of the same name and another UID is another one. */
+/** Whether that image is still being exported from this claim. An image with the same name and another UID is another image. */
 const isBeingMade = (image: HarvesterImage | undefined, uid: string, claim: ObjectMeta | undefined): boolean => {
   if (image?.metadata.uid !== uid || image.metadata.deletionTimestamp !== undefined) return false;
   const { pvcName, pvcNamespace } = image.spec;
@@ -79,7 +80,7 @@ const keepExported = async (request: AdmissionRequest, kube: KubeClient): Promis
   return refused('Forbidden', [], message);
 };
 
-// A claim of the storage class of an image is a copy of that image (protected/image-class-allowed).
+// A claim in the storage class of an image is a copy of that image (protected/image-class-allowed).
 
 const mayUseClass = async (request: AdmissionRequest, kube: KubeClient): Promise<AdmissionAnswer> => {
   const named = request.object === undefined ? [] : await imagesOfClasses(request.object, kube);

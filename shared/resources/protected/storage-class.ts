@@ -1,4 +1,4 @@
-// A storage class is not deleted while images are kept in it. Images carry its name as a label, so that asking for them is one page a kind.
+// A storage class must not be deleted while images use it. Images have its name as a label, so that one page per kind is enough.
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { harvesterAnnotations } from '#shared/api/harvester/image.ts';
 import { labels } from '#shared/api/names.ts';
@@ -10,7 +10,7 @@ import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 
-/** Enough to be named in a message. */
+/** Enough for a message. */
 const most = 5;
 
 const usersAmong = async <T extends ImageObject>(
@@ -20,7 +20,7 @@ const usersAmong = async <T extends ImageObject>(
 ): Promise<readonly string[]> => {
   const labelSelector = `${labels.storageClass}=${toDisplayNameLabel(name)}`;
   const { items } = await kube.list(dialect.kind.type, { labelSelector, limit: most });
-  // The label is a hint: anybody may write one.
+  // The label is a hint: users can set it.
   const users = items.filter(
     (item) => item.metadata.deletionTimestamp === undefined && dialect.toImage(item).storage.className === name,
   );
@@ -41,11 +41,11 @@ export const keepReservedClass = ({ name = '', oldObject }: AdmissionRequest): A
     ? refused(
         'Forbidden',
         [],
-        `storage class ${name} is reserved: the annotation ${harvesterAnnotations.reservedClass} says so`,
+        `storage class ${name} is reserved by the annotation ${harvesterAnnotations.reservedClass}`,
       )
     : allowed;
 
-/** The label by which a class finds the images that are kept in it. */
+/** The label that finds the images of a class. */
 export const withClassLabel = <T extends KubeObject>(object: T, className: string | undefined): T =>
   className === undefined
     ? object

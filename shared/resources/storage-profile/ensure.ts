@@ -1,4 +1,4 @@
-// One StorageProfile for each storage class, and true to it: looked at each minute, with three listings and nothing else where nothing changed.
+// Maintains one StorageProfile per storage class: checked each minute, with three listings if nothing has changed.
 import { isDeepStrictEqual } from 'node:util';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { type StorageProfile, storageProfiles } from '#shared/api/cdi/storage-profile.ts';
@@ -32,13 +32,13 @@ const profileFor = (facts: ClassFacts): StorageProfile => ({
 });
 
 const isTrue = ({ status = {} }: StorageProfile, described: ReturnType<typeof describeClass>): boolean => {
-  const { conditions: _, observedGeneration: __, ...told } = status;
-  return isDeepStrictEqual(JSON.parse(JSON.stringify(described.status)), told);
+  const { conditions: _, observedGeneration: __, ...reported } = status;
+  return isDeepStrictEqual(JSON.parse(JSON.stringify(described.status)), reported);
 };
 
 /**
- * Annotations to change: what is missing is known of the driver, and an administrator's to write otherwise. Which snapshot class golden images take
- * follows the classes there are.
+ * Annotations to change: missing ones are set from what is known of the driver, and may be changed by an administrator. The snapshot class for
+ * golden images follows the existing classes.
  */
 const lateMarks = ({ metadata: { annotations = {} } }: StorageProfile, facts: ClassFacts) =>
   Object.entries(goldenMarksOf(facts)).filter(([name, value]) =>
@@ -52,14 +52,14 @@ const annotate = async (kube: KubeClient, profile: StorageProfile, facts: ClassF
   await kube.mergePatch(storageProfiles, profile.metadata, { metadata: { annotations } });
 };
 
-/** What there is to store volumes in, and what is said of it. */
+/** Storage classes of the cluster, and their profiles. */
 export interface StorageFacts {
   readonly classes: readonly StorageClass[];
   readonly snapshotClasses: readonly VolumeSnapshotClass[];
   readonly profiles: readonly StorageProfile[];
 }
 
-/** What is missing is made; what is no longer true is looked at again. A CDI that is installed does this itself: `undefined`. */
+/** Creates missing profiles, and reconciles outdated ones. An installed CDI does this itself: `undefined`. */
 export const ensureProfiles = async (deps: ReconcileDeps): Promise<StorageFacts | undefined> => {
   const { kube, cdi } = deps;
   if ((await cdi?.()) === 'use') return undefined;
@@ -73,7 +73,7 @@ export const ensureProfiles = async (deps: ReconcileDeps): Promise<StorageFacts 
     const facts = { storageClass, snapshotClasses, volumes };
     const profile = profiles.items.find(({ metadata }) => metadata.name === storageClass.metadata.name);
     if (profile === undefined) {
-      // Its own event has it described.
+      // The event of its creation reconciles it.
       // oxlint-disable-next-line no-await-in-loop
       await kube.create(storageProfiles, profileFor(facts)).catch((error: unknown) => {
         if (!isConflict(error)) throw error;

@@ -1,4 +1,4 @@
-// How StorageProfiles are reconciled: each says what is known of its class. One line in registry.ts; `ensure.ts` makes them.
+// Reconciles StorageProfiles: each reports what is known of its class. One line in registry.ts; `ensure.ts` creates them.
 import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
 import { type StorageProfile, type StorageProfileStatus, storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
 import {
@@ -45,14 +45,14 @@ const read = (object: StorageProfile): ProfileResource => {
 
 const plan: Planner<ProfileResource, ObservedProfile>['plan'] = ({ object, state }, { storageClass, ...observed }) => {
   if (storageClass === undefined) {
-    const message = `there is no storage class ${object.metadata.name}: a profile has the name of its class`;
+    const message = `there is no storage class ${object.metadata.name}: a profile must have the name of its class`;
     return { actions: [], state: { ...state, phase: 'Unrecognized', reason: 'StorageClassNotFound', message } };
   }
   const { status, isRecognized, reason, message } = describeClass({ storageClass, ...observed }, object.spec ?? {});
   return { actions: [], state: { phase: isRecognized ? 'Recognized' : 'Unrecognized', reason, message, status } };
 };
 
-/** Of classes that nobody makes volumes for; nothing is asked where there is none. */
+/** Volumes of classes without dynamic provisioning; not read if there is no such class. */
 export const readVolumesByHand = async (
   kube: KubeClient,
   classes: readonly StorageClass[],
@@ -77,7 +77,7 @@ const refusedWith = (state: ProfileState, reason: string, message: string): Prof
 
 export const storageProfileReconciler: Reconciler<StorageProfile, ProfileResource> = {
   kind: storageProfileKind,
-  // They have no owner of ours; declared for the right to make and to annotate them.
+  // They have no owner; declared for the permission to create and annotate them.
   watchedChildren: () => [follow(storageProfileKind.type, ['create', 'patch'], () => false)],
   reads: () => [storageClasses, volumeSnapshotClasses, persistentVolumes],
   read,
@@ -100,7 +100,7 @@ export const storageProfileReconciler: Reconciler<StorageProfile, ProfileResourc
   refusalOf: () => undefined,
   plannerOf: () => planner,
   finalizerOf: () => undefined,
-  // Changes of the class are observed by the tick, which compares all of them at once.
+  // The tick observes changes of classes, by comparing all of them.
   isSettled: ({ object, generation, deleting }) => !deleting && object.status?.observedGeneration === generation,
   isRetryDue: () => false,
   outcomeOf: ({ phase, message }) => (phase === 'Recognized' ? done : waiting(message)),

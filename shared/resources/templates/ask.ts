@@ -1,4 +1,4 @@
-// What templates ask for, and what there is: the two sides a plan compares.
+// The requests of templates and the existing objects: the two sides that a plan compares.
 import type { DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
 import type { DataSource } from '#shared/api/cdi/data-source.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
@@ -6,37 +6,37 @@ import type { BootSources } from '#shared/golden/templates/expand.ts';
 import type { HyperConverged, Ssp } from '#shared/api/foreign/boot-sources.ts';
 
 export interface TemplateSettings {
-  /** `auto`: only objects that no operator works on. */
+  /** `auto`: only objects without an operator. */
   readonly mode: 'auto' | 'serve' | 'off';
-  /** Where golden images live. */
+  /** Default namespace of golden images. */
   readonly namespace: string;
-  /** Of this machine, where a cluster does not say its own. */
+  /** Architecture of this machine, if the cluster does not define its own. */
   readonly architecture: string;
 }
 
-/** One object with templates, and what it asks for; `undefined`: it contradicts itself, and what it led to stays as it is. */
+/** An object with templates, and its requests; `undefined`: they contradict each other, and existing objects are left unchanged. */
 export interface TemplateRequest {
   readonly owner: ObjectRef;
   readonly wanted: BootSources | undefined;
 }
 
 export interface ObservedTemplates {
-  /** Where golden images live. */
+  /** Namespace of golden images. */
   readonly namespace: string;
   /** In that namespace, by name. */
   readonly sources: ReadonlyMap<string, DataSource>;
   /** Names of the volumes there. */
   readonly volumes: ReadonlySet<string>;
-  /** By `<namespace>/<name>`: those made from templates, and whoever has the name of a wanted one. */
+  /** By `<namespace>/<name>`: those made from templates, and those with the name of a requested one. */
   readonly crons: ReadonlyMap<string, DataImportCron>;
 }
 
 export const cronKey = ({ namespace, name }: { readonly namespace: string; readonly name: string }): string =>
   `${namespace}/${name}`;
 
-// Whether an operator works on an object with templates: then they are its own to carry out. Pure.
+// Whether an operator handles an object with templates: then they are left to it. Pure.
 
-/** What only its operator writes. */
+/** Fields that only its operator writes. */
 const hasOperator = (object: HyperConverged | Ssp): boolean =>
   (object.metadata.finalizers ?? []).some((name) => name.includes('kubevirt.io')) ||
   Object.keys(object.status ?? {}).some((field) => field !== 'dataImportSchedule' && field !== 'nodeInfo');
@@ -44,6 +44,6 @@ const hasOperator = (object: HyperConverged | Ssp): boolean =>
 export const isLeft = ({ mode }: Pick<TemplateSettings, 'mode'>, object: HyperConverged | Ssp): boolean =>
   mode === 'auto' && hasOperator(object);
 
-/** People set it while they work on what the object made. */
+/** Set by users while they change objects of the operator. */
 export const isPaused = ({ metadata }: HyperConverged | Ssp): boolean =>
   metadata.annotations?.['kubevirt.io/operator.paused'] === 'true';

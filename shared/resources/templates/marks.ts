@@ -1,4 +1,4 @@
-// How objects made from templates are told from everybody else's. Pure.
+// Marks that identify objects made from templates. Pure.
 import { createHash } from 'node:crypto';
 import type { KubeObject, ObjectMeta, ObjectRef, OwnerReference } from '#shared/api/object.ts';
 import { annotations } from '#shared/api/names.ts';
@@ -14,12 +14,12 @@ export const componentLabel = 'app.kubernetes.io/component';
 const component = 'templating';
 export const markSelector = `${componentLabel}=${component},app.kubernetes.io/managed-by=bullion`;
 
-/** `<kind>.<group>/<namespace>/<name>`: a successor of the same name takes over. */
+/** `<kind>.<group>/<namespace>/<name>`: a successor with the same name takes over. */
 export const markOf = (owner: ObjectRef): string => `${groupKindOf(owner)}/${owner.namespace ?? ''}/${owner.name}`;
 
 const adopted = ' adopted';
 
-/** Whose object it is, if it was made from a template. */
+/** The owner of an object, if it was made from a template. */
 export const readMark = ({
   metadata,
 }: KubeObject): { readonly owner: string; readonly isAdopted: boolean } | undefined => {
@@ -29,7 +29,7 @@ export const readMark = ({
   return { owner: isAdopted ? mark.slice(0, -adopted.length) : mark, isAdopted };
 };
 
-/** Owner references stop at the namespace. Who made an object controls it; who adopted it does not. */
+/** Owner references cannot cross namespaces. The creator of an object is its controller; an adopter is not. */
 const ownersOf = (owner: ObjectRef, namespace: string, before: readonly OwnerReference[] | undefined) => {
   const { apiVersion, kind, name, uid } = owner;
   if (owner.namespace !== namespace) return {};
@@ -38,7 +38,7 @@ const ownersOf = (owner: ObjectRef, namespace: string, before: readonly OwnerRef
   return { ownerReferences: [...(before ?? []), own] };
 };
 
-/** What stands on an object made from a template, or adopted where `before` is there. */
+/** Metadata of an object made from a template, or adopted if `before` is set. */
 export const markedMetadata = (
   owner: ObjectRef,
   key: { readonly namespace: string; readonly name: string },
@@ -54,7 +54,7 @@ export const markedMetadata = (
     },
     annotations: {
       [annotations.template]: `${markOf(owner)}${isAdopted ? adopted : ''}`,
-      // The operator, should it be installed later, knows its own by these.
+      // The operator, if installed later, recognizes its objects by these.
       'operator-sdk/primary-resource': `${owner.namespace ?? ''}/${owner.name}`,
       'operator-sdk/primary-resource-type': groupKindOf(owner),
     },
@@ -62,7 +62,7 @@ export const markedMetadata = (
   };
 };
 
-/** Takes an adopted object back out of our hands. */
+/** Releases an adopted object. */
 export const unmarkingPatch = (): object => ({
   metadata: {
     labels: { 'app.kubernetes.io/name': null, [componentLabel]: null, 'app.kubernetes.io/managed-by': null },
@@ -75,13 +75,13 @@ export const unmarkingPatch = (): object => ({
   },
 });
 
-/** Tells whether a cron still is what its template says, whatever the API server made of its spec. */
+/** Detects whether a cron still matches its template, independently of defaults that the API server added to its spec. */
 export const fingerprint = (spec: object): string =>
   createHash('sha256').update(JSON.stringify(spec)).digest('hex').slice(0, 16);
 
-// What was made from templates that are no more. Pure; part of the plan of templates.
+// Removes objects of templates that no longer exist. Pure; part of the plan of templates.
 
-/** Crons first: they take along what is theirs. */
+/** Crons first: their children are removed with them. */
 export const removeUnwanted = (asks: readonly TemplateRequest[], observed: ObservedTemplates): readonly Action[] => {
   const kept = new Set(asks.filter(({ wanted }) => wanted === undefined).map(({ owner }) => markOf(owner)));
   const names = (pick: (wanted: BootSources) => readonly string[]) =>
@@ -104,7 +104,7 @@ export const removeUnwanted = (asks: readonly TemplateRequest[], observed: Obser
   ];
 };
 
-/** Nobody's DataSource is deleted that somebody else made. */
+/** A DataSource that another client created is not deleted. */
 const release = (source: DataSource): readonly Action[] =>
   readMark(source)?.isAdopted === true
     ? [patch(dataSourceKind.type, source, unmarkingPatch())]

@@ -1,4 +1,4 @@
-// Reads the objects that hold templates, and what their templates led to. CRDs that a cluster lacks are no objects.
+// Reads the objects with templates, and the objects made from them. Kinds without a CRD have no objects.
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { type HyperConverged, type Ssp, hyperConvergeds, ssps, sspVersions } from '#shared/api/foreign/boot-sources.ts';
@@ -44,7 +44,7 @@ export interface TemplateHolders {
   readonly hyperConvergeds: readonly HyperConverged[];
 }
 
-/** `undefined`: the cluster has neither kind, and there is nothing to do or to undo. */
+/** `undefined`: the cluster has neither kind, and there is nothing to do. */
 export const readHolders = async (kube: KubeClient): Promise<TemplateHolders | undefined> => {
   const [own, hyper] = await Promise.all([readSsps(kube), readAll(kube, hyperConvergeds)]);
   if (own === undefined && hyper === undefined) return undefined;
@@ -52,7 +52,7 @@ export const readHolders = async (kube: KubeClient): Promise<TemplateHolders | u
   return { ssps: (own ?? []).filter(isThere), hyperConvergeds: (hyper ?? []).filter(isThere) };
 };
 
-/** Architectures of the nodes, each once. */
+/** Architectures of the nodes, without duplicates. */
 export const readNodeArchitectures = async (kube: KubeClient): Promise<readonly string[]> => {
   const found = (await readAll(kube, nodes)) ?? [];
   const names = found.map(

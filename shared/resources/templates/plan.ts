@@ -1,4 +1,4 @@
-// What is to be done so that the golden images of a cluster are those its templates ask for. Pure.
+// Plans the golden images of a cluster according to its templates. Pure.
 import { isDeepStrictEqual } from 'node:util';
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, type DataSourceSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
@@ -40,7 +40,7 @@ export const planTemplates = (asks: readonly TemplateRequest[], observed: Observ
 
 type SettledAsk = TemplateRequest & { readonly plan: TemplatesPlan };
 
-/** What an earlier object asks for already is not asked for again. */
+/** A request that an earlier object already made is skipped. */
 const withoutOverlaps = (asks: readonly TemplateRequest[]): readonly SettledAsk[] => {
   const taken = new Set<string>();
   const take = (key: string): boolean => {
@@ -66,11 +66,11 @@ const withoutOverlaps = (asks: readonly TemplateRequest[]): readonly SettledAsk[
 
 interface Feeding {
   readonly feeder: (source: string) => WantedCron | undefined;
-  /** By name of the source; pointers have none. */
+  /** By name of the source; references to other sources have none. */
   readonly decisions: ReadonlyMap<string, RefreshDecision>;
 }
 
-/** Which source is fed by which cron. One object may ask for the source and another for its cron: all are looked at together. */
+/** Which cron updates which source. The source and its cron may be requested by different objects, so all of them are considered together. */
 const feedingOf = (asks: readonly TemplateRequest[], observed: ObservedTemplates): Feeding => {
   const crons = asks.flatMap(({ wanted }) => wanted?.crons ?? []);
   const feeder = (name: string): WantedCron | undefined =>
@@ -103,7 +103,7 @@ const planAsk = (
 const isReady = ({ status }: DataSource): boolean =>
   status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') === true;
 
-/** Whether it stands for that volume, or would at first; one that nobody has judged yet stays as it is. */
+/** Whether it refers to that volume, or would at first; one that was not decided yet is unchanged. */
 const standsFor = (source: DataSource | undefined, volume: string): boolean => {
   if (source === undefined) return true;
   if (source.status?.conditions === undefined) return source.spec.source.pvc?.name === volume;
@@ -129,12 +129,12 @@ const judge = (
 interface SourceWork {
   readonly owner: ObjectRef;
   readonly source: WantedSource;
-  /** Left out for pointers. */
+  /** Default: it is a reference. */
   readonly decision: RefreshDecision | undefined;
   readonly cron: WantedCron | undefined;
 }
 
-/** What it stands for where no cron says so. */
+/** Its target if no cron sets it. */
 const plainSource = ({ source }: SourceWork, observed: ObservedTemplates): DataSourceSource => {
   if (source.pointsTo !== undefined) return { dataSource: { name: source.pointsTo } };
   const { formerVolume } = source;
@@ -146,7 +146,7 @@ const plainSource = ({ source }: SourceWork, observed: ObservedTemplates): DataS
 const decisionText = (decision: RefreshDecision | undefined): string | null =>
   decision === undefined ? null : `${decision.isAutomatic ? 'on' : 'off'}: ${decision.why}`;
 
-/** A cron that is in charge says what it stands for; but it cannot take over a pointer. */
+/** The cron in charge sets the target; but it cannot take over a reference. */
 const isLeftToCron = ({ decision }: SourceWork, before: DataSource | undefined): boolean =>
   decision?.isAutomatic === true && before !== undefined && before.spec.source.dataSource === undefined;
 
@@ -168,9 +168,9 @@ const changeOf = (work: SourceWork, observed: ObservedTemplates, before: DataSou
 const planSource = (work: SourceWork, observed: ObservedTemplates): TemplatesPlan => {
   const before = observed.sources.get(work.source.name);
   const change = changeOf(work, observed, before);
-  const said = decisionText(work.decision);
-  const isNews = said !== (before?.metadata.annotations?.[annotations.autoUpdate] ?? null);
-  const notes = isNews ? noteOf(work, said, before) : [];
+  const decided = decisionText(work.decision);
+  const isNews = decided !== (before?.metadata.annotations?.[annotations.autoUpdate] ?? null);
+  const notes = isNews ? noteOf(work, decided, before) : [];
   if (before === undefined) {
     const { apiVersion, kind } = { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'DataSource' };
     const made = {
@@ -184,13 +184,13 @@ const planSource = (work: SourceWork, observed: ObservedTemplates): TemplatesPla
   return isAlready(before, change) ? none : { ...none, actions: [patch(dataSourceKind.type, before, change)], notes };
 };
 
-const noteOf = ({ owner, source }: SourceWork, said: string | null, before: DataSource | undefined) => [
+const noteOf = ({ owner, source }: SourceWork, decided: string | null, before: DataSource | undefined) => [
   {
     about: owner,
     note: {
       type: 'Normal' as const,
       reason: 'AutoUpdateDecided',
-      message: `DataSource ${source.name}: automatic update is ${said ?? 'left to the one it points to'}`,
+      message: `DataSource ${source.name}: automatic update is ${decided ?? 'left to the one it points to'}`,
       occurrence: `${source.name}/${before?.metadata.resourceVersion ?? 'new'}`,
     },
   },
@@ -229,10 +229,10 @@ const planCron = (owner: ObjectRef, wanted: WantedCron, observed: ObservedTempla
     };
   }
   if (!ownsCron(owner, before)) {
-    const message = `DataImportCron ${cronKey(wanted)} was not made from a template: it is left as it is`;
+    const message = `DataImportCron ${cronKey(wanted)} was not made from a template: it is not changed`;
     return { ...none, problems: [{ about: owner, problem: { reason: 'CronNotOwned', message } }] };
   }
-  // A spec cannot be changed: the cron goes, and comes back in the next pass.
+  // The spec is immutable: the cron is deleted, and created again in the next pass.
   if (before.metadata.annotations?.[annotations.templateSpec] !== mark)
     return { ...none, actions: remove(dataImportCronKind.type, before) };
   const { labels, annotations: texts } = metadata;

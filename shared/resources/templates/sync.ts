@@ -1,5 +1,5 @@
-// Makes crons and DataSources of the templates in HyperConverged and SSP objects, where no operator does. Called by the tick, and when such an
-// object changes.
+// Creates crons and DataSources from the templates in HyperConverged and SSP objects that no operator handles. Called by the tick, and when
+// such an object changes.
 import { type HyperConverged, type Ssp, hyperConvergeds } from '#shared/api/foreign/boot-sources.ts';
 import { kubeEvents, namespaces } from '#shared/api/foreign/core.ts';
 import { type ObjectRef, refOf } from '#shared/api/object.ts';
@@ -72,7 +72,7 @@ const readAsks = async (
       return { owner, wanted: undefined };
     };
     if (isLeft(settings, object)) return report(leftToOperator);
-    // As its operator understands it: what is there stays as it is.
+    // As in its operator: existing objects are not changed.
     if (isPaused(object)) return { owner, wanted: undefined };
     const read = list();
     if (!('templates' in read)) return report(read);
@@ -80,7 +80,7 @@ const readAsks = async (
     const wanted = expand(read.templates, cluster);
     return { owner, wanted: { ...wanted, problems: [...read.problems, ...wanted.problems] } };
   };
-  // SSP first: where both are there, it is the one that DataSources belong to.
+  // SSP first: if both exist, it owns the DataSources.
   const own = holders.ssps.map((ssp) => {
     const named = clusterArchitectures(ssp);
     return toAsk(ssp, () => sspTemplates(ssp), named.length === 0 ? [settings.architecture] : named);
@@ -96,7 +96,7 @@ const leftToOperator: Problem = {
   message: 'its operator works on this object, so its templates are left to it; TEMPLATES=serve takes them over',
 };
 
-/** What a HyperConverged says of the nodes, or else what the nodes say. */
+/** Architectures according to a HyperConverged, or else to the nodes. */
 const architecturesFor = async (
   { kube }: ReconcileDeps,
   { architecture }: TemplateSettings,
@@ -104,8 +104,8 @@ const architecturesFor = async (
 ): Promise<{ readonly all: readonly string[]; readonly workloads: readonly string[] }> => {
   if (first === undefined) return { all: [architecture], workloads: [architecture] };
   const { controlPlaneArchitectures = [], workloadsArchitectures = [] } = first.status?.nodeInfo ?? {};
-  const said = [...new Set([...controlPlaneArchitectures, ...workloadsArchitectures])];
-  const known = said.length > 0 ? said : await readNodeArchitectures(kube);
+  const configured = [...new Set([...controlPlaneArchitectures, ...workloadsArchitectures])];
+  const known = configured.length > 0 ? configured : await readNodeArchitectures(kube);
   const all = known.length > 0 ? known : [architecture];
   return { all, workloads: workloadsArchitectures.length > 0 ? workloadsArchitectures : all };
 };
@@ -119,7 +119,7 @@ const ensureNamespace = async ({ kube }: ReconcileDeps, name: string): Promise<v
   }
 };
 
-/** A template in trouble must not keep the others from being carried out. */
+/** A failure of one template must not affect the others. */
 const carryOut = async (
   deps: ReconcileDeps,
   asks: readonly TemplateRequest[],
@@ -131,7 +131,7 @@ const carryOut = async (
       // oxlint-disable-next-line no-await-in-loop
       await execute(deps.kube, [action]);
     } catch (error) {
-      // What changed meanwhile is looked at again by the next pass.
+      // The next pass handles concurrent changes.
       if (isConflict(error) || isNotFound(error)) continue;
       if (!(error instanceof AppError) || error.retryable) throw error;
       const problem = { reason: 'TemplateRefused', message: `${nameOf(action)}: ${messageOf(error)}` };
@@ -148,17 +148,17 @@ const carryOut = async (
 const nameOf = (action: Action): string =>
   `${action.type.kind} ${action.do === 'create' ? action.object.metadata.name : action.key.name}`;
 
-/** Once for as long as the Event is kept: a pass must not write where nothing changed. */
+/** Once for the lifetime of the Event: a pass must not write if nothing has changed. */
 const recordProblem = async (deps: ReconcileDeps, about: ObjectRef, { reason, message }: Problem): Promise<void> => {
   const note = { type: 'Warning', reason, message, occurrence: message } as const;
   const { metadata } = toKubeEvent(about, note, isoTime(deps.now()));
   if ((await deps.kube.get(kubeEvents, metadata)) === undefined) await recordNote(deps, about, note);
 };
 
-// When common images are asked for, drawn once for a cluster and kept in the status of its HyperConverged, where its operator keeps it too: whoever
-// writes it there decides.ts.
+// The schedule of common images, generated once per cluster and stored in the status of its HyperConverged, as by its operator: a value that is
+// already stored there is used.
 
-/** The draw needs nobody to keep it for as long as the object is there; kept, it can be observed, and outlives that. */
+/** The schedule is deterministic while the object exists; stored, it is visible, and survives the object. */
 const keepSchedules = async (
   { kube }: ReconcileDeps,
   settings: TemplateSettings,
@@ -180,7 +180,7 @@ const keepSchedules = async (
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) continue;
       if (!(error instanceof AppError) || error.retryable) throw error;
-      const message = `the schedule ${status.dataImportSchedule} cannot be kept in status.dataImportSchedule: ${messageOf(error)}`;
+      const message = `the schedule ${status.dataImportSchedule} cannot be stored in status.dataImportSchedule: ${messageOf(error)}`;
       problems.push({ about: refOf(object), problem: { reason: 'ScheduleNotKept', message } });
     }
   }

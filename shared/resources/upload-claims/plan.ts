@@ -1,4 +1,4 @@
-// A claim that somebody made to upload into (`virtctl image-upload pvc`): which one asks for that, and the DataVolume that fills it. Pure.
+// A claim that a user created for an upload (`virtctl image-upload pvc`): detects it, and plans the DataVolume that fills it. Pure.
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations, cdiGroup } from '#shared/api/cdi/names.ts';
 import type { PersistentVolumeClaim, Pod } from '#shared/api/foreign/core.ts';
@@ -6,10 +6,10 @@ import { apiVersionOf } from '#shared/api/object.ts';
 import { ownerOf } from '#shared/api/owner.ts';
 import { type Action, create } from '#shared/populate/actions.ts';
 
-/** On claims that were made for a DataVolume. */
+/** On claims that were created for a DataVolume. */
 const madeForVolume = [`${cdiGroup}/storage.populatedFor`, `${cdiGroup}/createdForDataVolume`];
 
-/** Whether a claim waits for an upload, and nobody who made it sees to that. */
+/** Whether a claim waits for an upload without a controller that handles it. */
 export const asksForUpload = (claim: PersistentVolumeClaim): boolean => {
   const { annotations = {}, deletionTimestamp } = claim.metadata;
   const { dataSource, dataSourceRef } = claim.spec;
@@ -25,7 +25,7 @@ export const asksForUpload = (claim: PersistentVolumeClaim): boolean => {
 };
 
 export interface ObservedUploadClaim {
-  /** Of the claim's name. */
+  /** The DataVolume with the name of the claim. */
   readonly dataVolume?: DataVolume | undefined;
   /** A pod that may write to the claim. */
   readonly writer?: Pod | undefined;
@@ -33,7 +33,7 @@ export interface ObservedUploadClaim {
 
 export interface UploadClaimPlan {
   readonly actions: readonly Action[];
-  /** Why it is not filled, for people. */
+  /** Why it is not filled, for users. */
   readonly obstacle?: { readonly reason: string; readonly message: string };
 }
 
@@ -54,7 +54,7 @@ export const planUploadClaim = (claim: PersistentVolumeClaim, observed: Observed
 
 const passedOn: readonly string[] = [cdiAnnotations.immediateBinding];
 
-/** It goes with the claim, and never the other way round. */
+/** Deleted with the claim, and never the other way round. */
 const buildDataVolume = ({ apiVersion, kind, metadata, spec }: PersistentVolumeClaim): DataVolume => {
   const { namespace, name, uid = '', annotations = {} } = metadata;
   const { accessModes = ['ReadWriteOnce'], volumeMode, storageClassName, resources } = spec;
@@ -72,7 +72,7 @@ const buildDataVolume = ({ apiVersion, kind, metadata, spec }: PersistentVolumeC
       source: { upload: {} },
       ...(isArchive ? { contentType: 'archive' } : {}),
       pvc: {
-        // A DataVolume has one; the claim keeps all of its own.
+        // A DataVolume has one access mode; the claim keeps all of its own.
         accessModes: accessModes.slice(0, 1),
         ...(volumeMode === undefined ? {} : { volumeMode }),
         ...(storageClassName === undefined ? {} : { storageClassName }),

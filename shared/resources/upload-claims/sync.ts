@@ -1,5 +1,5 @@
-// Claims that somebody made to upload into get a DataVolume that fills them. Called when one changes that has the label of `virtctl`, and by the
-// tick for all others: nothing tells of claims that are none of ours.
+// Creates a DataVolume for claims that users created for an upload. Called when one with the label of `virtctl` changes, and by the tick for
+// all others, since claims of others cause no events.
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { labels } from '#shared/api/names.ts';
@@ -27,7 +27,7 @@ const complain = (
   { reason, message }: { readonly reason: string; readonly message: string },
 ): Promise<void> => recordNote(deps, refOf(claim), { type: 'Warning', reason, message, occurrence: message });
 
-/** What the API refuses for good is told on the claim; what may work later is thrown. */
+/** A permanent error of the API is reported on the claim; a transient one is thrown. */
 const serveOrRecord = async (deps: ReconcileDeps, claim: PersistentVolumeClaim): Promise<void> => {
   try {
     await serve(deps, claim);
@@ -40,7 +40,7 @@ const serveOrRecord = async (deps: ReconcileDeps, claim: PersistentVolumeClaim):
   }
 };
 
-/** One claim in trouble must not keep the others from being filled. */
+/** A failure of one claim must not affect the others. */
 const serveQuietly = async (deps: ReconcileDeps, claim: PersistentVolumeClaim): Promise<void> => {
   try {
     await serveOrRecord(deps, claim);
@@ -53,7 +53,7 @@ const serveQuietly = async (deps: ReconcileDeps, claim: PersistentVolumeClaim): 
 const isClaim = (object: KubeObject): object is PersistentVolumeClaim =>
   object.kind === persistentVolumeClaims.kind && object.apiVersion === apiVersionOf(persistentVolumeClaims);
 
-/** An object of any kind was added or changed. Throws what may work later. */
+/** An object of any kind was added or changed. Throws transient errors. */
 export const serveUploadClaim = async (deps: ReconcileDeps, changed: KubeObject): Promise<Outcome> => {
   if (!isClaim(changed) || !asksForUpload(changed) || (await deps.cdi()) === 'use') return done;
   const claim = await deps.kube.get(persistentVolumeClaims, refOf(changed));
@@ -61,7 +61,7 @@ export const serveUploadClaim = async (deps: ReconcileDeps, changed: KubeObject)
   return done;
 };
 
-/** A CDI that is installed sees to them itself. Claims of ours have an owner that does. */
+/** An installed CDI handles them itself. Our own claims have an owner. */
 export const serveUploadClaims = async (deps: ReconcileDeps): Promise<void> => {
   if ((await deps.cdi()) === 'use') return;
   const others = { labelSelector: `!${labels.ownerUid}` };

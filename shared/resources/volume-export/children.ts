@@ -1,4 +1,4 @@
-// What an export makes besides its object: a snapshot and the copy restored from it, Jobs, and for local ones a claim and a pod to fetch from.
+// Children of an export: a snapshot and the copy restored from it, Jobs, and for local exports a claim and a pod to fetch the file from.
 import type { Job, PersistentVolumeClaim, Pod } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import { childMetadata } from '#shared/api/owner.ts';
@@ -11,13 +11,13 @@ import { buildVolume, volumeModeOf } from '#shared/populate/population.ts';
 import type { ExportDestination, ExportState, VolumeExport } from '#shared/resources/volume-export/export.ts';
 import type { ReadyOrigin } from '#shared/populate/clone/origin.ts';
 
-/** Of the snapshot, the copy restored from it, and the Job. */
+/** Name of the snapshot, of the copy restored from it, and of the Job. */
 export const exportName = ({ ref }: Pick<VolumeExport, 'ref'>): string => `export-${ref.uid}`;
 
-/** As it is in the original, which knew no other. */
+/** The only format of the original. */
 const form = { format: 'qcow2', compression: 'none' } as const;
 
-/** The disk as it was when the snapshot was taken. */
+/** The disk at the time of the snapshot. */
 export const buildCopy = (
   resource: VolumeExport,
   origin: ReadyOrigin,
@@ -36,10 +36,10 @@ export const buildCopy = (
 
 type Local = Extract<ExportDestination, { is: 'local' }>;
 
-/** A qcow2 may need tables of a 4000th of the disk beside all of its data. */
+/** A qcow2 may need tables of a 4000th of the disk in addition to its data. */
 const fileBytes = (diskBytes: number): number => Math.ceil(diskBytes * 1.001) + 2 ** 20;
 
-/** Name, mode and annotation are those clients of the original know. */
+/** Name, mode and annotation as clients of the original expect them. */
 export const buildFileClaim = (
   { ref }: VolumeExport,
   { claimName }: Local,
@@ -85,13 +85,13 @@ export const buildExportJob = (
     settings,
   );
 
-/** What a Job reads: told by itself, since it may run before anything is written down of it. */
+/** The source of a Job, read from the Job itself, since it may run before the state is recorded. */
 export const readBy = (resource: VolumeExport, { spec }: Job): NonNullable<ExportState['from']> => {
   const claims = spec.template.spec.volumes?.map(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName) ?? [];
   return claims.includes(exportName(resource)) ? 'snapshot' : 'claim';
 };
 
-/** `abort` ends what unfinished uploads left, `discard` removes the object, too. */
+/** `abort` removes unfinished uploads, `discard` also removes the object. */
 export type Clearing = 'abort' | 'discard';
 
 export const buildClearJob = (
@@ -105,14 +105,14 @@ export const buildClearJob = (
     settings,
   );
 
-/** QEMU's group, which the file was written as. */
+/** QEMU's group, which owns the file. */
 const fileUser = 107;
 
-/** Node is all that the image is sure to have: no shell, no `sleep`, no `tar`, which `kubectl cp` would need. */
+/** Node is the only program that the image is guaranteed to have: no shell, no `sleep`, no `tar`, which `kubectl cp` would need. */
 const idle = ['node', '-e', "process.on('SIGTERM', () => process.exit(0)); setInterval(() => undefined, 2 ** 30)"];
 const send = `require('fs').createReadStream('${exportPath}/${exportFile}').pipe(process.stdout)`;
 
-/** Shows the file to whoever may run a command in it; it does nothing by itself. */
+/** Provides the file for `kubectl exec`; otherwise idle. */
 export const buildFilePod = (
   { ref }: VolumeExport,
   { claimName, podName }: Local,
@@ -152,5 +152,5 @@ export const buildFilePod = (
   },
 });
 
-/** What people type to fetch the file. */
+/** The command to fetch the file. */
 export const fetchHint = ({ podName }: Local): string => `kubectl exec ${podName} -- node -e "${send}" > disk.qcow2`;

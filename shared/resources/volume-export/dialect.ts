@@ -1,4 +1,4 @@
-// hypercloud.tmaxanc.com VirtualMachineVolumeExport ↔ export: the original states, reasons and texts, and ours beside them.
+// hypercloud.tmaxanc.com VirtualMachineVolumeExport ↔ export: the states, reasons and texts of the original, and ours in addition.
 import type { DesiredCondition } from '#shared/api/conditions.ts';
 import type { ExportStatus, VirtualMachineVolumeExport } from '#shared/api/hypercloud/volume-export.ts';
 import { readMetadata } from '#shared/resources/dialect.ts';
@@ -14,7 +14,7 @@ import {
 } from '#shared/resources/volume-export/export.ts';
 import { volumeExportRules } from '#shared/resources/volume-export/rules.ts';
 
-/** The kind has no field for it. */
+/** The kind has no such field. */
 const retries = 3;
 
 type Spec = VirtualMachineVolumeExport['spec'];
@@ -106,14 +106,14 @@ export const toExportStatus = (
   );
 };
 
-/** Pending until something is made for it, as in the original. */
+/** Pending until something is created for it, as in the original. */
 const stateOf = ({ phase, children }: ExportState): NonNullable<ExportStatus['state']> => {
   if (phase === 'Available') return 'Completed';
   if (phase === 'Failed') return 'Error';
   return children === undefined ? 'Pending' : 'Creating';
 };
 
-/** What the original said, by our reasons; scripts look for these texts. */
+/** Messages of the original, by our reasons; scripts look for these texts. */
 const originalTexts: Readonly<Record<string, string>> = {
   SourceNotFound: 'fail to get virtual machine volume',
   SourceNotReady: 'VirtualMachineVolume state is not determined yet',

@@ -136,7 +136,7 @@ describe('a Job that does not stop', () => {
     expect(planExport(resource, observedWith({ job }), context).state).toMatchObject({ reason: 'Aborting' });
     expect(planExport(resource, observedWith({ job }), late).state).toMatchObject({
       phase: 'Failed',
-      message: expect.stringMatching(/may be left.*does not stop/),
+      message: expect.stringMatching(/may remain.*does not stop/),
     });
   });
 

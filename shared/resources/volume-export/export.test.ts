@@ -119,7 +119,7 @@ describe('an export that came to nothing', () => {
     const pods = [podOf(clearJob, { ...success, object: undefined }, 'Succeeded')];
     const plan = planExport(anExport(failed().state), observedWith({ job, clearJob, pods }), context);
     expect(plan.state).toMatchObject({ phase: 'Failed', reason: 'WorkerKilled', failing: undefined });
-    expect(plan.state.message).not.toContain('may be left');
+    expect(plan.state.message).not.toContain('may remain');
   });
 
   it('says what could not be removed', () => {
@@ -131,7 +131,7 @@ describe('an export that came to nothing', () => {
     );
     expect(plan.state).toMatchObject({
       phase: 'Failed',
-      message: expect.stringContaining('may be left in the object store'),
+      message: expect.stringContaining('may remain in the object store'),
     });
   });
 

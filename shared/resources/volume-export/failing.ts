@@ -1,4 +1,4 @@
-// The end of an export that came to nothing, or is given up: whatever it began in the store is removed first. Pure; called by the plan.
+// The end of an export that failed or is cancelled: its data in the store is removed first. Pure; called by the plan.
 import { type Job, type Pod, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type Action, create, remove, removeJob, type PlanContext } from '#shared/populate/actions.ts';
@@ -11,18 +11,18 @@ import { type Clearing, buildClearJob } from '#shared/resources/volume-export/ch
 import type { ExportDestination, ExportState, VolumeExport } from '#shared/resources/volume-export/export.ts';
 import type { ObservedExport } from '#shared/resources/volume-export/observed.ts';
 
-/** The disk was written to while it was read: also what is whole in the store is wrong. */
+/** The disk was written to while it was read: even a complete object in the store is wrong. */
 export const tornReason = 'SourceChanged';
 
 type Cleared =
   | { readonly is: 'done' }
-  /** It cannot be done; what is left may be charged for. */
+  /** Not possible; remaining data may cause costs. */
   | { readonly is: 'given-up'; readonly because: string }
   | { readonly is: 'waiting'; readonly actions: readonly Action[]; readonly message: string };
 
 type Going = VolumeExport & { readonly destination: ExportDestination };
 
-/** Nothing writes any more before the store is cleared, or it would have to be again. */
+/** No Job may write any more before the store is cleared, or it would have to be cleared again. */
 const clearStore = (resource: Going, observed: ObservedExport, mode: Clearing, context: PlanContext): Cleared => {
   const { job, clearJob, pods } = observed;
   const isUntouched = job === undefined && resource.state.children?.job === undefined;
@@ -36,11 +36,11 @@ const clearStore = (resource: Going, observed: ObservedExport, mode: Clearing, c
   return isLeaving(clearJob) ? { is: 'waiting', actions: [], message } : endOf(clearJob, pods, context, message);
 };
 
-/** On a node that is lost, its pod may never be gone. */
+/** The pod of a lost node may never be gone. */
 const stopJob = (job: Job, { now, settings }: PlanContext): Cleared => {
   const isStuck = Date.parse(job.metadata.deletionTimestamp ?? '') + settings.childSeconds * 1000 < now;
   return isStuck
-    ? { is: 'given-up', because: `Job ${job.metadata.name} does not stop: look at its pod and node` }
+    ? { is: 'given-up', because: `Job ${job.metadata.name} does not stop: check its pod and node` }
     : { is: 'waiting', actions: removeJob(job), message: 'stopping the transfer' };
 };
 
@@ -67,7 +67,7 @@ export const planFailing = (
       ...resource.state,
       phase: 'Exporting',
       reason: 'Aborting',
-      message: `${cleared.message}, since it failed with ${reason}`,
+      message: `${cleared.message}, because it failed with ${reason}`,
       deadline: undefined,
       nextAttemptTime: undefined,
       transfer: undefined,
@@ -78,7 +78,7 @@ export const planFailing = (
   const left =
     cleared.is === 'done'
       ? ''
-      : `; parts of it may be left in the object store, since they could not be removed: ${cleared.because}`;
+      : `; parts of it may remain in the object store, because they could not be removed: ${cleared.because}`;
   const actions = [
     ...removeJob(observed.job),
     ...removeJob(cleared.is === 'done' ? undefined : observed.clearJob),
@@ -89,7 +89,7 @@ export const planFailing = (
   return { actions, state: { ...failedState(resource.state, reason, `${message}${left}`), failing: undefined } };
 };
 
-/** What is complete stays in the store; what is not goes. Owner references take the rest. */
+/** A complete object stays in the store; an incomplete one is removed. Owner references remove the rest. */
 export const removeExport = (
   resource: VolumeExport,
   observed: ObservedExport,

@@ -1,4 +1,4 @@
-// How exports of volumes are reconciled. Called by registry.ts.
+// Reconciles exports of volumes. Called by registry.ts.
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import {
   jobs,
@@ -25,7 +25,7 @@ import { type ObservedExport, checkExport, claimNameOf } from '#shared/resources
 const watchedChildren = [
   follow(jobs, ['create', 'delete'], hasAttemptEnded),
   follow(volumeSnapshots, ['create', 'delete'], isSnapshotDecided),
-  // Bound by the Job that mounts it; that it goes is of interest to a retry.
+  // Bound by the Job that mounts it; its deletion is relevant for a retry.
   follow(persistentVolumeClaims, ['create', 'patch', 'delete'], () => false),
 ];
 
@@ -45,14 +45,14 @@ export const volumeExportReconciler: Reconciler<VirtualMachineVolumeExport, Volu
   toStatus: (object, resource, state, now) => toExportStatus(object, resource, state, now),
   watchedChildren: () => watchedChildren,
   reads: () => reads as readonly ResourceType[],
-  // The pod that shows a local export: nobody waits for it.
+  // The pod of a local export is not waited for.
   makes: [{ type: pods, verbs: ['create', 'delete'] }],
   refusalOf: (resource, _, { objectStore }) => {
     const { destination } = resource;
     const hasNoStore = destination?.is === 'store' && destination.object.type === 'object' && objectStore === undefined;
     return refusalOfFaults(resource) ?? (hasNoStore ? noObjectStore('the destination') : undefined);
   },
-  // Whoever exports to a key aborts unfinished uploads of it: there must be one, and the store knows no namespaces.
+  // An export aborts unfinished uploads of its key: there must be only one per key, and the store has no namespaces.
   uniqueNameOf: ({ destination, state }) =>
     destination?.is === 'store'
       ? {

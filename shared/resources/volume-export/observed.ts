@@ -1,4 +1,4 @@
-// What the next step of an export depends on, read and not decided.
+// Reads what the next step of an export depends on; decides nothing.
 import {
   type Job,
   type KubeEvent,
@@ -24,23 +24,23 @@ import { writersOf } from '#shared/populate/clone/writer.ts';
 
 export interface ObservedExport {
   readonly job?: Job | undefined;
-  /** Removes what a failed export left in the store. */
+  /** Removes data of a failed export from the store. */
   readonly clearJob?: Job | undefined;
   readonly pods: readonly Pod[];
   readonly snapshot?: VolumeSnapshot | undefined;
   /** Restored from the snapshot. */
   readonly copy?: PersistentVolumeClaim | undefined;
-  /** Where a local export is put, and the pod it is fetched from. */
+  /** The claim with the file of a local export, and the pod to fetch it from. */
   readonly file?: PersistentVolumeClaim | undefined;
   readonly filePod?: Pod | undefined;
-  /** Of our names, and somebody else's. */
+  /** Objects with our names and other owners. */
   readonly foreign: readonly KubeObject[];
-  /** Read only where nothing was started yet. */
+  /** Read only before anything was started. */
   readonly origin?: Origin | undefined;
-  /** Pods that may write to the claim, or did, once that was read without a snapshot. */
+  /** Pods that may write to the claim, or did while it was read without a snapshot. */
   readonly writers?: readonly Pod[];
   readonly warnings?: readonly KubeEvent[] | undefined;
-  /** Nothing can be made in the namespace any more; read only of an export that is being deleted. */
+  /** The namespace is being deleted, so nothing can be created in it; read only if the export is being deleted. */
   readonly isNamespaceLeaving?: boolean;
 }
 
@@ -60,7 +60,7 @@ export const checkExport = async (kube: KubeClient, resource: VolumeExport): Pro
     : readForEnd(kube, resource, observed);
 };
 
-/** A pass that began before the end was written may have begun again what was over. */
+/** A pass that started before the end was recorded may have restarted the export. */
 const readLeft = async (kube: KubeClient, resource: VolumeExport): Promise<ObservedExport> => {
   const { own: job } = await readOwn(kube, jobs, resource.ref, exportName(resource));
   const made = await readMade(kube, resource);
@@ -70,7 +70,7 @@ const readLeft = async (kube: KubeClient, resource: VolumeExport): Promise<Obser
 const isUnderWay = (resource: VolumeExport, job: Job | undefined, workers: readonly Pod[]): job is Job =>
   job !== undefined && !hasEnded(job, workers) && resource.state.failing === undefined && !isRetryDue(resource);
 
-/** As the plan will judge it: a worker that has ended is the end, also before its Job says so. */
+/** As in the plan: a worker that has ended is the end, even if its Job does not report it yet. */
 const hasEnded = (job: Job, workers: readonly Pod[]): boolean =>
   isFinished(job) || ['succeeded', 'failed'].includes(readTransfer(job, workers, 0).is);
 
@@ -129,7 +129,7 @@ const readNamespace = async (kube: KubeClient, { ref }: VolumeExport) => {
   return { isNamespaceLeaving: namespace === undefined || namespace.metadata.deletionTimestamp !== undefined };
 };
 
-/** A claim that was read itself must not have been written to meanwhile. */
+/** A claim that was read without a snapshot must have had no writer meanwhile. */
 const readWriters = async (kube: KubeClient, resource: VolumeExport, job: Job | undefined): Promise<readonly Pod[]> => {
   if (job === undefined || readBy(resource, job) === 'snapshot') return [];
   const { ref, source } = resource;
@@ -147,11 +147,11 @@ const readOrigin = async (kube: KubeClient, { ref, source }: VolumeExport): Prom
     if (volume === undefined) return waitFor('SourceNotFound', `${what} does not exist`);
     if (volume.status?.state !== 'Available') return waitFor('SourceNotReady', `${what} is not ready yet`);
   }
-  // Its own namespace is everybody's to use who may make the export.
+  // Everyone who may create the export may use claims of its own namespace.
   return readClaimOrigin(kube, { namespace, name: claimNameOf(source) }, { what, mayUse: () => true });
 };
 
-/** Only while something is waited for; a child just made has nothing to complain about. */
+/** Only during a wait: a child that was just created has no warnings. */
 const readWarnings = async (
   kube: KubeClient,
   { state }: VolumeExport,

@@ -1,4 +1,4 @@
-// The decisions about an export: read a snapshot of the disk, or a disk that nobody writes to; follow the Job; say what was made. Pure.
+// Plans an export: read a snapshot of the disk, or a disk without a writer; observe the Job; report the result. Pure.
 import { persistentVolumeClaims, pods, jobs } from '#shared/api/foreign/core.ts';
 import type { Job, PersistentVolumeClaim, Pod } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
@@ -43,10 +43,10 @@ import { rest } from '#shared/populate/volume/state.ts';
 
 type ExportPlan = PlannedStep<ExportState>;
 
-/** An export whose spec can be carried out. */
+/** An export with a valid spec. */
 type Going = VolumeExport & { readonly destination: ExportDestination };
 
-/** Whatever it fails with, what it began is removed before that is said. */
+/** Before a failure is reported, the data of the export is removed. */
 export const planExport = (resource: VolumeExport, observed: ObservedExport, context: PlanContext): ExportPlan => {
   const { destination, state } = resource;
   if (state.phase === 'Available' || (isFinal(state) && !isRetryDue(resource)))
@@ -87,7 +87,7 @@ const planStart = (resource: Going, observed: ObservedExport, context: PlanConte
   if (snapshot !== undefined || snapshotClass !== undefined)
     return planSnapshot(resource, { ...observed, origin }, snapshotClass ?? '', context);
   if (inUseBy !== undefined) {
-    const message = `pod ${inUseBy} may write to ${what}, and its driver takes no snapshots: stop the virtual machine; the export then begins by itself`;
+    const message = `pod ${inUseBy} may write to ${what}, and its driver supports no snapshots: stop the virtual machine; the export then starts automatically`;
     return rest(resource, { reason: 'SourceInUse', message });
   }
   return origin.claim === undefined
@@ -97,7 +97,7 @@ const planStart = (resource: Going, observed: ObservedExport, context: PlanConte
 
 type Starting = ObservedExport & { readonly origin: ReadyOrigin };
 
-/** Whatever may be written to it meanwhile, the export is of one moment. */
+/** The export has the content of one moment, even if the volume is written to meanwhile. */
 const planSnapshot = (resource: Going, observed: Starting, className: string, context: PlanContext): ExportPlan => {
   const { origin, snapshot, copy } = observed;
   const name = exportName(resource);
@@ -160,12 +160,12 @@ const planFollow = (resource: Going, observed: Following, context: PlanContext):
   return followTransfer(resource, { job, run, warnings }, context);
 };
 
-/** Whoever came before the end of the export and was there after its begin may have written into what was read. */
+/** A pod that started before the end of the export and ended after its start may have written to the data that was read. */
 const writerDuring = ({ writers = [], job }: Following, now: number): Pod | undefined => {
   const begin = Date.parse(job.status?.startTime ?? job.metadata.creationTimestamp ?? '');
-  const told = Date.parse(job.status?.completionTime ?? '');
-  // The worker may have ended before its Job says so.
-  const end = Number.isNaN(told) ? now : told;
+  const completed = Date.parse(job.status?.completionTime ?? '');
+  // The worker may have ended before its Job reports it.
+  const end = Number.isNaN(completed) ? now : completed;
   return writers.find((pod) => {
     const span = spanOf(pod);
     return span !== undefined && span.begin <= end && (span.begin >= begin || span.end > begin);
@@ -182,7 +182,7 @@ const planDone = (
   const counted = countAttempts(resource.state, run);
   const writer = writerDuring(observed, context.now);
   if (writer !== undefined) {
-    const message = `pod ${writer.metadata.name} began to use the disk while it was exported, so what was made may mix two states of it and was removed`;
+    const message = `pod ${writer.metadata.name} started to use the disk while it was exported, so the result may be inconsistent and was removed`;
     return { actions: [], state: failedState(counted, tornReason, message) };
   }
   const { inspection, digests, object } = run.report;
@@ -193,21 +193,22 @@ const planDone = (
     message: `exported to ${where}${how}`,
     object,
   };
-  // Last: its pods hold what it read and wrote, also once they have ended. Were it gone before the state is written, the export is made again.
+  // Last: its pods keep the claims in use, even after they have ended. If it were gone before the state is written, the export would be made
+  // again.
   return {
     actions: [...shownActions(resource, observed, context), ...removeReading(observed), ...removeJob(observed.job)],
     state,
   };
 };
 
-/** A pass that read the export before its end was written finds no child of it any more, and begins again. */
+/** A pass that read the export before its end was recorded finds no children any more, and starts again. */
 const removeBegunAgain = ({ phase }: ExportState, observed: ObservedExport): readonly Action[] => [
   ...removeReading(observed),
   ...removeJob(observed.job),
   ...(phase === 'Available' ? removeJob(observed.clearJob) : remove(persistentVolumeClaims, observed.file)),
 ];
 
-/** A local export can be fetched from a pod, and its claim says that it is complete. */
+/** A local export can be fetched from a pod, and its claim is marked as complete. */
 const shownActions = (
   resource: Going,
   { file, filePod }: ObservedExport,
@@ -221,7 +222,7 @@ const shownActions = (
   ];
 };
 
-/** What was made to be read from. */
+/** Children that were created only for reading. */
 const removeReading = ({ snapshot, copy }: ObservedExport): readonly Action[] => [
   ...remove(persistentVolumeClaims, copy),
   ...remove(volumeSnapshots, snapshot),

@@ -1,4 +1,4 @@
-// What an export must be, one rule one line. That it has one source and one destination is the schema's to say as well.
+// Rules of an export, one per line. That it has exactly one source and destination is also in the schema.
 import type { VirtualMachineVolumeExport } from '#shared/api/hypercloud/volume-export.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { type RequestRule, type SpecRule, faultIf, faultOf } from '#shared/resources/rule.ts';
@@ -35,14 +35,14 @@ const s3Url: Rule['check'] = ({ spec: { destination } }) => {
   return storedObjectFaults({ bucketName: bucket, objectName: key }, field).map(({ message }) => ({ field, message }));
 };
 
-/** Of its pod: a label value holds no more. */
+/** For the pod: a label value is limited to 63 characters. */
 const mostNameLength = 63 - '-exporter-local'.length;
 
 const nameFits: Rule['check'] = ({ metadata, spec: { destination } }) =>
   faultIf(
     destination?.local !== undefined && metadata.name.length > mostNameLength,
     'metadata.name',
-    `must have at most ${mostNameLength} characters, so that the pod of a local export can be named after it`,
+    `must have at most ${mostNameLength} characters, because the name of the pod of a local export is derived from it`,
   );
 
 export const volumeExportRules: readonly Rule[] = [
@@ -57,16 +57,19 @@ export const volumeExportRequestRules: readonly RequestRule<KubeObject, VolumeEx
   { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ resource }) => resource.faults },
 ];
 
-// `destination.s3.url` of an export: `https://bucket.store/key`, as the released operator asked for it, or with the bucket in the path.
+// `destination.s3.url` of an export: `https://bucket.store/key`, as in the released operator, or with the bucket in the path.
 
 export const toExportPlace = (text: string): Parsed<S3Place & { readonly pathStyle: boolean }> => {
   const parsed = parseSourceUrl(text);
   if ('problem' in parsed) return parsed;
   const url = new URL(parsed.value);
   if (url.search !== '' || url.hash !== '')
-    return { problem: 'has a query or a fragment, which name no object; the credentials are read from secretRef' };
+    return {
+      problem:
+        'has a query or a fragment, which are not part of the name of an object; credentials are read from secretRef',
+    };
   const pathStyle = hasBucketInPath(url);
   const place = pathStyle ? s3PlaceOf(url) : s3PlaceInHost(url);
   if (place !== undefined) return { value: { ...place, pathStyle } };
-  return { problem: pathStyle ? noS3Object : 'names no object; write https://<bucket>.<store>/<key>' };
+  return { problem: pathStyle ? noS3Object : 'does not refer to an object; write https://<bucket>.<store>/<key>' };
 };

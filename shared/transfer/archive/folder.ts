@@ -1,4 +1,4 @@
-// The files of a mounted volume, as the entries of an archive would be: another volume becomes the same from them. No link is followed.
+// The files of a mounted volume, as entries of an archive: a copy of another volume is made from them. Links are never followed.
 import { constants } from 'node:fs';
 import { lstat, open, opendir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -39,7 +39,7 @@ async function* fileAt(root: string, name: string): AsyncGenerator<TarEntry, voi
   }
 }
 
-/** Directories before what is in them. What the file system made for itself is left out. */
+/** Directories come before their content. Files of the file system itself are skipped. */
 async function* entriesBelow(root: string, below: string): AsyncGenerator<TarEntry, void, undefined> {
   for await (const found of await opendir(join(root, below))) {
     const name = join(below, found.name);
@@ -79,7 +79,7 @@ const copy = async (tree: Tree, from: string, { meter, signal }: Copying): Promi
   return { digests: {}, inspection: filesFound, writtenBytes };
 };
 
-/** What is in `from` takes the place of what was in the target. Throws TransferError, and then leaves nothing. */
+/** The files in `from` replace the content of the target. Throws TransferError, and then leaves nothing. */
 export const copyFiles = async (from: string, target: TransferTarget | undefined, copying: Copying) => {
   if (target === undefined) throw new TransferError('InvalidSpec', 'a copy of files needs a target');
   const tree = createTree(target);
@@ -91,7 +91,7 @@ export const copyFiles = async (from: string, target: TransferTarget | undefined
   }
 };
 
-/** An archive becomes the files of a volume: unpacked as it comes, valid once the whole of it was verified. */
+/** Unpacks an archive into the files of a volume as it arrives; complete once the whole archive was verified. */
 export const importArchive = async (pass: Pass, tree: Tree): Promise<PassResult> => {
   const { meter, plan, signal, source } = pass;
   await meter.inspected(plan.inspection);

@@ -1,16 +1,16 @@
-// What a header block of a tar archive says, and the attributes that may stand before it. Pure; called by tar.ts.
+// Header blocks of a tar archive, and the attributes that may precede them. Pure; called by tar.ts.
 import { TransferError } from '#shared/transfer/fault.ts';
 
 export const blockBytes = 512;
 
-export const broken = (words: string): TransferError => new TransferError('ImageCorrupt', `the archive ${words}`);
+export const broken = (message: string): TransferError => new TransferError('ImageCorrupt', `the archive ${message}`);
 
 const textOf = (field: Buffer): string => {
   const end = field.indexOf(0);
   return field.toString('utf8', 0, end === -1 ? field.length : end);
 };
 
-/** Octal digits, or big-endian binary for what is too large for them. */
+/** Octal digits, or big-endian binary for larger numbers. */
 const numberOf = (field: Buffer): number => {
   if (((field[0] ?? 0) & 0x80) !== 0) {
     const value = field.subarray(1).reduce((sum, byte) => sum * 256 + byte, (field[0] ?? 0) & 0x7f);
@@ -32,7 +32,7 @@ const kinds: Readonly<Record<string, string>> = {
   '\0': 'file',
   '7': 'file',
   '5': 'directory',
-  // Of incremental archives: what follows is a list of names.
+  // In incremental archives: a list of names follows.
   D: 'directory',
   '1': 'a hard link',
   '2': 'a symbolic link',
@@ -66,7 +66,7 @@ const cleanName = (name: string): string => {
   return segments.join('/');
 };
 
-/** What a header says, with what the entries before it said about it. */
+/** Attributes of a header from the entries before it. */
 export interface Extra {
   readonly path?: string | undefined;
   readonly size?: number | undefined;
@@ -75,19 +75,19 @@ export interface Extra {
 
 const nameOf = (header: Buffer): string => {
   const name = textOf(header.subarray(0, 100));
-  // GNU tar, whose magic ends otherwise, keeps times of incremental archives there.
+  // GNU tar has another magic, and stores times of incremental archives in this field.
   const prefix = header.toString('latin1', 257, 263) === 'ustar\0' ? textOf(header.subarray(345, 500)) : '';
   return prefix === '' ? name : `${prefix}/${name}`;
 };
 
-/** What may stand for all entries at once: times and owners, which nobody asks for, and not what an entry is. */
+/** Attributes that apply to all entries: only times and owners, which are ignored, are allowed. */
 const forAll = (pax: Readonly<Record<string, string>>, before: Extra): Extra => {
   if (Object.keys(pax).some((key) => key === 'path' || key === 'size' || key.startsWith('GNU.sparse.')))
     throw broken('has one name or size for all its entries');
   return before;
 };
 
-/** What the attributes in `bytes`, of an entry of this type, add to those before. */
+/** The attributes in `bytes`, of an entry of this type, added to earlier ones. */
 export const extraOf = (type: string, bytes: Buffer, before: Extra): Extra => {
   if (type === 'L') return { ...before, path: textOf(bytes) };
   if (type === 'K') return before;
@@ -101,10 +101,10 @@ export const extraOf = (type: string, bytes: Buffer, before: Extra): Extra => {
   };
 };
 
-/** What an entry is, and how much follows its header. */
+/** The type of an entry, and the number of bytes after its header. */
 export interface Header {
   readonly name: string;
-  /** `file`, `directory`, or what else it is, in words. */
+  /** `file`, `directory`, or a description of another type. */
   readonly kind: string;
   readonly size: number;
   /** Permissions of owner, group and others. */
@@ -114,7 +114,7 @@ export interface Header {
 const kindOf = (type: string, { isSparse }: Extra): string =>
   isSparse === true ? 'a sparse file of GNU tar' : (kinds[type] ?? `an entry of type ${JSON.stringify(type)}`);
 
-/** Whether a file begins as an archive does. */
+/** Whether a file starts like an archive. */
 export const isTar = (head: Buffer): boolean => {
   const block = head.subarray(0, blockBytes);
   try {
@@ -124,16 +124,16 @@ export const isTar = (head: Buffer): boolean => {
   }
 };
 
-/** The letter of a header, and the size it states. Throws ImageCorrupt when its checksum is wrong. */
+/** The type of a header, and the size it contains. Throws ImageCorrupt if its checksum is wrong. */
 export const openHeader = (block: Buffer): { readonly type: string; readonly ownSize: number } => {
-  if (!isChecksumRight(block)) throw broken('has a broken header, or is none');
+  if (!isChecksumRight(block)) throw broken('has a broken header, or is not a tar archive');
   return { type: block.toString('latin1', 156, 157), ownSize: numberOf(block.subarray(124, 136)) };
 };
 
-/** Whether the entry says something about the next one and is none itself. */
+/** Whether the entry only describes the next one. */
 export const isMeta = (type: string): boolean => 'LKxg'.includes(type);
 
-/** Links, directories, devices and pipes: no content follows, whatever size they state. */
+/** Links, directories, devices and pipes have no content, whatever size their header contains. */
 const isBodiless = (type: string): boolean => '123456'.includes(type);
 
 export const readHeader = (block: Buffer, extra: Extra): Header => {

@@ -1,4 +1,4 @@
-// Reads a tar archive as it streams by. Nothing is ever written under a name found in it.
+// Reads a tar archive as a stream. Names in the archive are never used as paths here.
 import {
   type Extra,
   type Header,
@@ -10,18 +10,18 @@ import {
   readHeader,
 } from '#shared/transfer/archive/tar-header.ts';
 
-/** `name` is without leading `./` or `/`, and no segment of it is `..`. */
+/** `name` has no leading `./` or `/`, and no segment `..`. */
 export interface TarEntry extends Header {
-  /** The content, once; what is left of it is skipped when the next entry is asked for. */
+  /** The content; can be read once. Unread content is skipped when the next entry is requested. */
   readonly content: AsyncIterable<Buffer>;
 }
 
-/** Names and extended attributes; more is no honest archive. */
+/** Limit for names and extended attributes; a valid archive is never larger. */
 const mostMetaBytes = 1024 * 1024;
 
 const paddedSize = (size: number): number => Math.ceil(size / blockBytes) * blockBytes;
 
-/** Bytes of a stream in the portions asked for. */
+/** Reads a stream in pieces of the requested size. */
 const createCursor = (input: AsyncIterable<Buffer>) => {
   const chunks = input[Symbol.asyncIterator]();
   let held: Buffer = Buffer.alloc(0);
@@ -61,7 +61,7 @@ const readMeta = async (cursor: Cursor, size: number): Promise<Buffer> => {
   return bytes.subarray(0, size);
 };
 
-/** Content of one entry, its padding swallowed at the end. */
+/** Content of one entry; its padding is skipped at the end. */
 async function* contentOf(
   cursor: Cursor,
   size: number,
@@ -85,20 +85,20 @@ const skip = async (cursor: Cursor, state: { left: number }): Promise<void> => {
 };
 
 export interface TarOptions {
-  /** The archive must say itself where it ends; left out: somebody else vouches for that. */
+  /** The archive must contain its end marker. Default: false, if the size is verified otherwise. */
   readonly needsEnd?: boolean;
 }
 
 const isZero = (block: Buffer): boolean => block.every((byte) => byte === 0);
 
-/** Two empty blocks are the end of an archive: what follows is none of it, and is read for the digest alone. */
+/** Two empty blocks end an archive: the rest is read only for the digest. */
 const readPastEnd = async (cursor: Cursor): Promise<void> => {
   const second = await cursor.exactly(blockBytes);
-  if (second !== undefined && !isZero(second)) throw broken('goes on behind an empty block');
+  if (second !== undefined && !isZero(second)) throw broken('continues after an empty block');
   while ((await cursor.some(Infinity)) !== undefined);
 };
 
-/** The next header that is not about the one after it; `undefined` at the end. */
+/** The next header that is an entry itself; `undefined` at the end. */
 const nextHeader = async (cursor: Cursor, { needsEnd }: TarOptions): Promise<Header | undefined> => {
   let extra: Extra = {};
   for (;;) {
@@ -117,7 +117,7 @@ const nextHeader = async (cursor: Cursor, { needsEnd }: TarOptions): Promise<Hea
   }
 };
 
-/** Entries in order. Reads `input` to its end, past the archive's own, when it is not left early. Throws TransferError ImageCorrupt. */
+/** Entries in order. Reads `input` to its end, beyond the end of the archive, unless the loop is left early. Throws TransferError ImageCorrupt. */
 export async function* readTar(
   input: AsyncIterable<Buffer>,
   options: TarOptions = {},

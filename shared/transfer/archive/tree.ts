@@ -1,5 +1,5 @@
-// The files of an archive in a mounted file system. Nothing is written outside of it: names that lead out are refused where they are read
-// (tar-header.ts), no link is ever made, so none can be followed.
+// The files of an archive in a mounted file system. Nothing is written outside of it: names that lead outside are rejected when parsed
+// (tar-header.ts), and since links are never created, none can be followed.
 import { constants } from 'node:fs';
 import { chmod, mkdir, open, opendir, readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -11,28 +11,28 @@ import { createSparseWriter } from '#shared/transfer/sink/writer.ts';
 import type { TransferTarget } from '#shared/transfer/spec.ts';
 
 export interface Tree {
-  /** Removes whatever was there. */
+  /** Removes the previous content. */
   prepare(): Promise<void>;
-  /** Bytes of the files. Throws TransferError for what cannot be, before any of that entry is written. */
+  /** Returns the bytes of the files. Throws TransferError for an invalid entry before any of it is written. */
   unpack(entries: AsyncIterable<TarEntry>, signal: AbortSignal): Promise<number>;
-  /** Waits until names are on disk, as the bytes are. */
+  /** Syncs names to disk, like the bytes. */
   commit(): Promise<void>;
-  /** Leaves nothing. Never throws. */
+  /** Removes everything. Never throws. */
   abandon(): Promise<void>;
 }
 
-/** Made by the file system, not by us. */
+/** Created by the file system itself. */
 export const ownOfFileSystem = 'lost+found';
 
-/** What the process that unpacks needs itself, whatever the archive says. */
+/** Permissions that the unpacking process needs, whatever the archive contains. */
 const ownFileMode = 0o600;
 const ownDirectoryMode = 0o700;
-/** Of directories that an archive has files in and does not name. */
+/** For directories that contain files but are not entries themselves. */
 const usualDirectoryMode = 0o775;
 
 const quoted = (name: string): string => JSON.stringify(name.slice(0, 200));
 
-/** Two entries that cannot both be: a file that is a directory, too, or a name no file system takes. */
+/** Entries that conflict, such as a file and a directory of the same name, or names that no file system supports. */
 const clashes = new Set(['EISDIR', 'ENOTDIR', 'EEXIST', 'ENAMETOOLONG', 'ELOOP']);
 
 const placing = async <T>(name: string, work: () => Promise<T>): Promise<T> => {
@@ -57,7 +57,7 @@ const refuseKind = ({ name, kind }: TarEntry): never => {
   const isLink = kind.endsWith('link');
   throw new TransferError(
     isLink ? 'ExternalReference' : 'UnsupportedFormat',
-    `${quoted(name)} in the archive is ${kind}: only files and directories are unpacked; pack it without (tar --dereference writes what links lead to)`,
+    `${quoted(name)} in the archive is ${kind}: only files and directories are unpacked; pack it without them (tar --dereference writes the targets of links)`,
   );
 };
 
@@ -73,7 +73,7 @@ const writeFile = async (path: string, { content, mode, size }: TarEntry, signal
       position += chunk.length;
     }
     await writer.finish();
-    // Zeroes at its end were not written.
+    // Zeroes at the end were not written.
     await file.truncate(size);
     await file.chmod(mode | ownFileMode);
     await file.sync();
@@ -95,7 +95,7 @@ const syncDirectories = async (path: string): Promise<void> => {
   await syncDirectory(path);
 };
 
-/** Files and directories below the target's path. */
+/** Files and directories below the path of the target. */
 export const createTree = ({ path: root, volumeMode, capacityBytes }: TransferTarget): Tree => {
   if (volumeMode === 'Block')
     throw new TransferError('InvalidSpec', 'an archive is unpacked into a file system: volumeMode must be Filesystem');
@@ -106,9 +106,9 @@ export const createTree = ({ path: root, volumeMode, capacityBytes }: TransferTa
   const place = async (entry: TarEntry, signal: AbortSignal): Promise<void> => {
     const { name, kind, mode } = entry;
     const path = join(root, name);
-    // What stands for bytes that are no text: the file would have another name, maybe that of a second one.
+    // The replacement character means that the name is not UTF-8: the file would get another name, which may collide.
     if (name.includes('\uFFFD'))
-      throw broken(`has a name that is not UTF-8: ${quoted(name)}; pack it with one that is`);
+      throw broken(`has a name that is not UTF-8: ${quoted(name)}; rename the file and pack it again`);
     if (kind === 'directory') return name === '' ? undefined : makeDirectory(path, mode);
     if (kind !== 'file') return refuseKind(entry);
     if (name === '') throw broken('has a file without a name');
@@ -126,7 +126,7 @@ export const createTree = ({ path: root, volumeMode, capacityBytes }: TransferTa
         bytes += entry.kind === 'file' ? entry.size : 0;
         count += 1;
       }
-      if (count === 0) throw new TransferError('UnsupportedFormat', 'the archive holds nothing');
+      if (count === 0) throw new TransferError('UnsupportedFormat', 'the archive is empty');
       return bytes;
     },
     commit: () => writing(root, () => syncDirectories(root)),

@@ -1,8 +1,8 @@
-// The table of a disk that is kept in chunks: one object that names every chunk by its content, and is named by its own. Pure.
+// The table of a disk in chunks: one object that lists every chunk by its digest, and is itself named by its digest. Pure.
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 
-/** What the file begins with: told by content wherever an image is read. */
+/** The start of the file, by which an image is recognized as a table. */
 export const indexMagic = '{"bullion":"disk-in-chunks"';
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
@@ -13,30 +13,30 @@ export const ChunkIndex = z
     version: z.literal(1),
     /** Bytes of the guest's disk. */
     size: z.int().positive(),
-    /** Guest bytes of each chunk; the last one has what is left. */
+    /** Guest bytes of each chunk; the last one may be shorter. */
     chunkBytes: z
       .int()
       .min(64 * 1024)
       .max(256 * 2 ** 20),
     compression: z.literal('zstd'),
-    /** In order: the digest of the guest's bytes, or null where all of them are zero. */
+    /** In order: the digest of the guest's bytes, or null if all of them are zero. */
     chunks: z.array(sha256.nullable()),
   })
   .refine(
     ({ size, chunkBytes, chunks }) => chunks.length === Math.ceil(size / chunkBytes),
-    'chunks do not make the disk',
+    'the number of chunks does not match the size of the disk',
   );
 export type ChunkIndex = z.infer<typeof ChunkIndex>;
 
 export const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
-/** The same disk gives the same bytes, and with them the same name. */
+/** Equal disks give equal bytes, and thus equal names. */
 export const serializeIndex = (index: ChunkIndex): Buffer => {
   const { bullion, version, size, chunkBytes, compression, chunks } = index;
   return Buffer.from(JSON.stringify({ bullion, version, size, chunkBytes, compression, chunks }));
 };
 
-/** `undefined` for what is no table, or a damaged one. */
+/** `undefined` if it is not a table, or is damaged. */
 export const parseIndex = (bytes: Buffer): ChunkIndex | undefined => {
   try {
     return ChunkIndex.safeParse(JSON.parse(bytes.toString('utf8'))).data;
@@ -45,14 +45,14 @@ export const parseIndex = (bytes: Buffer): ChunkIndex | undefined => {
   }
 };
 
-/** Bytes of a table: the disk it stands for has 15 TiB in chunks of 4 MiB. */
+/** Size limit of a table: a disk of 15 TiB in chunks of 4 MiB. */
 export const mostTableBytes = 256 * 2 ** 20;
 
-/** Below a prefix that ends in a slash. */
+/** `prefix` ends in a slash. */
 export const chunkKey = (prefix: string, digest: string): string => `${prefix}chunks/${digest.slice(0, 2)}/${digest}`;
 export const indexKey = (prefix: string, digest: string): string => `${prefix}disks/${digest}`;
 
-/** The prefix and digest that the key of a table was made from; `undefined` for other keys. */
+/** The prefix and digest in the key of a table; `undefined` for other keys. */
 export const readIndexKey = (key: string): { readonly prefix: string; readonly digest: string } | undefined => {
   const [, prefix = '', digest] = /^(.*)disks\/([0-9a-f]{64})$/.exec(key) ?? [];
   return digest === undefined ? undefined : { prefix, digest };

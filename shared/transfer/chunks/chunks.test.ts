@@ -150,7 +150,7 @@ describe('a disk in chunks', { timeout: 240_000 }, () => {
         const path = join(place, indexKey(prefix, name));
         writeFileSync(path, readFileSync(path, 'utf8').replace('null', '"' + '0'.repeat(64) + '"'));
       },
-      'not the one it is named for',
+      'does not match the digest in its name',
     ],
   ])('is refused with %s', async (_, spoil, words) => {
     makeDisk();

@@ -1,4 +1,4 @@
-// A backup as a transfer: what the spec says, carried out and reported. Loaded by run.ts where it is needed.
+// Runs a backup transfer: executes the spec and reports the result. Loaded by run.ts on demand.
 import { createBucketStore } from '#shared/clients/store/bucket.ts';
 import { createFolderStore } from '#shared/clients/store/folder.ts';
 import type { Store } from '#shared/clients/store/store.ts';
@@ -26,7 +26,7 @@ const openInto = async ({ into }: BackupRequest, spec: TransferSpec, signal: Abo
   return { store: createBucketStore(s3, into.bucket, signal), close };
 };
 
-/** Throws TransferError, InvalidInput or the signal's reason. */
+/** Throws TransferError, InvalidInput or the reason of the signal. */
 export const runBackup = async (spec: TransferSpec, { signal, meter, onRetry }: BackupContext): Promise<PassResult> => {
   const { backup, source, limits } = spec;
   if (backup === undefined || source.type !== 'volume')

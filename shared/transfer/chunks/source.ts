@@ -1,5 +1,5 @@
-// A disk that is kept in chunks, as a source: told by what the object holds, and then read as the guest's disk it stands for. Each chunk is held
-// against the digest it is named by, and the table against its own.
+// A disk in chunks as a source: recognized by the content of the object, and then read as the guest's disk. Each chunk, and the table, is
+// verified against the digest in its name.
 import { promisify } from 'node:util';
 import { zstdDecompress } from 'node:zlib';
 import type { Store } from '#shared/clients/store/store.ts';
@@ -18,15 +18,15 @@ import { type ByteSource, type SourceFacts, headBytes } from '#shared/transfer/s
 
 const decompress = promisify(zstdDecompress);
 
-/** Chunks on their way at a time. */
+/** Chunks that are fetched concurrently. */
 const ahead = 4;
 
 export interface ChunkedOptions {
-  /** The object as it is: other images come through untouched. */
+  /** The object itself: other images are passed through unchanged. */
   readonly inner: ByteSource;
   readonly key: string;
   readonly store: Store;
-  /** One try of a read after the other, while retries are left. */
+  /** Retries a read while retries are left. */
   readonly withRetries: <T>(work: () => Promise<T>) => Promise<T>;
   readonly signal: AbortSignal;
 }
@@ -34,15 +34,15 @@ export interface ChunkedOptions {
 interface Opened {
   readonly index: ChunkIndex;
   readonly prefix: string;
-  /** As long as a chunk; nobody writes to it. */
+  /** As long as a chunk; read-only. */
   readonly zeroes: Buffer;
 }
 
-/** A backup sends what it does not find by its name, so that what is damaged must be gone before. */
+/** A backup skips chunks that exist by name, so a damaged one must be removed first. */
 const damaged = (what: string): TransferError =>
   new TransferError(
     'ImageCorrupt',
-    `${what}; restore another backup, or remove the damaged object and the table below disks/ that names it: where the image still is, what is ` +
+    `${what}; restore another backup, or remove the damaged object and the table below disks/ that names it: if the image still exists, what is ` +
       'missing is sent again within the hour',
   );
 
@@ -53,8 +53,9 @@ const readTable = async ({ inner, key }: ChunkedOptions, { head, isWhole, size =
   else for await (const part of inner.stream()) parts.push(part);
   const bytes = Buffer.concat(parts);
   const named = readIndexKey(key);
-  if (named === undefined) throw damaged(`the table of chunks at ${key} is not where such tables are kept`);
-  if (sha256Of(bytes) !== named.digest) throw damaged(`the table of chunks at ${key} is not the one it is named for`);
+  if (named === undefined) throw damaged(`the table of chunks at ${key} has an invalid key`);
+  if (sha256Of(bytes) !== named.digest)
+    throw damaged(`the table of chunks at ${key} does not match the digest in its name`);
   const index = parseIndex(bytes);
   if (index === undefined) throw damaged(`the table of chunks at ${key} cannot be read`);
   return { index, prefix: named.prefix, zeroes: Buffer.alloc(index.chunkBytes) };
@@ -68,7 +69,7 @@ const unpack = async (packed: Buffer, length: number, key: string): Promise<Buff
   }
 };
 
-/** A frame that did not get smaller is a little larger. */
+/** An incompressible frame is a little larger than its content. */
 const mostPacked = (length: number): number => length + length / 64 + 1024;
 
 const readChunk = async (options: ChunkedOptions, opened: Opened, at: number): Promise<[Buffer, number]> => {
@@ -81,11 +82,11 @@ const readChunk = async (options: ChunkedOptions, opened: Opened, at: number): P
   if (found === undefined) throw damaged(`chunk ${key} is missing`);
   const bytes = await unpack(found.bytes, length, key);
   if (bytes.length !== length || sha256Of(bytes) !== digest)
-    throw damaged(`chunk ${key} holds other bytes than it is named for`);
+    throw damaged(`chunk ${key} does not match the digest in its name`);
   return [bytes, found.bytes.length];
 };
 
-/** The disk that a table stands for. */
+/** The disk that a table describes. */
 const createDisk = (options: ChunkedOptions, opened: Opened) => {
   const { chunkBytes, chunks } = opened.index;
   let received = 0;
@@ -100,7 +101,7 @@ const createDisk = (options: ChunkedOptions, opened: Opened) => {
       const at = Math.floor((offset + filled) / chunkBytes);
       const from = (offset + filled) % chunkBytes;
       const bytes = (await chunk(at)).subarray(from, from + target.length - filled);
-      if (bytes.length === 0) throw new TransferError('SourceChanged', 'the disk ends before what is asked for');
+      if (bytes.length === 0) throw new TransferError('SourceChanged', 'the disk ends before the requested range');
       target.set(bytes, filled);
       filled += bytes.length;
     }
@@ -110,7 +111,7 @@ const createDisk = (options: ChunkedOptions, opened: Opened) => {
     for (let at = 0; at < chunks.length; at++) {
       while (coming.length < ahead && at + coming.length < chunks.length) {
         const next = chunk(at + coming.length);
-        // Whoever waits for it is told; one that nobody gets to must not end the process.
+        // The reader that awaits it gets the error; without a reader it must not be an unhandled rejection.
         next.catch(() => {});
         coming.push(next);
       }
@@ -128,7 +129,7 @@ const createDisk = (options: ChunkedOptions, opened: Opened) => {
 
 const magic = Buffer.from(indexMagic);
 
-/** Until it is probed, and for other images, it is the object as it is. */
+/** Passes the object through until it is probed, and if it is another image. */
 export const createChunkedSource = (options: ChunkedOptions): ByteSource => {
   const { inner } = options;
   let disk: ReturnType<typeof createDisk> | undefined;

@@ -1,31 +1,31 @@
-// Sweeps: somebody clears away what nobody names any more. Who relies on what is in a store already looks before and after whether one went on
-// meanwhile, and if so, looks again. Who sweeps announces it long before, so that whatever is short has come to its end by then.
+// Sweeps remove chunks that are not referenced any more. A writer that relies on existing chunks checks for a sweep before and after, and if
+// there was one, checks the chunks again. A sweep is announced long before it starts, so that short operations have ended by then.
 import { z } from 'zod';
 import type { Store } from '#shared/clients/store/store.ts';
 
 const Record = z.object({
   version: z.literal(1),
-  /** Names one sweep. */
+  /** Identifies one sweep. */
   id: z.string().min(1),
   state: z.enum(['announced', 'sweeping', 'over']),
-  /** Who, for messages. */
+  /** Name of the sweeper, for messages. */
   by: z.string(),
-  /** RFC 3339, by the clock of who sweeps: it has ended by then, whatever became of it. */
+  /** RFC 3339, by the clock of the sweeper: the sweep has ended by then in any case. */
   until: z.string(),
 });
 export type SweepRecord = z.infer<typeof Record>;
 
-/** Below a prefix that ends in a slash; sorted behind all else that is kept there. */
+/** `prefix` ends in a slash; sorts after all other keys. */
 export const sweepKey = (prefix: string): string => `${prefix}sweep.json`;
 
 const mostBytes = 2 ** 16;
-/** How far clocks of clusters may be apart, in milliseconds. */
+/** Maximal clock skew between clusters, in milliseconds. */
 export const clocksApartMs = 3_600_000;
 
 export interface ObservedSweeps {
-  /** Of the record; left out: nobody has ever swept. */
+  /** Revision of the record. Default: there was never a sweep. */
   readonly revision?: string | undefined;
-  /** Left out where it cannot be read. */
+  /** Missing if it cannot be parsed. */
   readonly record?: SweepRecord | undefined;
 }
 
@@ -44,10 +44,10 @@ export const readSweeps = async (store: Store, prefix: string): Promise<Observed
   return found === undefined ? {} : { revision: found.revision, record: parse(found.bytes) };
 };
 
-/** Whether nobody sweeps, or is about to. One that died without a word counts as over once it must be. */
+/** Whether no sweep is running or announced. A sweep of a dead process counts as ended after its deadline. */
 export const isQuiet = ({ revision, record }: ObservedSweeps, now: number): boolean => {
   if (revision === undefined) return true;
-  // What nobody can read may be of a later release: it is taken at its word, which nobody knows.
+  // A record that cannot be parsed may be of a later release, with an unknown deadline.
   if (record === undefined) return false;
   return record.state === 'over' || Date.parse(record.until) + clocksApartMs <= now;
 };
@@ -55,8 +55,8 @@ export const isQuiet = ({ revision, record }: ObservedSweeps, now: number): bool
 export const describeSweep = ({ record }: ObservedSweeps, prefix: string): string =>
   record === undefined
     ? `the record of sweeps at ${sweepKey(prefix)} cannot be read: update Bullion, or remove it`
-    : `what nobody needs is being cleared away there by ${record.by}, until ${record.until} at the latest`;
+    : `a sweep by ${record.by} is removing unused chunks there, until ${record.until} at the latest`;
 
-/** No sweep was announced in between, either. */
+/** No other sweep was announced in between. */
 export const isSameSweep = (before: ObservedSweeps, after: ObservedSweeps): boolean =>
   before.revision === after.revision;

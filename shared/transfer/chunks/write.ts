@@ -1,5 +1,5 @@
-// A volume into chunks of a store. What is there already is not sent again; the table is written last, so that it never names what is missing. Where
-// somebody cleared away what nobody named meanwhile, all of it is looked at again.
+// Writes a volume as chunks into a store. Existing chunks are not sent again; the table is written last, so that it never refers to a missing
+// chunk. If a sweep ran meanwhile, all chunks are checked again.
 import type { FileHandle } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -15,41 +15,41 @@ import { readFully } from '#shared/transfer/file-bytes.ts';
 import { openDisk } from '#shared/transfer/source/handle.ts';
 import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
 
-/** Chosen by measurement: README.md. */
+/** Determined by measurement: README.md. */
 export const usualChunkBytes = 4 * 2 ** 20;
 
-/** Chunks at work at a time: at most 12 of them and their packed forms are in memory. */
+/** Chunks that are processed concurrently: at most 12 of them and their compressed forms are in memory. */
 const workers = 6;
 
 const compress = promisify(zstdCompress);
-/** A worker waits for the network longer than for this. */
+/** Higher levels gain nothing: a worker waits longer for the network than for compression. */
 const level = 3;
 
 export interface ChunkWrite {
-  /** A block device, or a raw disk in a file; nobody writes to it meanwhile. */
+  /** A block device, or a raw disk in a file; it has no writer meanwhile. */
   readonly path: string;
   readonly store: Store;
-  /** Keys begin with it; ends in a slash. */
+  /** Prefix of keys; ends in a slash. */
   readonly prefix: string;
-  /** Guest bytes of a chunk; left out: what was chosen. Other sizes are for measuring. */
+  /** Guest bytes of a chunk. Default: `usualChunkBytes`. Other sizes are for measurements. */
   readonly chunkBytes?: number | undefined;
   readonly backOff: Omit<BackOffOptions, 'signal'>;
   readonly signal: AbortSignal;
-  /** Ends a pause between looks at a sweep that goes on; left out: a few seconds. Throws the signal's reason. */
+  /** Waits between checks for a running sweep. Default: a few seconds. Throws the reason of the signal. */
   readonly pause?: ((signal: AbortSignal) => Promise<void>) | undefined;
   /** 0..1. */
   readonly onProgress: (fraction: number) => void;
 }
 
 export interface WrittenChunks {
-  /** Digest of the table; names the disk. */
+  /** Digest of the table; identifies the disk. */
   readonly disk: string;
   /** Bytes of the guest's disk. */
   readonly size: number;
-  /** Chunks that are not all zero, and those that had to be sent. */
+  /** Number of chunks that are not zero, and of those that were sent. */
   readonly chunks: number;
   readonly newChunks: number;
-  /** Bytes of objects that were sent, the table among them. */
+  /** Bytes of the objects that were sent, including the table. */
   readonly sentBytes: number;
 }
 
@@ -74,7 +74,7 @@ const withRetries = async <T>({ backOff, signal }: ChunkWrite, work: () => Promi
   }
 };
 
-/** What lies behind the end of the volume is zero. */
+/** Beyond the end of the volume the disk is zero. */
 const readChunk = async ({ file, volume, chunkBytes }: Writing, index: number): Promise<Buffer> => {
   const offset = index * chunkBytes;
   const bytes = Buffer.allocUnsafe(Math.min(chunkBytes, volume.size - offset));
@@ -85,7 +85,7 @@ const readChunk = async ({ file, volume, chunkBytes }: Writing, index: number): 
 
 const isZero = (bytes: Buffer, zeroes: Buffer): boolean => bytes.equals(zeroes.subarray(0, bytes.length));
 
-/** A name that is taken by then was taken by the same bytes; `isDamaged`: what has it is not them, and is written over. */
+/** If the key is taken by then, it holds the same bytes. `isDamaged`: the existing object has other bytes and is overwritten. */
 const put = async (writing: Writing, key: string, bytes: Buffer, isDamaged: boolean): Promise<void> => {
   await withRetries(writing, () =>
     writing.store.write(key, bytes, isDamaged ? undefined : 'nothing').catch((error: unknown) => {
@@ -110,7 +110,7 @@ const keepChunk = async (writing: Writing, index: number): Promise<void> => {
   writing.sent.chunks += 1;
 };
 
-/** Chunks that may hold data, in order. */
+/** Indices of chunks that may contain data, in order. */
 const chunksOf = ({ extents }: ExportVolume, chunkBytes: number): readonly number[] =>
   extents.flatMap(({ start, end }) => {
     const first = Math.floor(start / chunkBytes);
@@ -166,7 +166,7 @@ const whenQuiet = async (writing: Writing): Promise<ObservedSweeps> => {
 const isStill = async (writing: Writing, before: ObservedSweeps): Promise<boolean> =>
   isSameSweep(before, await withRetries(writing, () => readSweeps(writing.store, writing.prefix)));
 
-/** What was found there counts only where nobody swept between the first look and the table: before it is written, and once it is. */
+/** Existing chunks are reliable only if no sweep ran between the first check and the table: checked before it is written and afterwards. */
 const keepUnswept = async (writing: Writing): Promise<Table> => {
   for (;;) {
     const before = await whenQuiet(writing);
@@ -179,9 +179,7 @@ const keepUnswept = async (writing: Writing): Promise<Table> => {
   }
 };
 
-/**
- * Throws TransferError, or the signal's reason. Then chunks may be there that no table names: the next try finds them, and sends the rest.
- */
+/** Throws TransferError, or the reason of the signal. Chunks without a table may remain: the next try finds them and sends only the rest. */
 export const writeChunks = async (write: ChunkWrite): Promise<WrittenChunks> => {
   const { chunkBytes = usualChunkBytes } = write;
   const volume = await lookAtVolume(write.path, chunkBytes, write.signal);

@@ -1,5 +1,5 @@
-// The uncompressed bytes of a stream: gzip and zstd by Node, xz by its program, each with any number of members. Writes into Node streams and
-// child processes keep back-pressure.
+// Decompresses a stream: gzip and zstd by Node, xz by its program, each with any number of members. Writes into Node streams and child
+// processes have back-pressure.
 import { createZstdDecompress, createGunzip } from 'node:zlib';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { type FramePiece, createFrameSplitter } from '#shared/transfer/compression/zstd-frames.ts';
@@ -10,16 +10,16 @@ import { decoderPrograms } from '#shared/transfer/compression/program.ts';
 import { toolEnvironment } from '#shared/transfer/tool/run-tool.ts';
 import type { Compression } from '#shared/transfer/format/detect.ts';
 
-// Writes a stream of chunks into a Node stream, with back-pressure. Used to feed decoders, hashes and child processes.
+// Writes a stream of chunks into a Node stream, with back-pressure. Used for decoders, hashes and child processes.
 
-/** What `input` threw, if it did. */
+/** The error of `input`, if any. */
 interface InputFault {
   readonly error: unknown;
 }
 
 const isOpen = (target: Writable): boolean => !target.destroyed && !target.writableEnded && target.errored === null;
 
-/** Of plain listeners: ten thousand waits a second with signals would cost more than the writing. */
+/** With plain listeners: ten thousand waits per second with signals would cost more than the writes. */
 const untilWritable = (target: Writable): Promise<void> =>
   new Promise((resolve) => {
     const events = ['drain', 'close', 'error'] as const;
@@ -31,7 +31,7 @@ const untilWritable = (target: Writable): Promise<void> =>
   });
 
 /**
- * Ends `target` once `input` is used up; stops early, without a word, once `target` is closed (its own error tells why). An error of `input`
+ * Ends `target` after the last chunk of `input`; returns early if `target` is closed (its own error has the reason). An error of `input`
  * destroys `target` and is returned, never thrown.
  */
 export const feed = async (input: AsyncIterable<Buffer>, target: Writable): Promise<InputFault | undefined> => {
@@ -49,9 +49,9 @@ export const feed = async (input: AsyncIterable<Buffer>, target: Writable): Prom
   }
 };
 
-// Feeds a stream of chunks through a Node transform and hands on what comes out, with back-pressure and one error.
+// Passes a stream of chunks through a Node transform, with back-pressure and one error.
 
-/** Chunks out of `transform` fed with `input`. A fault of the input is thrown as it is, one of the transform through `toFault`. */
+/** Output of `transform` for `input`. An error of the input is thrown unchanged, one of the transform is mapped by `toFault`. */
 export async function* through(
   input: AsyncIterable<Buffer>,
   transform: Transform,
@@ -173,9 +173,9 @@ export async function* unxz(input: AsyncIterable<Buffer>): AsyncGenerator<Buffer
   }
 }
 
-// The uncompressed bytes of a stream, one decoder for each compression.
+// The decompressed bytes of a stream, with one decoder per compression.
 
-/** Throws what `input` throws, and TransferError: ImageTruncated, ImageCorrupt, UnsupportedFormat. */
+/** Throws errors of `input`, and TransferError: ImageTruncated, ImageCorrupt, UnsupportedFormat. */
 export const decompress = (compression: Compression, input: AsyncIterable<Buffer>): AsyncIterable<Buffer> => {
   switch (compression) {
     case 'none':

@@ -1,4 +1,4 @@
-// The beginning of what a compressed file unpacks to, from the beginning of the file alone.
+// The start of the decompressed content, from the start of the compressed file only.
 import type { Transform } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import type { Compression } from '#shared/transfer/format/detect.ts';
@@ -8,7 +8,7 @@ import { unxz } from '#shared/transfer/compression/decompress.ts';
 import { createFrameSplitter } from '#shared/transfer/compression/zstd-frames.ts';
 import { unzstdFault } from '#shared/transfer/compression/decompress.ts';
 
-/** What `transform` gives for `bytes`, not told that more will never come. An error after some output is of no interest here. */
+/** Output of `transform` for `bytes`, without ending its input. An error after some output is ignored. */
 const firstOutput = (transform: Transform, bytes: Buffer, limit: number): Promise<Buffer> =>
   new Promise((resolve, reject) => {
     const parts: Buffer[] = [];
@@ -52,7 +52,7 @@ const firstFrame = (head: Buffer): Buffer => {
   return Buffer.concat(pieces.slice(0, end === -1 ? pieces.length : end + 1).map((piece) => piece.bytes));
 };
 
-/** Up to `limit` bytes; fewer, or none, where `head` holds no more. Throws TransferError where its first bytes are broken. */
+/** Up to `limit` bytes; fewer, or none, if `head` contains no more. Throws TransferError if its first bytes are invalid. */
 export const decompressHead = async (compression: Compression, head: Buffer, limit: number): Promise<Buffer> => {
   switch (compression) {
     case 'none':

@@ -1,45 +1,45 @@
-// The decoders that are programs of their own: how each is called, and what its complaints mean.
+// Decoders that are separate programs: their arguments, and the meaning of their error messages.
 import { availableParallelism } from 'node:os';
 import { TransferError } from '#shared/transfer/fault.ts';
 
 export interface DecoderProgram {
   readonly program: string;
   readonly args: readonly string[];
-  /** Debian package, for whoever misses the program. */
+  /** Debian package, for messages about a missing program. */
   readonly package: string;
-  /** What it said on standard error, as a fault of the data. */
+  /** Maps its standard error to a fault of the data. */
   readonly toFault: (complaint: string) => TransferError;
 }
 
-/** The largest preset needs 65 MiB; more means a dictionary nobody publishes images with. */
+/** The largest preset needs 65 MiB; more means a dictionary that no published image uses. */
 const xzMemory = '512MiB';
-/** Blocks are unpacked side by side as long as they need no more than this. */
+/** Blocks are decompressed concurrently within this limit. */
 const xzThreadMemory = '160MiB';
 
 const truncated = (compression: string) =>
   new TransferError('ImageTruncated', `the ${compression} data ends too early: the file is cut off`);
-const broken = (compression: string, words: string) =>
-  new TransferError('ImageCorrupt', `the ${compression} data is broken: ${words.slice(0, 200)}`);
+const broken = (compression: string, message: string) =>
+  new TransferError('ImageCorrupt', `the ${compression} data is broken: ${message.slice(0, 200)}`);
 
 const xzFault = (complaint: string): TransferError => {
-  const words = complaint.trim().replace(/^.*?\(stdin\): /s, '');
-  if (/unexpected end of input/i.test(words)) return truncated('xz');
-  if (/memory/i.test(words)) {
+  const message = complaint.trim().replace(/^.*?\(stdin\): /s, '');
+  if (/unexpected end of input/i.test(message)) return truncated('xz');
+  if (/memory/i.test(message)) {
     return new TransferError('UnsupportedFormat', `the xz data needs more than ${xzMemory} of memory to unpack`);
   }
-  return broken('xz', words);
+  return broken('xz', message);
 };
 
 const zstdFault = (complaint: string): TransferError => {
-  const words = complaint.trim().replace(/^.*?\*stdin\*\S*\s*:\s*/s, '');
-  if (/premature end|unexpected end|unknown header/i.test(words)) return truncated('zstd');
-  if (/window|memory/i.test(words)) {
+  const message = complaint.trim().replace(/^.*?\*stdin\*\S*\s*:\s*/s, '');
+  if (/premature end|unexpected end|unknown header/i.test(message)) return truncated('zstd');
+  if (/window|memory/i.test(message)) {
     return new TransferError(
       'UnsupportedFormat',
       'the zstd data needs a window above 128 MiB; compress it without --long',
     );
   }
-  return broken('zstd', words);
+  return broken('zstd', message);
 };
 
 export const decoderPrograms = {
@@ -50,7 +50,7 @@ export const decoderPrograms = {
       '--stdout',
       '--format=xz',
       '--quiet',
-      // xz counts the processors of the node, not those its container may use.
+      // xz counts the processors of the node, not those available to its container.
       `--threads=${availableParallelism()}`,
       `--memlimit-decompress=${xzMemory}`,
       `--memlimit-mt-decompress=${xzThreadMemory}`,

@@ -1,4 +1,4 @@
-// Lets a decoder program write the target itself: ten gigabytes of mostly zeroes cost more in JavaScript than in the program that makes them.
+// Lets a decoder program write the target itself: ten gigabytes of mostly zeroes take more time in JavaScript than in the program.
 import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import type { Readable, Writable } from 'node:stream';
@@ -9,7 +9,7 @@ import { toolEnvironment } from '#shared/transfer/tool/run-tool.ts';
 
 export type ProgramCompression = keyof typeof decoderPrograms;
 
-/** Whether a program for this compression is there to write files with. */
+/** Whether there is a program for this compression that can write files. */
 export const canUnpackToFile = (compression: string): compression is ProgramCompression =>
   Object.hasOwn(decoderPrograms, compression) && isInstalled(decoderPrograms[compression as ProgramCompression]);
 
@@ -19,20 +19,20 @@ const isInstalled = ({ program }: DecoderProgram): boolean =>
 export interface FileUnpacking {
   readonly compression: ProgramCompression;
   readonly input: AsyncIterable<Buffer>;
-  /** An empty regular file, open for writing at its beginning. The decoder leaves holes for zeroes. */
+  /** An empty regular file, open for writing at its start. The decoder leaves holes for zeroes. */
   readonly descriptor: number;
-  /** Names the file in faults. */
+  /** Path of the file, for messages. */
   readonly path: string;
-  /** The decoder is stopped soon after it has gone further than this. */
+  /** The decoder is stopped soon after it exceeds this size. */
   readonly limitBytes: number;
-  /** Makes the fault of going too far. */
+  /** Creates the fault for an exceeded limit. */
   readonly tooLarge: () => TransferError;
   readonly signal: AbortSignal;
 }
 
 type Decoder = ChildProcessByStdio<Writable, null, Readable>;
 
-/** Decoders seek over zeroes, which no limit of the kernel stops; where they are shows in the position of the shared descriptor. */
+/** Decoders seek over zeroes, which no limit of the kernel prevents; the position of the shared descriptor shows their progress. */
 const watchMs = 100;
 const positionOf = async (descriptor: number): Promise<number> =>
   Number(/^pos:\s*(\d+)/m.exec(await readFile(`/proc/self/fdinfo/${descriptor}`, 'utf8'))?.[1] ?? 0);
@@ -41,7 +41,7 @@ const maxComplaintChars = 1000;
 
 const startDecoder = ({ compression, descriptor, limitBytes }: FileUnpacking): Decoder => {
   const { program, args } = decoderPrograms[compression];
-  // In blocks of 512 bytes; one more than the limit, so that going beyond it can be observed.
+  // In blocks of 512 bytes; one more than the limit, so that exceeding it is observable.
   const script = `ulimit -c 0 && ulimit -f ${Math.ceil(limitBytes / 512) + 1} && exec "$@"`;
   return spawn('/bin/sh', ['-c', script, 'sh', program, ...args], {
     stdio: ['pipe', descriptor, 'pipe'],
@@ -49,7 +49,7 @@ const startDecoder = ({ compression, descriptor, limitBytes }: FileUnpacking): D
   }) as Decoder;
 };
 
-/** Settles with the fault the decoder ended with. */
+/** Resolves with the fault of the decoder. */
 const endOf = (child: Decoder, { compression, path, tooLarge }: FileUnpacking): Promise<TransferError | undefined> => {
   let complaint = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -74,7 +74,7 @@ const endOf = (child: Decoder, { compression, path, tooLarge }: FileUnpacking): 
   });
 };
 
-/** Kills the decoder once it is beyond the limit; `isBeyond` tells that it was. */
+/** Kills the decoder when it exceeds the limit; `isBeyond` returns whether it did. */
 const watchPosition = (child: Decoder, { descriptor, limitBytes }: FileUnpacking) => {
   let isBeyond = false;
   const look = async (): Promise<void> => {
@@ -86,7 +86,7 @@ const watchPosition = (child: Decoder, { descriptor, limitBytes }: FileUnpacking
   return { isBeyond: () => isBeyond, stop: () => clearInterval(timer) };
 };
 
-/** The length of what was unpacked is where the file ends. Throws what `input` throws, TransferError, and the signal's reason. */
+/** The decompressed size is the size of the file. Throws errors of `input`, TransferError, and the reason of the signal. */
 export const unpackToFile = async (unpacking: FileUnpacking): Promise<void> => {
   const child = startDecoder(unpacking);
   const kill = () => child.kill('SIGKILL');

@@ -1,22 +1,22 @@
-// How large an xz file's content is, from the indexes at the end of its streams (xz file format 1.1.0, sections 2 and 4).
+// The decompressed size of an xz file, from the indexes at the end of its streams (xz file format 1.1.0, sections 2 and 4).
 import { crc32 } from 'node:zlib';
 import type { DiskReader } from '#shared/transfer/format/disk.ts';
 
 const headerBytes = 12;
 const footerBytes = 12;
-/** One record for each block: enough for a terabyte in the smallest blocks anybody makes. */
+/** One record per block: enough for a terabyte in the smallest blocks in use. */
 const maxIndexBytes = 4 * 1024 * 1024;
-/** Each costs two requests; beyond that, unpacking is the better way to find out. */
+/** Each needs two requests; for more streams decompression is faster. */
 const maxStreams = 32;
 const maxPaddingBytes = 64 * 1024;
 
 interface XzStream {
-  /** Bytes of the stream in the file, header and footer included. */
+  /** Bytes of the stream in the file, including header and footer. */
   readonly length: number;
   readonly contentBytes: number;
 }
 
-/** Reads numbers of seven bits a byte; `undefined` once one is malformed. */
+/** Reads variable-length numbers of seven bits per byte; `undefined` after a malformed one. */
 const createNumbers = (bytes: Buffer) => {
   let at = 1;
   return {
@@ -33,7 +33,7 @@ const createNumbers = (bytes: Buffer) => {
   };
 };
 
-/** Sums the records of an index; `undefined` when it is not one. */
+/** Sums up the records of an index; `undefined` if it is not valid. */
 export const parseXzIndex = (index: Buffer): XzStream | undefined => {
   const isIndex =
     index.length >= 8 && index[0] === 0 && crc32(index.subarray(0, -4)) === index.readUInt32LE(index.length - 4);
@@ -65,7 +65,7 @@ const readStream = async (reader: DiskReader, end: number): Promise<XzStream | u
   return parseXzIndex(await reader.read(start, indexBytes));
 };
 
-/** Where the zeroes between two streams begin. */
+/** The start of the padding between two streams. */
 const withoutPadding = async (reader: DiskReader, end: number): Promise<number> => {
   const from = Math.max(0, end - maxPaddingBytes);
   const last = end >= 4 ? await reader.read(end - 4, 4) : Buffer.alloc(0);
@@ -76,7 +76,7 @@ const withoutPadding = async (reader: DiskReader, end: number): Promise<number> 
   return from + Math.ceil(at / 4) * 4;
 };
 
-/** Bytes the file unpacks to; `undefined` when its indexes do not tell. Never says that a file is broken: unpacking does. */
+/** Decompressed size; `undefined` if the indexes do not contain it. Never reports a broken file: decompression does. */
 export const readXzSize = async (reader: DiskReader): Promise<number | undefined> => {
   let end = reader.size;
   if (end === undefined) return undefined;

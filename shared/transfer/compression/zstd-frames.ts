@@ -1,16 +1,16 @@
-// Finds where zstd frames end without decoding them, since Node's decoder stops after the first (RFC 8878, 3.1).
+// Finds the ends of zstd frames without decoding them, since Node's decoder stops after the first one (RFC 8878, 3.1).
 import { TransferError } from '#shared/transfer/fault.ts';
 
-/** A piece of a frame; `last` is set on the piece that completes it. */
+/** A part of a frame; `last` is set on the part that completes it. */
 export interface FramePiece {
   readonly bytes: Buffer;
   readonly last: boolean;
 }
 
 export interface FrameSplitter {
-  /** Pieces of real frames in `chunk`; skippable frames are left out. Throws ImageCorrupt. */
+  /** Parts of real frames in `chunk`; skippable frames are dropped. Throws ImageCorrupt. */
   push(chunk: Buffer): readonly FramePiece[];
-  /** Whether everything observed so far ends with a complete frame. */
+  /** Whether all data so far ends with a complete frame. */
   isComplete(): boolean;
 }
 
@@ -18,7 +18,7 @@ const frameMagic = 0xfd2fb528;
 const skippableMagic = 0x184d2a50;
 const broken = (message: string) => new TransferError('ImageCorrupt', `the zstd data is broken: ${message}`);
 
-/** Bytes of a frame header after the magic number, from its descriptor byte. */
+/** Length of a frame header after the magic number, from its descriptor byte. */
 const headerBytesOf = (descriptor: number): number => {
   const sizeFlag = descriptor >> 6;
   const isSingleSegment = (descriptor & 0x20) !== 0;
@@ -27,7 +27,7 @@ const headerBytesOf = (descriptor: number): number => {
   return 1 + Number(!isSingleSegment) + dictionaryBytes + sizeBytes;
 };
 
-/** Bytes that the first frame of a file says to unpack to; `undefined` where it does not say, or the file begins with something else. */
+/** Decompressed size of the first frame of a file; `undefined` if it is not recorded, or if the file is not zstd. */
 export const frameContentBytes = (head: Buffer): number | undefined => {
   if (head.length < 18 || head.readUInt32LE(0) !== frameMagic) return undefined;
   const descriptor = head.readUInt8(4);
@@ -49,14 +49,14 @@ export const frameContentBytes = (head: Buffer): number | undefined => {
 
 type State = 'magic' | 'descriptor' | 'header' | 'block' | 'payload' | 'checksum' | 'skipSize' | 'skip';
 
-/** Bytes needed at once in each state; `payload`, `checksum`, `header` and `skip` count down instead. */
+/** Bytes required at once in each state; `payload`, `checksum`, `header` and `skip` count down instead. */
 const needed: Readonly<Partial<Record<State, number>>> = { magic: 4, descriptor: 1, block: 3, skipSize: 4 };
 
 interface Splitting {
   state: State;
-  /** Bytes of the current field gathered over several chunks. */
+  /** Bytes of the current field, collected over several chunks. */
   field: number[];
-  /** Bytes left to pass on or skip. */
+  /** Bytes left to copy or skip. */
   left: number;
   hasChecksum: boolean;
   isLastBlock: boolean;
@@ -90,7 +90,7 @@ const onMagic = (splitting: Splitting, magic: number): void => {
   else throw broken('something other than a frame follows');
 };
 
-/** A field is whole: what follows it. */
+/** The current field is complete: selects the next state. */
 const onField = (splitting: Splitting): void => {
   const value = little(splitting.field);
   switch (splitting.state) {
@@ -109,13 +109,13 @@ const onField = (splitting: Splitting): void => {
   }
 };
 
-/** A counted run is over: what follows it. */
+/** A counted run has ended: selects the next state. */
 const onRunEnd = (splitting: Splitting): void => {
   if (splitting.state === 'payload') return afterBlock(splitting);
   return enter(splitting, splitting.state === 'header' ? 'block' : 'magic');
 };
 
-/** Consumes what the current state wants from `chunk` at `at`; returns the position behind it. */
+/** Consumes bytes of `chunk` from `at` on, as the current state requires; returns the position after them. */
 const step = (splitting: Splitting, chunk: Buffer, at: number): number => {
   const want = needed[splitting.state];
   if (want === undefined) {
@@ -132,7 +132,7 @@ const step = (splitting: Splitting, chunk: Buffer, at: number): number => {
 
 const isSkipping = (state: State): boolean => state === 'skipSize' || state === 'skip';
 
-/** The magic number of a frame is passed on late, once it is known not to be a skippable one. */
+/** The magic number of a frame is emitted late, once the frame is known not to be skippable. */
 const magicBytes = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 
 export const createFrameSplitter = (): FrameSplitter => {

@@ -1,12 +1,12 @@
-// A fixed number of shared buffers, handed out and taken back: the bound on the memory of a transfer.
+// A pool of shared buffers with a fixed size: the memory limit of a transfer.
 
 export interface BufferPool {
   readonly buffers: readonly SharedArrayBuffer[];
-  /** Waits for a free buffer; its index. */
+  /** Waits for a free buffer; returns its index. */
   acquire(): Promise<number>;
   hasFree(): boolean;
   release(index: number): void;
-  /** Makes every `acquire`, waiting or to come, throw `error`. */
+  /** Makes every pending or future `acquire` throw `error`. */
   fail(error: unknown): void;
 }
 

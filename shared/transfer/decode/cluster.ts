@@ -1,11 +1,11 @@
-// One compressed cluster, unpacked. Synchronous: a stream for each of many thousand clusters would cost more than the unpacking.
+// Decompresses single clusters. Synchronous: a stream for each of many thousand clusters would take longer than the decompression.
 import { messageOf } from '#shared/runtime/errors.ts';
 import { corrupt } from '#shared/transfer/format/disk.ts';
 import { type OneShot, createInflater, createZstdUnpacker } from '#shared/transfer/one-shot.ts';
 
 const frameMagic = 0xfd2fb528;
 
-/** Bytes of the zstd frame that `bytes` begins with (RFC 8878, 3.1.1); what follows it is padding. Throws ImageCorrupt. */
+/** Length of the zstd frame at the start of `bytes` (RFC 8878, 3.1.1); the rest is padding. Throws ImageCorrupt. */
 export const zstdFrameLength = (bytes: Buffer): number => {
   if (bytes.length < 6 || bytes.readUInt32LE(0) !== frameMagic)
     throw corrupt('a zstd cluster of the qcow2 has lost its magic number');
@@ -25,7 +25,7 @@ export const zstdFrameLength = (bytes: Buffer): number => {
   return at;
 };
 
-/** Unpacks clusters of `clusterSize` bytes. Throws ImageCorrupt when one is broken or has another length. */
+/** Decompresses clusters of `clusterSize` bytes. Throws ImageCorrupt if one is broken or has another length. */
 export const createUnpack = (compression: 'zlib' | 'zstd', clusterSize: number): OneShot => {
   const unpackWhole = compression === 'zlib' ? createInflater(clusterSize) : createZstdUnpacker(clusterSize);
   const pieceOf = (packed: Buffer): Buffer =>
@@ -44,13 +44,13 @@ export const createUnpack = (compression: 'zlib' | 'zstd', clusterSize: number):
   };
 };
 
-// Collects unpacked neighbours so that they are written together.
+// Collects adjacent clusters to write them together.
 
 /** Writes all of `bytes` at `position`. */
 type WriteAt = (bytes: Uint8Array, position: number) => void;
 
 interface Coalescer {
-  /** Copies `bytes`; writes what was collected first where it does not continue it. */
+  /** Copies `bytes`; first writes the collected ones if `bytes` does not continue them. */
   push(bytes: Uint8Array, position: number): void;
   flush(): void;
 }

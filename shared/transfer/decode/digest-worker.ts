@@ -1,4 +1,4 @@
-// A worker that takes digests of bytes in shared buffers as they pass. Started by shared-digester.ts.
+// A worker that computes digests of bytes in shared buffers. Started by shared-digester.ts.
 import { parentPort, workerData } from 'node:worker_threads';
 import type { DigestAnswer, DigestCommand, DigesterSetup } from '#shared/transfer/decode/message.ts';
 import { createHashes } from '#shared/transfer/resume/hashes.ts';

@@ -1,40 +1,40 @@
-// What the main thread and the decoding workers say to each other.
+// Messages between the main thread and the decoding workers.
 import type { HashStates, Savable } from '#shared/transfer/resume/hashes.ts';
 import type { Task } from '#shared/transfer/format/qcow2/segments.ts';
 
-/** Given to a worker at its start. */
+/** Passed to a worker at its start. */
 export interface DecoderSetup {
-  /** Segments, shared with the main thread; each begins with room for what is carried over from the one before. */
+  /** Segments, shared with the main thread; each starts with space for the bytes carried over from the previous one. */
   readonly buffers: readonly SharedArrayBuffer[];
   readonly carryBytes: number;
-  /** Where to write. */
+  /** Path of the target. */
   readonly path: string;
   readonly clusterSize: number;
   readonly compression: 'zlib' | 'zstd';
-  /** Bytes of the guest's disk; nothing is written beyond. */
+  /** Bytes of the guest's disk; nothing is written beyond it. */
   readonly virtualSize: number;
 }
 
-/** Work on one segment. */
+/** Tasks of one segment. */
 export interface DecodeRequest {
   readonly buffer: number;
   readonly tasks: readonly Task[];
 }
 
-/** `fault` holds what went wrong; `system` is set when it was the writing. */
+/** `fault`: the error; `system` is set if it is an error of the write. */
 export type DecodeAnswer =
   | { readonly writtenBytes: number }
   | { readonly fault: { readonly message: string; readonly system?: string } };
 
-/** Given to the digesting worker at its start. */
+/** Passed to the digesting worker at its start. */
 export interface DigesterSetup {
   readonly buffers: readonly SharedArrayBuffer[];
   readonly algorithms: readonly string[];
-  /** Left out: never. */
+  /** Default: never. */
   readonly savable?: Savable | undefined;
 }
 
-/** The next bytes of the file: where they are, or how many zeroes. */
+/** The next bytes of the file: their location, or a number of zeroes. */
 export type DigestRequest =
   | { readonly buffer: number; readonly offset: number; readonly length: number }
   | { readonly zeroes: number };

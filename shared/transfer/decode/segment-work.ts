@@ -1,4 +1,4 @@
-// A qcow2 in segments: their buffers, the workers that unpack them, and what one segment must leave to the next.
+// Processes a qcow2 in segments: their buffers, the workers that decompress them, and the bytes carried over from one segment to the next.
 import { availableParallelism } from 'node:os';
 import { createCollector } from '#shared/transfer/collect.ts';
 import { type BufferPool, createBufferPool } from '#shared/transfer/decode/buffers.ts';
@@ -11,12 +11,12 @@ import { corrupt } from '#shared/transfer/format/disk.ts';
 import type { DecodeAnswer, DecodeRequest, DecoderSetup } from '#shared/transfer/decode/message.ts';
 import { createWorkerPool } from '#shared/transfer/workers/pool.ts';
 
-/** Workers that unpack and write segments. */
+/** Workers that decompress and write segments. */
 interface DecodePool {
-  /** Settled once the segment is unpacked and written. Throws TransferError: ImageCorrupt, TargetFull, TargetFailed. */
+  /** Resolves once the segment is decompressed and written. Throws TransferError: ImageCorrupt, TargetFull, TargetFailed. */
   decode(request: DecodeRequest): Promise<void>;
   writtenBytes(): number;
-  /** Ends the workers at once. */
+  /** Terminates the workers at once. */
   kill(): Promise<void>;
 }
 
@@ -42,20 +42,23 @@ const createDecodePool = (setup: DecoderSetup, workers: number): DecodePool => {
   };
 };
 
-/** Large enough that requests cost nothing, small enough that a dozen fit into a container. */
+/** Large enough that requests are cheap, small enough that a dozen fit into a container. */
 const leastSegmentBytes = 2 * 1024 * 1024;
 const mostWorkers = 4;
-/** A file smaller than that is unpacked before another worker would have started. */
+/** A smaller file is decompressed before another worker would have started. */
 const leastBytesForWorker = 8 * 1024 * 1024;
 
 export interface SegmentSizes {
   /** A multiple of the cluster size. */
   readonly segmentBytes: number;
-  /** Room at the start of each buffer for what the segment before left. */
+  /** Space at the start of each buffer for bytes of the previous segment. */
   readonly carryBytes: number;
 }
 
-/** A compressed cluster's stored length is at most twice its size, by the width of its field; it may begin in one segment and end in the next. */
+/**
+ * The stored length of a compressed cluster is at most twice its size, by the width of its field; it may start in one segment and end in the
+ * next.
+ */
 export const sizesFor = ({ clusterSize }: Qcow2Header): SegmentSizes => {
   const segmentBytes = Math.max(leastSegmentBytes, 2 * clusterSize);
   return { segmentBytes, carryBytes: Math.min(segmentBytes, 2 * clusterSize + 512) };
@@ -66,7 +69,7 @@ export interface DecodePools extends SegmentSizes {
   readonly decoders: DecodePool;
 }
 
-/** `size` of the file, or Infinity. `readers`: how many buffers may be filled at once. */
+/** `size` of the file, or Infinity. `readers`: number of buffers that may be filled concurrently. */
 export const createDecodePools = (sink: Sink, header: Qcow2Header, size: number, readers: number): DecodePools => {
   const sizes = sizesFor(header);
   const workers = Math.max(1, Math.min(availableParallelism(), mostWorkers, Math.ceil(size / leastBytesForWorker)));
@@ -77,18 +80,21 @@ export const createDecodePools = (sink: Sink, header: Qcow2Header, size: number,
   return { ...sizes, buffers, decoders: createDecodePool(setup, workers) };
 };
 
-/** Bytes `from` to `to` of the segment in a buffer; `from` is negative for what was carried over. */
+/** Bytes `from` to `to` of the segment in a buffer; `from` is negative for carried-over bytes. */
 export const segmentView = ({ buffers, carryBytes }: DecodePools, buffer: number, from: number, to: number): Buffer =>
   Buffer.from(buffers.buffers[buffer] ?? new SharedArrayBuffer(0), carryBytes + from, to - from);
 
 export interface SegmentWork {
-  /** Segments come in order and without gaps. Each buffer is free again once everybody is done with it; whether it went well. Never throws. */
+  /**
+   * Segments come in order and without gaps. Each buffer is released when all its users are done. Resolves with whether it succeeded. Never
+   * throws.
+   */
   take(segment: Segment): Promise<boolean>;
-  /** Settled once all work is done. Throws what went wrong in it. */
+  /** Resolves once all work is done. Throws its first error. */
   finish(): Promise<void>;
 }
 
-/** `uses`: what else is done with a segment, beside the unpacking of its tasks. */
+/** `uses`: other work on each segment, besides decompressing its tasks. */
 export const createSegmentWork = (
   pools: DecodePools,
   planner: SegmentPlanner,

@@ -1,4 +1,4 @@
-// Takes digests in a thread of its own, off the path of the bytes. Used by the qcow2 route and by exports.
+// Computes digests in a separate thread, in parallel to the transfer. Used by the qcow2 route and by exports.
 import { createHash } from 'node:crypto';
 import type { DigestAnswer, DigestCommand, DigestRequest, DigesterSetup } from '#shared/transfer/decode/message.ts';
 import type { SavableDigests } from '#shared/transfer/resume/saver.ts';
@@ -7,7 +7,7 @@ import { createWorkerPool } from '#shared/transfer/workers/pool.ts';
 export type Digests = Readonly<Record<string, string>>;
 
 export interface SharedDigester {
-  /** Settled once the bytes were observed: then their buffer may be used again. In order of the file. */
+  /** Resolves once the bytes were read: then their buffer may be reused. In order of the file. */
   update(request: DigestRequest): Promise<void>;
   /** Hex digests by algorithm. */
   finish(): Promise<Digests>;
@@ -16,7 +16,7 @@ export interface SharedDigester {
 
 export interface SavableDigester extends SharedDigester, SavableDigests {}
 
-/** In this thread: for files so small that starting another would cost more. */
+/** In the same thread: for files too small to be worth another one. */
 export const createInlineDigester = ({ buffers, algorithms }: DigesterSetup): SharedDigester => {
   const hashes = algorithms.map((algorithm) => ({ algorithm, hash: createHash(algorithm) }));
   return {
@@ -36,7 +36,7 @@ export const createInlineDigester = ({ buffers, algorithms }: DigesterSetup): Sh
 
 export const createSharedDigester = (setup: DigesterSetup): SavableDigester => {
   const script = new URL('./digest-worker.ts', import.meta.url);
-  // One worker: it sees the bytes in the order in which they are given.
+  // One worker: it receives the bytes in order.
   const pool = createWorkerPool<DigestCommand, DigestAnswer>({ script, setup, count: 1, work: 'digesting' });
   return {
     update: async (request) => void (await pool.ask(request)),

@@ -1,4 +1,4 @@
-// A decoding worker: unpacks the clusters of a segment and writes them at their place on the guest's disk. Started by pool.ts.
+// A decoding worker: decompresses the clusters of a segment and writes them to their position on the guest's disk. Started by pool.ts.
 import { constants, openSync, writeSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -11,7 +11,7 @@ import { dataRuns } from '#shared/transfer/sink/zero-runs.ts';
 const collectBytes = 2 * 1024 * 1024;
 
 const createDecoder = ({ buffers, carryBytes, path, clusterSize, compression, virtualSize }: DecoderSetup) => {
-  // Opened when first needed: the worker is started while nobody has touched the target yet.
+  // Opened on first use: the worker starts before the target is prepared.
   let opened: number | undefined;
   const segments = buffers.map((buffer) => Buffer.from(buffer));
   const unpack = createUnpack(compression, clusterSize);

@@ -1,4 +1,4 @@
-// What a request for a file is answered with (RFC 9110: ranges and conditions), before any of it is read. Pure.
+// The answer to a request for a file (RFC 9110: ranges and conditions), before any of it is read. Pure.
 import type { ExportFile } from '#shared/transfer/export/file.ts';
 
 export interface FileRequest {
@@ -11,7 +11,7 @@ export interface FileRequest {
 export interface FileAnswer {
   readonly status: 200 | 206 | 304 | 412 | 416;
   readonly headers: Readonly<Record<string, string>>;
-  /** Bytes to send, both ends included; left out: none, or all there are where the size is not known. */
+  /** Bytes to send, both ends inclusive. Default: none, or the whole file if its size is unknown. */
   readonly range?: { readonly first: number; readonly last: number } | undefined;
 }
 
@@ -20,10 +20,7 @@ type Facts = Pick<ExportFile, 'size' | 'hasRanges' | 'etag' | 'contentType'>;
 const lists = (header: string, etag: string): boolean =>
   header.trim() === '*' || header.split(',').some((one) => one.trim().replace(/^W\//, '') === etag);
 
-/**
- * `undefined`: the whole file, as for what cannot be read and for several ranges at once, which a server may do. `none`: there is nothing of the file
- * in it.
- */
+/** `undefined`: the whole file, also for an invalid range and for several ranges, as RFC 9110 permits. `none`: the range is outside of the file. */
 export const parseRange = (header: string, size: number): { first: number; last: number } | 'none' | undefined => {
   const [, from = '', to = ''] = /^bytes=(\d*)-(\d*)$/.exec(header.replaceAll(' ', '')) ?? [];
   if (from === '' && to === '') return undefined;
@@ -50,12 +47,12 @@ const whole = (file: Facts): FileAnswer => {
   return { status: 200, headers, range: { first: 0, last: size - 1 } };
 };
 
-/** Of several conditions the first one that does not hold decides. */
+/** The first condition that fails decides. */
 export const answerFor = (file: Facts, asked: FileRequest): FileAnswer => {
   const { etag, size } = file;
   if (asked.ifMatch !== undefined && !lists(asked.ifMatch, etag)) return { status: 412, headers: { etag } };
   if (asked.ifNoneMatch !== undefined && lists(asked.ifNoneMatch, etag)) return { status: 304, headers: { etag } };
-  // Only the very same file may be gone on with.
+  // A download resumes only if the file is the same.
   const mayResume = asked.ifRange === undefined || asked.ifRange.trim() === etag;
   if (asked.range === undefined || size === undefined || !mayResume) return whole(file);
   const range = parseRange(asked.range, size);

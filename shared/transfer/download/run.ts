@@ -1,4 +1,4 @@
-// A download as a transfer: the volume is handed out until nobody has asked for a while. Loaded by run.ts where it is needed.
+// Runs a download transfer: serves the volume until there were no requests for a while. Loaded by run.ts on demand.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type DownloadServer, startDownloadServer } from '#shared/transfer/download/server.ts';
 import { createShelf } from '#shared/transfer/download/shelf.ts';
@@ -17,7 +17,7 @@ export interface ServeContext {
   readonly meter: Meter;
 }
 
-/** Milliseconds between two looks at whether anybody is there. */
+/** Milliseconds between two checks for requests. */
 const lookMs = 1_000;
 
 const untilIdle = async (server: DownloadServer, idleMs: number, signal: AbortSignal): Promise<void> => {
@@ -30,7 +30,7 @@ const untilIdle = async (server: DownloadServer, idleMs: number, signal: AbortSi
   }
 };
 
-/** Throws TransferError, or the signal's reason. */
+/** Throws TransferError, or the reason of the signal. */
 export const runServe = async (spec: TransferSpec, context: ServeContext): Promise<PassResult> => {
   const { source, serve } = spec;
   if (serve === undefined || source.type !== 'volume')
@@ -49,7 +49,7 @@ export const runServe = async (spec: TransferSpec, context: ServeContext): Promi
     checker: createTokenChecker(keysUrl),
   });
   log('waiting for downloads', { port: server.port });
-  meter.note('handing the volume out');
+  meter.note('serving the volume');
   try {
     await untilIdle(server, idleSeconds * 1000, signal);
   } finally {

@@ -1,4 +1,4 @@
-// A volume as files over HTTP, inside the pod that has it mounted. Its one client is the transfer function, which speaks to people.
+// Serves a volume as files over HTTP, in the pod that has mounted it. Its only client is the transfer function.
 //
 //   GET, HEAD /file?format=qcow2&compression=zlib    200, 206, 304, 412, 416; 503: too many at once
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http';
@@ -19,24 +19,24 @@ export interface DownloadServerOptions {
   readonly host: string;
   readonly port: number;
   readonly checker: TokenChecker;
-  /** UID that a token must be for. */
+  /** UID that tokens must contain. */
   readonly subject: string;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
 export interface DownloadServer {
   readonly port: number;
-  /** Requests being answered. */
+  /** Number of requests in progress. */
   readonly active: () => number;
-  /** Requests there ever were. */
+  /** Total number of requests. */
   readonly count: () => number;
   close(): Promise<void>;
 }
 
-/** Milliseconds a client may take nothing: it comes back and goes on where it was. */
+/** Milliseconds for which a client may read nothing; after that it must reconnect and resume. */
 const stallMs = 300_000;
 
-const words = (response: ServerResponse, status: number, reason: string, message: string): void => {
+const sendError = (response: ServerResponse, status: number, reason: string, message: string): void => {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify({ reason, message }));
 };
 
@@ -54,20 +54,22 @@ const sendFile = async (file: ExportFile, answer: FileAnswer, response: ServerRe
     return;
   }
   response.setTimeout(stallMs, () => response.destroy());
-  // A fault on the way cuts the connection: what came is not taken for all of it.
+  // An error closes the connection, so that the client recognizes an incomplete file.
   await pipeline(Readable.from(file.read(answer.range), { objectMode: false, highWaterMark: 1024 * 1024 }), response);
 };
 
 const respond = async (request: IncomingMessage, response: ServerResponse, options: DownloadServerOptions) => {
   const url = new URL(request.url ?? '/', 'http://pod');
-  if (url.pathname !== '/file') return words(response, 404, 'NotFound', 'no such path');
-  if (!(await mayWork(request, options))) return words(response, 401, 'Unauthorized', 'no token');
-  if (request.method !== 'GET' && request.method !== 'HEAD') return words(response, 405, 'MethodNotAllowed', 'GET it');
+  if (url.pathname !== '/file') return sendError(response, 404, 'NotFound', 'no such path');
+  if (!(await mayWork(request, options))) return sendError(response, 401, 'Unauthorized', 'no token');
+  if (request.method !== 'GET' && request.method !== 'HEAD')
+    return sendError(response, 405, 'MethodNotAllowed', 'GET it');
   const form = formOf(url);
-  if (form === undefined) return words(response, 400, 'BadRequest', 'there is no such format');
+  if (form === undefined) return sendError(response, 400, 'BadRequest', 'there is no such format');
   const file = await options.shelf.take(form);
-  if (file === undefined) return words(response, 503, 'Busy', 'too many downloads of this volume at once: try again');
-  // Its client gave up meanwhile: the next one needs not wait.
+  if (file === undefined)
+    return sendError(response, 503, 'Busy', 'too many downloads of this volume at once: try again');
+  // The client disconnected meanwhile: the file is available for the next one.
   if (response.destroyed) return options.shelf.putBack(form, file);
   try {
     const read = (name: string): string | undefined => {
@@ -92,7 +94,7 @@ const fail = (error: unknown, response: ServerResponse, { log }: DownloadServerO
   }
   log('a download request failed', { error: messageOf(error) });
   const reason = isTransferError(error) ? error.code : 'InternalFault';
-  words(response, isTransferError(error) && !error.retryable ? 422 : 503, reason, messageOf(error));
+  sendError(response, isTransferError(error) && !error.retryable ? 422 : 503, reason, messageOf(error));
 };
 
 export const startDownloadServer = async (options: DownloadServerOptions): Promise<DownloadServer> => {

@@ -1,12 +1,12 @@
-// The files a volume is handed out as, kept open between requests: to open one may take reading all of the volume.
+// Keeps the files of a volume open between requests: opening one may require reading the whole volume.
 import type { ExportFormat } from '#shared/transfer/export/format.ts';
 import { type ExportFile, openExportFile } from '#shared/transfer/export/file.ts';
 
 export interface Shelf {
-  /** A file nobody else reads until it is put back. `undefined`: too many are being read. */
+  /** A file for exclusive use until it is put back. `undefined`: too many are in use. */
   take(form: ExportFormat): Promise<ExportFile | undefined>;
   putBack(form: ExportFormat, file: ExportFile): void;
-  /** Instead of putting it back: its reading was broken off. */
+  /** Instead of putting it back, after an interrupted read. */
   discard(file: ExportFile): Promise<void>;
   close(): Promise<void>;
 }
@@ -17,7 +17,7 @@ export interface ShelfOptions {
   readonly signal: AbortSignal;
 }
 
-/** Each has threads and buffers of its own: a pod has room for so many. */
+/** Each has its own threads and buffers: limits the memory of the pod. */
 const mostFiles = 4;
 
 export const createShelf = (options: ShelfOptions): Shelf => {
@@ -26,7 +26,7 @@ export const createShelf = (options: ShelfOptions): Shelf => {
   let taken = 0;
 
   const open = async (form: ExportFormat): Promise<ExportFile> => {
-    // One of another form makes room.
+    // Closes an unused file of another format.
     if (taken + idle.length > mostFiles) await idle.shift()?.file.close();
     try {
       return await openExportFile({ ...options, form });
@@ -38,7 +38,7 @@ export const createShelf = (options: ShelfOptions): Shelf => {
   return {
     take: async (form) => {
       const key = JSON.stringify(form);
-      // Whoever comes back after a proxy timed out finds what was begun for him, and does not begin it again.
+      // A client that reconnects after the timeout of a proxy gets the file that is already being opened.
       await opening.get(key)?.catch(() => undefined);
       const at = idle.findIndex((kept) => kept.key === key);
       const [kept] = at < 0 ? [] : idle.splice(at, 1);

@@ -1,4 +1,4 @@
-// An encoding worker: reads a piece of the volume, finds what is zero, packs the rest. Started by encoder.ts.
+// An encoding worker: reads a piece of the volume, detects zeroes, compresses the rest. Started by encoder.ts.
 import { createHash } from 'node:crypto';
 import { constants as fsConstants, openSync, readSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -8,7 +8,7 @@ import { createCollector } from '#shared/transfer/collect.ts';
 import type { EncodeAnswer, EncodeRequest, EncoderSetup, SealRequest } from '#shared/transfer/export/message.ts';
 import { type OneShot, createDeflater, createZstdPacker } from '#shared/transfer/one-shot.ts';
 
-/** qemu keeps clusters that are not smaller by a sector as they are. */
+/** qemu stores a cluster uncompressed unless it becomes smaller by a sector. */
 const leastGain = 512;
 
 const setup = workerData as EncoderSetup;
@@ -19,7 +19,7 @@ const packedBuffers = setup.packed.map((buffer) => Buffer.from(buffer));
 const parts = setup.parts.map((buffer) => Buffer.from(buffer));
 const zeroes = Buffer.alloc(unitBytes);
 
-/** A piece as it goes into the file. */
+/** Compresses a piece in the format of the file. */
 const createPacker = (): OneShot => {
   if (setup.packer === 'zlib') return createDeflater(unitBytes, level);
   if (setup.packer === 'none') return (bytes) => bytes;
@@ -37,7 +37,7 @@ const pack = createPacker();
 
 class VolumeShorter extends Error {}
 
-/** The last sector may lie partly behind the end of the volume, and the last cluster behind the end of the disk: there all is zero. */
+/** The last sector may extend beyond the end of the volume, and the last cluster beyond the end of the disk: the rest is zero. */
 const readPlain = (bytes: Buffer, offset: number): void => {
   let filled = 0;
   while (filled < bytes.length) {

@@ -1,4 +1,4 @@
-// A volume's data, read and packed by workers, handed on in order. What lies between two pieces is zero.
+// Reads and compresses the data of a volume in workers, and yields it in order. Everything between two pieces is zero.
 import { availableParallelism } from 'node:os';
 import { type SharedDigester, createSharedDigester } from '#shared/transfer/decode/shared-digester.ts';
 import type { DataExtent } from '#shared/transfer/export/extents.ts';
@@ -13,15 +13,15 @@ import type {
 import { TransferError } from '#shared/transfer/fault.ts';
 import { type WorkerPool, createWorkerPool } from '#shared/transfer/workers/pool.ts';
 
-/** Read and packed at once. */
+/** Read and compressed at once. */
 export const pieceBytes = 1024 * 1024;
-/** A packed unit may be a little larger than it was. */
+/** Compressed data may be slightly larger than its input. */
 const packedSlack = 64 * 1024;
 const mostWorkers = 4;
 
-/** Valid until the next piece is asked for. */
+/** Valid until the next piece is requested. */
 export interface Encoded {
-  /** On the guest's disk. */
+  /** Position on the guest's disk. */
   readonly offset: number;
   readonly length: number;
   /** As in EncodeAnswer. */
@@ -31,11 +31,11 @@ export interface Encoded {
 }
 
 export interface Encoder {
-  /** Pieces of `extents`, front to back. Throws TransferError: SourceChanged, SourceInterrupted. */
+  /** Pieces of `extents`, in order. Throws TransferError: SourceChanged, SourceInterrupted. */
   encode(extents: readonly DataExtent[]): AsyncGenerator<Encoded, void, undefined>;
   /** Digests of the first `length` bytes of a part. */
   seal(request: SealRequest): Promise<Seal>;
-  /** Hex sha256 of the whole disk, once all of it was encoded; `undefined` where it was not asked for. */
+  /** Hex sha256 of the whole disk, after all of it was encoded; `undefined` if not requested. */
   guestDigest(): Promise<string | undefined>;
   kill(): Promise<void>;
 }
@@ -48,7 +48,7 @@ export interface EncoderOptions {
   readonly level: number;
   readonly unitBytes: number;
   readonly parts?: readonly SharedArrayBuffer[];
-  /** Take the sha256 of the guest's bytes, zeroes and all. */
+  /** Compute the sha256 of the guest's bytes, including zeroes. */
   readonly hasGuestDigest?: boolean;
   readonly signal: AbortSignal;
 }
@@ -84,7 +84,7 @@ const createGuestDigest = ({ hasGuestDigest = false, size }: EncoderOptions, pla
     position = offset;
   };
   return {
-    /** Settled once the buffer may be used again. */
+    /** Resolves once the buffer may be reused. */
     add: async ({ slot, offset, length }: EncodeRequest): Promise<void> => {
       skipTo(offset);
       position += length;
@@ -111,7 +111,7 @@ interface Buffers {
   readonly packed: readonly SharedArrayBuffer[];
 }
 
-/** Three pieces for each worker: one being packed, one waiting for it, one being taken. */
+/** Three pieces per worker: one being compressed, one waiting, one being consumed. */
 const createBuffers = (packer: Packer, workers: number): Buffers => {
   const many = (bytes: number) => Array.from({ length: 3 * workers }, () => new SharedArrayBuffer(bytes));
   return { plain: many(pieceBytes), packed: packer === 'none' ? [] : many(pieceBytes + packedSlack) };
@@ -124,11 +124,11 @@ interface Encoding extends Buffers {
   readonly options: EncoderOptions;
   readonly pool: EncodePool;
   readonly digest: ReturnType<typeof createGuestDigest>;
-  /** When each buffer may be used again. */
+  /** Resolves when a buffer may be reused. */
   readonly busy: Promise<void>[];
 }
 
-/** Asks for pieces ahead, as many as there are buffers, and hands them on in order. */
+/** Requests as many pieces ahead as there are buffers, and yields them in order. */
 async function* encodeInOrder(
   { options, pool, digest, busy, plain, packed }: Encoding,
   extents: readonly DataExtent[],
@@ -156,7 +156,7 @@ async function* encodeInOrder(
     if (first === undefined) return;
     const { slot, offset, length } = first.request;
     const answer = answerOf(await first.answer, options.path);
-    if (!('lengths' in answer)) throw new TransferError('InternalFault', 'an encoding worker gave another answer');
+    if (!('lengths' in answer)) throw new TransferError('InternalFault', 'unexpected answer of an encoding worker');
     busy[slot] = digest.add(first.request);
     busy[slot]?.catch(() => {});
     yield { offset, length, lengths: answer.lengths, plain: viewOf(plain[slot]), packed: viewOf(packed[slot]) };
@@ -178,7 +178,7 @@ export const createEncoder = (options: EncoderOptions): Encoder => {
     seal: async (request) => {
       const answer = answerOf(await pool.ask(request), path);
       if ('seal' in answer) return answer.seal;
-      throw new TransferError('InternalFault', 'an encoding worker gave another answer');
+      throw new TransferError('InternalFault', 'unexpected answer of an encoding worker');
     },
     guestDigest: () => digest.finish(),
     kill: async () => {

@@ -1,9 +1,9 @@
-// Where a volume holds data: its holes are not read. Called before an export.
+// Finds the data of a volume, so that holes are not read. Called before an export.
 import { stat } from 'node:fs/promises';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { runTool } from '#shared/transfer/tool/run-tool.ts';
 
-/** Guest bytes that may be other than zero. */
+/** Guest bytes that may be nonzero. */
 export interface DataExtent {
   readonly start: number;
   readonly end: number;
@@ -15,13 +15,13 @@ interface MapEntry {
   readonly data: boolean;
 }
 
-/** Each entry has a line of its own: `{ "start": 0, "length": 65536, "depth": 0, "zero": false, "data": true, "offset": 0},`. */
+/** Each entry is one line: `{ "start": 0, "length": 65536, "depth": 0, "zero": false, "data": true, "offset": 0},`. */
 const parseLine = (line: string): MapEntry | undefined => {
   const text = line.replace(/^\s*\[?/, '').replace(/[,\]\s]+$/, '');
   return text === '' ? undefined : (JSON.parse(text) as MapEntry);
 };
 
-/** Joins extents that touch once they are widened to multiples of `unit`. */
+/** Joins extents that are adjacent after they were widened to multiples of `unit`. */
 export const createExtentList = (size: number, unit: number) => {
   const extents: DataExtent[] = [];
   return {
@@ -38,7 +38,7 @@ export const createExtentList = (size: number, unit: number) => {
 };
 
 /**
- * Extents of data in order, widened to multiples of `unit` bytes. Devices, and file systems that do not tell, are all data: what is zero there is
+ * Extents of data in order, widened to multiples of `unit` bytes. Devices, and file systems without a map, count as data entirely: zeroes are
  * found by reading.
  */
 export const findData = async (
@@ -57,7 +57,7 @@ export const findData = async (
       if (entry?.data === true) list.add(entry.start, entry.length);
     }
   };
-  // -U: only reads, so it need not be alone with the file.
+  // -U: it only reads, so it needs no lock on the file.
   const args = [
     'map',
     '-U',
@@ -68,7 +68,7 @@ export const findData = async (
   const end = await runTool({ program: 'qemu-img', args, signal, onOutput: take });
   if (end.isMissing) return everything;
   if (end.status !== 0)
-    throw new TransferError('SourceInterrupted', `qemu-img cannot tell where ${path} holds data: ${end.complaint}`);
+    throw new TransferError('SourceInterrupted', `qemu-img cannot map the data of ${path}: ${end.complaint}`);
   take('\n');
   return list.extents();
 };

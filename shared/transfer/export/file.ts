@@ -1,4 +1,4 @@
-// A volume as a file that is sent to somebody: a stream of bytes, from any offset where the form allows it. For downloads over HTTP.
+// A volume as a downloadable file: a stream of bytes, from any offset if the format allows it. For downloads over HTTP.
 import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { type Encoder, createEncoder, pieceBytes } from '#shared/transfer/export/encoder.ts';
@@ -9,46 +9,47 @@ import { packedBytes, rawBytes } from '#shared/transfer/export/raw.ts';
 import { type ExportVolume, hasHiddenZeroes, lookAtVolume } from '#shared/transfer/export/volume.ts';
 
 export interface ExportFileOptions {
-  /** A block device, or a raw disk in a file. Nobody may write to it meanwhile. */
+  /** A block device, or a raw disk in a file. It must have no writer meanwhile. */
   readonly path: string;
   readonly form: ExportFormat;
   /**
-   * How clusters of zeroes are found that are no holes: `map` takes them for data, and knows the layout at once; `read` reads the volume twice. Left out:
-   * `read` for devices, and for files in which much of the data is zero, else `map`. Of no matter for packed qcow2, which must be packed twice, and for raw disks.
+   * How clusters of zeroes outside of holes are handled: `map` treats them as data, and knows the layout at once; `read` reads the volume
+   * twice. Default: `read` for devices, and for files with a large share of zeroes in their data, else `map`. Irrelevant for compressed qcow2,
+   * which must be compressed twice, and for raw disks.
    */
   readonly zeroes?: 'map' | 'read' | undefined;
-  /** Names what the volume holds, where nobody writes to it any more: the same in every pod. Left out: its time of change. */
+  /** Identifies the content of a volume that has no writer any more: the same in every pod. Default: its modification time. */
   readonly identity?: string | undefined;
-  /** Ends whatever is under way. */
+  /** Aborts all operations. */
   readonly signal: AbortSignal;
 }
 
-/** Inclusive, as in `Range: bytes=first-last`; `last` left out: to the end. */
+/** Inclusive, as in `Range: bytes=first-last`. `last` default: to the end. */
 export interface ByteRange {
   readonly first: number;
   readonly last?: number | undefined;
 }
 
 export interface ExportFile {
-  /** Bytes of the file: for `Content-Length`. `undefined` for raw disks in gz and zst, which are known only at their end. */
+  /** Size of the file, for `Content-Length`. `undefined` for raw disks in gz and zst, whose size is known only at the end. */
   readonly size: number | undefined;
   /** Bytes of the guest's disk. */
   readonly virtualSize: number;
-  /** Ranges can be asked for. Exactly where the size is known. */
+  /** Whether ranges can be read, which requires a known size. */
   readonly hasRanges: boolean;
-  /** Changes whenever the file would: made of form, size and what the volume holds. With quotes, strong. */
+  /** Changes whenever the file does: derived from format, size and content. With quotes, strong. */
   readonly etag: string;
   readonly contentType: string;
   /** Without a dot: `qcow2`, `raw.gz`. */
   readonly extension: string;
-  /** Buffers of about 256 KiB that belong to the reader. One reader at a time. Throws TransferError: SourceChanged, SourceInterrupted. */
+  /** Buffers of about 256 KiB, owned by the reader. One reader at a time. Throws TransferError: SourceChanged, SourceInterrupted. */
   read(range?: ByteRange): AsyncGenerator<Buffer, void, undefined>;
   close(): Promise<void>;
 }
 
 const chunkBytes = 256 * 1024;
 
-/** Copies pieces that are valid for a moment into buffers of their own, large enough to be worth a write. */
+/** Copies short-lived pieces into separate buffers that are large enough for efficient writes. */
 async function* chunked(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void, undefined> {
   let chunk = Buffer.allocUnsafeSlow(chunkBytes);
   let filled = 0;
@@ -97,7 +98,7 @@ const etagOf = async ({ path, form, zeroes, identity }: ExportFileOptions, size:
   return `"${createHash('sha256').update(parts).digest('hex').slice(0, 32)}"`;
 };
 
-/** Looks at the volume, and where needed reads it once. Throws TransferError. */
+/** Inspects the volume, and reads it once if required. Throws TransferError. */
 export const openExportFile = async (options: ExportFileOptions): Promise<ExportFile> => {
   const { path, form, signal } = options;
   const unitBytes = form.format === 'qcow2' ? clusterBytes : pieceBytes;

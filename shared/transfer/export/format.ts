@@ -1,15 +1,15 @@
-// The forms an export can have, and what follows from each.
+// Formats of an export, and their properties.
 import { z } from 'zod';
 import type { Packer } from '#shared/transfer/export/message.ts';
 
-/** `zlib` and `zstd` pack the clusters of a qcow2; `gz` and `zst` are for raw disks. */
+/** `zlib` and `zstd` compress the clusters of a qcow2; `gz` and `zst` are for raw disks. */
 export const exportCompressions = ['none', 'zlib', 'zstd', 'gz', 'zst'] as const satisfies readonly Packer[];
 
 export const ExportFormat = z
   .object({
     format: z.enum(['qcow2', 'raw']),
     compression: z.enum(exportCompressions).default('none'),
-    /** 1 (fast) to 9 (small) for zlib and gz, 1 to 19 for zstd and zst. Left out: 1, or 3 for zstd. */
+    /** 1 (fast) to 9 (small) for zlib and gz, 1 to 19 for zstd and zst. Default: 1, or 3 for zstd. */
     level: z.number().int().min(1).max(19).optional(),
   })
   .superRefine(({ format, compression, level = 1 }, context) => {
@@ -23,7 +23,7 @@ export type ExportFormat = z.infer<typeof ExportFormat>;
 export const levelOf = ({ compression, level }: ExportFormat): number =>
   level ?? (compression === 'zstd' || compression === 'zst' ? 3 : 1);
 
-/** What a file of this form is called and served as. */
+/** File extension and media type of a format. */
 export const fileKindOf = ({ format, compression }: ExportFormat) => {
   if (format === 'qcow2') return { extension: 'qcow2', contentType: 'application/x-qemu-disk' } as const;
   if (compression === 'gz') return { extension: 'raw.gz', contentType: 'application/gzip' } as const;

@@ -1,26 +1,26 @@
-// What the main thread and the encoding workers say to each other.
+// Messages between the main thread and the encoding workers.
 
-/** How the guest's bytes are packed: not at all, cluster by cluster for a qcow2, or piece by piece as members of a gzip or zstd file. */
+/** Compression of the guest's bytes: none, per cluster for a qcow2, or per piece as members of a gzip or zstd file. */
 export type Packer = 'none' | 'zlib' | 'zstd' | 'gz' | 'zst';
 
-/** Given to a worker at its start. */
+/** Passed to a worker at its start. */
 export interface EncoderSetup {
   readonly path: string;
-  /** Guest bytes of the disk; the volume may end a few bytes before, inside its last sector. */
+  /** Guest bytes of the disk; the volume may end a few bytes earlier, within its last sector. */
   readonly size: number;
   readonly packer: Packer;
   readonly level: number;
-  /** Bytes that are packed together. */
+  /** Bytes that are compressed together. */
   readonly unitBytes: number;
-  /** For guest bytes, one for each piece under way. */
+  /** Buffers for guest bytes, one for each piece in progress. */
   readonly plain: readonly SharedArrayBuffer[];
-  /** For packed bytes, beside them; empty where nothing is packed. */
+  /** Buffers for compressed bytes; empty without compression. */
   readonly packed: readonly SharedArrayBuffer[];
-  /** Parts of an object on their way, to be digested. */
+  /** Buffers with parts of an object, for digests. */
   readonly parts: readonly SharedArrayBuffer[];
 }
 
-/** Reads `length` guest bytes at `offset` into buffer `slot` and packs them. */
+/** Reads `length` guest bytes at `offset` into buffer `slot` and compresses them. */
 export interface EncodeRequest {
   readonly slot: number;
   readonly offset: number;
@@ -39,7 +39,7 @@ export interface Seal {
   readonly crc32: number;
 }
 
-/** `lengths`: of each unit, 0 where it is all zero, -1 where it is as it was; packed ones lie one behind the other in the packed buffer. */
+/** `lengths`: of each unit; 0: all zero, -1: uncompressed. Compressed units are stored one after the other in the compressed buffer. */
 export type EncodeAnswer =
   | { readonly lengths: Int32Array }
   | { readonly seal: Seal }

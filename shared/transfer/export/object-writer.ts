@@ -1,4 +1,4 @@
-// Fills an object of a store part by part, in order or with the first part last. It is observed only when it is whole.
+// Writes an object of a store in parts, in order or with the first part last. It becomes visible only when it is complete.
 import type { S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
 import { combineCrc32 } from '#shared/transfer/export/parts.ts';
@@ -19,7 +19,7 @@ export interface ObjectWriterOptions {
   readonly buffers: readonly SharedArrayBuffer[];
   readonly seal: (request: SealRequest) => Promise<Seal>;
   readonly backOff: Omit<BackOffOptions, 'signal'>;
-  /** Makes the store's errors ours. */
+  /** Maps errors of the store to our errors. */
   readonly toFault: (error: unknown) => unknown;
   readonly signal: AbortSignal;
 }
@@ -30,20 +30,20 @@ export interface WrittenObject {
   readonly versionId: string | undefined;
   /** Of the whole object, combined from its parts. */
   readonly crc32: number;
-  /** The store computed the same. */
+  /** The store computed the same value. */
   readonly isCrc32Confirmed: boolean;
 }
 
 export interface ObjectWriter {
-  /** Bytes so far. */
+  /** Bytes written so far. */
   position(): number;
-  /** Copies `bytes`; waits while all buffers are full. Throws what an earlier part failed with. */
+  /** Copies `bytes`; waits while all buffers are in use. Throws the error of an earlier part. */
   append(bytes: Uint8Array): Promise<void>;
   /** Changes bytes of the first part. */
   patchFirst(position: number, bytes: Uint8Array): void;
-  /** Sends what is left, the first part last, and completes the object. */
+  /** Sends the remaining parts, the first one last, and completes the object. */
   finish(): Promise<WrittenObject>;
-  /** Settled once nothing is on its way. Never throws. */
+  /** Resolves once no request is in progress. Never throws. */
   settle(): Promise<void>;
 }
 
@@ -59,7 +59,7 @@ interface Part {
   readonly length: number;
 }
 
-/** One part, until it is there. */
+/** Sends one part, with retries. */
 const createPartSender = (options: ObjectWriterOptions) => {
   const { s3, object, uploadId, buffers, hasCrc32, signal } = options;
   return async ({ number, buffer, length }: Part): Promise<SentPart> => {
@@ -88,7 +88,7 @@ interface WholeUpload {
   readonly size: number;
 }
 
-/** An answer that got lost may have been a success: then the upload is gone and the object is there. */
+/** If the answer was lost after a success, the upload is gone and the object exists. */
 const complete = async (options: ObjectWriterOptions, upload: WholeUpload): Promise<CompletedUpload> => {
   const { s3, object, uploadId, hasCrc32, signal } = options;
   const backOff = createBackOff({ ...options.backOff, signal });
@@ -106,7 +106,7 @@ const complete = async (options: ObjectWriterOptions, upload: WholeUpload): Prom
   }
 };
 
-/** Parts on their way, and the buffers that are free. */
+/** Parts in progress, and free buffers. */
 const createShipping = (options: ObjectWriterOptions) => {
   const send = createPartSender(options);
   const sent: SentPart[] = [];
@@ -158,7 +158,7 @@ export const createObjectWriter = (options: ObjectWriterOptions): ObjectWriter =
   let position = 0;
   const viewOf = (buffer: number) => new Uint8Array(buffers[buffer] ?? new SharedArrayBuffer(0));
 
-  /** The first part stays where it is until everything else is sent. */
+  /** The first part is kept until all others are sent. */
   const closePart = async (): Promise<void> => {
     if (filling.number === mostParts)
       throw new TransferError('InternalFault', 'the object has more parts than were planned');
@@ -188,9 +188,9 @@ export const createObjectWriter = (options: ObjectWriterOptions): ObjectWriter =
       const crc32 = wholeCrc(sent);
       const completed = await complete(options, { etags: sent.map(({ etag }) => etag), crc32, size: position });
       if (completed.crc32 !== undefined && completed.crc32 !== crc32) {
-        // It has been observed already: better no object than a wrong one.
+        // The object is already visible: no object is better than a wrong one.
         await options.s3.remove(object).catch(() => undefined);
-        const message = `the store has other bytes under ${object.key} than were sent: their CRC-32 differs`;
+        const message = `the object ${object.key} in the store differs from the bytes that were sent: wrong CRC-32`;
         throw new TransferError('TargetFailed', message);
       }
       const { etag, versionId } = completed;

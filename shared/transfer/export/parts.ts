@@ -1,6 +1,6 @@
-// How an object is cut into parts, within what stores allow and memory permits, and how their checksums become one. Pure.
+// Divides an object into parts, within the limits of stores and memory, and combines their checksums. Pure.
 
-/** Of every store that speaks S3. The last part may be smaller. */
+/** Limit of all S3 stores. The last part may be smaller. */
 export const mostParts = 10_000;
 const leastPartBytes = 8 * 1024 * 1024;
 const partStep = 1024 * 1024;
@@ -10,15 +10,15 @@ const mostAtOnce = 4;
 
 export interface PartPlan {
   readonly partBytes: number;
-  /** Parts on their way at once. */
+  /** Parts sent concurrently. */
   readonly atOnce: number;
-  /** Buffers: those on their way, the one being filled, and the first, which waits for the end. */
+  /** Buffers: those being sent, the one being filled, and the first part, which is sent last. */
   readonly buffers: number;
 }
 
 /**
- * Parts large enough that `mostBytes` of them fit into 10,000. Up to 320 GiB of them the memory is a constant; beyond, parts must grow, and two are
- * in memory besides the first.
+ * Chooses the part size so that `mostBytes` fit into 10,000 parts. Up to 320 GiB the memory is constant; beyond, parts grow, and two are in
+ * memory besides the first.
  */
 export const planParts = (mostBytes: number): PartPlan => {
   const needed = Math.ceil(mostBytes / (mostParts - 1) / partStep) * partStep;
@@ -27,7 +27,7 @@ export const planParts = (mostBytes: number): PartPlan => {
   return { partBytes, atOnce, buffers: atOnce + 2 };
 };
 
-// The CRC-32 of bytes one behind the other, from those of the pieces: parts of an object are digested in any order.
+// The CRC-32 of concatenated pieces, from those of the pieces: parts of an object are digested in any order.
 
 /** Reflected polynomial of CRC-32 (gzip, PNG, S3's CRC32). */
 const polynomial = 0xedb88320;
@@ -44,11 +44,11 @@ const times = (matrix: Matrix, vector: number): number => {
 
 const squared = (matrix: Matrix): Matrix => matrix.map((column) => times(matrix, column));
 
-/** What one zero bit more does to a CRC. */
+/** The effect of one more zero bit on a CRC. */
 const oneZeroBit = (): Matrix =>
   Uint32Array.from({ length: bits }, (_, bit) => (bit === 0 ? polynomial : 2 ** (bit - 1)));
 
-/** The CRC of A and then B, from those of A and of B, and the bytes of B. */
+/** The CRC of A followed by B, from those of A and B, and the length of B. */
 export const combineCrc32 = (first: number, second: number, secondBytes: number): number => {
   let crc = first;
   // Eight zero bits, then 16, 32 and so on.

@@ -1,11 +1,11 @@
-// A raw disk as a stream: as it is, or packed piece by piece as members of one gzip or zstd file.
+// A raw disk as a stream: uncompressed, or compressed piece by piece as members of one gzip or zstd file.
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { type Encoded, type Encoder, pieceBytes } from '#shared/transfer/export/encoder.ts';
 import type { ExportVolume } from '#shared/transfer/export/volume.ts';
 
 const zeroPiece = Buffer.alloc(pieceBytes);
 
-/** Bytes `first` to `end` of the disk; what is handed out may be kept only until the next piece is asked for. */
+/** Bytes `first` to `end` of the disk; a piece is valid until the next one is requested. */
 export async function* rawBytes(
   volume: ExportVolume,
   encoder: Encoder,
@@ -30,7 +30,7 @@ export async function* rawBytes(
   yield* zeroesUpTo(end);
 }
 
-/** A member of zeroes is made once for each length there is. */
+/** A member of zeroes is created once per length. */
 const createZeroMembers = (packer: 'gz' | 'zst') => {
   const members = new Map<number, Uint8Array>();
   return (length: number): Uint8Array => {
@@ -46,7 +46,7 @@ const createZeroMembers = (packer: 'gz' | 'zst') => {
 const packedOf = ({ lengths, packed }: Encoded): Uint8Array | undefined =>
   lengths[0] === 0 ? undefined : packed.subarray(0, lengths[0]);
 
-/** The packed disk: one member for each piece. What is handed out may be kept only until the next piece is asked for. */
+/** The compressed disk: one member per piece, valid until the next one is requested. */
 export async function* packedBytes(
   volume: ExportVolume,
   encoder: Encoder,

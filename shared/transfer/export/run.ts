@@ -1,4 +1,4 @@
-// An export as a transfer: what the spec says, carried out and reported. Loaded by run.ts where it is needed.
+// Runs an export transfer: executes the spec and reports the result. Loaded by run.ts on demand.
 import { toStoreFault } from '#shared/transfer/export/store-fault.ts';
 import { exportToStore } from '#shared/transfer/export/to-store.ts';
 import { type UploadContext, clearUploads, discardObject } from '#shared/transfer/export/upload.ts';
@@ -12,9 +12,9 @@ import { createHash } from 'node:crypto';
 import { open, rename, rm } from 'node:fs/promises';
 import { type ExportFileOptions, openExportFile } from '#shared/transfer/export/file.ts';
 
-/** A volume as a file in a mounted file system: written under another name, and observed under its own once it is whole. */
+/** A volume as a file in a mounted file system: written under a temporary name, and renamed once it is complete. */
 interface ExportToFile extends ExportFileOptions {
-  /** Where the file is made. */
+  /** Path of the new file. */
   readonly target: string;
   /** 0..1. */
   readonly onProgress: (fraction: number) => void;
@@ -26,7 +26,7 @@ interface ExportedFile {
   readonly digests: { readonly sha256: string };
 }
 
-/** Throws TransferError, or the signal's reason; then nothing of it stays. */
+/** Throws TransferError, or the reason of the signal; then nothing remains. */
 const exportToFile = async ({ target, onProgress, ...options }: ExportToFile): Promise<ExportedFile> => {
   const partial = `${target}.partial`;
   const source = await openExportFile(options);
@@ -34,7 +34,7 @@ const exportToFile = async ({ target, onProgress, ...options }: ExportToFile): P
   let size = 0;
   try {
     await writing(target, async () => {
-      // What an earlier try left takes the room of this one.
+      // The result of an earlier try would use the space of this one.
       for (const old of [target, partial]) await rm(old, { force: true });
       const file = await open(partial, 'wx', 0o640);
       try {
@@ -68,13 +68,16 @@ export interface ExportContext extends Pick<UploadContext, 'signal' | 'log'> {
 
 const requireExport = ({ mode, export: request }: TransferSpec): ExportRequest => {
   if (request === undefined)
-    throw new TransferError('InvalidSpec', `mode ${mode} needs \`export\`: what is made, and where`);
+    throw new TransferError('InvalidSpec', `mode ${mode} needs \`export\`: format and destination`);
   return request;
 };
 
 const volumeOf = ({ source }: TransferSpec): string => {
   if (source.type === 'volume') return source.path;
-  throw new TransferError('InvalidSpec', `an export is made of a volume, not of a source of type ${source.type}`);
+  throw new TransferError(
+    'InvalidSpec',
+    `the source of an export must be a volume, not a source of type ${source.type}`,
+  );
 };
 
 const inspectionOf = (
@@ -132,10 +135,13 @@ const withStore = async (spec: TransferSpec, object: StoredObject, context: Expo
   }
 };
 
-/** Throws TransferError, InvalidInput or the signal's reason. */
+/** Throws TransferError, InvalidInput or the reason of the signal. */
 export const runExport = async (spec: TransferSpec, context: ExportContext): Promise<PassResult> => {
   const { object, path } = requireExport(spec);
   if (object !== undefined && path === undefined) return withStore(spec, object, context);
   if (object === undefined && path !== undefined && spec.mode === 'export') return toFile(spec, path, context);
-  throw new TransferError('InvalidSpec', `mode ${spec.mode} needs one place: \`export.object\`, or \`export.path\``);
+  throw new TransferError(
+    'InvalidSpec',
+    `mode ${spec.mode} needs one destination: \`export.object\`, or \`export.path\``,
+  );
 };

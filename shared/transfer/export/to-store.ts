@@ -25,7 +25,7 @@ export interface StoreExport extends UploadContext {
 
 export interface ExportedObject extends WrittenObject {
   readonly virtualSize: number;
-  /** Guest bytes that were read: holes are not. */
+  /** Guest bytes that were read, without holes. */
   readonly readBytes: number;
   /** Hex digests as in TransferReport. */
   readonly digests: Readonly<Record<string, string>>;
@@ -40,7 +40,7 @@ interface Making {
 
 const zeroes = Buffer.alloc(clusterBytes);
 
-/** Data first, then the tables; header and L1 table are filled into the first part, which is sent last. */
+/** Data first, then the tables; header and L1 table are written into the first part, which is sent last. */
 const writeQcow2 = async ({ request, volume, encoder, writer }: Making): Promise<undefined> => {
   const compression = request.form.compression as 'none' | 'zlib' | 'zstd';
   const packing = createPacking(volume.size);
@@ -66,7 +66,7 @@ const writeQcow2 = async ({ request, volume, encoder, writer }: Making): Promise
   for (let at = 0; at < layout.dataStart; at += clusterBytes) writer.patchFirst(at, layout.tableCluster(at));
 };
 
-/** Gives the sha256 of the object. A plain raw disk is its guest's bytes, which a thread digests anyway. */
+/** Returns the sha256 of the object. An uncompressed raw disk consists of the guest's bytes, which a thread digests anyway. */
 const writeRaw = async ({ request, volume, encoder, writer }: Making): Promise<string | undefined> => {
   const { compression } = request.form;
   const isPacked = compression === 'gz' || compression === 'zst';
@@ -84,7 +84,7 @@ const writeRaw = async ({ request, volume, encoder, writer }: Making): Promise<s
   return hash?.digest('hex');
 };
 
-/** The most the object can come to: every byte of data as it is, and tables; members of gzip may grow by a thousandth. */
+/** Upper limit of the object's size: all data uncompressed, and tables; members of gzip may grow by a thousandth. */
 const mostBytes = ({ form }: StoreExport, volume: ExportVolume): number => {
   if (form.format === 'raw') return Math.ceil(volume.size * (form.compression === 'none' ? 1 : 1.01));
   const tables = headBytes(volume.size) + 2 * clusterBytes * (1 + Math.ceil(volume.size / (clusterBytes * 8192)));
@@ -112,7 +112,7 @@ const make = async (making: Making): Promise<ExportedObject> => {
 
 const makeUpload = async (request: StoreExport, volume: ExportVolume, plan: PartPlan, upload: Upload) => {
   const { s3, object, form, backOff } = request;
-  // Whatever goes wrong ends the parts on their way before the upload is aborted.
+  // On any error, requests in progress are cancelled before the upload is aborted.
   const stop = new AbortController();
   const signal = AbortSignal.any([request.signal, stop.signal]);
   setMaxListeners(0, signal);
@@ -151,10 +151,7 @@ const makeUpload = async (request: StoreExport, volume: ExportVolume, plan: Part
   }
 };
 
-/**
- * Throws TransferError, or the signal's reason; then the store has no object under this key but the one that was there before, and no unfinished
- * upload of it.
- */
+/** Throws TransferError, or the reason of the signal; then the store has no new object under this key, and no unfinished upload of it. */
 export const exportToStore = async (request: StoreExport): Promise<ExportedObject> => {
   const unit = request.form.format === 'qcow2' ? clusterBytes : pieceBytes;
   const volume = await lookAtVolume(request.path, unit, request.signal);

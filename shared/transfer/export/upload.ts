@@ -1,4 +1,4 @@
-// An unfinished upload is never left behind: what is begun here is completed or aborted, and what a killed process left is aborted first.
+// Ensures that no unfinished upload remains: every upload is completed or aborted, and those of a killed process are aborted first.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
@@ -8,7 +8,7 @@ import type { S3ObjectKey } from '#shared/clients/s3/send.ts';
 
 export interface Upload {
   readonly uploadId: string;
-  /** The store checks the whole object by its CRC-32. */
+  /** The store verifies the whole object by its CRC-32. */
   readonly hasCrc32: boolean;
 }
 
@@ -20,7 +20,7 @@ export interface UploadContext {
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
-/** Longest wait for an abort, in milliseconds; a cancelled job must be gone within a second. */
+/** Timeout of an abort, in milliseconds; a cancelled job must end within a second. */
 const abortMs = { failed: 10_000, cancelled: 500 } as const;
 
 const withRetries = async <T>({ backOff, signal }: UploadContext, work: () => Promise<T>): Promise<T> => {
@@ -34,7 +34,7 @@ const withRetries = async <T>({ backOff, signal }: UploadContext, work: () => Pr
   }
 };
 
-/** Older stores know no checksum of a whole object, and some say so. */
+/** Older stores support no checksum of a whole object, and some reject it. */
 const beginChecked = async ({ s3, object }: UploadContext, contentType: string): Promise<Upload> => {
   try {
     return { uploadId: await s3.multipart.begin({ ...object, contentType, hasCrc32: true }), hasCrc32: true };
@@ -45,8 +45,8 @@ const beginChecked = async ({ s3, object }: UploadContext, contentType: string):
 };
 
 /**
- * Aborts the uploads of exactly this key: whoever exports to a key is alone with it. A store that does not let us list them is forgiven, since its
- * own rules may clear them away.
+ * Aborts the uploads of exactly this key, which has only one writer. A store that does not permit listing them is tolerated, since it may
+ * remove them by its own rules.
  */
 export const abortLeftovers = async (context: UploadContext): Promise<void> => {
   try {
@@ -63,7 +63,7 @@ const abortUploads = async ({ s3, object }: UploadContext): Promise<void> => {
   }
 };
 
-/** A bucket that is not there holds nothing. */
+/** A missing bucket contains no uploads. */
 const unlessNoBucket = async (work: () => Promise<void>): Promise<void> => {
   try {
     await work();
@@ -72,11 +72,11 @@ const unlessNoBucket = async (work: () => Promise<void>): Promise<void> => {
   }
 };
 
-/** As the last act of an export that came to nothing: tried again while that can help, and what cannot be done is said. */
+/** The last step of a failed export: retried while that can help; other errors are reported. */
 export const clearUploads = (context: UploadContext): Promise<void> =>
   withRetries(context, () => unlessNoBucket(() => abortUploads(context)));
 
-/** Gives `work` a begun upload; where it throws, nothing of it stays. */
+/** Passes a new upload to `work`; if it throws, the upload is aborted. */
 export const withUpload = async <T>(
   context: UploadContext,
   contentType: string,
@@ -99,7 +99,7 @@ export const withUpload = async <T>(
   }
 };
 
-/** Removes the object and whatever unfinished uploads of it there are. */
+/** Removes the object and all its unfinished uploads. */
 export const discardObject = async (context: UploadContext): Promise<void> => {
   await abortLeftovers(context);
   await withRetries(context, () => unlessNoBucket(() => context.s3.remove(context.object)));

@@ -1,4 +1,4 @@
-// The volume that is exported: its size and where it holds data.
+// The exported volume: its size and the extents of its data.
 import { messageOf } from '#shared/runtime/errors.ts';
 import { TransferError, isTransferError } from '#shared/transfer/fault.ts';
 import { smallestDiskBytes } from '#shared/transfer/format/detect.ts';
@@ -7,11 +7,11 @@ import { type DataExtent, findData } from '#shared/transfer/export/extents.ts';
 import { openDisk, sizeOf } from '#shared/transfer/source/handle.ts';
 
 export interface ExportVolume {
-  /** A block device, or a raw disk in a file. Never a link: whoever writes to the volume could point it anywhere. */
+  /** A block device, or a raw disk in a file. Never a link: a writer of the volume could point it to any file. */
   readonly path: string;
   /** Bytes of the guest's disk: whole sectors. */
   readonly size: number;
-  /** In order, widened to multiples of the unit asked for. */
+  /** In order, widened to multiples of the requested unit. */
   readonly extents: readonly DataExtent[];
 }
 
@@ -31,7 +31,7 @@ const measure = async (path: string): Promise<number> => {
   }
 };
 
-/** Throws TransferError where there is no disk. */
+/** Throws TransferError if there is no disk. */
 export const lookAtVolume = async (path: string, unit: number, signal: AbortSignal): Promise<ExportVolume> => {
   const bytes = await measure(path);
   if (bytes < smallestDiskBytes)
@@ -44,14 +44,14 @@ export const lookAtVolume = async (path: string, unit: number, signal: AbortSign
 export const dataBytes = ({ extents }: ExportVolume): number =>
   extents.reduce((sum, { start, end }) => sum + end - start, 0);
 
-/** Units that are looked at, all over the data. */
+/** Number of units that are sampled, all over the data. */
 const sampledUnits = 256;
-/** Of the units looked at: for fewer zeroes than that, the volume is not read twice. */
+/** Minimal share of zeroes among the sampled units that is worth reading the volume twice. */
 const noticeable = 1 / 64;
 
 /**
- * Whether much of what the map calls data is zero: the file was written or allocated in full, or its file system does not tell holes. The same answer for the
- * same bytes.
+ * Whether a large share of the mapped data is zero: the file was written or allocated in full, or its file system reports no holes.
+ * Deterministic for the same bytes.
  */
 export const hasHiddenZeroes = async (volume: ExportVolume, unit: number): Promise<boolean> => {
   const { path, extents } = volume;
@@ -63,7 +63,7 @@ export const hasHiddenZeroes = async (volume: ExportVolume, unit: number): Promi
   for (const { start, end } of extents) {
     let at = start + skip;
     for (; at < end; at += step) {
-      // One after the other, into one buffer.
+      // Sequential, into one buffer.
       // oxlint-disable-next-line no-await-in-loop
       const { bytesRead } = await file.read(bytes, 0, unit, at);
       observed += 1;

@@ -1,4 +1,4 @@
-// Tells what a file is from its first bytes, never from its name, and refuses what is no disk. Pure.
+// Detects the format of a file from its first bytes, never from its name, and rejects files that are not a disk. Pure.
 import { TransferError } from '#shared/transfer/fault.ts';
 import type { compressions, imageFormats } from '#shared/transfer/report.ts';
 
@@ -26,7 +26,7 @@ const formatMagics: readonly Magic<ImageFormat>[] = [
   { at: 0x8001, bytes: '4344303031', is: 'iso' },
 ];
 
-/** Files people mistake for disks, by the name they would know. */
+/** Files that are mistaken for disks, by their common name. */
 const foreignMagics: readonly Magic<string>[] = [
   { at: 0, bytes: '504b0304', is: 'a zip archive' },
   { at: 0, bytes: '504b0506', is: 'an empty zip archive' },
@@ -51,17 +51,17 @@ const matches = ({ at, bytes }: Magic<unknown>, head: Buffer): boolean =>
 const find = <T>(magics: readonly Magic<T>[], head: Buffer): T | undefined =>
   magics.find((magic) => matches(magic, head))?.is;
 
-/** A zstd file may begin with skippable frames: magic numbers 0x184D2A50 to 0x184D2A5F, little-endian. */
+/** A zstd file may start with skippable frames: magic numbers 0x184D2A50 to 0x184D2A5F, little-endian. */
 const isSkippableFrame = (head: Buffer): boolean =>
   head.length >= 8 && head.readUInt32LE(0) >= 0x184d2a50 && head.readUInt32LE(0) <= 0x184d2a5f;
 
 export const detectCompression = (head: Buffer): Compression =>
   find(compressionMagics, head) ?? (isSkippableFrame(head) ? 'zst' : 'none');
 
-/** Of files of any kind: nothing is refused. */
+/** For files of any kind: nothing is rejected. */
 export const isQcow2 = (head: Buffer): boolean => find(formatMagics, head) === 'qcow2';
 
-/** A disk's first sectors hold zeroes or machine code; text alone is a page, a script or a listing. */
+/** The first sectors of a disk contain zeroes or machine code; text means a page, a script or a listing. */
 const looksLikeText = (head: Buffer): boolean => {
   const sample = head.subarray(0, 4096);
   if (
@@ -71,7 +71,7 @@ const looksLikeText = (head: Buffer): boolean => {
   ) {
     return false;
   }
-  // The sample may cut a character in two at its end: only then is a replacement character forgiven.
+  // The sample may cut a character at its end: only there a replacement character is accepted.
   return !sample.toString('utf8').slice(0, -2).includes('\uFFFD');
 };
 
@@ -103,8 +103,8 @@ const refuseText = (head: Buffer, contentType: string | undefined): never => {
 export const smallestDiskBytes = 512;
 
 /**
- * The format of an uncompressed file, from its first bytes (an ISO needs 32 KiB of them). `contentType` is only quoted in messages.
- * Throws TransferError: NotADiskImage, UnsupportedFormat, ExternalReference.
+ * The format of an uncompressed file, from its first bytes (an ISO needs 32 KiB of them). `contentType` is used only in messages. Throws
+ * TransferError: NotADiskImage, UnsupportedFormat, ExternalReference.
  */
 export const detectFormat = (head: Buffer, contentType?: string): ImageFormat => {
   if (head.length === 0) throw new TransferError('NotADiskImage', `the file${served(contentType)} is empty`);

@@ -1,4 +1,4 @@
-// The entry to the formats: what a disk's header tells, and the proof that the whole file is sound.
+// Entry point of the formats: reads the header of a disk, and verifies the whole file.
 import type { ImageFormat } from '#shared/transfer/format/detect.ts';
 import type { DiskHeader, DiskReader } from '#shared/transfer/format/disk.ts';
 import { readQcow2Header } from '#shared/transfer/format/qcow2/header.ts';
@@ -7,15 +7,15 @@ import { inspectVhd, verifyVhd } from '#shared/transfer/format/vhd.ts';
 import { inspectVhdx, verifyVhdx } from '#shared/transfer/format/vhdx.ts';
 import { inspectVmdk, verifyVmdk } from '#shared/transfer/format/vmdk.ts';
 
-/** Formats with a structure of their own; raw disks and ISOs are the guest's bytes as they are. */
+/** Formats with a structure of their own; raw disks and ISOs are the guest's bytes. */
 export type StructuredFormat = Exclude<ImageFormat, 'raw' | 'iso'>;
 
 export const isStructured = (format: ImageFormat): format is StructuredFormat => format !== 'raw' && format !== 'iso';
 
 interface FormatRules {
-  /** Reads the header and refuses what must not be read. */
+  /** Reads the header and rejects unsupported or unsafe files. */
   readonly inspect: (reader: DiskReader) => Promise<DiskHeader>;
-  /** Proves that everything the tables point to is in the file. Absent where qemu-img check does it. */
+  /** Verifies that everything the tables refer to is in the file. Undefined if qemu-img check does it. */
   readonly verify?: (reader: DiskReader) => Promise<void>;
 }
 

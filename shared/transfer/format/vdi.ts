@@ -1,4 +1,4 @@
-// VirtualBox disk images: header and block map, checked before qemu-img may read one.
+// VirtualBox disk images: header and block map, verified before qemu-img reads one.
 import { TransferError } from '#shared/transfer/fault.ts';
 import {
   type DiskHeader,
@@ -12,7 +12,7 @@ import {
 const headerBytes = 512;
 const version11 = 0x0001_0001;
 const maxBlocks = 0x1fff_ffff;
-/** Block map entries from here on mean "nothing stored". */
+/** Block map entries from this value on mean that nothing is stored. */
 const firstFreeEntry = 0xffff_fffe;
 const mapChunkEntries = 256 * 1024;
 
@@ -61,7 +61,7 @@ export const inspectVdi = async (reader: DiskReader): Promise<DiskHeader> => {
   return { format: 'vdi', virtualSize: header.virtualSize };
 };
 
-/** Reads the whole block map and proves that every stored block lies inside the file (qemu-img does not). */
+/** Reads the whole block map and verifies that every stored block is inside the file (qemu-img does not). */
 export const verifyVdi = async (reader: DiskReader): Promise<void> => {
   const { mapOffset, dataOffset, blockSize, blocks } = parseHeader(
     await readExactly(reader, 0, headerBytes, 'vdi header'),

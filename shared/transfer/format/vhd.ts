@@ -1,4 +1,4 @@
-// Virtual PC and Azure disks: the dynamic kind begins with a footer, the fixed kind is a raw disk with a footer at its end.
+// Virtual PC and Azure disks: the dynamic type starts with a footer, the fixed type is a raw disk with a footer at its end.
 import { TransferError } from '#shared/transfer/fault.ts';
 import {
   type DiskHeader,
@@ -21,14 +21,14 @@ interface Footer {
   readonly headerOffset: bigint;
 }
 
-/** One's complement of the sum of all bytes, those of the checksum itself left out. */
+/** One's complement of the sum of all bytes except for the checksum itself. */
 const hasValidSum = (block: Buffer, at: number): boolean => {
   let sum = 0;
   for (const [index, byte] of block.entries()) if (index < at || index >= at + 4) sum += byte;
   return block.readUInt32BE(at) === ~sum >>> 0;
 };
 
-/** A footer by magic and checksum; `undefined` for any other 512 bytes. */
+/** A footer with valid magic and checksum; `undefined` for any other 512 bytes. */
 const parseFooter = (block: Buffer): Footer | undefined => {
   if (block.length !== vhdFooterBytes || block.toString('latin1', 0, 8) !== 'conectix' || !hasValidSum(block, 64))
     return undefined;
@@ -39,7 +39,7 @@ const parseFooter = (block: Buffer): Footer | undefined => {
   };
 };
 
-/** The guest's bytes in a file of `size` bytes that ends with `tail`, if that makes it a fixed vhd. */
+/** The guest's bytes in a file of `size` bytes that ends with `tail`, if it is a fixed vhd. */
 export const fixedVhdSize = (tail: Buffer, size: number): number | undefined => {
   const footer = parseFooter(tail.subarray(-vhdFooterBytes));
   if (footer?.type !== types.fixed || footer.currentSize !== size - vhdFooterBytes) return undefined;
@@ -92,10 +92,10 @@ export const inspectVhd = async (reader: DiskReader): Promise<DiskHeader> => {
   return { format: 'vhd', virtualSize: vhd.virtualSize };
 };
 
-/** Proves that every stored block lies inside the file (qemu-img does not). */
+/** Verifies that every stored block is inside the file (qemu-img does not). */
 export const verifyVhd = async (reader: DiskReader): Promise<void> => {
   const { mapOffset, entries, blockSize } = await readDynamic(reader);
-  // A bitmap of one bit a sector, in whole sectors, precedes each block.
+  // A bitmap of one bit per sector, in whole sectors, precedes each block.
   const stored = Math.ceil(blockSize / 512 / 8 / 512) * 512 + blockSize;
   for (let first = 0; first < entries; first += mapChunkEntries) {
     const count = Math.min(mapChunkEntries, entries - first);

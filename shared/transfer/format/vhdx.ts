@@ -1,4 +1,4 @@
-// Hyper-V disks: region table, metadata and block table, checked before qemu-img may read one.
+// Hyper-V disks: region table, metadata and block table, verified before qemu-img reads one.
 import { TransferError } from '#shared/transfer/fault.ts';
 import {
   type DiskHeader,
@@ -13,7 +13,7 @@ const kib64 = 64 * 1024;
 const regionTableOffsets = [3 * kib64, 4 * kib64];
 const headerBytes = 4096;
 const maxTableEntries = 2047;
-/** GUIDs as they lie in the file. */
+/** GUIDs as stored in the file. */
 const guids = {
   metadataRegion: '06a27c8b90479a4bb8fe575f050f886e',
   blockTableRegion: '6677c22d23f600429d64115e9bfd4a08',
@@ -32,7 +32,7 @@ const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
   return value;
 });
 
-/** CRC-32C of a structure whose own sum lies at byte 4, and counts as zero. */
+/** CRC-32C of a structure whose own checksum is at byte 4 and counts as zero. */
 export const vhdxSum = (bytes: Buffer): number => {
   let sum = 0xffff_ffff;
   for (const [at, byte] of bytes.entries())
@@ -43,7 +43,7 @@ export const vhdxSum = (bytes: Buffer): number => {
 const isSound = (bytes: Buffer, signature: string): boolean =>
   bytes.toString('latin1', 0, 4) === signature && bytes.readUInt32LE(4) === vhdxSum(bytes);
 
-/** Of the two headers the one that was written last holds. What stands in a log is not in the disk yet. */
+/** The newer one of the two headers is valid. Writes in a log are not in the disk yet. */
 const refuseLog = async (reader: DiskReader): Promise<void> => {
   const headers = await Promise.all(
     [kib64, 2 * kib64].map((offset) => readExactly(reader, offset, headerBytes, 'vhdx header')),
@@ -78,7 +78,7 @@ const readRegions = async (reader: DiskReader): Promise<ReadonlyMap<string, Regi
     const table = await readExactly(reader, offset, kib64, 'vhdx region table');
     if (isSound(table, 'regi')) return regionsOf(table);
   }
-  throw corrupt('the vhdx has no sound region table');
+  throw corrupt('the vhdx has no valid region table');
 };
 
 interface Vhdx {
@@ -145,10 +145,10 @@ export const inspectVhdx = async (reader: DiskReader): Promise<DiskHeader> => {
   return { format: 'vhdx', virtualSize: vhdx.virtualSize };
 };
 
-/** Proves that every stored block lies inside the file. */
+/** Verifies that every stored block is inside the file. */
 export const verifyVhdx = async (reader: DiskReader): Promise<void> => {
   const { virtualSize, blockSize, sectorSize, blockTable } = await readVhdx(reader);
-  // A sector bitmap entry follows each chunk of payload entries: 2^23 sectors make a chunk.
+  // A sector bitmap entry follows the payload entries of each chunk: 2^23 sectors.
   const perChunk = (2 ** 23 * sectorSize) / blockSize;
   const blocks = Math.ceil(virtualSize / blockSize);
   const entries = blocks + Math.floor(Math.max(0, blocks - 1) / perChunk);

@@ -1,4 +1,4 @@
-// VMware disks in one file (monolithicSparse, streamOptimized): header and descriptor, checked before qemu-img may read one.
+// VMware disks in one file (monolithicSparse, streamOptimized): header and descriptor, verified before qemu-img reads one.
 import { TransferError } from '#shared/transfer/fault.ts';
 import {
   type DiskHeader,
@@ -11,7 +11,7 @@ import {
 
 const sector = 512;
 const headerBytes = 512;
-/** qemu looks for a parent in this fixed place, whatever the header says. */
+/** qemu looks for a parent at this fixed position, whatever the header contains. */
 const fixedDescriptor = { offset: 0x200, length: 20 * sector };
 const maxDescriptorBytes = 64 * 1024;
 const directoryAtEnd = 0xffff_ffff_ffff_ffffn;
@@ -44,7 +44,7 @@ const parseHeader = (head: Buffer): VmdkHeader => {
   if (header.capacitySectors === 0) {
     throw new TransferError(
       'ExternalReference',
-      'the vmdk holds a descriptor only, its data is in other files; publish a streamOptimized vmdk',
+      'the vmdk contains only a descriptor, its data is in other files; publish a streamOptimized vmdk',
     );
   }
   if (header.grainSectors < 1 || header.grainSectors > maxGrainSectors)
@@ -66,7 +66,7 @@ const refuseParent = (text: string): void => {
   }
 };
 
-/** VMware's own words for what is in the file itself: `RDONLY` where nobody should write to it, and any name, also one that is not a file's. */
+/** VMware's keywords for an extent in the same file: `RDONLY` if it is read-only, with any name, even one that is not a file name. */
 const extentLine = /^[ \t]*(RW|RDONLY|NOACCESS)[ \t]+(\d+)[ \t]+(\w+)(?:[ \t]|$).*$/gim;
 
 const refusePiece = (): never => {
@@ -83,7 +83,7 @@ const checkType = (text: string): void => {
   throw new TransferError(/flat|vmfs|extent|custom/i.test(type) ? 'ExternalReference' : 'UnsupportedFormat', message);
 };
 
-/** The one file itself is the only extent a vmdk may name. */
+/** A vmdk may refer to no extent other than itself. */
 const checkExtents = (text: string): void => {
   const extents = [...text.matchAll(extentLine)].map(([, access = '', , kind = '']) => ({ access, kind }));
   const [first] = extents;
@@ -130,7 +130,7 @@ export const inspectVmdk = async (reader: DiskReader): Promise<DiskHeader> => {
 const compressedFlag = 0x1_0000;
 const markersFlag = 0x2_0000;
 
-/** A streamOptimized file closes with footer and end marker; without them it was cut. */
+/** A streamOptimized file ends with footer and end marker; without them it is truncated. */
 const readFooter = async (reader: DiskReader, size: number): Promise<VmdkHeader> => {
   const tail = await readExactly(reader, size - 3 * sector, 3 * sector, 'vmdk footer');
   const isComplete = tail.readUInt32LE(sector * 0 + 12) === 3 && tail.toString('latin1', sector, sector + 4) === 'KDMV';
@@ -143,14 +143,14 @@ const readTable = async (reader: DiskReader, offset: number, entries: number, wh
   return Uint32Array.from({ length: entries }, (_, index) => bytes.readUInt32LE(index * 4));
 };
 
-/** Where grains may be compressed, their length is told by a marker: sector number, then bytes. */
+/** If grains may be compressed, a marker contains their length: sector number, then bytes. */
 const grainLength = async (reader: DiskReader, offset: number, header: VmdkHeader): Promise<number> => {
   if ((header.flags & compressedFlag) === 0) return header.grainSectors * sector;
   if ((header.flags & markersFlag) === 0) return 4;
   return 12 + (await readExactly(reader, offset, 12, 'vmdk grain')).readUInt32LE(8);
 };
 
-/** Proves that every stored grain lies inside the file. */
+/** Verifies that every stored grain is inside the file. */
 export const verifyVmdk = async (reader: DiskReader): Promise<void> => {
   const first = parseHeader(await readExactly(reader, 0, headerBytes, 'vmdk header'));
   const isAtEnd = first.directoryOffset === directoryAtEnd;

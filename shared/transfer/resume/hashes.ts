@@ -1,20 +1,20 @@
-// The digests of a file in the making, and their states where somebody may have to go on. Used by the digesting worker.
+// Digests of a file that is being read, and their states if the transfer may be resumed. Used by the digesting worker.
 import { createHash } from 'node:crypto';
 import type { SavableHash } from '#shared/transfer/resume/savable-hash.ts';
 
 /** By algorithm, in base64. */
 export type HashStates = Readonly<Record<string, string>>;
 
-/** What an earlier process left, or whether a later one may need to go on: then it is decided on the way (`settle`). */
+/** States of an earlier process, or whether a later process may need to resume; `undecided` is settled during the transfer (`settle`). */
 export type Savable = { readonly states: HashStates } | 'undecided' | 'never';
 
 export interface Hashes {
   update(bytes: Uint8Array): void;
   /** Hex digests by algorithm. */
   digests(): Readonly<Record<string, string>>;
-  /** Empty where states cannot be saved. */
+  /** Empty if states cannot be saved. */
   save(): HashStates;
-  /** From here on only one kind is kept up: the one that can be saved, or the fast one. */
+  /** From here on only one implementation is updated: the one that can be saved, or the fast one. */
   settle(keep: 'savable' | 'fast'): void;
 }
 

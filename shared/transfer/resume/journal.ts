@@ -1,4 +1,4 @@
-// Where an unfinished transfer writes down how far it came: a file beside the target, or the end of the device. Owned by the sinks.
+// The journal of an unfinished transfer, in a file beside the target or at the end of the device. Owned by the sinks.
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises';
@@ -6,11 +6,11 @@ import { dirname } from 'node:path';
 import { readFully, writeFully } from '#shared/transfer/file-bytes.ts';
 import { writing } from '#shared/transfer/fault.ts';
 
-/** Room for one short text that outlives the process. `write` and `remove` throw TransferError. */
+/** Storage for one short text that survives the process. `write` and `remove` throw TransferError. */
 export interface Journal {
-  /** `undefined` where there is none, or none that was written to its end. */
+  /** `undefined` if there is none, or if it was not written completely. */
   read(): Promise<string | undefined>;
-  /** Once settled, the text survives a power cut. */
+  /** Resolves when the text survives a power failure. */
   write(text: string): Promise<void>;
   remove(): Promise<void>;
 }
@@ -48,15 +48,15 @@ export const createFileJournal = (path: string): Journal => ({
     }),
 });
 
-/** At the end of a device, behind the guest's disk. */
+/** At the end of a device, after the guest's disk. */
 export const tailBytes = 4096;
 const digestBytes = 32;
 const digestOf = (text: Buffer): Buffer => createHash('sha256').update(text).digest();
 
-/** As it lies on the device: the digest of all that follows tells a torn write, and a disk's own bytes. */
+/** As stored on the device: a digest of the rest detects an incomplete write, and bytes of a disk. */
 const pack = (text: string): Buffer => {
   const body = Buffer.alloc(tailBytes - digestBytes);
-  if (body.write(text) < Buffer.byteLength(text)) throw new RangeError('the mark is longer than its place');
+  if (body.write(text) < Buffer.byteLength(text)) throw new RangeError('the mark is longer than its space');
   return Buffer.concat([digestOf(body), body]);
 };
 
@@ -66,7 +66,7 @@ const unpack = (bytes: Buffer): string | undefined => {
   return body.subarray(0, body.indexOf(0)).toString();
 };
 
-/** In the last `tailBytes` of a device of `deviceBytes`; `file` gives it, open for writing. */
+/** In the last `tailBytes` of a device of `deviceBytes`; `file` returns it, open for writing. */
 export const createTailJournal = (file: () => FileHandle, path: string, deviceBytes: number): Journal => {
   const put = (bytes: Buffer): Promise<void> =>
     writing(path, async () => {

@@ -1,4 +1,4 @@
-// The mark an unfinished transfer leaves: from where another process goes on, if its source and its target are still the same.
+// The mark of an unfinished transfer: the position at which another process resumes, if source and target are unchanged.
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Pass } from '#shared/transfer/pass.ts';
@@ -9,18 +9,18 @@ import { TransferError } from '#shared/transfer/fault.ts';
 import { streamAhead } from '#shared/transfer/source/stream-ahead.ts';
 
 export const Mark = z.object({
-  /** Names what is being made of what. */
+  /** Identifies source and target. */
   key: z.string(),
-  /** Bytes of the published file whose content is on the target's disk for certain. */
+  /** Bytes of the published file whose content has been synced to the target. */
   position: z.number().int().positive(),
-  /** Guest bytes that were written so far. */
+  /** Guest bytes written so far. */
   writtenBytes: z.number().int().nonnegative(),
   /** The states of its digests at `position`, in base64. */
   states: z.record(z.string(), z.string()),
 });
 export type Mark = z.infer<typeof Mark>;
 
-/** The same key: the same bytes would be written at the same places. `undefined` where nobody can promise that. */
+/** With the same key, the same bytes would be written to the same positions. `undefined` if that is not guaranteed. */
 export const markKey = ({ spec, plan }: Pass, virtualSize: number): string | undefined => {
   const { identity, hasRanges, isPinned, size } = plan.facts;
   if (identity === undefined || !hasRanges || !isPinned || size === undefined) return undefined;
@@ -39,7 +39,7 @@ const parse = (text: string | undefined, key: string): Mark | undefined => {
 };
 
 /**
- * What an earlier process left for this pass; the target is open then, as that one left it. Otherwise nothing was changed, and the sink must be
+ * The mark of an earlier process for this pass; then the target is open and unchanged. Otherwise nothing was changed, and the sink must be
  * prepared.
  */
 export const findMark = async (
@@ -56,7 +56,7 @@ export const findMark = async (
   return mark;
 };
 
-/** A raw disk that is on the target in part: its first bytes come from there, and only the rest from the source. */
+/** A raw disk that is partly on the target: its first bytes are read from there, and only the rest from the source. */
 const pieceBytes = 1024 * 1024;
 
 async function* keptBytes(path: string, length: number): AsyncGenerator<Buffer, void, undefined> {
@@ -64,7 +64,7 @@ async function* keptBytes(path: string, length: number): AsyncGenerator<Buffer, 
   try {
     for (let at = 0; at < length; at += pieceBytes) {
       const piece = Buffer.allocUnsafe(Math.min(pieceBytes, length - at));
-      // A piece at a time: the reader decides how fast.
+      // One piece at a time, at the pace of the reader.
       // oxlint-disable-next-line no-await-in-loop
       const got = await readFully(file, piece, at);
       if (got < piece.length)
@@ -76,7 +76,7 @@ async function* keptBytes(path: string, length: number): AsyncGenerator<Buffer, 
   }
 }
 
-/** The same pass over what the disk at `path` holds up to the mark and the source has behind it. It is digested as if it had come in one piece. */
+/** The same pass over the content of the disk at `path` up to the mark, followed by the rest of the source. Digests cover both. */
 export const withKeptBytes = (pass: Pass, path: string, { position }: Mark): Pass => {
   const { source, plan } = pass;
   return {

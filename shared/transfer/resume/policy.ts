@@ -1,15 +1,15 @@
-// When it pays to write down how far a transfer came. Pure.
+// Decides whether marks are worthwhile for a transfer. Pure.
 
 export interface SavePolicy {
-  /** Bytes a file must have left before anybody bothers. */
+  /** Minimum of remaining bytes. */
   readonly leastBytes: number;
-  /** After so many bytes it is decided. */
+  /** The decision is made after this many bytes. */
   readonly watchBytes: number;
-  /** Seconds that must be left at the speed until then: what takes less is simply done again. */
+  /** Minimum of remaining seconds at the observed speed: a shorter transfer is simply repeated. */
   readonly leastSeconds: number;
-  /** Digests that can be saved take 180 MB a second; a link as fast as that would wait for them. Bytes a second. */
+  /** Savable digests process 180 MB per second, and would slow down a faster connection. Bytes per second. */
   readonly mostBytesPerSecond: number;
-  /** Milliseconds between two marks: each costs a flush. */
+  /** Milliseconds between two marks: each requires a flush. */
   readonly everyMs: number;
 }
 
@@ -27,11 +27,11 @@ export interface Course {
   readonly bytes: number;
   readonly ms: number;
   readonly leftBytes: number;
-  /** Digests must be saved with each mark. */
+  /** Each mark includes the states of digests. */
   readonly hasDigests: boolean;
 }
 
-/** Whether marks are worth their price, by how the first `watchBytes` went. */
+/** Whether marks are worth their cost, according to the first `watchBytes`. */
 export const isWorthSaving = ({ bytes, ms, leftBytes, hasDigests }: Course, policy: SavePolicy): boolean => {
   const perSecond = (bytes * 1000) / Math.max(1, ms);
   if (hasDigests && perSecond > policy.mostBytesPerSecond) return false;

@@ -126,8 +126,8 @@ const digestOf = async (algorithm: string, bytes: Buffer): Promise<string> => {
   return hashes.digests()[algorithm] ?? '';
 };
 
-const goesOn = 'going on where an earlier process stopped';
-const startsOver = 'starting over, since what was kept did not fit';
+const goesOn = 'resuming where an earlier process stopped';
+const startsOver = 'starting over, because the kept part did not match';
 
 describe.skipIf(!hasTools('qemu-img')).each(Object.entries(published))('%s', (_, { file, disk }) => {
   it.each(['Filesystem', 'Block'] as const)('goes on in another process, into a %s', async (volumeMode) => {

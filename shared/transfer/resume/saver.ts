@@ -1,12 +1,12 @@
-// Writes marks while a transfer runs: each only after everything before it was flushed.
+// Writes marks during a transfer, each after everything before it was flushed.
 import { type SavePolicy, isWorthSaving } from '#shared/transfer/resume/policy.ts';
 import type { HashStates } from '#shared/transfer/resume/hashes.ts';
 import type { Journal } from '#shared/transfer/resume/journal.ts';
 import type { Mark } from '#shared/transfer/resume/mark.ts';
 
-/** Digests that somebody else can go on with. */
+/** Digests that another process can continue. */
 export interface SavableDigests {
-  /** Their states after all that was given to them so far. */
+  /** Their states after all bytes so far. */
   save(): Promise<HashStates>;
   settle(keep: 'savable' | 'fast'): Promise<void>;
 }
@@ -16,11 +16,11 @@ export interface SaverOptions {
   readonly key: string;
   /** Bytes of the published file. */
   readonly size: number;
-  /** Where this process began. */
+  /** Start position of this process. */
   readonly from: number;
-  /** So many bytes behind a mark must be on disk, too. */
+  /** This many bytes after a mark must be on disk, too. */
   readonly overlapBytes: number;
-  /** Left out: they can be taken from the target again. */
+  /** Default: digests can be computed from the target again. */
   readonly digests?: SavableDigests | undefined;
   readonly flush: () => Promise<void>;
   /** Guest bytes so far. */
@@ -31,9 +31,9 @@ export interface SaverOptions {
 }
 
 export interface Saver {
-  /** What was read so far ends at `end`; `isWritten` once all of it was given to the target. In order. */
+  /** All bytes up to `end` were read; `isWritten` resolves once they were passed to the target. In order. */
   see(end: number, isWritten: Promise<boolean>): void;
-  /** Waits for a mark that is being written; there are none after it. Never throws. */
+  /** Waits for a mark that is being written; none follow. Never throws. */
   stop(): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ interface Candidate {
   readonly states: Promise<HashStates>;
 }
 
-/** The end of all that is written without a gap. */
+/** The end of the contiguous written part. */
 const createFrontier = (from: number) => {
   const open: { readonly end: number; isDone: boolean }[] = [];
   let reached = from;
@@ -60,7 +60,7 @@ const createFrontier = (from: number) => {
   };
 };
 
-/** Chooses the place of the next mark, and writes it once all before it is safe. */
+/** Chooses the position of the next mark, and writes it once everything before is on disk. */
 const createMarker = (options: SaverOptions, turnOff: () => void) => {
   const { journal, key, size, from, overlapBytes, digests, flush, writtenBytes, policy, now } = options;
   const frontier = createFrontier(from);
@@ -96,7 +96,7 @@ export const createSaver = (options: SaverOptions): Saver => {
   const { size, from, digests, policy, now } = options;
   const startedAt = now();
   let mode: 'watching' | 'saving' | 'off' = from > 0 ? 'saving' : 'watching';
-  // Faults of flushing and digesting are observed by those whose work it is.
+  // Errors of flushing and digesting are handled by their owners.
   const turnOff = (): void => {
     mode = 'off';
   };

@@ -1,5 +1,4 @@
-// A guest's disk as a block device (or a file of fixed size that stands for one): zeroed first, with all of its room where that is asked for, then
-// filled in place.
+// A guest's disk on a block device (or on a file of fixed size, for tests): zeroed first, fully allocated if requested, then written in place.
 import { type FileHandle, readFile, stat } from 'node:fs/promises';
 import { TransferError, toDeviceFault, writing } from '#shared/transfer/fault.ts';
 import { createTailJournal, tailBytes } from '#shared/transfer/resume/journal.ts';
@@ -9,12 +8,12 @@ import { type Slot, createSlot } from '#shared/transfer/sink/slot.ts';
 import { allocate } from '#shared/transfer/sink/slot.ts';
 import { runTool } from '#shared/transfer/tool/run-tool.ts';
 
-/** Makes a device read as zeroes, in the way that suits who wants it: with nothing allocated, or with all of it. */
+/** Zeroes a device, with nothing allocated or everything, as requested. */
 const chunkBytes = 1024 * 1024;
 
 /**
- * The cheapest ways first. Holes give back what a thin device has allocated; zeroed ranges (BLKDEV_ZERO_NOUNMAP in the kernel) have it allocate all of
- * the range, and are written out where the device cannot do so by itself.
+ * The cheapest methods first. Holes release the allocation of a thin device; zeroed ranges (BLKDEV_ZERO_NOUNMAP in the kernel) allocate the
+ * whole range, and are written out if the device does not support them.
  */
 const waysTo = (isAllocated: boolean, length: number): readonly (readonly [string, ...string[]])[] => {
   const range = ['--offset', '0', '--length', String(length)];
@@ -40,7 +39,7 @@ interface Zeroing {
   readonly isAllocated: boolean;
 }
 
-/** What is written always works; a device without room for it fails with ENOSPC. */
+/** Writing zeroes always works; a device without space for it fails with ENOSPC. */
 const zeroDevice = async ({ path, file, length, isAllocated }: Zeroing, signal: AbortSignal): Promise<void> => {
   for (const [program, ...args] of waysTo(isAllocated, length)) {
     const ended = await runTool({ program, args: [...args, path], signal });
@@ -49,7 +48,7 @@ const zeroDevice = async ({ path, file, length, isAllocated }: Zeroing, signal: 
   await writeZeroes(file, length, signal);
 };
 
-/** What tells a disk from anything else lies in its first megabyte. */
+/** Everything that identifies a disk is in its first megabyte. */
 const startBytes = 1024 * 1024;
 
 interface Device {
@@ -57,7 +56,7 @@ interface Device {
   readonly bytes: number;
 }
 
-/** sysfs counts in sectors of 512 bytes, whatever the device's own are. */
+/** sysfs counts sectors of 512 bytes, whatever the sector size of the device is. */
 const deviceBytes = async (number: number): Promise<number> => {
   const major = Math.floor(number / 256) % 4096;
   const minor = (number % 256) + Math.floor(number / 2 ** 20) * 256;
@@ -77,18 +76,18 @@ const zeroFile = async (file: FileHandle, bytes: number): Promise<void> => {
   await file.truncate(bytes);
 };
 
-/** Without its first megabyte (partition table, boot sector, superblock) nothing takes a device for a disk. Cheap: it fits a cancellation. */
+/** Without its first megabyte (partition table, boot sector, superblock) a device is not recognized as a disk. Fast enough for a cancellation. */
 const eraseStart = async (file: FileHandle, device: Device): Promise<void> => {
   if (device.isFile) await zeroFile(file, device.bytes);
   else await writeZeroes(file, Math.min(startBytes, device.bytes));
   await file.datasync();
 };
 
-/** A stand-in file may have been made empty; it then grows to what was promised. */
+/** A regular file may have been created empty; it then grows to the requested capacity. */
 const usable = (device: Device, capacityBytes: number): Device =>
   device.isFile && device.bytes === 0 ? { isFile: true, bytes: capacityBytes } : device;
 
-/** The journal behind the guest's disk, as long as that one leaves room for it. */
+/** The journal after the guest's disk, if there is enough space. */
 const createTail = (slot: Slot, path: string, device: Device) => {
   const journal = createTailJournal(() => slot.require().file, path, device.bytes);
   let hasRoom = false;
@@ -108,7 +107,7 @@ const createTail = (slot: Slot, path: string, device: Device) => {
   };
 };
 
-/** Throws TransferError when there is no such device. */
+/** Throws TransferError if there is no such device. */
 export const createBlockSink = async (target: TransferTarget, signal: AbortSignal): Promise<Sink> => {
   const { path, preallocated: isAllocated = false } = target;
   const device = usable(await lookAt(path), target.capacityBytes);
@@ -128,7 +127,7 @@ export const createBlockSink = async (target: TransferTarget, signal: AbortSigna
     prepare: (size) =>
       writing(path, async () => {
         const file = await tail.open(size);
-        // Before what it speaks of.
+        // The journal goes first, before the data it describes.
         await tail.forget();
         if (!device.isFile) return zeroDevice({ path, file, length: device.bytes, isAllocated }, signal);
         await zeroFile(file, device.bytes);

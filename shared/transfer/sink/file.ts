@@ -1,4 +1,4 @@
-// A guest's disk as a sparse file: filled under another name, renamed once it is whole.
+// A guest's disk as a sparse file: written under a temporary name, renamed once it is complete.
 import { type FileHandle, chmod, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { writing } from '#shared/transfer/fault.ts';
@@ -8,7 +8,7 @@ import type { TransferTarget } from '#shared/transfer/spec.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import { createSlot } from '#shared/transfer/sink/slot.ts';
 
-/** The virtual machine's process runs as another user of the same group. */
+/** The process of the virtual machine runs as another user of the same group. */
 const diskMode = 0o660;
 
 const sizeOf = (path: string): Promise<number | undefined> =>
@@ -38,7 +38,7 @@ const extend = async (
   if (preallocated === true) await allocate(path, bytes, signal);
 };
 
-/** Fills `<path>.partial`; an older disk at `path` is removed first, since it would take the space of the new one. */
+/** Fills `<path>.partial`; an older disk at `path` is removed first, because it would use the space of the new one. */
 export const createFileSink = (target: TransferTarget, signal: AbortSignal): Sink => {
   const path = `${target.path}.partial`;
   const slot = createSlot(path);
@@ -54,7 +54,7 @@ export const createFileSink = (target: TransferTarget, signal: AbortSignal): Sin
     prepare: (size) =>
       writing(path, async () => {
         await slot.close();
-        // Before what it speaks of.
+        // The journal goes first, before the data it describes.
         await journal.remove();
         await rm(target.path, { force: true });
         await rm(path, { force: true });

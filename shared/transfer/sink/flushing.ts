@@ -1,22 +1,22 @@
-// When a file is flushed while it is being written, so that the disk is never idle and dirty pages stay bounded: the memory of a container counts them.
-// The figures are measured (test/bench/README.md): a disk that waits for the end of one flush before it hears of the next is idle a third of the time,
-// and smaller flushes than these make it slower.
+// Decides when a file is flushed while it is written, so that the disk is never idle and dirty pages stay bounded: they count towards the
+// memory of a container. Measured (test/bench/README.md): with one flush at a time the disk is idle a third of the time, and smaller flushes
+// are slower.
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 
-/** The first comes early: until then the disk has nothing to do. */
+/** The first one comes early: before it the disk is idle. */
 const firstBytes = 16 * 1024 * 1024;
 const everyBytes = 64 * 1024 * 1024;
-/** While the one waits for the disk to say that it is done, the other keeps it at work. */
+/** While one waits for the disk, the other keeps it busy. */
 const mostAtOnce = 2;
 
 export interface Flushing {
-  /** Says how many bytes were written so far; starts a flush where that is enough of them. */
+  /** Reports the bytes written so far; starts a flush if they are enough. */
   reach(writtenBytes: number): void;
-  /** Waits for the flushes under way. */
+  /** Waits for the flushes in progress. */
   settled(): Promise<void>;
 }
 
-/** `flush` must not throw: whoever writes keeps the fault, and fails by it. */
+/** `flush` must not throw: the writer keeps the error, and fails with it. */
 export const createFlushing = (flush: () => Promise<void>): Flushing => {
   const underWay = new Set<Promise<void>>();
   let [reached, flushedAt] = [0, 0];
@@ -40,20 +40,20 @@ export const createFlushing = (flush: () => Promise<void>): Flushing => {
   };
 };
 
-/** Keeps the disk at work while others write to a sink: what is flushed at the end alone is waited for at the end. */
+/** Keeps the disk busy while others write to a sink: otherwise everything would be flushed at the end. */
 const lookEveryMs = 20;
 
 interface Flusher {
-  /** Waits for the flushes under way; there are none after it. Never throws. */
+  /** Waits for the flushes in progress; none follow. Never throws. */
   stop(): Promise<void>;
 }
 
-/** Flushes whenever enough was written since the last time. `writtenBytes`: by workers or programs that write past the sink. */
+/** Flushes whenever enough bytes were written since the last time. `writtenBytes`: of workers or programs that write past the sink. */
 export const flushWhile = (
   sink: Sink,
   writtenBytes: () => number | Promise<number> = () => sink.writtenBytes(),
 ): Flusher => {
-  // The sink keeps the fault of a flush, and fails by it when it is committed.
+  // The sink keeps the error of a flush, and fails with it at commit.
   const flushing = createFlushing(() => sink.flush().catch(() => {}));
   let looking: Promise<void> | undefined;
   const look = async (): Promise<void> => flushing.reach(await writtenBytes());

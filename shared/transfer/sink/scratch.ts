@@ -1,4 +1,4 @@
-// Scratch space: a file for what cannot go to the target yet.
+// Scratch space: a file for data that cannot be written to the target yet.
 import { type FileHandle, mkdir, mkdtemp, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readFully } from '#shared/transfer/file-bytes.ts';
@@ -19,7 +19,7 @@ export interface Scratch {
   readonly file: FileHandle;
 }
 
-/** Gives `work` an empty file that is gone afterwards, whatever happens. */
+/** Passes an empty file to `work` and removes it afterwards in any case. */
 export const withScratch = async <T>(directory: string, work: (scratch: Scratch) => Promise<T>): Promise<T> => {
   const own = await writing(directory, async () => {
     await mkdir(directory, { recursive: true });

@@ -1,34 +1,34 @@
-// What every target of bytes can do. Used by the pipeline.
+// The interface of all targets of bytes. Used by the pipeline.
 import type { FileHandle } from 'node:fs/promises';
 import type { Journal } from '#shared/transfer/resume/journal.ts';
 
-/** A guest's disk being filled. Nothing looks complete before `commit`. All methods throw TransferError. */
+/** A guest's disk that is being filled. Nothing looks complete before `commit`. All methods throw TransferError. */
 export interface Sink {
-  /** Where a program may write the disk; valid after `prepare`. */
+  /** Path at which a program may write the disk; valid after `prepare`. */
   readonly path: string;
-  /** Bytes a guest disk may have here: the smaller of what was promised and what is there. */
+  /** Size limit of a guest's disk: the smaller of requested and actual capacity. */
   readonly limitBytes: number;
-  /** The open file, where another program may write it from its beginning, holes and all; `undefined` where it may not. After `prepare`. */
+  /** The open file, if another program may write it from its start, with holes; otherwise `undefined`. After `prepare`. */
   file(): FileHandle | undefined;
-  /** Makes the target all zero and `size` bytes long where that can be set; 0 when the size is not known yet. */
+  /** Zeroes the target and sets its size if possible; `size` 0: not known yet. */
   prepare(size: number): Promise<void>;
   /**
-   * In place of `prepare`: opens the disk of `size` bytes that an earlier process began, as it left it, and gives what its journal holds. Undefined
-   * where there is no such disk or journal: then nothing was opened.
+   * Instead of `prepare`: opens the disk of `size` bytes of an earlier process, unchanged, and returns its journal. Undefined if there is no
+   * such disk or journal: then nothing was opened.
    */
   reopen(size: number): Promise<string | undefined>;
-  /** Tells a later process how far this one came; `undefined` where there is no room for it. After `prepare` or `reopen`. */
+  /** Records the progress for a later process; `undefined` if there is no space for it. After `prepare` or `reopen`. */
   journal(): Journal | undefined;
-  /** Writes what is not zero. `bytes` belongs to the sink from here on. Returns before the data is on disk. */
+  /** Writes nonzero bytes. `bytes` is owned by the sink from here on. Returns before the data is on disk. */
   write(bytes: Buffer, position: number): Promise<void>;
-  /** Bytes written so far, zeroes left out; of what another program wrote, the bytes that take up space. */
+  /** Bytes written so far, without zeroes; for another program, the allocated bytes. */
   writtenBytes(): Promise<number>;
-  /** Waits until what was written is on disk, so that dirty memory stays bounded. */
+  /** Waits until everything written is on disk, so that dirty memory stays bounded. */
   flush(): Promise<void>;
   /** Sets the final size, waits until everything is on disk, and makes the target visible. */
   commit(size: number): Promise<void>;
-  /** Leaves what the journal speaks of to a later process; without a journal, as `abandon`. Never throws. */
+  /** Keeps the data for a later process if there is a journal; otherwise like `abandon`. Never throws. */
   suspend(): Promise<void>;
-  /** Leaves nothing that could be taken for a disk. Never throws. */
+  /** Leaves nothing that looks like a disk. Never throws. */
   abandon(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-// The file a sink has open, if it has one, and the writer on it.
+// The open file of a sink, if any, and its writer.
 import { type FileHandle, open } from 'node:fs/promises';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { type SparseWriter, createSparseWriter } from '#shared/transfer/sink/writer.ts';
@@ -10,14 +10,14 @@ interface Opened {
 }
 
 export interface Slot {
-  /** Opens the path anew; what was open before is closed. */
+  /** Opens the path again; a previously open file is closed. */
   open(flags: string, mode?: number): Promise<FileHandle>;
   isOpen(): boolean;
-  /** Throws when nothing is open. */
+  /** Throws if nothing is open. */
   require(): Opened;
-  /** What the writer wrote, or what another program's writes take up. */
+  /** Bytes of the writer, or the allocation by another program. */
   writtenBytes(): Promise<number>;
-  /** Waits for writes under way, then closes. Never throws. */
+  /** Waits for writes in progress, then closes. Never throws. */
   close(): Promise<void>;
 }
 
@@ -50,20 +50,18 @@ export const createSlot = (path: string): Slot => {
   };
 };
 
-// Gives a file all the room that its size promises, holes and all, so that nothing a guest writes later fails for want of it.
+// Preallocates a file with all its holes, so that later writes of a guest never fail for lack of space.
 
-/** What is there stays as it is. Throws TransferError TargetFull where there is less room than that, TargetFailed where the file system refuses. */
+/** Existing data is unchanged. Throws TransferError: TargetFull if there is not enough space, TargetFailed if the file system rejects it. */
 export const allocate = async (path: string, bytes: number, signal: AbortSignal): Promise<void> => {
   const args = ['--posix', '--length', String(bytes), path];
   const { status, complaint, isMissing } = await runTool({ program: 'fallocate', args, signal });
   if (status === 0) return;
-  const said = complaint.trim().slice(-300);
-  if (isMissing) throw new TransferError('InternalFault', `cannot run fallocate (Debian package util-linux): ${said}`);
-  const isFull = /no space left|quota exceeded|file too large/i.test(said);
+  const detail = complaint.trim().slice(-300);
+  if (isMissing)
+    throw new TransferError('InternalFault', `cannot run fallocate (Debian package util-linux): ${detail}`);
+  const isFull = /no space left|quota exceeded|file too large/i.test(detail);
   throw isFull
-    ? new TransferError(
-        'TargetFull',
-        `no room for all ${bytes} bytes of ${path}, which preallocation asks for: ${said}`,
-      )
-    : new TransferError('TargetFailed', `cannot preallocate ${path}: ${said}`);
+    ? new TransferError('TargetFull', `not enough space to preallocate ${bytes} bytes for ${path}: ${detail}`)
+    : new TransferError('TargetFailed', `cannot preallocate ${path}: ${detail}`);
 };

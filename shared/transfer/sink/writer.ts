@@ -1,4 +1,4 @@
-// Sparse writes to an open file, a few at a time, flushed on the way so that dirty pages stay bounded.
+// Sparse writes to an open file, a few concurrently, with flushes in between so that dirty pages stay bounded.
 import type { FileHandle } from 'node:fs/promises';
 import { writeFully } from '#shared/transfer/file-bytes.ts';
 import { toWriteFault } from '#shared/transfer/fault.ts';
@@ -10,21 +10,21 @@ const maxPendingWrites = 4;
 export interface SparseWriter {
   write(bytes: Buffer, position: number): Promise<void>;
   writtenBytes(): number;
-  /** Waits until every write was taken by the operating system. */
+  /** Waits until the operating system has accepted every write. */
   finish(): Promise<void>;
   /** Waits until every write is on disk. */
   flush(): Promise<void>;
-  /** Waits until nothing is being written any more. Never throws. */
+  /** Waits until no write is in progress. Never throws. */
   settle(): Promise<void>;
 }
 
-/** `where` is the path that faults name. */
+/** `where`: path for messages. */
 export const createSparseWriter = (file: FileHandle, where: string): SparseWriter => {
   const pending = new Set<Promise<void>>();
   let written = 0;
   let failure: { readonly error: unknown } | undefined;
 
-  /** The kernel tells of a write that the disk refused once, to the flush that meets it: so the first fault is kept for good. */
+  /** The kernel reports a failed write only once, to the next flush: so the first error is kept. */
   const keepFault = (error: unknown): void => {
     failure ??= { error: toWriteFault(error, where) };
   };

@@ -1,4 +1,4 @@
-// Which parts of a buffer hold anything but zeroes. Pure.
+// Finds the parts of a buffer that are not zero. Pure.
 
 /** Granularity of holes. Smaller ones cost more writes than they save. */
 const blockBytes = 32 * 1024;
@@ -9,11 +9,11 @@ export interface Run {
   readonly end: number;
 }
 
-/** Looking at both ends first settles nearly all blocks that hold data. */
+/** Checking both ends first is enough for nearly all blocks with data. */
 const isZero = (bytes: Buffer, start: number, end: number): boolean =>
   bytes[start] === 0 && bytes[end - 1] === 0 && zeroes.compare(bytes, start, end, 0, end - start) === 0;
 
-/** Runs of blocks that are not all zero, neighbours joined, in order. */
+/** Runs of blocks that are not zero, adjacent ones joined, in order. */
 export const dataRuns = (bytes: Buffer): readonly Run[] => {
   const runs: Run[] = [];
   let start = -1;

@@ -1,4 +1,4 @@
-// What a source is read with, out of the Secrets and ConfigMaps that are mounted into the pod. Called by open.ts; nothing is connected to.
+// Reads the mounted Secrets and ConfigMaps of a source. Called by open.ts; makes no connection.
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { X509Certificate } from 'node:crypto';
@@ -8,7 +8,7 @@ import type { HttpSource, Mounted } from '#shared/transfer/spec.ts';
 
 type Data = Readonly<Record<string, string>>;
 
-/** The keys of what is mounted. Names that begin with two dots belong to the way Kubernetes mounts them. */
+/** The keys of a mounted object. Names that start with two dots are internal to the mount. */
 const readKeys = async (dir: string): Promise<Data> => {
   const data: Record<string, string> = {};
   for (const name of await readdir(dir)) {
@@ -18,8 +18,8 @@ const readKeys = async (dir: string): Promise<Data> => {
 };
 
 /**
- * The object is mounted as optional, and as an empty directory where it is not there: it may still appear, and nothing is asked without it.
- * `hint` says what it must hold.
+ * The object is mounted as optional, and is an empty directory if it is missing: it may still be created, and no request is made without it.
+ * `hint`: its required content.
  */
 export const readMounted = async ({ dir, name }: Mounted, what: string, hint: string): Promise<Data> => {
   const data = await readKeys(dir).catch((error: unknown) => {
@@ -36,20 +36,20 @@ interface Secreted {
   readonly secretName?: string | undefined;
 }
 
-/** The Secret of a source, where it names one. `of`: `the registry`. */
+/** The Secret of a source, if it has one. `of`: `the registry`. */
 export const readSecret = async (
   { secretDir, secretName = 'with its credentials' }: Secreted,
   { of, hint }: { readonly of: string; readonly hint: string },
 ): Promise<Data | undefined> =>
   secretDir === undefined ? undefined : readMounted({ dir: secretDir, name: secretName }, `the Secret of ${of}`, hint);
 
-/** PEM certificates to trust besides the system's; `undefined` where the source names none. */
+/** PEM certificates to trust besides the default ones; `undefined` if the source has none. */
 export const readBundle = async (ca: Mounted | undefined): Promise<string | undefined> => {
   if (ca === undefined) return undefined;
   const bundles = Object.values(await readMounted(ca, 'the ConfigMap', 'certificates in PEM form'));
   const bundle = bundles.join('\n');
   if (!isCertificate(bundle)) {
-    throw new TransferError('InvalidSpec', `the ConfigMap ${ca.name} holds no certificate in PEM form`);
+    throw new TransferError('InvalidSpec', `the ConfigMap ${ca.name} contains no certificate in PEM form`);
   }
   return bundle;
 };
@@ -64,7 +64,7 @@ const isCertificate = (text: string): boolean => {
 
 const header = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*:\s*([^\r\n\0]*)$/;
 
-/** Never repeats the line: it may hold a secret. */
+/** Never repeats the line: it may contain a secret. */
 const parseHeader = (line: string, where: string): readonly [string, string] => {
   const found = header.exec(line.trim());
   if (found === null)
@@ -89,7 +89,7 @@ const basicAuth = (secret: Data, name: string): string => {
   );
 };
 
-/** Headers for the origin of a web source alone, names in lower case. Those written out win over basic authorization. */
+/** Headers for the origin of a web source only, names in lower case. Explicit headers take precedence over basic authorization. */
 export const readHeaders = async (source: HttpSource): Promise<Record<string, string>> => {
   const { secretHeaders = [], headerSecrets = [], secretName = '' } = source;
   const secret = await readSecret(source, { of: 'the source', hint: 'the keys accessKeyId and secretKey' });

@@ -1,4 +1,4 @@
-// The HTTP client and the object store of a transfer: where they may go, how long they wait, whom they trust, with what credentials.
+// The HTTP client and the object store client of a transfer: allowed addresses, timeouts, certificates and credentials.
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
@@ -28,13 +28,13 @@ export const openClient = (spec: ClientSpec, ca: string | undefined): HttpClient
     proxies: spec.proxies,
   });
 
-/** The store that a spec names, with its mounted credentials: for sources and for exports. */
+/** The store of a spec, with its mounted credentials: for sources and for exports. */
 interface OpenStore {
   readonly s3: S3Client;
   readonly close: () => Promise<void>;
 }
 
-/** Nothing is connected to yet. Throws TransferError, or InvalidInput for what the Secret lacks. */
+/** Makes no connection. Throws TransferError, or InvalidInput for missing keys of the Secret. */
 export const openStore = async (place: StoredObject, spec: ClientSpec): Promise<OpenStore> => {
   const { endpoint, region, pathStyle } = place;
   if (endpoint !== undefined) parseUrl(endpoint);

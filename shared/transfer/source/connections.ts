@@ -1,17 +1,17 @@
-// How many connections a file is read through: more of them while they bring more. One is enough for most servers; some give each connection
-// so much and no more, and on long ways one is held up by its window.
+// The number of connections for reading a file: increased while that increases the rate. One is enough for most servers; some limit the rate
+// per connection, and on long distances a connection is limited by its window.
 
-/** A rate is told from no less time than that. */
+/** Minimal time for measuring a rate. */
 const leastWindowMs = 500;
-/** What more connections must bring to be kept. */
+/** Minimal gain of additional connections. */
 const worthwhile = 1.1;
-/** Links change: after so long more are retried. */
+/** Conditions change: after this time more connections are tried again. */
 const retryMs = 30_000;
 
 export interface Connections {
-  /** How many there should be now. */
+  /** Target number of connections. */
   count(): number;
-  /** `isAwaited`: whoever takes the bytes had nothing else to do, so that more would have been welcome. */
+  /** `isAwaited`: the consumer was idle, so more connections would have helped. */
   arrived(bytes: number, isAwaited: boolean): void;
 }
 
@@ -29,13 +29,13 @@ interface Window {
   awaited: number;
 }
 
-/** Doubles the number as long as the rate grows with it, else goes back to what was enough. */
+/** Doubles the number as long as the rate increases, else returns to the previous one. */
 export const createConnections = ({ first, most, now }: ConnectionLimits): Connections => {
   let count = Math.min(first, most);
-  /** What fewer connections reached, while more are being tried. */
+  /** The rate with fewer connections, while more are being tried. */
   let before: { readonly count: number; readonly rate: number } | undefined;
   let restUntil = 0;
-  /** Pieces asked for under the number before say nothing about this one. */
+  /** Pieces requested with the previous number do not count for the new one. */
   let stale = 0;
   const open = (): Window => ({ startedAt: now(), bytes: 0, pieces: 0, awaited: 0 });
   let window = open();

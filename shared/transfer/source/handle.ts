@@ -1,5 +1,4 @@
-// Sources of this machine: an open file or device, which is read at any place and never written; a file of a mounted folder, another volume, and an
-// empty disk.
+// Local sources: an open file or device, read at any position and never written; a file of a mounted folder, another volume, and an empty disk.
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { TransferError, isTransferError, toDeviceFault } from '#shared/transfer/fault.ts';
@@ -63,14 +62,14 @@ export const sourceOf = (opened: OpenFile, signal: AbortSignal): ByteSource => {
   };
 };
 
-/** A file of a mounted folder as a source. What it is, is told by its content, as that of a file on the web. */
+/** A file of a mounted folder as a source. Its format is detected by its content, like that of a file on the web. */
 const openHandle = async (dir: string, key: string): Promise<FileHandle> => {
-  if (key.split('/').includes('..')) throw new TransferError('InvalidSpec', `"${key}" leads out of its folder`);
+  if (key.split('/').includes('..')) throw new TransferError('InvalidSpec', `"${key}" is outside of its folder`);
   try {
     return await open(join(dir, key), constants.O_RDONLY | constants.O_NOFOLLOW);
   } catch (error) {
     const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-    if (isMissing) throw new TransferError('SourceNotFound', `there is no file ${key} in the mounted folder`);
+    if (isMissing) throw new TransferError('SourceNotFound', `the mounted folder has no file ${key}`);
     throw new TransferError('SourceUnavailable', `cannot read ${key} in the mounted folder: ${messageOf(error)}`);
   }
 };
@@ -82,10 +81,10 @@ export const openFile = async (dir: string, key: string, signal: AbortSignal): P
   return sourceOf({ file, size, what: key }, signal);
 };
 
-// Another volume as a source: a guest's raw disk, on a device or as `disk.img`. What a guest wrote is never looked into: a disk that
-// begins like a qcow2 file is copied as it is.
+// Another volume as a source: a guest's raw disk, on a device or as `disk.img`. Content written by a guest is never inspected: a disk that
+// starts like a qcow2 file is copied unchanged.
 
-/** Seeking tells the size of files and of devices alike; `stat` calls a device empty. */
+/** Seeking returns the size of both files and devices; `stat` reports 0 for a device. */
 export const sizeOf = async (file: FileHandle): Promise<number> => {
   const found = await file.stat();
   if (found.isFile()) return found.size;
@@ -103,8 +102,8 @@ export const sizeOf = async (file: FileHandle): Promise<number> => {
 };
 
 /**
- * Opened read-only, and never through a link: whoever could write to the volume could have made its disk a link to a file of ours. Throws TransferError where
- * the node keeps a device from us, else what the system says.
+ * Opened read-only, and never through a link: a writer of the volume could have replaced its disk by a link to another file. Throws
+ * TransferError if the node denies access to a device, else errors of the system.
  */
 export const openDisk = async (path: string): Promise<FileHandle> => {
   try {
@@ -115,7 +114,7 @@ export const openDisk = async (path: string): Promise<FileHandle> => {
   }
 };
 
-/** Throws TransferError when there is no disk. */
+/** Throws TransferError if there is no disk. */
 export const openVolume = async ({ path }: MountedVolumeSource, signal: AbortSignal): Promise<ByteSource> => {
   const what = `the source volume at ${path}`;
   const file = await openDisk(path).catch((error: unknown) => {
@@ -124,7 +123,7 @@ export const openVolume = async ({ path }: MountedVolumeSource, signal: AbortSig
   return sourceOf({ file, size: await sizeOf(file), what, isGuestDisk: true }, signal);
 };
 
-/** An empty disk as a source: one sector of zeroes, which the target grows to its own size. */
+/** An empty disk as a source: one sector of zeroes, which the target extends to its own size. */
 export const createBlankSource = (): ByteSource => {
   const bytes = Buffer.alloc(smallestDiskBytes);
   return {

@@ -1,4 +1,4 @@
-// Makes the source that a spec names: the one place that knows all kinds of sources.
+// Creates the source of a spec: the only place that knows all types of sources.
 import { createRegistryClient } from '#shared/clients/registry/client.ts';
 import { type Credentials, findCredentials } from '#shared/clients/registry/credentials.ts';
 import { createRegistryPace } from '#shared/clients/registry/refusal.ts';
@@ -25,13 +25,13 @@ import type { FolderSource, HttpSource, RegistrySource, S3Source, TransferSpec }
 
 export interface SourceContext {
   readonly signal: AbortSignal;
-  /** Called with each transient fault, before the wait that follows it. */
+  /** Called with each transient fault, before the delay. */
   readonly onRetry: (error: unknown, waitMs: number) => void;
-  /** Waits between tries; the clock does where it is left out. */
+  /** Delays between retries. Default: a timer. */
   readonly wait?: BackOffOptions['wait'];
-  /** What is being waited for, for the status; `undefined`: it goes on. */
+  /** Reason of a wait, for the status; `undefined`: it has ended. */
   readonly onWait: (text: string | undefined) => void;
-  /** Where an upload arrives. */
+  /** Receiver of an upload. */
   readonly reception?: Reception | undefined;
 }
 
@@ -42,7 +42,7 @@ const openHttp = async (source: HttpSource, spec: TransferSpec, context: SourceC
   return createHttpSource({ client, url, secretHeaders, retries: spec.limits.retries, ...context });
 };
 
-/** Architectures as registries name them, by what Node calls this machine's. */
+/** Architectures in registries, by the names of Node. */
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386' };
 
 const readCredentials = async (source: RegistrySource, image: Reference): Promise<Credentials | undefined> => {
@@ -95,7 +95,7 @@ interface Kept {
   readonly store: Store;
 }
 
-/** What lies in a store may be the table of a disk in chunks. */
+/** An object in a store may be the table of a disk in chunks. */
 const chunked = (kept: Kept, { limits }: TransferSpec, { signal, onRetry, wait }: SourceContext): ByteSource =>
   createChunkedSource({
     ...kept,
@@ -113,11 +113,11 @@ const chunked = (kept: Kept, { limits }: TransferSpec, { signal, onRetry, wait }
   });
 
 const openUpload = async ({ reception, ...context }: SourceContext): Promise<ByteSource> => {
-  if (reception === undefined) throw new TransferError('InternalFault', 'nobody listens for the upload');
+  if (reception === undefined) throw new TransferError('InternalFault', 'there is no receiver for the upload');
   return reception.openSource(context);
 };
 
-/** Nothing is connected to yet. Throws TransferError, or InvalidInput for what the spec names. */
+/** Makes no connection. Throws TransferError, or InvalidInput for an invalid spec. */
 export const openSource = (spec: TransferSpec, context: SourceContext): Promise<ByteSource> => {
   const { source } = spec;
   switch (source.type) {

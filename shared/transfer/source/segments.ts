@@ -1,12 +1,12 @@
-// Reads a whole file through parallel ranges and hands it on front to back, in buffers that are reused.
+// Reads a whole file by parallel ranges and yields it in order, in reused buffers.
 import type { BufferPool } from '#shared/transfer/decode/buffers.ts';
 import type { Connections } from '#shared/transfer/source/connections.ts';
 import type { ByteSource } from '#shared/transfer/source/source.ts';
 
 export interface Segment {
-  /** Of its first byte in the file. */
+  /** Position of its first byte in the file. */
   readonly offset: number;
-  /** Index of its buffer; whoever takes the segment releases it. */
+  /** Index of its buffer; the consumer of the segment releases it. */
   readonly buffer: number;
   readonly bytes: Uint8Array;
 }
@@ -14,25 +14,25 @@ export interface Segment {
 export interface SegmentRead {
   readonly source: ByteSource;
   readonly size: number;
-  /** Where to begin: a multiple of `segmentBytes`. */
+  /** Start position: a multiple of `segmentBytes`. */
   readonly from: number;
   /** Bytes of a segment; the last one may be shorter. */
   readonly segmentBytes: number;
-  /** Bytes at the start of each buffer that are left alone. */
+  /** Bytes at the start of each buffer that are not filled. */
   readonly headroom: number;
   readonly connections: Connections;
   readonly pool: BufferPool;
-  /** Called in order of offset. What it throws ends the reading. */
+  /** Called in order of offset. An exception ends the reading. */
   readonly onSegment: (segment: Segment) => void;
 }
 
 interface Taken {
   readonly segment: Segment;
-  /** Buffers were free: whoever unpacks them had nothing to do. */
+  /** Buffers were free: the consumer was idle. */
   readonly isAwaited: boolean;
 }
 
-/** Places in the file, from front to back, each with a buffer for it; undefined behind the last one. */
+/** Positions in the file, in order, each with a buffer; undefined at the end. */
 const createTaker = ({ size, from, segmentBytes, headroom, pool }: SegmentRead) => {
   let next = from;
   let turn: Promise<unknown> = Promise.resolve();
@@ -47,7 +47,7 @@ const createTaker = ({ size, from, segmentBytes, headroom, pool }: SegmentRead) 
     return { isAwaited, segment: { offset, buffer, bytes } };
   };
   return {
-    /** One at a time takes both place and buffer: so the earliest segment always has a buffer, and nobody waits in a circle. */
+    /** Position and buffer are taken together, one caller at a time: so the earliest segment always has a buffer, and there is no deadlock. */
     take: (): Promise<Taken | undefined> => {
       const taking = turn.then(takeNext);
       turn = taking.catch(() => {});
@@ -57,7 +57,7 @@ const createTaker = ({ size, from, segmentBytes, headroom, pool }: SegmentRead) 
   };
 };
 
-/** Segments that are there, handed on in order. */
+/** Completed segments, yielded in order. */
 const createSorter = ({ from, segmentBytes, onSegment }: SegmentRead) => {
   const ready = new Map<number, Segment>();
   let handedOn = from;
@@ -71,7 +71,7 @@ const createSorter = ({ from, segmentBytes, onSegment }: SegmentRead) => {
   };
 };
 
-/** Throws what the source, the pool or `onSegment` throws, once no read is under way any more. */
+/** Throws the error of the source, the pool or `onSegment`, once no read is in progress. */
 export const readSegments = async (read: SegmentRead): Promise<void> => {
   const { source, connections, pool } = read;
   const taker = createTaker(read);
@@ -107,7 +107,7 @@ export const readSegments = async (read: SegmentRead): Promise<void> => {
     }
   };
   launch();
-  // Those that are waited for may launch more.
+  // Awaited fetchers may start more.
   for (const fetcher of fetchers) await fetcher;
   if (failure !== undefined) throw failure.error;
 };

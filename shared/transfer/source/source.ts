@@ -1,8 +1,8 @@
-// What every source of bytes can do. One file beside this for each kind of source.
+// The interface of all sources of bytes, with one file per type of source.
 
-/** What the first look at a source told. */
+/** The result of the first request to a source. */
 export interface SourceFacts {
-  /** Bytes of the published file; absent when the server does not say. */
+  /** Bytes of the published file; undefined if the server does not send it. */
   readonly size?: number | undefined;
   /** The first bytes, `headBytes` of them or the whole file if it is shorter. */
   readonly head: Buffer;
@@ -10,15 +10,15 @@ export interface SourceFacts {
   readonly isWhole: boolean;
   /** `read` works. */
   readonly hasRanges: boolean;
-  /** Reads at different times are proven to be of the same object (a strong validator, or an immutable object). */
+  /** Reads at different times are verified to be of the same object (a strong validator, or an immutable object). */
   readonly isPinned: boolean;
-  /** Names these bytes to other processes: under the same name there are the same bytes. Absent where nothing does. */
+  /** Identifies these bytes across processes: the same name means the same bytes. Undefined if unknown. */
   readonly identity?: string | undefined;
-  /** The bytes are a guest's raw disk, whatever they look like: neither format nor compression is looked for. */
+  /** The bytes are a guest's raw disk, whatever they look like: format and compression are not detected. */
   readonly isGuestDisk?: boolean | undefined;
-  /** How to run the disk, as its image says. */
+  /** Labels of the image that describe how to run the disk. */
   readonly labels?: Readonly<Record<string, string>> | undefined;
-  /** As published; for messages only, nothing is decided by it. */
+  /** As published; used only in messages. */
   readonly contentType?: string | undefined;
 }
 
@@ -26,24 +26,24 @@ export interface SourceFacts {
 export const headBytes = 256 * 1024;
 
 /**
- * One published file. Every method throws TransferError, after the retries the limits allow, or the signal's reason. A fault with `startOver`
- * means that what was read so far must be forgotten: call `probe` again.
+ * One published file. Every method throws TransferError, after the allowed retries, or the reason of the signal. A fault with `startOver`
+ * invalidates all bytes read so far: call `probe` again.
  */
 export interface ByteSource {
-  /** Finds the object and pins it: later reads are of the same bytes or fail as SourceChanged. */
+  /** Locates the object and pins it: later reads return the same bytes or fail with SourceChanged. */
   probe(): Promise<SourceFacts>;
-  /** Exactly `length` bytes from `offset`. Only where `hasRanges`. */
+  /** Exactly `length` bytes from `offset`. Only if `hasRanges`. */
   read(offset: number, length: number): Promise<Buffer>;
-  /** Fills `target` with the bytes from `offset`. Only where `hasRanges`. After a throw its content is undefined. */
+  /** Fills `target` with the bytes from `offset`. Only if `hasRanges`. After an exception its content is undefined. */
   readInto(offset: number, target: Uint8Array): Promise<void>;
-  /** All bytes in order, resumed after a cut where the source allows it. */
+  /** All bytes in order, resumed after an interruption if the source allows it. */
   stream(): AsyncIterable<Buffer>;
   /**
-   * Called once all that is needed was read, before the target counts as complete: throws where the sender does not vouch for the bytes. Left out
-   * where a read is proof enough.
+   * Called once all required bytes were read, before the target is complete: throws if the sender does not confirm the bytes. Undefined if
+   * reading is proof enough.
    */
   confirm?(): Promise<void>;
-  /** Bytes received so far, repeats included. */
+  /** Bytes received so far, including repetitions. */
   receivedBytes(): number;
   close(): Promise<void>;
 }

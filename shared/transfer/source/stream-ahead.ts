@@ -1,27 +1,27 @@
-// A file from front to back, by one connection, or by several that read ahead where the source is what everything waits for.
+// A file from start to end, over one connection, or over several that read ahead if the source is the bottleneck.
 import { performance } from 'node:perf_hooks';
 import { createConnections } from '#shared/transfer/source/connections.ts';
 import type { ByteSource, SourceFacts } from '#shared/transfer/source/source.ts';
 
 const mib = 1024 * 1024;
-/** Two at least, so that the way is never empty between two requests. */
+/** At least two, so that the connection is never idle between two requests. */
 const leastConnections = 2;
 const mostConnections = 8;
-/** One connection is watched so long. */
+/** Milliseconds for which a single connection is measured. */
 const watchMs = 1000;
-/** More of the time than that must be spent waiting for the source, with nothing else to do. */
+/** Minimal share of the time spent waiting for the source, with nothing else to do. */
 const leastWaiting = 0.5;
 
 export interface AheadOptions {
   /** Milliseconds; replaced in tests. */
   readonly now?: () => number;
-  /** How much of the time so far this thread had nothing to do, 0..1; replaced in tests. */
+  /** Share of the time for which this thread was idle, 0..1; replaced in tests. */
   readonly idle?: () => number;
-  /** 4 MiB unless given. */
+  /** Default: 4 MiB. */
   readonly segmentBytes?: number;
-  /** With less than that to go more connections would hardly be up to speed. 64 MiB unless given. */
+  /** For fewer remaining bytes more connections are not worthwhile. Default: 64 MiB. */
   readonly leastSplitBytes?: number;
-  /** Begins there; only where the source has ranges and is pinned. */
+  /** Start position; only if the source has ranges and is pinned. */
   readonly from?: number;
 }
 
@@ -33,11 +33,11 @@ const idleSince = (): (() => number) => {
 interface Start {
   readonly source: ByteSource;
   readonly now: () => number;
-  /** Asked after each piece. */
+  /** Called after each piece. */
   readonly isEnough: (position: number, waitedMs: number, elapsedMs: number) => boolean;
 }
 
-/** The stream itself, up to where more connections are worth a try; gives how far that was. */
+/** The stream itself, up to the position where more connections are worth a try; returns that position. */
 async function* single({ source, now, isEnough }: Start): AsyncGenerator<Buffer, number, undefined> {
   const startedAt = now();
   let [position, waited] = [0, 0];
@@ -65,7 +65,7 @@ interface Rest {
   readonly now: () => number;
 }
 
-/** What is on its way is waited for before this ends, however it ends. */
+/** Waits for requests in progress before it ends, in any case. */
 async function* several({ source, from, size, segmentBytes, now }: Rest): AsyncGenerator<Buffer, void, undefined> {
   const connections = createConnections({ first: leastConnections, most: mostConnections, now });
   const queue: { readonly bytes: Promise<Buffer>; isThere: boolean }[] = [];
@@ -106,7 +106,7 @@ async function* several({ source, from, size, segmentBytes, now }: Rest): AsyncG
   }
 }
 
-/** All bytes in order, as `source.stream()`, by ranges from where those are faster. Throws what the source throws. */
+/** All bytes in order, like `source.stream()`, with ranges if those are faster. Throws errors of the source. */
 export async function* streamAhead(
   source: ByteSource,
   { hasRanges, isPinned, size = 0 }: SourceFacts,

@@ -1,9 +1,9 @@
-// The three things qemu-img is asked to do, always with an explicit format, on files whose headers were checked before.
+// The three uses of qemu-img, always with an explicit format, on files whose headers were verified before.
 import { TransferError } from '#shared/transfer/fault.ts';
 import type { ImageFormat } from '#shared/transfer/format/detect.ts';
 import { type ToolEnd, type ToolLimits, runTool } from '#shared/transfer/tool/run-tool.ts';
 
-/** qemu calls the vhd format by the product it first came with. */
+/** qemu names the vhd format after its original product. */
 const driverOf: Readonly<Record<ImageFormat, string>> = {
   qcow2: 'qcow2',
   raw: 'raw',
@@ -15,14 +15,14 @@ const driverOf: Readonly<Record<ImageFormat, string>> = {
 };
 
 const gib = 1024 ** 3;
-/** Far above what real images need, far below what a hostile one could ask for. */
+/** Far above the needs of real images, far below those of a hostile one. */
 const checkLimits: ToolLimits = { cpuSeconds: 1800, memoryBytes: 4 * gib };
 const convertLimits = { cpuSeconds: 6 * 3600, memoryBytes: 4 * gib };
 
 const missing = (end: ToolEnd): TransferError =>
   new TransferError('InternalFault', `cannot run qemu-img (Debian package qemu-utils): ${end.complaint}`);
 
-/** Throws InternalFault where there is none to run. To be asked before anything is downloaded for it. */
+/** Throws InternalFault if it cannot be run. Called before anything is downloaded for it. */
 export const requireQemuImg = async (signal: AbortSignal): Promise<void> => {
   const end = await runTool({ program: 'qemu-img', args: ['--version'], signal });
   if (end.isMissing) throw missing(end);
@@ -30,13 +30,13 @@ export const requireQemuImg = async (signal: AbortSignal): Promise<void> => {
 
 const lastLine = (text: string): string => text.trim().split('\n').at(-1)?.slice(0, 300) ?? '';
 
-/** `driver=…,file.filename=…`: a comma in a path is doubled. The vhd size is the footer's, not the geometry's. */
+/** `driver=…,file.filename=…`: a comma in a path is doubled. The vhd size is that of the footer, not of the geometry. */
 const sourceOptions = (path: string, format: ImageFormat): string => {
   const extra = format === 'vhd' ? ',force_size_calc=current_size' : '';
   return `driver=${driverOf[format]}${extra},file.driver=file,file.filename=${path.replaceAll(',', ',,')}`;
 };
 
-/** Proves the structure of a qcow2. Leaked clusters are harmless. Throws ImageCorrupt with what qemu-img found. */
+/** Verifies the structure of a qcow2. Leaked clusters are harmless. Throws ImageCorrupt with the message of qemu-img. */
 export const checkQcow2 = async (path: string, signal: AbortSignal): Promise<void> => {
   const args = ['check', '--output=json', '--image-opts', sourceOptions(path, 'qcow2')];
   const end = await runTool({ program: 'qemu-img', args, signal, limits: checkLimits });
@@ -78,7 +78,7 @@ export const convertImage = async (conversion: Conversion): Promise<void> => {
   const { path, format, target, virtualSize, signal, onProgress } = conversion;
   const end = await runTool({
     program: 'qemu-img',
-    // -n with --target-is-zero: the target exists and holes stay holes. -W helps where decompression is the cost.
+    // -n with --target-is-zero: the target exists and holes stay holes. -W is faster for compressed images.
     args: [
       'convert',
       '-p',

@@ -1,20 +1,20 @@
-// Runs a helper program to its end, within limits, killed when the transfer is cancelled.
+// Runs a helper program to its end, within limits; it is killed when the transfer is cancelled.
 import { spawn } from 'node:child_process';
 import { z } from 'zod';
 import { parseConfig, setting } from '#shared/runtime/config.ts';
 
-/** What helper programs are run with. */
+/** Settings for helper programs. */
 const { path } = parseConfig(
   z.object({
     path: setting(
       'PATH',
-      'Where qemu-img, xz and zstd are looked for.',
+      'Search path for qemu-img, xz and zstd.',
       z.string().default('/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'),
     ),
   }),
 );
 
-/** The search path of this process, and nothing else of its environment: that holds what the transfer is told, addresses and all. */
+/** Only the search path of this process: its environment contains the spec of the transfer, with URLs. */
 export const toolEnvironment = { PATH: path, LC_ALL: 'C' } as const;
 
 export interface ToolCall {
@@ -22,25 +22,25 @@ export interface ToolCall {
   readonly args: readonly string[];
   readonly signal: AbortSignal;
   readonly limits?: ToolLimits;
-  /** Told each piece of standard output as it comes, instead of it being kept. */
+  /** Receives standard output in pieces; then it is not collected. */
   readonly onOutput?: (text: string) => void;
 }
 
-/** Resource limits of the program, enforced by the kernel. Whoever has some has no network either, where that can be taken away. */
+/** Resource limits of the program, enforced by the kernel. A program with limits has no network either, if the kernel supports that. */
 export interface ToolLimits {
-  /** Seconds of processor time. */
+  /** Seconds of CPU time. */
   readonly cpuSeconds: number;
   /** Bytes of address space. */
   readonly memoryBytes: number;
-  /** Bytes the largest file it writes may have. */
+  /** Size limit of the files it writes, in bytes. */
   readonly fileBytes?: number;
 }
 
 export interface ToolEnd {
-  /** Exit status; `undefined` when it was killed or could not be started. */
+  /** Exit status; `undefined` if it was killed or could not be started. */
   readonly status: number | undefined;
   readonly output: string;
-  /** The end of what it said on standard error, or why it could not be started. */
+  /** The end of its standard error, or why it could not be started. */
   readonly complaint: string;
   readonly isMissing: boolean;
 }
@@ -48,7 +48,7 @@ export interface ToolEnd {
 const maxOutputChars = 4 * 1024 * 1024;
 const maxComplaintChars = 1000;
 
-/** A network of its own, with nothing in it, where the kernel lets whoever asks have one. */
+/** An empty network namespace, if the kernel permits it to this user. */
 const isolate = 'unshare --user --map-current-user --net';
 
 /** `ulimit` counts memory in KiB and files in blocks of 512 bytes. */
@@ -58,14 +58,17 @@ const limitScript = ({ cpuSeconds, memoryBytes, fileBytes }: ToolLimits): string
     `ulimit -v ${Math.ceil(memoryBytes / 1024)}`,
     ...(fileBytes === undefined ? [] : [`ulimit -f ${Math.ceil(fileBytes / 512)}`]),
     'ulimit -c 0',
-    // In braces: without a limit nothing is run.
+    // Grouped: the program does not run if a limit cannot be set.
     `{ if ${isolate} true 2>/dev/null; then exec ${isolate} "$@"; fi; exec "$@"; }`,
   ].join(' && ');
 
 const commandOf = ({ program, args, limits }: ToolCall): readonly [string, readonly string[]] =>
   limits === undefined ? [program, args] : ['/bin/sh', ['-c', limitScript(limits), 'sh', program, ...args]];
 
-/** Never throws for what the program does; throws the signal's reason once it is aborted. Of the environment only the search path is handed on. */
+/**
+ * Never throws because of the program's result; throws the reason of the signal once it is aborted. Only the search path of the environment is
+ * passed.
+ */
 export const runTool = async (call: ToolCall): Promise<ToolEnd> => {
   call.signal.throwIfAborted();
   const [file, args] = commandOf(call);

@@ -1,14 +1,14 @@
-// The keys that clients of an upload are known by, fetched from whoever issues their tokens, and again when a token names a new one.
+// The keys that verify the tokens of an upload's clients, fetched from the issuer, and again for a token with an unknown key.
 import type { IncomingMessage } from 'node:http';
 import { request as ask } from 'undici';
 import { type TokenVerdict, type VerifyingKey, parseKeySet, verifyToken } from '#shared/runtime/token.ts';
 
 const fetchMs = 5_000;
-/** A stranger who makes up key names must not make us ask all the time. */
+/** Tokens with invented key names must not cause a request each. */
 const leastPauseMs = 5_000;
 
 export interface TokenChecker {
-  /** Throws when the keys cannot be fetched. */
+  /** Throws if the keys cannot be fetched. */
   check(token: string): Promise<TokenVerdict>;
 }
 
@@ -29,7 +29,7 @@ export const createTokenChecker = (keysUrl: string, now: () => number = Date.now
     check: async (token) => {
       const verdict = verifyToken(keys, token, now());
       if (verdict.is !== 'unknown-key') return verdict;
-      // Several clients come at once to a pod that has just started: all of them wait for its first look.
+      // Several clients may connect at once to a pod that has just started: all of them wait for its first request.
       if (fetching === undefined && now() - fetchedAt < leastPauseMs) return verdict;
       fetching ??= fetchKeys().finally(() => (fetching = undefined));
       await fetching;
@@ -38,7 +38,7 @@ export const createTokenChecker = (keysUrl: string, now: () => number = Date.now
   };
 };
 
-/** Whether a request shows a token for the work of the pod that serves `subject`. */
+/** Whether a request has a token for the pod that works for `subject`. */
 export const mayWork = async (
   request: IncomingMessage,
   { checker, subject }: { readonly checker: TokenChecker; readonly subject: string },

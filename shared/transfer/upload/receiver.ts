@@ -1,4 +1,4 @@
-// The receiving end of an upload: takes bytes into the spool, one client at a time, and tells clients what became of them.
+// Receives an upload: writes bytes into the spool, from one client at a time, and reports the result to clients.
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Readable } from 'node:stream';
@@ -8,24 +8,24 @@ import { TransferError, isTransferError } from '#shared/transfer/fault.ts';
 import type { Announcement, Spool } from '#shared/transfer/upload/spool.ts';
 
 export interface UploadDelivery {
-  /** Begins a new file, whatever is there of another. Left out: goes on with the one that was announced. */
+  /** Starts a new file, and discards another one. Default: resumes the announced one. */
   readonly begins?: Announcement | undefined;
-  /** Where in the file the bytes belong. */
+  /** Position of the bytes in the file. */
   readonly offset: number;
-  /** The file ends with these bytes. Implied where they reach its length. */
+  /** The file ends with these bytes. Implied if they reach its length. */
   readonly isLast: boolean;
-  /** A client that comes back may take the place of its own earlier connection, which may not have noticed that it is dead. */
+  /** A client that reconnects may replace its own earlier connection, which may not have noticed that it is dead. */
   readonly takesOver: boolean;
   readonly body: Readable;
 }
 
 /**
- * - `taken`: on disk. `whole`: nothing more is needed.
- * - `misplaced`: the bytes belong elsewhere; go on at `offset`.
- * - `busy`: another client is sending. `closed`: all bytes are there already.
- * - `interrupted`: the client went away in the middle.
- * - `refused`: what came can be no disk here, or is not what was announced.
- * - `ended`: this Job takes no more, for a reason that is none of the file's; another one takes its place.
+ * - `taken`: on disk. `whole`: the file is complete.
+ * - `misplaced`: wrong position; resume at `offset`.
+ * - `busy`: another client is sending. `closed`: all bytes have arrived already.
+ * - `interrupted`: the client disconnected.
+ * - `refused`: the file cannot become the disk, or differs from its announcement.
+ * - `ended`: this Job accepts no more bytes, for a reason unrelated to the file; another Job replaces it.
  */
 export type Taken =
   | { readonly is: 'taken'; readonly offset: number; readonly whole: boolean }
@@ -35,16 +35,19 @@ export type Taken =
 export interface Receiver {
   readonly spool: Pick<Spool, 'offset' | 'length' | 'isComplete' | 'announced'>;
   take(delivery: UploadDelivery): Promise<Taken>;
-  /** The end of the transfer that reads the spool. */
+  /** The result of the transfer that reads the spool. */
   report(): Promise<TransferReport>;
-  /** Tells everybody; they are refused from then on when it went wrong. */
+  /** Reports the result to all clients; after a failure they are rejected. */
   finish(report: TransferReport): void;
-  /** As `finish`; the file is forgotten once a client has met its failure, and another one is taken. False where no client comes within `waitMs`. */
+  /**
+   * Like `finish`; the file is discarded once a client has received the failure, and another one is accepted. False if no client asks within
+   * `waitMs`.
+   */
   refuse(report: TransferReport, waitMs: number): Promise<boolean>;
-  /** The report was given to a client. */
-  heard(): void;
-  /** Settled once a client has met the failure that `finish` told of. */
-  told(): Promise<void>;
+  /** A client has received the report. */
+  markReported(): void;
+  /** Resolves once a client has received the failure that was passed to `finish`. */
+  reported(): Promise<void>;
 }
 
 const digestOf = async (spool: Spool, algorithm: string): Promise<string> => {
@@ -67,7 +70,7 @@ const refusal = (spool: Spool, reason: string, message: string): Taken => ({
 
 const interrupted = (spool: Spool): Taken => ({ is: 'interrupted', offset: spool.offset() });
 
-/** Of each wait its own: one that all of them shared would hold on to every chunk until the last. */
+/** Separate for each wait: a shared promise would retain every chunk until the last. */
 const unlessStopped = <T>(work: Promise<T>, stop: AbortSignal): Promise<T | 'stopped'> =>
   new Promise((resolve, reject) => {
     const onStop = (): void => resolve('stopped');
@@ -75,20 +78,20 @@ const unlessStopped = <T>(work: Promise<T>, stop: AbortSignal): Promise<T | 'sto
     void work.then(resolve, reject).finally(() => stop.removeEventListener('abort', onStop));
   });
 
-/** Into the spool, until the body ends or somebody says stop: then the rest is left unread, for there is still an answer to be given. */
+/** Writes into the spool until the body ends or `stop` fires: then the rest is left unread, because an answer must still be sent. */
 const pour = async (spool: Spool, { body }: UploadDelivery, stop: AbortSignal): Promise<Taken | undefined> => {
   const length = spool.length();
   const chunks = body.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer, undefined>;
   try {
     for (;;) {
       if (stop.aborted) return interrupted(spool);
-      // One after the other: each is on its way to the disk before the next is asked for.
+      // Sequential: each chunk is being written before the next one is read.
       // oxlint-disable-next-line no-await-in-loop
       const next = await unlessStopped(chunks.next(), stop);
       if (next === 'stopped' || stop.aborted) return interrupted(spool);
       if (next.done === true) return undefined;
       if (length !== undefined && spool.offset() + next.value.length > length) {
-        return refusal(spool, 'ImageTruncated', `more bytes come than the ${length} that were announced`);
+        return refusal(spool, 'ImageTruncated', `more bytes arrived than the ${length} that were announced`);
       }
       await spool.append(next.value);
     }
@@ -97,12 +100,12 @@ const pour = async (spool: Spool, { body }: UploadDelivery, stop: AbortSignal): 
   }
 };
 
-/** What does not have the digest it was announced with is forgotten: nobody could mend it. */
+/** A file with another digest than announced is discarded: it cannot be repaired. */
 const finish = async (spool: Spool): Promise<Taken> => {
   const [offset, length, announced] = [spool.offset(), spool.length(), spool.announced()];
   const checksum = announced?.checksum;
   if (length !== undefined && offset !== length) {
-    return refusal(spool, 'ImageTruncated', `${offset} bytes came of the ${length} that were announced`);
+    return refusal(spool, 'ImageTruncated', `only ${offset} of the ${length} announced bytes arrived`);
   }
   const found = checksum === undefined ? undefined : await digestOf(spool, checksum.algorithm);
   if (announced !== undefined && checksum !== undefined && found !== checksum.hex) {
@@ -114,20 +117,20 @@ const finish = async (spool: Spool): Promise<Taken> => {
   return { is: 'taken', offset, whole: true };
 };
 
-/** `isRefused`: the transfer came to a bad end that no other attempt mends. */
+/** `isRefused`: the transfer failed permanently. */
 const receive = async (
   spool: Spool,
   delivery: UploadDelivery,
   stop: AbortSignal,
   isRefused: () => boolean,
 ): Promise<Taken> => {
-  // While this one waited for its turn, another has completed the file, or has taken its place.
+  // While this one waited for its turn, another one has completed the file, or has replaced it.
   if (spool.isComplete()) return { is: 'closed', offset: spool.offset() };
   if (stop.aborted) return interrupted(spool);
   if (delivery.begins !== undefined) await spool.begin(delivery.begins);
   if (delivery.offset !== spool.offset()) return { is: 'misplaced', offset: spool.offset() };
   const ended = await pour(spool, delivery, stop);
-  // Of what is refused nothing is kept, and the client waits for the word on it.
+  // A rejected file is discarded, and the client waits for the reason.
   if (isRefused()) return interrupted(spool);
   await spool.flush();
   if (ended !== undefined) return ended;
@@ -135,13 +138,13 @@ const receive = async (
   return isWhole ? finish(spool) : { is: 'taken', offset: spool.offset(), whole: false };
 };
 
-/** How the transfer ended, and whether a client has met that. */
+/** The result of the transfer, and whether a client has received it. */
 const createVerdict = () => {
   let ended = Promise.withResolvers<TransferReport>();
-  let told = Promise.withResolvers<void>();
+  let reported = Promise.withResolvers<void>();
   let outcome: TransferReport | undefined;
   return {
-    /** Nothing helps but another file. */
+    /** Only another file can help. */
     isFinal: (): boolean => outcome?.outcome === 'failed' && !outcome.retryable,
     failure: () => (outcome?.outcome === 'failed' ? outcome : undefined),
     set: (report: TransferReport): void => {
@@ -151,11 +154,11 @@ const createVerdict = () => {
     clear: (): void => {
       outcome = undefined;
       ended = Promise.withResolvers();
-      told = Promise.withResolvers();
+      reported = Promise.withResolvers();
     },
     ended: () => ended.promise,
-    tell: () => told.resolve(),
-    told: () => told.promise,
+    markReported: () => reported.resolve(),
+    reported: () => reported.promise,
   };
 };
 
@@ -172,7 +175,7 @@ const createEnding = (spool: Spool, verdict: ReturnType<typeof createVerdict>, {
   };
   const reopen = async (waitMs: number): Promise<boolean> => {
     const late = delay(waitMs, 'late' as const, { ref: false });
-    if ((await Promise.race([verdict.told(), late])) === 'late') return false;
+    if ((await Promise.race([verdict.reported(), late])) === 'late') return false;
     await stopped();
     await spool.begin();
     verdict.clear();
@@ -185,7 +188,7 @@ const createEnding = (spool: Spool, verdict: ReturnType<typeof createVerdict>, {
       refusing = reopen(waitMs);
       return refusing;
     },
-    /** Settled once another file is taken, or none ever will be. */
+    /** Resolves once another file is accepted, or none ever will be. */
     refusing: () => refusing,
   };
 };
@@ -199,12 +202,12 @@ export const createReceiver = (spool: Spool): Receiver => {
   const reportFailure = (): Taken | undefined => {
     const failure = verdict.failure();
     if (failure === undefined) return undefined;
-    verdict.tell();
+    verdict.markReported();
     const { reason, message, retryable } = failure;
     return { is: retryable ? 'ended' : 'refused', offset: spool.offset(), reason, message };
   };
 
-  /** Waits for the one before to stop, which it does at once. */
+  /** Waits for the previous one to stop, which it does at once. */
   const inTurn = async (delivery: UploadDelivery, stop: AbortController): Promise<Taken> => {
     const work = turn.then(() => receive(spool, delivery, stop.signal, verdict.isFinal));
     turn = work.catch(() => undefined);
@@ -220,8 +223,8 @@ export const createReceiver = (spool: Spool): Receiver => {
   };
   const take = async (delivery: UploadDelivery): Promise<Taken> => {
     if (verdict.failure() !== undefined && delivery.begins !== undefined) {
-      // Another file is on its way already: whose failure it was may read it in the status.
-      verdict.tell();
+      // Another file has already been started: the previous client can read its failure in the status.
+      verdict.markReported();
       await ending.refusing();
     }
     const failed = reportFailure();
@@ -237,7 +240,7 @@ export const createReceiver = (spool: Spool): Receiver => {
     report: verdict.ended,
     finish: ending.finish,
     refuse: ending.refuse,
-    heard: verdict.tell,
-    told: verdict.told,
+    markReported: verdict.markReported,
+    reported: verdict.reported,
   };
 };

@@ -12,30 +12,33 @@ import { startUploadServer } from '#shared/transfer/upload/server.ts';
 import { type UploadSourceOptions, createUploadSource } from '#shared/transfer/upload/source.ts';
 import { openSpool } from '#shared/transfer/upload/spool.ts';
 
-/** Milliseconds that clients get to read how it ended. */
+/** Milliseconds for clients to read the result. */
 const partingMs = 10_000;
-/** Milliseconds for a client that sends a file in pieces to come with the next one: it would find nobody who tells why. */
+/** Milliseconds for a client that sends a file in pieces to send the next one; without this it would not learn about the failure. */
 const nextPieceMs = 5000;
 
 export interface Reception {
   readonly openSource: (context: Pick<UploadSourceOptions, 'signal' | 'onWait'>) => ByteSource;
-  /** Reports to clients that their file cannot become the disk. True: another file is waited for now; false: the caller ends the transfer with `finish`. */
+  /**
+   * Reports to clients that their file cannot become the disk. True: another file is expected now; false: the caller ends the transfer with
+   * `finish`.
+   */
   readonly refuse: (failure: Failure) => Promise<boolean>;
-  /** Tells clients, then ends. What has arrived stays in the directory where another attempt may need it. */
+  /** Reports to clients, then ends. Received bytes stay in the directory if another attempt may need them. */
   readonly finish: (report: TransferReport) => Promise<void>;
 }
 
 export interface ReceptionOptions {
   readonly source: UploadSource;
   readonly scratchDir: string;
-  /** Bytes of the largest disk that there is room for. */
+  /** Size limit of the disk in bytes. */
   readonly limitBytes?: number | undefined;
   /** Address to listen on. */
   readonly host: string;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
-/** Throws what listening throws: the port is taken, the address is none of ours. */
+/** Throws errors of listening: the port is in use, or the address is not local. */
 export const openReception = async (options: ReceptionOptions): Promise<Reception> => {
   const { source, scratchDir, limitBytes, host, log } = options;
   const directory = join(source.dir ?? scratchDir, 'upload');
@@ -52,7 +55,7 @@ export const openReception = async (options: ReceptionOptions): Promise<Receptio
     log,
   });
   log('waiting for an upload', { port: server.port, offset: spool.offset(), isComplete: spool.isComplete() });
-  /** What the status says while the next file is waited for. */
+  /** Appended to the status while the next file is awaited. */
   let afterwards = '';
   return {
     openSource: (context) =>
@@ -66,14 +69,15 @@ export const openReception = async (options: ReceptionOptions): Promise<Receptio
       if (spool.announced()?.maybeFollowed !== true) return false;
       const report = { outcome: 'failed', ...failure, receivedBytes: spool.offset() } as const;
       log('the file was refused', { ...failure });
-      afterwards = `; the file before was refused: ${failure.message}`;
+      afterwards = `; the previous file was refused: ${failure.message}`;
       return receiver.refuse(report, nextPieceMs);
     },
     finish: async (report) => {
       receiver.finish(report);
       const isOver = report.outcome === 'succeeded' || !report.retryable;
       const isAmidPieces = !spool.isComplete() && spool.offset() > 0;
-      if (isOver && isAmidPieces) await Promise.race([receiver.told(), delay(nextPieceMs, undefined, { ref: false })]);
+      if (isOver && isAmidPieces)
+        await Promise.race([receiver.reported(), delay(nextPieceMs, undefined, { ref: false })]);
       await server.close(partingMs);
       await spool.close();
       if (isOver) await rm(directory, { recursive: true, force: true });

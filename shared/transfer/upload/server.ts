@@ -1,8 +1,8 @@
-// The receiver over HTTP, inside the pod that fills the volume. Its one client is the transfer function, which speaks to people.
+// The HTTP server of the receiver, in the pod that fills the volume. Its only client is the transfer function.
 //
 //   HEAD  /upload                  Upload-Offset, Upload-Length, Upload-Complete, Upload-Limit
-//   PATCH /upload  Upload-Offset   204; 409 misplaced or closed, 422 refused, 423 busy, 503 this Job ends and another takes its place
-//     Prefer: wait=50                200 and the report, or 202: all of it is here, and 50 s were not enough for the rest
+//   PATCH /upload  Upload-Offset   204; 409 misplaced or closed, 422 rejected, 423 busy, 503 this Job ends and another replaces it
+//     Prefer: wait=50                200 and the report, or 202: all bytes arrived, but no result within 50 s
 //     Upload-Begin: <Announcement as JSON>      a new file
 //     Upload-Incomplete: ?1                     more requests follow
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
@@ -20,16 +20,16 @@ export interface UploadServerOptions {
   readonly host: string;
   readonly port: number;
   readonly checker: TokenChecker;
-  /** UID that a token must be for. */
+  /** UID that tokens must contain. */
   readonly subject: string;
-  /** Bytes of the largest disk that is taken, for clients that can tell beforehand; left out where that is no question. */
+  /** Size limit of the disk in bytes, for clients that can check it in advance. Default: unknown. */
   readonly limitBytes?: number | undefined;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
 export interface UploadServer {
   readonly port: number;
-  /** Answers what is in flight first, for so many milliseconds at most. */
+  /** Finishes requests in progress first, within this many milliseconds. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -78,7 +78,7 @@ const waitOf = (request: IncomingMessage): number | undefined => {
   return seconds === undefined ? undefined : Number(seconds);
 };
 
-/** Once the body is here and so many seconds have passed. Never, where it does not come to its end. */
+/** Fires this many seconds after the end of the body. Never, if the body is incomplete. */
 const afterLastByte = (request: IncomingMessage, seconds: number): { readonly over: Promise<Answer>; stop(): void } => {
   const over = Promise.withResolvers<Answer>();
   let timer: NodeJS.Timeout | undefined;
@@ -107,8 +107,8 @@ const patch = async (request: IncomingMessage, options: UploadServerOptions): Pr
   const backOff = afterLastByte(request, seconds);
   try {
     const given = await Promise.race([work, backOff.over]);
-    // Not to a client that was told to look at the status, nor to one whose piece was taken before.
-    if (given.body !== undefined && 'outcome' in given.body) options.receiver.heard();
+    // Not for a client that was referred to the status, nor for one whose piece was accepted before.
+    if (given.body !== undefined && 'outcome' in given.body) options.receiver.markReported();
     return given;
   } finally {
     backOff.stop();
@@ -138,7 +138,7 @@ const answer = async (request: IncomingMessage, options: UploadServerOptions): P
   return request.method === 'PATCH' ? patch(request, options) : { status: 405 };
 };
 
-/** What the spool says now, with every answer. */
+/** State of the spool, sent with every answer. */
 const stateHeaders = ({ receiver: { spool }, limitBytes }: UploadServerOptions): Record<string, string> => {
   const [length, announced] = [spool.length(), spool.announced()];
   return {
@@ -160,10 +160,10 @@ const respond = async (
   closeOnceRead(request, response);
   try {
     const { status, body } = await answer(request, options);
-    // Strangers are told nothing of the file.
+    // Unauthorized clients receive no state of the file.
     const headers = status === 401 || status === 404 ? {} : stateHeaders(options);
     dropUnread(request);
-    // A client that keeps its connection for later would hold the Job, and with it the image.
+    // A kept-alive connection would keep the Job, and with it the image.
     if (options.isClosing()) response.shouldKeepAlive = false;
     if (body === undefined) return void response.writeHead(status, headers).end();
     const text = JSON.stringify(body);
@@ -177,7 +177,7 @@ const respond = async (
 
 export const startUploadServer = async (options: UploadServerOptions): Promise<UploadServer> => {
   let isClosing = false;
-  // A slow client may take hours over one request.
+  // A slow client may need hours for one request.
   const server: Server = createServer({ requestTimeout: 0, keepAliveTimeout: 30_000 }, (request, response) => {
     void respond(request, response, { ...options, isClosing: () => isClosing });
   });

@@ -1,4 +1,4 @@
-// An upload as a source: what has arrived is read from the spool, what has not is waited for. So the disk is written while its file arrives.
+// An upload as a source: received bytes are read from the spool, others are awaited. So the disk is written while its file arrives.
 import { TransferError } from '#shared/transfer/fault.ts';
 import { isQcow2 } from '#shared/transfer/format/detect.ts';
 import { type ByteSource, headBytes } from '#shared/transfer/source/source.ts';
@@ -9,9 +9,9 @@ const chunkBytes = 1024 * 1024;
 export interface UploadSourceOptions {
   readonly spool: Spool;
   readonly signal: AbortSignal;
-  /** Milliseconds without a byte after which nobody is expected to come back. */
+  /** Idle timeout in milliseconds. */
   readonly idleMs: number;
-  /** What is being waited for, for the status; `undefined`: bytes come. */
+  /** Reason of a wait, for the status; `undefined`: bytes arrive. */
   readonly onWait: (text: string | undefined) => void;
 }
 
@@ -24,7 +24,7 @@ const expired = (idleMs: number, offset: number): TransferError =>
     `no bytes for ${Math.round(idleMs / 1000)} s, after ${offset} of them; start again with a new value of the annotation bullion.dev/retry, then upload`,
   );
 
-/** Settles at the next change, or when the signal fires or time is up. */
+/** Resolves at the next change, on abort or on timeout. */
 const nextChange = async ({ spool, signal, idleMs }: UploadSourceOptions): Promise<void> => {
   signal.throwIfAborted();
   const late = Promise.withResolvers<void>();
@@ -39,7 +39,7 @@ const nextChange = async ({ spool, signal, idleMs }: UploadSourceOptions): Promi
   }
 };
 
-/** Waits for bytes of the file as it is now, and throws when it began anew meanwhile. */
+/** Waits for bytes of the current file, and throws if it was restarted meanwhile. */
 const createReader = (options: UploadSourceOptions) => {
   const { spool, signal, onWait } = options;
   let generation = spool.generation();
@@ -68,16 +68,19 @@ const createReader = (options: UploadSourceOptions) => {
     const end = offset + target.length;
     await until(() => has(end) || spool.isComplete());
     if (!has(end)) {
-      throw new TransferError('ImageTruncated', `the file ends after ${spool.offset()} bytes, and more is needed`);
+      throw new TransferError(
+        'ImageTruncated',
+        `the file ends after ${spool.offset()} bytes, but more bytes are required`,
+      );
     }
     await spool.readInto(offset, target);
     requireSame();
   };
   return {
     until: (end: number) => until(() => has(end) || spool.isComplete()),
-    /** Nothing was read yet: a file that begins anew meanwhile is the one that is waited for. */
+    /** Nothing was read yet: a file that is restarted meanwhile is simply used instead. */
     untilFirst: (end: number) => until(() => has(end) || spool.isComplete(), 'waiting for the upload', beginAnew),
-    /** A client may yet find that what it sent is not what it said. */
+    /** A client may still detect that it sent wrong bytes. */
     untilVouchedFor: () => until(() => spool.isComplete()),
     readInto,
     read: async (offset: number, length: number): Promise<Buffer> => {
@@ -88,7 +91,7 @@ const createReader = (options: UploadSourceOptions) => {
   };
 };
 
-/** Asks for nothing but what the spool has, so that `probe` begins a new look at it. */
+/** Reads only from the spool, so that `probe` starts a new inspection. */
 export const createUploadSource = (options: UploadSourceOptions): ByteSource => {
   const { spool } = options;
   const reader = createReader(options);
@@ -98,7 +101,7 @@ export const createUploadSource = (options: UploadSourceOptions): ByteSource => 
       const isWhole = spool.isComplete() && spool.offset() <= headBytes;
       const head = await reader.read(0, Math.min(headBytes, spool.offset()));
       const size = spool.length();
-      // Whoever looks at the end of a raw disk would wait for all of it, and a disk too large is to be refused before that.
+      // Reading the end of a raw disk would wait for all of it, and a disk that is too large must be rejected before.
       const isTableFirst = isQcow2(head);
       const hasRanges = size !== undefined && (spool.isComplete() || isTableFirst);
       return { size, head, isWhole, hasRanges, isPinned: true };
@@ -109,7 +112,7 @@ export const createUploadSource = (options: UploadSourceOptions): ByteSource => 
       for (let at = 0; ;) {
         await reader.until(at + 1);
         const length = Math.min(chunkBytes, spool.offset() - at);
-        // The end is known only once the client has vouched for the whole.
+        // The end is known only after the client has confirmed the whole file.
         if (length === 0) return;
         yield await reader.read(at, length);
         at += length;

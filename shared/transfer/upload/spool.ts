@@ -1,5 +1,5 @@
-// What has arrived of an uploaded file: bytes in order, on disk, so that an upload goes on where it was after the client has gone away, and
-// after this process has died, or its node: the directory lies in a claim of its own. One writer; readers wait for what has not arrived yet.
+// The received part of an uploaded file: bytes in order, on disk, so that an upload resumes after the client has disconnected, and after this
+// process or its node has died: the directory is in a separate claim. One writer; readers wait for missing bytes.
 import { type FileHandle, mkdir, open, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -9,22 +9,22 @@ import { readFully } from '#shared/transfer/file-bytes.ts';
 import { syncDirectory } from '#shared/transfer/resume/journal.ts';
 import { createSparseWriter } from '#shared/transfer/sink/writer.ts';
 
-/** Bytes between two notes of what is surely on disk. What came after the last one is sent again. */
+/** Bytes between two records of the synced length. Later bytes are sent again after a crash. */
 const noteEveryBytes = 64 * 1024 * 1024;
-/** Milliseconds between two of them where bytes come slowly: nobody sends more than that again. */
+/** Milliseconds between two records if bytes arrive slowly: limits what is sent again. */
 const noteEveryMs = 1_000;
 
-/** What a client says of a file before it sends any of it. */
+/** Announcement of a file by a client, before any byte. */
 export const Announcement = z.object({
-  /** Tells this upload from others into the same volume. */
+  /** Distinguishes uploads into the same volume. */
   id: z.string().max(200),
   /** Bytes of the whole file, if known. */
   length: z.number().int().nonnegative().optional(),
   /** Of the whole file. */
   checksum: Checksum.optional(),
-  /** The client's own words, handed back as they are. */
+  /** Metadata of the client, returned unchanged. */
   metadata: z.string().max(4096).optional(),
-  /** The volume waits for another file where this one cannot become its disk. Left out: that is the end of the transfer. */
+  /** The volume waits for another file if this one cannot become its disk. Default: the transfer ends. */
   maybeFollowed: z.boolean().optional(),
 });
 export type Announcement = z.infer<typeof Announcement>;
@@ -32,7 +32,7 @@ export type Announcement = z.infer<typeof Announcement>;
 const Note = z.object({
   /** Bytes that were flushed. */
   offset: z.number().int().nonnegative(),
-  /** Of the whole file, once the client said it. */
+  /** Of the whole file, once the client has sent it. */
   length: z.number().int().nonnegative().optional(),
   isComplete: z.boolean(),
   announced: Announcement.optional(),
@@ -46,20 +46,20 @@ export interface Spool {
   offset(): number;
   length(): number | undefined;
   isComplete(): boolean;
-  /** Counts up when the file begins anew; what was read before is then void. */
+  /** Increases when the file is restarted; bytes read before are then invalid. */
   generation(): number;
   /** The next bytes. */
   append(bytes: Buffer): Promise<void>;
   announced(): Announcement | undefined;
-  /** Makes sure of what has arrived. */
+  /** Syncs the received bytes to disk. */
   flush(): Promise<void>;
-  /** Nothing more comes. */
+  /** No more bytes follow. */
   complete(): Promise<void>;
-  /** Forgets everything; what comes next is what is announced here, or later where nothing is. */
+  /** Discards everything; the next file is the announced one, or is announced later. */
   begin(announced?: Announcement): Promise<void>;
-  /** Fills `target` from what has arrived. */
+  /** Fills `target` from received bytes. */
   readInto(offset: number, target: Uint8Array): Promise<void>;
-  /** Settles at the next change of anything above. */
+  /** Resolves at the next change of any value above. */
   changed(): Promise<void>;
   close(): Promise<void>;
 }
@@ -74,11 +74,11 @@ const readNote = async (file: string): Promise<Note> => {
   }
 };
 
-/** Of the file that holds the bytes; the note lies beside it. */
+/** The file with the bytes; the record is beside it. */
 const openData = (path: string): Promise<FileHandle> =>
   writing(path, () => open(path, 'r+').catch(() => open(path, 'w+')));
 
-/** Fills `target`; what lies behind the end of the file has arrived as zeroes, which are not written. */
+/** Fills `target`; the part beyond the end of the file was received as zeroes, which are not written. */
 const readArrived = async (file: FileHandle, from: number, target: Uint8Array): Promise<void> => {
   target.fill(0, await readFully(file, target, from));
 };
@@ -90,14 +90,14 @@ const lookingAt = (now: () => Note): Pick<Spool, 'offset' | 'length' | 'isComple
   announced: () => now().announced,
 });
 
-/** The note of a file of which nothing has come. */
+/** The record of a file without received bytes. */
 const begun = (announced: Announcement | undefined): Note => ({
   ...empty,
   ...(announced === undefined ? {} : { announced }),
   ...(announced?.length === undefined ? {} : { length: announced.length }),
 });
 
-/** Wakes all who wait. */
+/** Wakes all waiters. */
 const createBell = () => {
   let next = Promise.withResolvers<void>();
   return {
@@ -109,7 +109,7 @@ const createBell = () => {
   };
 };
 
-/** Written whole, or as it was; also after the node has lost its power. */
+/** Written atomically, also in case of a power failure. */
 const writeNote = (directory: string, note: Note): Promise<void> =>
   writing(directory, async () => {
     const file = noteFileOf(directory);
@@ -118,7 +118,7 @@ const writeNote = (directory: string, note: Note): Promise<void> =>
     await syncDirectory(directory);
   });
 
-/** Goes on with what `directory` holds from before. */
+/** Resumes with the content of `directory`. */
 export const openSpool = async (directory: string, clock: () => number = Date.now): Promise<Spool> => {
   await writing(directory, () => mkdir(directory, { recursive: true }));
   const file = await openData(join(directory, 'data'));
@@ -129,7 +129,7 @@ export const openSpool = async (directory: string, clock: () => number = Date.no
   const bell = createBell();
   const note = async (): Promise<void> => {
     await writer.flush();
-    // Zeroes at the end were not written: the length says that they are there.
+    // Zeroes at the end were not written: the recorded length includes them.
     await writing(directory, () => file.truncate(now.offset));
     await writeNote(directory, now);
     noted = { offset: now.offset, at: clock() };
@@ -141,7 +141,7 @@ export const openSpool = async (directory: string, clock: () => number = Date.no
     generation: () => generation,
     append: async (bytes) => {
       await writer.write(bytes, now.offset);
-      // Only then: readers look at what lies before the offset.
+      // Before the new offset becomes visible: readers read everything below it.
       await writer.finish();
       now = { ...now, offset: now.offset + bytes.length };
       if (isDue()) await note();
@@ -158,7 +158,7 @@ export const openSpool = async (directory: string, clock: () => number = Date.no
       writer = createSparseWriter(file, directory);
       now = begun(announced);
       generation += 1;
-      // The note first: one that tells of bytes that are cut off already would have them back as zeroes.
+      // The record first: one that includes bytes that are already cut off would restore them as zeroes.
       await note();
       await writing(directory, () => file.truncate(0));
       bell.ring();

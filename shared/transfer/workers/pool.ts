@@ -1,20 +1,20 @@
-// Threads that answer requests, whichever is idle first. Used for decoding, encoding and digesting.
+// Threads that answer requests; an idle one takes the next. Used for decoding, encoding and digesting.
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { TransferError } from '#shared/transfer/fault.ts';
 
 export interface WorkerPool<Request, Answer> {
-  /** Throws InternalFault once a worker has died: its share of the work is lost. */
+  /** Throws InternalFault once a worker has died: its work is lost. */
   ask(request: Request): Promise<Answer>;
-  /** Ends the workers at once; what they were asked is refused. */
+  /** Terminates the workers at once; pending requests are rejected. */
   kill(): Promise<void>;
 }
 
 export interface WorkerPoolOptions {
-  /** A module that posts one answer for each message. */
+  /** A module that posts one answer per message. */
   readonly script: URL;
   readonly setup: unknown;
   readonly count: number;
-  /** What the workers do, for messages: `decoding`. */
+  /** Work of the threads, for messages: `decoding`. */
   readonly work: string;
 }
 
@@ -27,7 +27,7 @@ interface Job<Request, Answer> {
   readonly reject: (error: unknown) => void;
 }
 
-/** Hands jobs to whichever worker is idle. */
+/** Assigns jobs to idle workers. */
 const createDispatcher = <Request, Answer>() => {
   const queue: Job<Request, Answer>[] = [];
   const idle: Worker[] = [];

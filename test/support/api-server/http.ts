@@ -1,5 +1,5 @@
-// The shortest way to an API server that hides nothing: one request or one watch over HTTP/1.1, timed by the caller. For the kill test and
-// benchmarks, which talk to the embedded and a real server alike.
+// A minimal client of an API server: single requests and watches over HTTP/1.1, timed by the caller. For the kill test and benchmarks, which
+// use the embedded and a real server.
 import { Agent, type Dispatcher } from 'undici';
 import type { Access } from '#test/support/api-server/process.ts';
 
@@ -9,16 +9,16 @@ export interface Answer {
 }
 
 export interface OpenWatch {
-  /** Resolves when the stream is over, however it ends. */
+  /** Resolves when the stream has ended, in any case. */
   readonly ended: Promise<void>;
   readonly stop: () => void;
 }
 
 export interface Http {
   readonly access: Access;
-  /** Rejects when the connection is refused or cut. */
+  /** Rejects if the connection is refused or interrupted. */
   readonly call: (method: string, path: string, body?: unknown, contentType?: string) => Promise<Answer>;
-  /** Resolves when the stream is open. `onLine` gets each event as text; throws when the answer is not 200. */
+  /** Resolves when the stream is open. `onLine` receives each event as text; throws unless the status is 200. */
   readonly watch: (path: string, onLine: (line: string) => void) => Promise<OpenWatch>;
   readonly close: () => Promise<void>;
 }
@@ -48,7 +48,7 @@ export const createHttp = (access: Access): Http => {
 
 const authorization = ({ token }: Access) => ({ authorization: `Bearer ${token}`, accept: 'application/json' });
 
-/** Hands out whole lines only: a line that was cut is no event. */
+/** Yields complete lines only: a truncated line is not an event. */
 const readLines = async (body: AsyncIterable<Buffer>, onLine: (line: string) => void): Promise<void> => {
   const decoder = new TextDecoder();
   let rest = '';

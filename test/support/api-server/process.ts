@@ -1,11 +1,11 @@
-// Starts the embedded API server as a process of its own. Called by the kill test and by benchmarks.
+// Starts the embedded API server as a separate process. Called by the kill test and by benchmarks.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { ApiServerOptions } from '#local-cluster/api-server/server.ts';
 
-/** How to reach a server as its administrator. */
+/** Access to a server as administrator. */
 export interface Access {
   readonly url: string;
   readonly token: string;
@@ -14,7 +14,7 @@ export interface Access {
 
 export interface ServerProcess {
   readonly pid: number;
-  /** Rejects with what the process wrote when it ends before it answers. */
+  /** Rejects with the output of the process if it exits before it answers. */
   readonly ready: Promise<Access>;
   readonly isAlive: () => boolean;
   /** SIGKILL, at once; resolves when the process is gone. */
@@ -22,7 +22,7 @@ export interface ServerProcess {
 }
 
 export interface ServerProcessOptions extends Pick<ApiServerOptions, 'dataDir' | 'historyLimit'> {
-  /** Folder for compiled code, which makes the next start quicker. */
+  /** Directory of compiled code, which makes the next start faster. */
   readonly codeCache?: string;
 }
 
@@ -35,7 +35,7 @@ export const startServerProcess = ({ codeCache, ...options }: ServerProcessOptio
   });
   const gone = once(child, 'exit');
   const ready = firstLine(child);
-  // Whoever kills a process while it starts does not wait for it.
+  // A test that kills a starting process does not await it.
   ready.catch(() => undefined);
   return {
     pid: child.pid ?? 0,

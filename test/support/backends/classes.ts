@@ -1,4 +1,4 @@
-// The classes of the local cluster, by what they do: what backends are held against. Called by life.ts and copies.ts.
+// The storage classes of the local cluster, by their behaviour, for tests of backends. Used by life.ts and copies.ts.
 import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
 import type { StorageClass } from '#shared/api/foreign/core.ts';
 import { aStorageClass } from '#test/support/builders.ts';
@@ -6,7 +6,7 @@ import { aStorageClass } from '#test/support/builders.ts';
 export interface Storage {
   readonly storageClass: StorageClass;
   readonly snapshots: boolean;
-  /** What is said of the class, where it was there for a while. */
+  /** The profile of the class, if it has existed for a while. */
   readonly described?: StorageProfile;
 }
 

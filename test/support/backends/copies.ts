@@ -1,4 +1,5 @@
-// Images made from what is there already, on a backend: copies of another image, of a disk, encrypted ones. Called by contract.test.ts beside life.ts.
+// Images made from existing objects, on a backend: copies of another image, of a disk, encrypted ones. Called by contract.test.ts beside
+// life.ts.
 import { describe, expect, it } from 'vitest';
 import {
   type PersistentVolumeClaim,
@@ -71,7 +72,7 @@ export const describeCopies = (name: string, registry: BackendRegistry): void =>
     pvcName: claim,
     pvcNamespace: namespace,
   });
-  /** Whether the claim it is kept in, if it is kept in one, holds bytes. */
+  /** Whether its claim, if it has one, is filled. */
   const isFilled = ({ kube, cluster }: World, { status }: HarvesterImage): boolean => {
     const kept = kube.all(persistentVolumeClaims).find(({ metadata }) => metadata.name === status?.children?.volume);
     return kept === undefined || cluster.contents.get(kept.metadata.uid!)?.isFilled === true;
@@ -102,18 +103,18 @@ export const describeCopies = (name: string, registry: BackendRegistry): void =>
         const object = { ...rest, metadata: { ...metadata, namespace, name: 'image-leap' } };
         world.kube.seed(images, { ...object, spec: { ...spec, backend: name as 'csi' } });
       });
-      const said: string[] = [];
+      const messages: string[] = [];
       let begunAt = Infinity;
       world.kube.onChange(({ object }) => {
         if (object.metadata.name !== 'image-copy') return;
         const { volume, backingImage } = (object as HarvesterImage).status?.children ?? {};
         if (volume !== undefined || backingImage !== undefined) begunAt = Math.min(begunAt, world.elapsed());
         const ready = (object as HarvesterImage).status?.conditions?.find(({ type }) => type === 'Ready');
-        if (ready !== undefined) said.push(`${ready.reason}: ${ready.message}`);
+        if (ready !== undefined) messages.push(`${ready.reason}: ${ready.message}`);
       });
       const copy = await make(world, 'image-copy', cloneOf('image-leap'));
-      expect(said.join('\n')).toContain('image default/image-leap');
-      // Woken by it: the next tick is at three minutes.
+      expect(messages.join('\n')).toContain('image default/image-leap');
+      // Reconciled by the link: the next tick is at three minutes.
       expect(begunAt).toBeLessThan(175_000);
       expect(copy.status?.phase).toBe('Imported');
     });
@@ -160,7 +161,7 @@ export const describeCopies = (name: string, registry: BackendRegistry): void =>
       },
     );
 
-    // What Longhorn takes of a volume in use is its own business.
+    // Copies of volumes in use are up to Longhorn.
     it.runIf(takes('export-from-volume') && backend.needs === undefined).each(Object.entries(localClasses))(
       'of a disk in use are snapshots, or wait and say who uses it, on storage that %s',
       async (_what, storage) => {
@@ -209,7 +210,7 @@ export const describeCopies = (name: string, registry: BackendRegistry): void =>
     });
   });
 
-  /** A disk of a machine that is off, with the storage that the backend stands on. */
+  /** A disk of a stopped machine, with the storage that the backend requires. */
   const seedDisk = ({ kube, cluster }: World, { metadata: { name: className }, provisioner }: StorageClass): void => {
     const driver = backend.needs === undefined ? provisioner : 'driver.longhorn.io';
     const claim = kube.seed(persistentVolumeClaims, {

@@ -1,5 +1,5 @@
-// What a finished image is kept in cannot be deleted by anybody, whatever a backend makes of it. Called by contract.test.ts for each backend: its
-// children are those that the real handlers made, so that a new kind or role is held against this by existing.
+// The storage objects of a finished image are protected from deletion, for every backend. Called by contract.test.ts: the children are those
+// that the real handlers created, so that a new kind or role is tested automatically.
 import { describe, expect, it } from 'vitest';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
@@ -51,7 +51,7 @@ const deletionOf = (object: KubeObject): AdmissionRequest => {
   };
 };
 
-/** Children by our labels, and what others made for them. */
+/** Children by our labels, and objects that others created for them. */
 const descendantsIn = ({ kube }: World, uid: string): readonly KubeObject[] => {
   const family = new Set([uid]);
   for (let size = 0; size !== family.size;) {
@@ -76,7 +76,7 @@ const finished = async (backend: string, storage: Storage, cdi: 'use' | undefine
   return world;
 };
 
-/** Whether the API server asks us, and fails where nobody answers. */
+/** Whether the API server calls our webhook, and fails if it is unavailable. */
 const isAsked = (object: KubeObject): boolean => {
   const webhooks = createWebhooks(() => true);
   try {
@@ -89,7 +89,7 @@ const isAsked = (object: KubeObject): boolean => {
 
 export const describeKeeping = (name: string, { makesDataVolumes = false }): void => {
   const cases = Object.entries(localClasses).flatMap(([what, storage]) =>
-    // The CDI of the simulation binds nothing itself.
+    // The simulated CDI does not bind claims itself.
     makesDataVolumes && storage.storageClass.volumeBindingMode !== 'WaitForFirstConsumer'
       ? [undefined, 'use' as const].map((cdi) => ({ what, storage, cdi }))
       : [{ what, storage, cdi: undefined }],
@@ -116,7 +116,7 @@ export const describeKeeping = (name: string, { makesDataVolumes = false }): voi
           true,
         ]);
       }
-      // Whatever may go is none of what the image needs.
+      // Everything that may be deleted is not needed by the image.
       for (const { child, answer } of answers)
         if (answer.kind === 'allowed') await world.kube.delete(typeOf(child), keyOf(child)).catch(() => undefined);
       await world.run(world.elapsed() + hours);

@@ -1,4 +1,5 @@
-// The life of an image on a backend, in a whole simulated cluster through the real handlers: what every backend owes its users. Called by contract.test.ts.
+// The life of an image on a backend, in a whole simulated cluster through the real handlers: the guarantees of every backend. Called by
+// contract.test.ts.
 import { describe, expect, it } from 'vitest';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
@@ -15,9 +16,9 @@ import { type Verdict, deathAfterEffect } from '#test/support/simulation/schedul
 import { type World, type WorldOptions, createWorld, imageIn } from '#test/support/simulation/world.ts';
 
 const hours = 3_600_000;
-/** Calls of all functions from creation to usable, for an import of one attempt, stay below this. */
+/** Limit of calls of all functions from creation to usable, for an import with one attempt. */
 const mostCalls = 30;
-/** What the tick keeps true of the cluster, whatever images there are. */
+/** Calls of the tick that are independent of images. */
 const housekeeping = /^cron-tick: \w+ (storageclasses|storageprofiles|volumesnapshotclasses|cdiconfigs)\//;
 const success: AttemptScript = { runMs: 4_000, end: aSuccess() };
 const flaky: AttemptScript = { runMs: 4_000, end: aFault() };
@@ -28,18 +29,18 @@ const key = { namespace: 'default', name: 'image-leap' };
 export interface LifeOptions {
   /** Whether its transfers can fail. */
   readonly fails?: boolean;
-  /** Whether disks go on reading the image: it then lasts as long as they do. */
+  /** Whether disks keep reading the image: then it must last as long as they do. */
   readonly disksShareIt?: boolean;
-  /** Whether it leaves the work to a DataVolume, which a CDI moves where one is installed. */
+  /** Whether it uses a DataVolume, which an installed CDI fills. */
   readonly makesDataVolumes?: boolean;
 }
 
 interface Lived {
   readonly world: World;
-  /** Every status a client saw, in order. */
+  /** All observed statuses, in order. */
   readonly observed: readonly HarvesterImageStatus[];
   readonly image: () => HarvesterImage | undefined;
-  /** Calls until a client could first see it usable. */
+  /** Calls until the image could be observed as usable. */
   readonly callsToReady: () => readonly string[];
 }
 
@@ -137,7 +138,7 @@ export const describeLife = (
     it('comes to the same end wherever its function is killed', { timeout: 240_000 }, async () => {
       const calls = (await live()).callsToReady();
       for (const [at, call] of calls.entries()) {
-        // Before the call, and where it changes anything also after it took effect.
+        // Before the call, and if it is a write, also after it took effect.
         const deaths: readonly Verdict[] = / (get|list) /.test(call) ? [killed] : [killed, deathAfterEffect];
         for (const death of deaths) {
           const { image } = await live({ judge: (_call, index) => (index === at ? death : undefined) });

@@ -1,4 +1,4 @@
-// Selectors and merge patches, as far as the in-memory API needs them.
+// Selectors and merge patches, as required by the in-memory API.
 import type { KubeObject } from '#shared/api/object.ts';
 
 /** RFC 7386. */

@@ -1,4 +1,4 @@
-// What the in-memory API keeps: objects, their versions, and what becomes of them. Made by memory-kube.ts.
+// The store of the in-memory API: objects, their versions, and changes. Created by memory-kube.ts.
 import { isDeepStrictEqual } from 'node:util';
 import { type KubeObject, type ObjectKey, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import type { ListOptions } from '#shared/clients/kube/client.ts';
@@ -8,18 +8,18 @@ import { selects, selectsFields } from './select.ts';
 export interface Change {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   readonly object: KubeObject;
-  /** What it was until then. */
+  /** The previous version. */
   readonly before?: KubeObject | undefined;
 }
 
 export interface StoreOptions {
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Plurals whose status is a subresource; others take status like any field. */
+  /** Plurals whose status is a subresource; other kinds accept status like any field. */
   readonly withStatus: readonly string[];
-  /** Finalizers the API server's plugins add at creation, by plural. */
+  /** Finalizers that the API server's plugins add at creation, by plural. */
   readonly protect: Readonly<Record<string, readonly string[]>>;
-  /** First of the groups of its UIDs, eight hex digits: tells several clusters apart. */
+  /** First group of its UIDs, eight hex digits: distinguishes several clusters. */
   readonly uidPrefix?: string | undefined;
 }
 
@@ -30,7 +30,7 @@ export interface Stored {
 
 export type Store = ReturnType<typeof createStore>;
 
-/** Of JSON; several times as fast as structuredClone, which most of a simulation's time went to. */
+/** For JSON; several times as fast as structuredClone, which took most of a simulation's time. */
 export const copy = <T>(value: T): T => {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(copy) as T;
@@ -71,12 +71,12 @@ export const createStore = ({ now, withStatus, protect, uidPrefix = '00000000' }
   const nextUid = () => `${uidPrefix}-0000-4000-8000-${String((uids += 1)).padStart(12, '0')}`;
   const nextVersion = () => String((version += 1));
   const emit = (change: Change) => {
-    // Stored objects are replaced, never changed, so that they can be handed out as they are.
+    // Stored objects are replaced, never changed, so that they can be returned directly.
     for (const listener of listeners) listener(change);
   };
   const find = (type: ResourceType, key: ObjectKey) => objects.get(keyOf(type, key));
 
-  /** Stores a changed object: nothing when nothing changed, removal when its last finalizer went. */
+  /** Stores a changed object: no effect without a difference, removal if its last finalizer is gone. */
   const put = (stored: Stored, next: KubeObject): KubeObject => {
     const before = stored.object;
     const same = { ...next, metadata: { ...next.metadata, resourceVersion: before.metadata.resourceVersion! } };
@@ -93,7 +93,7 @@ export const createStore = ({ now, withStatus, protect, uidPrefix = '00000000' }
     return copy(object);
   };
 
-  /** What a write to the main resource or to its status may change. Throws Conflict when it was made for another version. */
+  /** The allowed changes of a write to the main resource or to its status. Throws Conflict if it was made for another version. */
   const merge = ({ type, object: before }: Stored, next: KubeObject, subresource?: string): KubeObject => {
     const { uid, creationTimestamp, deletionTimestamp } = before.metadata;
     const metadata = {
@@ -111,7 +111,7 @@ export const createStore = ({ now, withStatus, protect, uidPrefix = '00000000' }
     return (statusOf(before) === undefined ? rest : { ...rest, status: statusOf(before) }) as KubeObject;
   };
 
-  /** The object as it would be stored. Throws Conflict when the name is taken. */
+  /** The object as it would be stored. Throws Conflict if the name is taken. */
   const fill = (type: ResourceType, object: KubeObject): KubeObject => {
     if (type.namespaced && object.metadata.namespace === undefined)
       throw new InvalidInput('metadata.namespace is required');
@@ -147,7 +147,7 @@ export const createStore = ({ now, withStatus, protect, uidPrefix = '00000000' }
     put,
     merge,
     checkVersion,
-    /** A new object without what users may not set. */
+    /** A new object without fields that users may not set. */
     withoutStatus: (type: ResourceType, object: KubeObject): KubeObject => {
       const { status: _, ...rest } = object as KubeObject & { status?: unknown };
       return withStatus.includes(type.plural) ? (rest as KubeObject) : object;

@@ -1,4 +1,4 @@
-// Watches of the in-memory API: from a version on, over a history that can be forgotten, on connections that can be cut.
+// Watches of the in-memory API: from a version on, over a history that can be dropped, on connections that can be interrupted.
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import type { WatchEvent, WatchOptions } from '#shared/clients/kube/client.ts';
 import { errorOfStatus } from '#shared/clients/kube/wire.ts';
@@ -6,13 +6,13 @@ import { Unavailable } from '#shared/runtime/errors.ts';
 import { selects } from './select.ts';
 import type { Change, Store } from './store.ts';
 
-/** What tests do to watches. */
+/** Operations of tests on watches. */
 export interface Watches {
-  /** Breaks the open ones that `which` picks, all when left out, as a connection that was reset. */
+  /** Interrupts the open ones that `which` selects (default: all), like a connection reset. */
   cut: (which?: () => boolean) => void;
   /** Opening one fails with this error, until it is called without. */
   refuse: (error?: Error) => void;
-  /** Forgets the history: who wants to go on from an older version is told 410 Gone. Open watches go on. */
+  /** Drops the history: resuming from an older version gets 410 Gone. Open watches continue. */
   compact: () => void;
 }
 
@@ -23,7 +23,7 @@ interface Connection {
 
 const versionOf = ({ object }: Change): number => Number(object.metadata.resourceVersion);
 
-/** A change as one watch sees it: an object that begins or ceases to match is added or deleted. */
+/** A change as one watch sees it: an object that starts or ceases to match is added or deleted. */
 const observedBy = (type: ResourceType, options: WatchOptions, { type: change, object, before }: Change) => {
   const { namespace, labelSelector } = options;
   if (object.kind !== type.kind || object.apiVersion !== apiVersionOf(type)) return undefined;

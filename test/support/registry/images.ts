@@ -1,4 +1,4 @@
-// Pushes containerDisks and whatever else a test needs into a registry, the way build tools do.
+// Pushes containerDisks and other test images into a registry, like build tools.
 import { createHash } from 'node:crypto';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 
@@ -53,7 +53,7 @@ export type Packing = keyof typeof packers;
 export interface Layer {
   readonly files: readonly TarFile[];
   readonly packing?: Packing;
-  /** What the manifest claims; left out: the truth. */
+  /** Media type in the manifest. Default: the actual one. */
   readonly mediaType?: string;
 }
 
@@ -97,7 +97,7 @@ export const pushManifest = async (
   return { digest: sha256(bytes), size: bytes.length };
 };
 
-/** An image of these layers, the lowest first. Without a tag it is there by its digest alone. */
+/** An image of these layers, the lowest first. Without a tag it is available only by its digest. */
 export const pushImage = async (
   target: PushTarget,
   layers: readonly Layer[],
@@ -129,7 +129,7 @@ export const pushImage = async (
   return { ...pushed, mediaType: kind, layers: described };
 };
 
-/** A containerDisk as people build it: one file under /disk/. */
+/** A usual containerDisk: one file under /disk/. */
 export const pushDisk = (target: PushTarget, disk: Buffer, tag: string, packing: Packing = 'gzip') =>
   pushImage(
     target,
@@ -145,7 +145,7 @@ export const pushDisk = (target: PushTarget, disk: Buffer, tag: string, packing:
     tag,
   );
 
-/** What one tag points to, under another as well. */
+/** Adds another tag for the image of a tag. */
 export const retag = async (target: PushTarget, from: string, to: string): Promise<void> => {
   const accept = 'application/vnd.oci.image.manifest.v1+json';
   const manifest = await call(target, 'GET', `/v2/${target.repository}/manifests/${from}`, { headers: { accept } });

@@ -1,4 +1,4 @@
-// A real registry on a free port, behind a proxy that records every request and can be told to misbehave.
+// A real registry on a free port, behind a proxy that records every request and can simulate failures.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -24,26 +24,26 @@ export interface RecordedRequest {
   readonly headers: IncomingMessage['headers'];
 }
 
-/** Answers a request in the registry's place; `false` lets it pass. */
+/** Answers a request instead of the registry; `false` forwards it. */
 export type Intercept = (request: RecordedRequest, response: ServerResponse) => boolean;
 
 export interface TestRegistry {
   /** `127.0.0.1:<port>` of the proxy. */
   readonly host: string;
-  /** `127.0.0.1:<port>` of the registry itself, without TLS: where tests push to unobserved. */
+  /** `127.0.0.1:<port>` of the registry itself, without TLS: tests push to it without being recorded. */
   readonly direct: string;
   /** Newest last. */
   readonly requests: RecordedRequest[];
   intercept: Intercept | undefined;
-  /** Cuts the connection after this many bytes of each answer from now on. */
+  /** Interrupts the connection after this many bytes of each answer from now on. */
   cutAfter: number | undefined;
   close(): Promise<void>;
 }
 
 export interface RegistryOptions {
-  /** Whether `tester` with the password `s3cret-pass` must log in. */
+  /** Whether a login is required (`tester` with the password `s3cret-pass`). */
   readonly withLogin?: boolean;
-  /** PEM texts; left out: without TLS. */
+  /** PEM texts. Default: without TLS. */
   readonly tls?: { readonly certificate: string; readonly key: string } | undefined;
 }
 

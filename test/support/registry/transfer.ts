@@ -1,4 +1,4 @@
-// A transfer from a registry on this machine into a file, as transfer-job is told of it.
+// A transfer from a registry on this machine into a file, with a spec for transfer-job.
 import { dirname, join } from 'node:path';
 import type { TransferReport } from '#shared/transfer/report.ts';
 import { TransferSpec } from '#shared/transfer/spec.ts';

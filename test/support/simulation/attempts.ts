@@ -1,15 +1,15 @@
-// How attempts of workers go, as a simulation is told to play them.
+// Scripts of the attempts of workers in a simulation.
 import type { TransferReport } from '#shared/transfer/report.ts';
 
-/** What a Job of ours does; `clear` removes what an export left in the store. */
+/** Work of one of our Jobs; `clear` removes data of an export from the store. */
 export type WorkMode = 'inspect' | 'import' | 'export' | 'clear';
 
-/** How one attempt of a worker goes. */
+/** The course of one attempt of a worker. */
 export interface AttemptScript {
   readonly runMs: number;
-  /** What it leaves behind; `killed`: nothing. */
+  /** Its report; `killed`: none. */
   readonly end: TransferReport | 'killed' | 'never';
-  /** The pod never gets a node. */
+  /** The pod is never scheduled. */
   readonly unschedulable?: boolean;
 }
 

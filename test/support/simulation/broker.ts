@@ -1,4 +1,4 @@
-// The broker between what happens and the functions: it loses, repeats and delays in bad weather, and tries again as the Triggers say.
+// The broker between changes and functions: it loses, repeats and delays events during a storm, and retries as the Triggers specify.
 import type { CloudEvent } from '#events/event.ts';
 import type { Weather } from '#test/support/simulation/chaos.ts';
 import { type Route, createRoutes } from '#test/support/simulation/eventing.ts';
@@ -12,19 +12,19 @@ export interface Delivery {
 }
 
 export interface Broker {
-  /** To all who want it. */
+  /** To all subscribers. */
   readonly publish: (event: CloudEvent) => void;
-  /** After an attempt that failed; `afterSeconds` is what the function asked for. */
+  /** After a failed attempt; `afterSeconds`: the delay requested by the function. */
   readonly again: (delivery: Delivery, afterSeconds?: number) => void;
-  /** One that is due, and is then on its way. */
+  /** A due delivery, which is then in progress. */
   readonly take: () => Delivery | undefined;
-  /** When there is something to take, in milliseconds since the epoch. */
+  /** Times of due deliveries, in milliseconds since the epoch. */
   readonly times: () => readonly number[];
 }
 
 const maxDelayMs = 90_000;
 
-/** `now` gives milliseconds since the epoch. */
+/** `now` returns milliseconds since the epoch. */
 export const createBroker = (now: () => number, weather: Weather): Broker => {
   const { random, strikes, isStormy } = weather;
   const routes = createRoutes(now);

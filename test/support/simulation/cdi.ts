@@ -1,11 +1,11 @@
-// A CDI that is installed: makes the claim of each DataVolume, and tells how it is filled in its own words.
+// An installed CDI: creates the claim of each DataVolume, and reports its progress in CDI's fields.
 import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
 
 type Later = (afterMs: number, what: () => void) => void;
 
-/** As its importer goes: scheduled, under way, half of it there, done. */
+/** Like its importer: scheduled, in progress, half done, done. */
 export const installCdi = (kube: MemoryKube, later: Later): void =>
   kube.onChange(({ type, object }) => {
     if (type !== 'ADDED' || object.kind !== dataVolumeKind.type.kind) return;

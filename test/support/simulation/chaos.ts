@@ -1,4 +1,4 @@
-// What can go wrong in a simulated world, and how often.
+// Failures of a simulated world, and their frequency.
 import { errorOfStatus } from '#shared/clients/kube/wire.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 import type { KubeFault } from '#test/support/memory-kube.ts';
@@ -15,11 +15,11 @@ export interface Chaos {
   /** The clock jumps by up to ten minutes, forward. */
   readonly clockJump: number;
   readonly interleave: number;
-  /** Watches break, and cannot be opened again for up to 40 s. */
+  /** Watches are interrupted, and cannot be opened again for up to 40 s. */
   readonly watchCut: number;
-  /** The versions watches would go on from are gone after a cut (410), and all changes meanwhile with them. */
+  /** The versions for resuming watches are gone after an interruption (410), and with them all changes meanwhile. */
   readonly watchExpiry: number;
-  /** Nobody answers admission reviews for up to two minutes; ten times as likely at the beginning, when users ask for most. */
+  /** Admission is unavailable for up to two minutes; ten times as likely at the beginning, when users create most objects. */
   readonly webhookDown: number;
 }
 
@@ -49,7 +49,7 @@ export const storm: Chaos = {
   webhookDown: 0.02,
 };
 
-/** Whether there is a storm just now, and whom it strikes. */
+/** The current storm, and what it affects. */
 export interface Weather {
   readonly random: Random;
   readonly isStormy: () => boolean;
@@ -57,7 +57,7 @@ export interface Weather {
 }
 
 interface ApiFault {
-  /** HTTP status; left out: the connection broke, or no answer came in time. */
+  /** HTTP status. Default: the connection failed, or no answer arrived in time. */
   readonly code?: number;
   readonly message: string;
   /** Seconds, chosen up to this. */
@@ -79,7 +79,7 @@ const apiFaults: readonly ApiFault[] = [
 
 const writes = /^(create|replace|mergePatch|delete) /;
 
-/** One of the API's faults, as the client of the product tells it. `call` begins with its verb. */
+/** One of the API's faults, as the product's client reports it. `call` starts with its verb. */
 export const drawApiFault = (random: Random, call: string): KubeFault => {
   const isWrite = writes.test(call);
   const fault = random.pick(apiFaults.filter(({ onlyWrites }) => isWrite || onlyWrites !== true));

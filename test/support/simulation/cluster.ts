@@ -1,5 +1,5 @@
-// The rest of a cluster, as far as images notice it: Job controller, kubelet, provisioner, snapshotter, garbage collector. Each `step` does
-// what is due at the present time and no more, so that a simulation decides when things happen.
+// The rest of a cluster, as far as it affects images: Job controller, kubelet, provisioner, snapshotter, garbage collector. Each `step` does
+// only what is due now, so that a simulation controls the timing.
 import { jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
@@ -16,16 +16,16 @@ export interface ClusterOptions extends WorkerOptions, SnapshotOptions {
 }
 
 export interface SimulatedCluster {
-  /** Does what is due now; whether anything changed. */
+  /** Does what is due now; returns whether anything changed. */
   step(): boolean;
-  /** Milliseconds since the epoch when something is due next, if nothing else happens. */
+  /** Milliseconds since the epoch of the next due action. */
   nextWake(): number;
   /** By claim UID. */
   readonly contents: ReadonlyMap<string, VolumeContent>;
-  /** Transfers that began on a volume that was filled already. */
+  /** Transfers that started on a volume that was already filled. */
   readonly overwrites: readonly string[];
   readonly longhorn: SimulatedLonghorn;
-  /** What lies in the object store, by UID of the export. */
+  /** Content of the object store, by UID of the export. */
   readonly store: { readonly parts: ReadonlySet<string>; readonly objects: ReadonlyMap<string, VolumeContent> };
 }
 

@@ -1,5 +1,5 @@
-// What lies between a change of the simulated API and a function: the product's own forwarder over the watches of the in-memory API, and
-// the generated Triggers, which say who is told and how often that is tried.
+// Delivery of changes from the simulated API to functions: the product's own forwarder over the watches of the in-memory API, and the generated
+// Triggers, which define subscribers and retries.
 import type { Delivery as Sent, Sleep } from '#events/sender.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { type Forwarder, startForwarder } from '#events/forward/forwarder.ts';
@@ -16,13 +16,13 @@ import { silentLogger } from '#shared/runtime/log.ts';
 export interface Route {
   readonly to: EventFunction['name'];
   readonly wants: (event: CloudEvent) => boolean;
-  /** Milliseconds until the next attempt after the `attempt`-th failed; undefined: it is given up. */
+  /** Milliseconds until the next attempt after the `attempt`-th one failed; undefined: no more attempts. */
   readonly again: (attempt: number, retryAfterSeconds: number | undefined) => number | undefined;
 }
 
 const declared = { objects, children: children.map(({ type }) => type) };
 
-/** The Triggers of the product. `now` gives milliseconds since the epoch. */
+/** The Triggers of the product. `now` returns milliseconds since the epoch. */
 export const createRoutes = (now: () => number): readonly Route[] => {
   const triggers = eventFunctions.flatMap((fn) =>
     fn.subscriptions.map((subscription) => buildTrigger(fn, subscription, declared)),
@@ -51,14 +51,14 @@ export interface WatchingOptions {
   readonly now: () => number;
 }
 
-/** What whoever sends something is told. */
+/** The answer to a sender. */
 export const taken: Sent = {
   isDelivered: true,
   attempts: 1,
   last: { kind: 'answered', answer: { status: 202, headers: new Headers(), body: new Uint8Array() } },
 };
 
-/** Both sources of the product, each kind with a watch of its own. */
+/** Both sources of the product, with one watch per kind. */
 export const startWatching = ({ client, onEvent, sleep, now }: WatchingOptions): Forwarder => {
   let ids = 0;
   return startForwarder({

@@ -1,4 +1,4 @@
-// The functions of a simulated world, as the Triggers call them.
+// The functions of a simulated world, called as by the Triggers.
 import type { CloudEvent } from '#events/event.ts';
 import { parseEvent } from '#events/receive.ts';
 import { type BackendRegistry, backends as ours } from '#shared/backends/registry.ts';
@@ -18,13 +18,13 @@ import { nothingElse } from '#test/support/reconcile.ts';
 export interface FunctionsOptions {
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Left out: those of the product. */
+  /** Default: those of the product. */
   readonly backends?: BackendRegistry | undefined;
-  /** Whose the DataVolumes are: those of a CDI that is installed, or, left out, our own. */
+  /** DataVolumes are handled by an installed CDI. Default: by our own functions. */
   readonly cdi?: 'use' | undefined;
-  /** What sources of golden images say when they are asked, `now` ms since the epoch; left out: they are not asked. */
+  /** Answers of sources of golden images to polls, `now` in ms since the epoch. Default: no polls. */
   readonly observe?: ((request: ObserveRequest, now: number) => Observation) | undefined;
-  /** Answers of sources go over the broker, and may be lost there. */
+  /** Answers of sources are sent over the broker, and may be lost. */
   readonly publish: (event: CloudEvent) => void;
   readonly announce: Announce;
 }
@@ -67,7 +67,7 @@ export const createFunctions = ({
     if (to === 'initialize') return handleObjectEvent(deps, parseEvent(event));
     if (to === 'sidecar-sync') return handleChildEvent(deps, parseEvent(event));
     if (to === 'cron-tick') return tick(deps);
-    // Functions that reconcile nothing of what scenarios hold.
+    // Functions that reconcile none of the objects in scenarios.
     return Promise.resolve(done);
   };
 };

@@ -1,4 +1,4 @@
-// The Job controller: one pod at a time, another one after a pause, until one succeeds or too many have failed.
+// The Job controller: one pod at a time, the next one after a delay, until one succeeds or too many have failed.
 import { isDeepStrictEqual } from 'node:util';
 import { type Job, type Pod, jobs, pods } from '#shared/api/foreign/core.ts';
 import { backoffSeconds } from '#shared/populate/job/transfer-job.ts';

@@ -1,4 +1,5 @@
-// Longhorn as images notice it, on the simulation's clock: copies that move, fail, and become ready one after the other; a finalizer that goes last.
+// Longhorn, as far as it affects images, on the simulation's clock: copies that make progress, fail, and become ready one after the other; a
+// finalizer that is removed last.
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type BackingImage, type BackingImageCopy, backingImages } from '#shared/api/foreign/longhorn.ts';
 import { labels } from '#shared/api/names.ts';
@@ -11,13 +12,13 @@ export interface LonghornOptions {
   readonly now: () => number;
   /** `attempt` counts from 1 for each image. */
   readonly attempt: (mode: 'import', attempt: number) => AttemptScript;
-  /** Asks to be stepped again at that time. */
+  /** Requests another step at that time. */
   readonly later: (at: number) => void;
 }
 
 export interface SimulatedLonghorn {
   step(): void;
-  /** Backing images that were ever begun, by the UID of their image: each is one transfer of the same bytes. */
+  /** Started backing images, by the UID of their image: each is one transfer of the same bytes. */
   readonly begun: ReadonlyMap<string, number>;
 }
 
@@ -72,7 +73,7 @@ export const createLonghorn = ({ kube, now, attempt, later }: LonghornOptions): 
 };
 
 interface Moment {
-  /** When there is something new. */
+  /** Time of the next change. */
   readonly at?: number;
   readonly copies: Record<string, BackingImageCopy>;
   readonly facts?: Partial<NonNullable<BackingImage['status']>>;

@@ -1,4 +1,4 @@
-// What is so in a simulated cluster, whatever anybody says about it: the one record that its parts write, and what they look up in it.
+// The actual state of a simulated cluster, independent of reported states: the one record that its parts write and read.
 import {
   type PersistentVolumeClaim,
   type StorageClass,
@@ -8,10 +8,10 @@ import {
 import type { KubeObject } from '#shared/api/object.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
 
-/** What really lies on a volume. */
+/** The actual content of a volume. */
 export interface VolumeContent {
   isFilled: boolean;
-  /** Transfers that began to write to it. */
+  /** Transfers that started to write to it. */
   writers: number;
 }
 
@@ -19,19 +19,19 @@ export interface ClusterRecord {
   readonly kube: MemoryKube;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Asks to be stepped again at that time; what is past is no news. */
+  /** Requests another step at that time; a time in the past is ignored. */
   readonly later: (at: number) => void;
   /** Of volumes, by claim UID. */
   readonly contents: Map<string, VolumeContent>;
   /** Of snapshots, by name. */
   readonly snapshotContents: Map<string, { readonly isFilled: boolean }>;
-  /** Transfers that began on a volume that was filled already. */
+  /** Transfers that started on a volume that was already filled. */
   readonly overwrites: string[];
-  /** What lies in the object store, by UID of the export. */
+  /** Content of the object store, by UID of the export. */
   readonly store: { readonly parts: Set<string>; readonly objects: Map<string, VolumeContent> };
 }
 
-/** RFC 3339, in whole seconds as Kubernetes has it. */
+/** RFC 3339, in whole seconds as in Kubernetes. */
 export const iso = (ms: number): string => new Date(ms).toISOString().replace(/\.\d{3}Z$/, 'Z');
 
 /** Milliseconds since the epoch. */
@@ -43,7 +43,7 @@ export const claimNamed = ({ kube }: ClusterRecord, name: string | undefined): P
 export const classOf = ({ kube }: ClusterRecord, claim: PersistentVolumeClaim | undefined): StorageClass | undefined =>
   kube.all(storageClasses).find(({ metadata }) => metadata.name === claim?.spec.storageClassName);
 
-/** What lies on the volume of the claim of that name. */
+/** The content of the volume of the claim with that name. */
 export const contentOf = (record: ClusterRecord, claimName: string | undefined): VolumeContent | undefined => {
   const claim = claimNamed(record, claimName);
   return claim === undefined ? undefined : record.contents.get(claim.metadata.uid!);

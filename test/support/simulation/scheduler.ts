@@ -1,5 +1,5 @@
-// Runs processes of a simulation one Kubernetes call at a time, in an order a seed decides: every interleaving of passes can happen, and
-// happens again with the same seed. A process can be killed between any two calls, or after a call took effect and before it heard so.
+// Runs processes of a simulation one Kubernetes call at a time, in an order determined by a seed: every interleaving of passes is possible and
+// reproducible. A process can be killed between any two calls, or after a call took effect and before it gets the answer.
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { KubeFault } from '#test/support/memory-kube.ts';
 
@@ -10,7 +10,7 @@ export type Verdict =
 
 export interface Process {
   readonly name: string;
-  /** Settles when it ends; `killed` when it died. */
+  /** Resolves when it ends; `killed` if it died. */
   readonly ended: Promise<'done' | 'killed' | { readonly error: unknown }>;
 }
 
@@ -25,21 +25,21 @@ export interface Scheduler {
   spawn(name: string, run: (kube: KubeClient) => Promise<unknown>): Process;
   /** Calls that wait for their turn. */
   readonly waiting: readonly Waiting[];
-  /** Lets things settle until every process waits for its turn or has ended. */
+  /** Waits until every process waits for its turn or has ended. */
   settle(): Promise<void>;
-  /** Lets the `index`-th waiting call go, fail, or take its process with it. */
+  /** Releases the `index`-th waiting call, fails it, or kills its process. */
   release(index: number, verdict: Verdict): Promise<void>;
 }
 
 class Killed extends Error {}
 
-/** Calls that read and write; the rest is passed through. */
+/** Calls that read and write; other calls are passed through. */
 const gatedMethods = ['get', 'list', 'create', 'replace', 'mergePatch', 'delete'] as const;
 
 /** Turns of the event loop that promises between two calls may need. They do no real I/O, so few are enough. */
 const turnsToSettle = 3;
 
-/** `clientOf` gives the client of a process by its name. */
+/** `clientOf` returns the client of a process by its name. */
 export const createScheduler = (clientOf: (process: string) => KubeClient): Scheduler => {
   const waiting: Waiting[] = [];
 
@@ -102,5 +102,5 @@ export const createScheduler = (clientOf: (process: string) => KubeClient): Sche
   };
 };
 
-/** The answer is never heard: the process dies right after the call took effect. */
+/** The answer never arrives: the process dies right after the call took effect. */
 export const deathAfterEffect: Verdict = { is: 'fault', fault: { error: new Killed(), when: 'after' } };

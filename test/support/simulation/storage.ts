@@ -1,4 +1,4 @@
-// The provisioner and the snapshotter of a simulated cluster: volumes that are bound and filled from what they are made of, and snapshots of them.
+// The provisioner and the snapshotter of a simulated cluster: volumes that are bound and filled from their source, and snapshots of them.
 import { type PersistentVolumeClaim, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
 import {
   type VolumeSnapshot,
@@ -10,7 +10,7 @@ import { isOver } from '#test/support/simulation/jobs.ts';
 import { type ClusterRecord, claimNamed, classOf, contentOf, creationOf } from '#test/support/simulation/record.ts';
 import { targetOf } from '#test/support/simulation/workers.ts';
 
-/** What the storage fills a claim from; `undefined` for an empty one. */
+/** The source from which the storage fills a claim; `undefined` for an empty one. */
 const originOf = (
   record: ClusterRecord,
   { spec: { dataSource } }: PersistentVolumeClaim,
@@ -46,9 +46,9 @@ const unprotect = ({ kube }: ClusterRecord, { metadata }: PersistentVolumeClaim)
   });
 
 export interface SnapshotOptions {
-  /** Milliseconds from the making of one to its end. */
+  /** Milliseconds until a snapshot is ready. */
   readonly snapshotMs?: number;
-  /** What each of them fails with. */
+  /** Error of each snapshot. */
   readonly snapshotError?: string;
 }
 

@@ -1,5 +1,5 @@
-// The webhooks of the product as the API server calls them, when nobody answers: what they are asked about is refused or passed by as their
-// failure policy says, everything else goes on. Rules, selectors and conditions are those of the generated configurations.
+// The webhooks of the product as called by the API server while they are unavailable: matching requests are rejected or accepted according to
+// their failure policy, others are unaffected. Rules, selectors and conditions are those of the generated configurations.
 import { objects } from '#infra/generate/declared.ts';
 import { buildWebhookConfiguration } from '#infra/generate/webhooks.ts';
 import { admissionFunctions } from '#infra/generate/wiring.ts';
@@ -26,9 +26,9 @@ interface Webhook {
 }
 
 export interface Webhooks {
-  /** For the in-memory API: throws what the API server answers. */
+  /** For the in-memory API: throws the error of the API server. */
   readonly admit: (request: AdmissionRequest) => void;
-  /** What was refused meanwhile, such as `CREATE virtualmachineimages by kubernetes-admin`. */
+  /** Requests rejected meanwhile, such as `CREATE virtualmachineimages by kubernetes-admin`. */
   readonly refused: readonly string[];
 }
 
@@ -56,7 +56,7 @@ const isAsked = (webhook: Webhook) => {
   };
 };
 
-/** `isDown`: whether nobody answers now. */
+/** `isDown`: whether the webhooks are unavailable now. */
 export const createWebhooks = (isDown: () => boolean): Webhooks => {
   const webhooks = admissionFunctions
     .flatMap((fn) => (buildWebhookConfiguration(fn, objects) as unknown as { webhooks: readonly Webhook[] }).webhooks)

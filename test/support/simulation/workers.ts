@@ -1,4 +1,4 @@
-// The kubelet and what runs in the pods of our Jobs: workers that begin, tell of their progress, fill volumes, and end as they were told to.
+// The kubelet and the workers in the pods of our Jobs: they start, report progress, fill volumes, and end as scripted.
 import { type Job, type PersistentVolumeClaim, type Pod, jobs, pods } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
@@ -28,7 +28,7 @@ const modes: Readonly<Record<string, WorkMode>> = {
   discard: 'clear',
 };
 
-/** Pods are called after their Job. */
+/** Pods are named after their Job. */
 const modeOf = ({ metadata }: Pick<Job, 'metadata'>): WorkMode => modes[metadata.name.split('-')[0]!] ?? 'import';
 
 const ownerOf = (pod: Pod): ObjectRef =>
@@ -37,7 +37,7 @@ const ownerOf = (pod: Pod): ObjectRef =>
 const volumeOf = (pod: Pod, of: 'source' | 'target'): string | undefined =>
   pod.spec.volumes?.find(({ name }) => name === of)?.persistentVolumeClaim?.claimName;
 
-/** What a pod fills. */
+/** The volume that a pod fills. */
 export const targetOf = (record: ClusterRecord, pod: Pod): PersistentVolumeClaim | undefined =>
   claimNamed(record, volumeOf(pod, 'target'));
 
@@ -86,7 +86,7 @@ export const createWorkers = (record: ClusterRecord, { attempt, onProgress }: Wo
   const reportProgress = (pod: Pod, worker: Worker, elapsed: number) => {
     const due = Math.floor(elapsed / progressMs);
     if (worker.script.end !== 'never') later(worker.startedAt + (due + 1) * progressMs);
-    // What is kept for others is copied in silence.
+    // Copies for others report no progress.
     if (due <= worker.reported || pod.metadata.name.startsWith('keep-')) return;
     worker.reported = due;
     const share = Math.min(0.99, elapsed / worker.script.runMs);
@@ -101,7 +101,7 @@ export const createWorkers = (record: ClusterRecord, { attempt, onProgress }: Wo
     });
   };
 
-  /** A worker that can still say how it ended has aborted what it began. */
+  /** A worker that ends regularly has aborted its upload. */
   const endUpload = (pod: Pod, isDone: boolean) => {
     const mode = modeOf(pod);
     const { uid } = ownerOf(pod);

@@ -1,5 +1,5 @@
-// A whole cluster on a virtual clock: the functions over an in-memory API, the controllers around them, the product's own forwarder and
-// Triggers between, and a broker, an API and webhooks that can be as unreliable as a seed asks for.
+// A whole cluster on a virtual clock: the functions over an in-memory API, the controllers, the product's own forwarder and Triggers, and a
+// broker, an API and webhooks that are as unreliable as a seed determines.
 import { eventTypes } from '#events/catalogue.ts';
 import type { Sleep } from '#events/sender.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -25,11 +25,11 @@ import { signedProgress } from '#test/support/transfer-secret.ts';
 export interface WorldOptions extends Pick<FunctionsOptions, 'backends' | 'observe' | 'cdi'> {
   readonly seed?: number;
   readonly chaos?: Chaos;
-  /** Milliseconds of virtual time until the chaos stops. */
+  /** Milliseconds of virtual time until the storm ends. */
   readonly stormMs?: number;
   readonly attempt: Attempts;
   readonly snapshotError?: string;
-  /** Decides each call instead of the seed: for tests that kill at one exact place. */
+  /** Decides about each call instead of the seed: for tests that kill at one exact call. */
   readonly judge?: (call: string, index: number) => Verdict | undefined;
 }
 
@@ -38,29 +38,29 @@ export interface World {
   readonly cluster: SimulatedCluster;
   /** Milliseconds since the world began. */
   elapsed(): number;
-  /** Does something when the time has come. */
+  /** Calls the function at that time. */
   schedule(afterMs: number, what: () => void): void;
-  /** Nobody answers admission reviews until this many milliseconds since the world began. */
+  /** Admission is unavailable until this many milliseconds since the world began. */
   webhooksDownUntil(ms: number): void;
-  /** Runs until nothing is left to happen but ticks that change nothing, or until `limitMs` of virtual time. */
+  /** Runs until only ticks without changes are left, or until `limitMs` of virtual time. */
   run(limitMs: number): Promise<void>;
   /** Kubernetes calls made by functions, in order. */
   readonly trace: string[];
-  /** Throws of functions that were no AppError: bugs. */
+  /** Exceptions of functions that are not an AppError: bugs. */
   readonly bugs: unknown[];
-  /** Final transitions the outside has heard of: `<uid> <phase>`. */
-  readonly heard: string[];
-  /** Writes that were refused since nobody answered admission reviews. */
+  /** Announced final transitions: `<uid> <phase>`. */
+  readonly announced: string[];
+  /** Writes that were rejected because admission was unavailable. */
   readonly refused: readonly string[];
 }
 
 const tickMs = 60_000;
-/** Ticks in a row that changed nothing, after which nothing ever will. */
+/** Consecutive ticks without a change, after which no change is expected. */
 const quietTicks = 15;
 const maxWatchOutageMs = 40_000;
 const maxWebhookOutageMs = 120_000;
 
-/** Seconds after which the chassis of event functions asks for another attempt when a fault names none. */
+/** Seconds after which event functions request a retry if a fault names no delay. */
 const retryAfterSeconds = 5;
 
 const source = 'simulation';
@@ -76,13 +76,13 @@ export const createWorld = (options: WorldOptions): World => {
   const kube = createMemoryKube({ now, protect, admit: webhooks.admit });
   const scheduler = createScheduler((name) => kube.as(`${ownAccountPrefix}${name}`));
   let agenda: { readonly at: number; readonly what: () => void }[] = [];
-  /** What waits for the clock and is no news when it comes. */
+  /** Timers that cause no change by themselves. */
   let alarms: typeof agenda = [];
   let nextTick = clock + tickMs;
   let changes = 0;
   const trace: string[] = [];
   const bugs: unknown[] = [];
-  const heard: string[] = [];
+  const announced: string[] = [];
   kube.onChange(() => (changes += 1));
 
   const isStormy = () => clock - testTime < stormMs;
@@ -99,7 +99,7 @@ export const createWorld = (options: WorldOptions): World => {
     onProgress: (owner, progress) => broker.publish(signedProgress(kube, owner, progress, new Date(clock))),
   });
 
-  /** The forwarder asks an API as unreliable as everybody's, once it is there. */
+  /** The forwarder uses the unreliable API, too, after its start. */
   let isBegun = false;
   const watched: KubeClient = {
     ...kube,
@@ -109,10 +109,10 @@ export const createWorld = (options: WorldOptions): World => {
         : kube.list(type, listOptions),
   };
 
-  /** The sink of the functions: deaf at times. */
+  /** The sink of the functions: unavailable at times. */
   const announce: Announce = async ({ ref }, { phase }) => {
     if (strikes('apiFault')) return false;
-    heard.push(`${ref.uid} ${phase}`);
+    announced.push(`${ref.uid} ${phase}`);
     return true;
   };
 
@@ -164,7 +164,7 @@ export const createWorld = (options: WorldOptions): World => {
     return due.length > 0;
   };
 
-  /** One thing that can happen now; `false` when only time can move on. */
+  /** One possible action now; `false` if only time can advance. */
   const happen = async (): Promise<boolean> => {
     await scheduler.settle();
     const isBusy = scheduler.waiting.length > 0;
@@ -177,7 +177,7 @@ export const createWorld = (options: WorldOptions): World => {
     return isBusy;
   };
 
-  /** Some watches break at once, and all changes until they are back can be lost. */
+  /** Some watches are interrupted at once, and all changes until they resume can be lost. */
   const cutWatches = () => {
     const isLost = random.chance(chaos.watchExpiry);
     kube.watches.cut(() => random.chance(0.5));
@@ -213,7 +213,7 @@ export const createWorld = (options: WorldOptions): World => {
     cluster,
     trace,
     bugs,
-    heard,
+    announced,
     refused: webhooks.refused,
     elapsed: () => clock - testTime,
     schedule: (afterMs, what) => void agenda.push({ at: testTime + afterMs, what }),

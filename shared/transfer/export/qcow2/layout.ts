@@ -1,4 +1,4 @@
-// The tables of a qcow2 version 3, computed from the lengths of its clusters, before or behind its data. Pure.
+// The tables of a qcow2 version 3, computed from the lengths of its clusters, before or after its data. Pure.
 import {
   type Packing,
   alignToCluster,
@@ -22,20 +22,20 @@ export interface LayoutOptions {
   /** Bytes of the guest's disk: whole sectors. */
   readonly virtualSize: number;
   readonly compression: 'none' | 'zlib' | 'zstd';
-  /** `first`: everything is known before the first byte of data. `last`: only header and L1 table, whose length is known, precede it. */
+  /** `first`: everything is known before the first byte of data. `last`: only header and L1 table, whose length is known, come before it. */
   readonly tables: 'first' | 'last';
 }
 
 export interface ExportLayout {
   /** Bytes of the whole file. */
   readonly size: number;
-  /** Where the first cluster of data lies. */
+  /** Position of the first cluster of data. */
   readonly dataStart: number;
-  /** Behind the last byte of data. */
+  /** Position after the last byte of data. */
   readonly dataEnd: number;
-  /** Where the data of L2 table `index` begins: behind the clusters of the tables before. */
+  /** Start of the data of L2 table `index`: after the clusters of the previous tables. */
   tableStart(index: number): number;
-  /** A cluster of the file that holds no data. */
+  /** A cluster of the file that contains no data. */
   tableCluster(position: number): Buffer;
 }
 
@@ -65,14 +65,14 @@ const writeEntry = (table: Buffer, at: number, host: number, length: number): vo
 };
 
 interface Placed {
-  /** Of the data alone, counted from its first byte. */
+  /** Of the data only, counted from its first byte. */
   readonly bytes: number;
-  /** Where the data of each L2 table begins. */
+  /** Start of the data of each L2 table. */
   readonly starts: Float64Array;
-  /** Index of each L2 table among those that are there; -1 for tables without any data. */
+  /** Rank of each L2 table among the existing ones; -1 for tables without data. */
   readonly ranks: Int32Array;
   readonly tables: number;
-  /** How many guest clusters use each cluster of the data. */
+  /** Number of guest clusters that use each cluster of the data. */
   readonly counts: Uint16Array;
 }
 
@@ -96,7 +96,7 @@ const place = (packing: Packing, tables: number): Placed => {
   return { bytes: position, starts, ranks, tables: present, counts };
 };
 
-/** Clusters of refcount blocks and of their table, which count themselves. */
+/** Number of clusters for refcount blocks and their table, which count themselves. */
 const refcountClusters = (others: number) => {
   let blocks = 0;
   let table = 1;
@@ -109,7 +109,7 @@ const refcountClusters = (others: number) => {
   }
 };
 
-/** Where each part begins, in clusters. */
+/** The start of each part, in clusters. */
 const arrange = (placed: Placed, { virtualSize, tables }: LayoutOptions) => {
   const l1 = l1BytesOf(virtualSize) / clusterBytes;
   const data = Math.ceil(placed.bytes / clusterBytes);
@@ -201,7 +201,7 @@ const refcountTableMaker =
     return bytes;
   };
 
-/** Everything about the file, once the length of each cluster is known. */
+/** The complete layout, once the length of each cluster is known. */
 export const layOut = (packing: Packing, options: LayoutOptions): ExportLayout => {
   const placed = place(packing, Math.ceil(packing.clusters / entriesPerTable));
   const arranged = arrange(placed, options);

@@ -1,22 +1,22 @@
-// How long each cluster of a guest's disk is in the qcow2 that is being made. From it alone follows where everything lies. Pure.
+// The length of each cluster of a guest's disk in the new qcow2; it determines all positions. Pure.
 import type { Encoded } from '#shared/transfer/export/encoder.ts';
 
-/** qemu's own default; the length of a packed cluster fits 16 bits. */
+/** qemu's own default; the length of a compressed cluster fits 16 bits. */
 export const clusterBytes = 64 * 1024;
 
-/** A cluster that could not be made smaller is kept as it is. */
+/** A cluster that does not become smaller is stored uncompressed. */
 export const plainLength = -1;
 const plainMark = 0xffff;
 
 export interface Packing {
   /** Clusters of the guest's disk. */
   readonly clusters: number;
-  /** Bytes in the file: 0 for a cluster of zeroes, `plainLength` for one that is not packed. */
+  /** Bytes in the file: 0 for a cluster of zeroes, `plainLength` for an uncompressed one. */
   set(cluster: number, length: number): void;
   lengthOf(cluster: number): number;
 }
 
-/** Two bytes for each cluster: 7 MB for 200 GiB. */
+/** Two bytes per cluster: 7 MB for 200 GiB. */
 export const createPacking = (virtualSize: number): Packing => {
   const lengths = new Uint16Array(Math.ceil(virtualSize / clusterBytes));
   return {
@@ -33,13 +33,13 @@ export const createPacking = (virtualSize: number): Packing => {
 
 export const alignToCluster = (position: number): number => Math.ceil(position / clusterBytes) * clusterBytes;
 
-/** Where a cluster begins when what was placed so far ends at `position`, and where it ends. Packed ones follow each other byte by byte. */
+/** Start and end of a cluster after data that ends at `position`. Compressed clusters follow each other without padding. */
 export const placeCluster = (position: number, length: number): { readonly start: number; readonly end: number } => {
   const start = length === plainLength ? alignToCluster(position) : position;
   return { start, end: start + (length === plainLength ? clusterBytes : length) };
 };
 
-/** What becomes of an encoded piece: its clusters, one after the other. */
+/** The clusters of an encoded piece, one after the other. */
 interface EncodedCluster {
   /** Index on the guest's disk. */
   readonly cluster: number;

@@ -1,4 +1,4 @@
-// A qcow2 whose tables come first: it can be sent front to back, its length is known before its first byte, and any part of it can be asked for.
+// A qcow2 with its tables first: it can be sent from start to end, its length is known before its first byte, and any range of it can be read.
 import type { Encoder } from '#shared/transfer/export/encoder.ts';
 import type { DataExtent } from '#shared/transfer/export/extents.ts';
 import { clustersOf } from '#shared/transfer/export/qcow2/packing.ts';
@@ -20,18 +20,18 @@ interface Span {
 
 export interface PlannedQcow2 {
   readonly size: number;
-  /** Bytes `first` to `end`, which may be kept only until the next piece is asked for. Throws SourceChanged where the volume has changed since. */
+  /** Bytes `first` to `end`; a piece is valid until the next one is requested. Throws SourceChanged if the volume has changed since. */
   bytes(span: Span): AsyncGenerator<Uint8Array, void, undefined>;
 }
 
-/** From the map alone: every cluster with data in it is there, as it is. */
+/** From the map only: every cluster with data is stored uncompressed. */
 const planByMap = (packing: Packing, { extents }: ExportVolume): void => {
   for (const { start, end } of extents) {
     for (let cluster = start / clusterBytes; cluster * clusterBytes < end; cluster++) packing.set(cluster, plainLength);
   }
 };
 
-/** By reading, and packing where asked for, everything once. */
+/** By reading, and compressing if requested, everything once. */
 const planByReading = async (packing: Packing, { extents }: ExportVolume, encoder: Encoder): Promise<void> => {
   for await (const piece of encoder.encode(extents)) {
     for (const { cluster, length } of clustersOf(piece)) packing.set(cluster, length);
@@ -42,11 +42,11 @@ export interface PlanOptions {
   readonly volume: ExportVolume;
   readonly encoder: Encoder;
   readonly compression: 'none' | 'zlib' | 'zstd';
-  /** `read`: also zeroes that are no holes are left out, for the price of reading twice. Packed files are always read twice. */
+  /** `read`: zeroes outside of holes are omitted too, at the cost of reading twice. Compressed files are always read twice. */
   readonly by: 'map' | 'read';
 }
 
-/** Guest clusters whose data the span touches. */
+/** Guest clusters whose data overlaps the span. */
 const extentsFor = (
   layout: ExportLayout,
   packing: Packing,
@@ -88,18 +88,18 @@ const changed = (): TransferError =>
 
 const zeroes = new Uint8Array(clusterBytes);
 
-/** The part of `bytes`, which lie at `position`, that is in the span. */
+/** The part of `bytes`, located at `position`, that is within the span. */
 const cut = (bytes: Uint8Array, position: number, { first, end }: Span): Uint8Array =>
   bytes.subarray(Math.max(0, first - position), Math.max(0, Math.min(bytes.length, end - position)));
 
 interface Planned extends PlanOptions {
   readonly packing: Packing;
   readonly layout: ExportLayout;
-  /** Clusters were planned without a look at them: those that are zero count as data. */
+  /** Clusters were planned without reading them: zero clusters count as data. */
   readonly isByMap: boolean;
 }
 
-/** The part of the data that is in the span. */
+/** The part of the data that is within the span. */
 async function* dataOf(planned: Planned, span: Span): AsyncGenerator<Uint8Array, void, undefined> {
   const { packing, layout, volume, encoder, isByMap } = planned;
   const extents = extentsFor(layout, packing, volume.size, span);
@@ -111,7 +111,7 @@ async function* dataOf(planned: Planned, span: Span): AsyncGenerator<Uint8Array,
     yield cut(bytes, start, span);
     position = end;
   }
-  /** Over clusters that turned out to be zero. */
+  /** Skips clusters that turned out to be zero. */
   function* skipTo(cluster: number): Generator<Uint8Array, void, undefined> {
     for (; expected < cluster; expected++) {
       if (packing.lengthOf(expected) === 0) continue;

@@ -1,12 +1,12 @@
-// Where the guest's bytes lie in a qcow2 file: extents in typed arrays, since a disk has millions of clusters.
+// The location of the guest's bytes in a qcow2 file: extents in typed arrays, since a disk has millions of clusters.
 
-/** What to do with the bytes of an extent. */
+/** Encoding of the bytes of an extent. */
 export type ExtentKind = 'plain' | 'compressed';
 
 export interface Extent {
   /** Offset in the file. */
   readonly host: number;
-  /** Bytes in the file; of a compressed cluster an upper bound. */
+  /** Bytes in the file; an upper bound for a compressed cluster. */
   readonly length: number;
   /** Offset on the guest's disk. */
   readonly guest: number;
@@ -15,19 +15,19 @@ export interface Extent {
 
 export interface ClusterMap {
   readonly count: number;
-  /** Extents in order of their place in the file. */
+  /** Extents in order of their position in the file. */
   at(index: number): Extent;
 }
 
 export interface ClusterMapBuilder {
-  /** Joins plain extents that continue each other in file and disk. Returns false once the map is full. */
+  /** Joins plain extents that are contiguous in file and disk. Returns false once the map is full. */
   add(extent: Extent): boolean;
   build(): ClusterMap;
 }
 
 /** 20 bytes each: 80 MB at most, enough for 250 GiB of compressed clusters of 64 KiB. */
 export const maxExtents = 4 * 1024 * 1024;
-/** Lengths are kept in 32 bits, those of compressed clusters as negative numbers. */
+/** Lengths are stored in 32 bits, those of compressed clusters as negative numbers. */
 const maxPlainBytes = 2 ** 30;
 const firstCapacity = 4096;
 
@@ -55,7 +55,7 @@ const isSorted = (hosts: Float64Array): boolean => {
   return true;
 };
 
-/** Positions in order of host offset; `undefined` when they are in order already, as in all that qemu-img makes. */
+/** Positions in order of host offset; `undefined` if they are already sorted, as in all files of qemu-img. */
 const orderOf = (hosts: Float64Array): Uint32Array | undefined => {
   if (isSorted(hosts)) return undefined;
   return Uint32Array.from(hosts.keys()).sort((a, b) => (hosts[a] ?? 0) - (hosts[b] ?? 0));

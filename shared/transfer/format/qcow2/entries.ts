@@ -1,4 +1,4 @@
-// What the entries of L1 and L2 tables say. Pure.
+// Decodes the entries of L1 and L2 tables. Pure.
 import { TransferError } from '#shared/transfer/fault.ts';
 import { corrupt } from '#shared/transfer/format/disk.ts';
 import type { Extent } from '#shared/transfer/format/qcow2/cluster-map.ts';
@@ -15,10 +15,10 @@ const subclusters = 32;
 
 const offsetOf = (high: number, low: number): number => (high & offsetHighMask) * two32 + ((low & offsetLowMask) >>> 0);
 
-/** What an entry needs to be understood. */
+/** Context for decoding an entry. */
 export interface TableLayout {
   readonly header: Qcow2Header;
-  /** Infinity while a stream has not come to its end. */
+  /** Infinity until the end of a stream is known. */
   readonly fileSize: number;
   readonly entryBytes: 8 | 16;
   readonly entriesPerTable: number;
@@ -39,11 +39,11 @@ export const layoutOf = (header: Qcow2Header, fileSize: number, references: Tabl
   };
 };
 
-/** How much of the guest's disk an L2 table is for. */
+/** Guest bytes that one L2 table maps. */
 export const guestBytesPerTable = ({ header, entriesPerTable }: TableLayout): number =>
   entriesPerTable * header.clusterSize;
 
-/** Only what the guest can see of a cluster must be there: the file may end inside the disk's last one. */
+/** Only the guest-visible part of a cluster must exist: the file may end within the last one of the disk. */
 const checkEnd = ({ fileSize }: TableLayout, host: number, length: number, guest: number): void => {
   if (host + length <= fileSize) return;
   const message = `the qcow2 cluster for guest offset ${guest} lies at ${host}, beyond the file's ${fileSize} bytes`;
@@ -71,7 +71,7 @@ const alignedOffset = ({ header, references }: TableLayout, high: number, low: n
 const guestLength = ({ header }: TableLayout, guest: number, length: number): number =>
   Math.min(length, header.virtualSize - guest);
 
-/** A plain cluster of an image without subclusters; `undefined` where it reads as zeroes. */
+/** A plain cluster of an image without subclusters; `undefined` if it reads as zeroes. */
 const plainExtent = (layout: TableLayout, high: number, low: number, guest: number): Extent | undefined => {
   const host = alignedOffset(layout, high, low, guest);
   if ((low & zeroFlag) !== 0) {
@@ -87,7 +87,7 @@ const plainExtent = (layout: TableLayout, high: number, low: number, guest: numb
 
 export type Add = (extent: Extent) => void;
 
-/** The allocated subclusters of a cluster; those that are zero or missing read as zeroes. */
+/** The allocated subclusters of a cluster; the others read as zeroes. */
 const addSubclusters = (layout: TableLayout, entry: DataView, guest: number, add: Add): void => {
   const host = alignedOffset(layout, entry.getUint32(0), entry.getUint32(4), guest);
   const zeroes = entry.getUint32(8);
@@ -116,7 +116,7 @@ const addEntry = (layout: TableLayout, entry: DataView, guest: number, add: Add)
   return extent === undefined ? undefined : add(extent);
 };
 
-/** Extents of one L2 table, whose first entry is for guest offset `firstGuest`. */
+/** Extents of one L2 table that starts at guest offset `firstGuest`. */
 export const addTable = (layout: TableLayout, table: Buffer, firstGuest: number, add: Add): void => {
   const { entryBytes, entriesPerTable, header } = layout;
   for (let index = 0; index < entriesPerTable; index++) {
@@ -126,7 +126,7 @@ export const addTable = (layout: TableLayout, table: Buffer, firstGuest: number,
   }
 };
 
-/** Where an L2 table is, and the guest's offset that its first entry is for. */
+/** Location of an L2 table, and the guest offset of its first entry. */
 export interface TablePlace {
   readonly host: number;
   readonly firstGuest: number;
@@ -134,7 +134,7 @@ export interface TablePlace {
   readonly index: number;
 }
 
-/** The L2 tables that an L1 table names. */
+/** The L2 tables in an L1 table. */
 export const placesOf = (layout: TableLayout, l1: Buffer): readonly TablePlace[] => {
   const { header, fileSize, references } = layout;
   const guestPerTable = guestBytesPerTable(layout);

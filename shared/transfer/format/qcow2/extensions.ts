@@ -1,24 +1,24 @@
-// What may follow the fixed part of a qcow2 header: extensions one after the other, up to the end of the first cluster.
+// Extensions of a qcow2 header: one after the other after its fixed part, up to the end of the first cluster.
 import { type DiskReader, corrupt } from '#shared/transfer/format/disk.ts';
 
-/** What the header says that its extensions must agree with. */
+/** Fields of the header that the extensions must be consistent with. */
 export interface ExtensionArea {
   readonly headerLength: number;
   readonly clusterSize: number;
-  /** The header says that the bitmaps are as its writer left them; otherwise their extension means nothing. */
+  /** The header marks the bitmaps as consistent; otherwise their extension is ignored. */
   readonly hasBitmaps: boolean;
 }
 
 const types = { end: 0, backingFormat: 0xe279_2aca, encryption: 0x0537_be77, bitmaps: 0x2385_2875 } as const;
 const maxBackingFormatBytes = 15;
 const bitmapsBytes = 24;
-/** Bounds that qemu itself has. */
+/** Limits of qemu. */
 const maxBitmaps = 65_535;
 const maxDirectoryBytes = 1024 * maxBitmaps;
-/** Real files have five. Each may cost a request. */
+/** Real files have five. Each may require a request. */
 const maxExtensions = 256;
 
-/** Behind the end of the file are zeroes, which end the list. */
+/** Beyond the end of the file are zeroes, which end the list. */
 const readPadded = async (reader: DiskReader, offset: number, length: number): Promise<Buffer> => {
   const bytes = await reader.read(offset, length);
   return bytes.length === length ? bytes : Buffer.concat([bytes], length);
@@ -36,7 +36,7 @@ const checkBitmaps = (content: Buffer, clusterSize: number): void => {
     throw corrupt(`${what} has a directory of ${directoryBytes} bytes`);
 };
 
-/** Whether there are bitmaps that hold. Throws ImageCorrupt. */
+/** Whether there are valid bitmaps. Throws ImageCorrupt. */
 const checkOne = async (
   { clusterSize, hasBitmaps }: ExtensionArea,
   { type, length, at }: { readonly type: number; readonly length: number; readonly at: number },
@@ -53,13 +53,13 @@ const checkOne = async (
   return hasBitmaps;
 };
 
-/** Whether the file has bitmaps that hold. Throws ImageCorrupt for what the format does not allow. */
+/** Whether the file has valid bitmaps. Throws ImageCorrupt for invalid extensions. */
 export const readExtensions = async (area: ExtensionArea, reader: DiskReader): Promise<boolean> => {
   const { headerLength, clusterSize } = area;
   let hasBitmaps = false;
   let at = headerLength;
   for (let count = 0; at < clusterSize; count++) {
-    // Where the next one is, the one before it says.
+    // The position of the next one depends on the one before.
     // oxlint-disable-next-line no-await-in-loop
     const head = await readPadded(reader, at, 8);
     const [type, length] = [head.readUInt32BE(0), head.readUInt32BE(4)];

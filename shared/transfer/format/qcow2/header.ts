@@ -1,9 +1,9 @@
-// The qcow2 header: parsed, held against bounds, and refused by field name where reading it would be wrong or unsafe.
+// The qcow2 header: parsed, checked against limits, and rejected by field name if reading the file would be wrong or unsafe.
 import { TransferError } from '#shared/transfer/fault.ts';
 import { type DiskReader, checkInside, corrupt, toSafeNumber } from '#shared/transfer/format/disk.ts';
 import { readExtensions } from '#shared/transfer/format/qcow2/extensions.ts';
 
-/** As qemu has it. */
+/** Limit of qemu. */
 export const maxSnapshots = 65_536;
 
 export interface Qcow2Header {
@@ -21,7 +21,7 @@ export interface Qcow2Header {
   readonly snapshotsOffset: number;
   /** Bytes before the first extension. */
   readonly headerLength: number;
-  /** There are bitmaps that hold: only qemu reads those. */
+  /** It has valid bitmaps, which only qemu can read. */
   readonly hasBitmaps: boolean;
   /** A refcount has 2^order bits. */
   readonly refcountOrder: number;
@@ -34,7 +34,7 @@ const magic = 0x5146_49fb;
 const v2HeaderBytes = 72;
 const v3HeaderBytes = 104;
 const maxBackingNameBytes = 1023;
-/** Bounds that qemu itself has: 32 MiB of L1, 8 MiB of refcount table. */
+/** Limits of qemu: 32 MiB of L1, 8 MiB of refcount table. */
 const maxL1Bytes = 32 * 1024 * 1024;
 const maxRefcountTableBytes = 8 * 1024 * 1024;
 
@@ -59,7 +59,7 @@ const refuseReferences = (head: Buffer, features: bigint): void => {
   if ((features & incompatible.dataFile) !== 0n) {
     throw new TransferError(
       'ExternalReference',
-      'the qcow2 keeps its data in an external data file; publish one without',
+      'the qcow2 stores its data in an external data file; publish one without',
     );
   }
 };
@@ -107,7 +107,7 @@ const versionOf = (head: Buffer): 2 | 3 => {
   throw new TransferError('UnsupportedFormat', `the file is qcow version ${version}; versions 2 and 3 are known`);
 };
 
-/** Header bytes in the file: fixed for version 2, told by the header itself for 3. */
+/** Length of the header in the file: fixed for version 2, recorded in the header itself for version 3. */
 const headerLengthOf = (head: Buffer, version: 2 | 3, clusterSize: number): number => {
   if (version === 2) return v2HeaderBytes;
   const length = head.readUInt32BE(100);
@@ -163,7 +163,7 @@ const clusterBitsOf = (head: Buffer): number => {
   return bits;
 };
 
-/** Pure: the header from the first bytes of a file (one cluster or 4 KiB are plenty). Throws TransferError. */
+/** Pure: the header from the first bytes of a file (one cluster or 4 KiB are enough). Throws TransferError. */
 export const parseQcow2Header = (head: Buffer): Qcow2Header => {
   const version = head.length < v2HeaderBytes ? 2 : versionOf(head);
   if (head.length < (version === 2 ? v2HeaderBytes : v3HeaderBytes)) {
@@ -195,7 +195,7 @@ export const parseQcow2Header = (head: Buffer): Qcow2Header => {
   return header;
 };
 
-/** The header of a file, its tables proven to lie inside the file where the file's size is known. */
+/** The header of a file; its tables are verified to be inside the file if the size of the file is known. */
 export const readQcow2Header = async (reader: DiskReader): Promise<Qcow2Header> => {
   const header = parseQcow2Header(await reader.read(0, 4096));
   checkInside(reader, header.l1Offset, header.l1Entries * 8, 'the qcow2 L1 table');

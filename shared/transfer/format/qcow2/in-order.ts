@@ -1,9 +1,9 @@
-// Reads several things at once and hands them on one after the other.
+// Reads several items concurrently and yields them in order.
 
-/** Reads in flight. */
+/** Concurrent reads. */
 const ahead = 4;
 
-/** `take` sees results in the order of `items`. Throws what the first failing `read` or `take` throws. */
+/** `take` receives results in the order of `items`. Throws the error of the first failing `read` or `take`. */
 export const inOrder = async <T, R>(
   items: readonly T[],
   read: (item: T) => Promise<R>,
@@ -12,7 +12,7 @@ export const inOrder = async <T, R>(
   const pending: Promise<R>[] = [];
   const begin = (item: T): void => {
     const reading = read(item);
-    // Waited for later; until then a failure is no unhandled one.
+    // Awaited later; until then a failure must not count as an unhandled rejection.
     reading.catch(() => {});
     pending.push(reading);
   };

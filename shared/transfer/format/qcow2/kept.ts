@@ -1,11 +1,11 @@
-// Which bytes of a passing qcow2 must be kept: all that nobody has taken yet. Pure.
+// Determines which bytes of a streamed qcow2 must be kept: all that were not used yet. Pure.
 import type { Task } from '#shared/transfer/format/qcow2/segments.ts';
 
 const sectorBytes = 512;
-/** A bit for each sector: of files up to 256 GiB, larger ones are kept whole from there on. */
+/** One bit per sector: for files up to 256 GiB; of larger ones the rest is kept entirely. */
 const mostBitmapBytes = 64 * 1024 * 1024;
 
-/** A stretch of a segment; offsets count from its first byte. */
+/** A range of a segment; offsets count from its first byte. */
 interface Stretch {
   readonly start: number;
   readonly end: number;
@@ -18,13 +18,13 @@ export interface Region {
 }
 
 export interface Kept {
-  /** What is to be kept of the segment at `base`, whose `tasks` take the rest. */
+  /** Ranges of the segment at `base` to keep; its `tasks` use the rest. */
   rest(base: number, length: number, tasks: readonly Task[]): readonly Stretch[];
   /** Whether all of a region of the file was kept. */
   has(region: Region): boolean;
 }
 
-/** The whole sectors that a task is alone with: compressed clusters share their first and their last one with their neighbours. */
+/** The whole sectors that only this task uses: compressed clusters share their first and last sector with their neighbours. */
 const takenBy = ({ offset, length, isCompressed }: Task, base: number): Stretch => {
   const last = isCompressed ? length - sectorBytes : length;
   const start = Math.ceil((base + Math.max(0, offset)) / sectorBytes) * sectorBytes - base;
@@ -34,7 +34,7 @@ const takenBy = ({ offset, length, isCompressed }: Task, base: number): Stretch 
 const createBitmap = () => {
   let bits = new Uint8Array(64 * 1024);
   return {
-    /** False where the bitmap would be too large. */
+    /** False if the bitmap would be too large. */
     set: (first: number, end: number): boolean => {
       if (end > mostBitmapBytes * 8) return false;
       while (end > bits.length * 8) {

@@ -1,4 +1,4 @@
-// A qcow2 that passes by once, from front to back: what can be told of its clusters while they do, and which of them came too early. Pure.
+// A qcow2 that is streamed once from start to end: decodes clusters whose tables are known, and determines which came before their table. Pure.
 import {
   type ClusterMap,
   type Extent,
@@ -18,30 +18,30 @@ import type { Kept, Region } from '#shared/transfer/format/qcow2/kept.ts';
 import type { ExtentQueue } from '#shared/transfer/format/qcow2/segments.ts';
 
 export interface PassingTables {
-  /** What is known and still to come. */
+  /** Known extents that are still to come. */
   readonly queue: ExtentQueue;
-  /** The next bytes of the file. Tables in them hold for what comes behind them: whole tables, since a segment has whole clusters. */
+  /** The next bytes of the file. Tables in them apply to later clusters; they are complete, since a segment has whole clusters. */
   see(offset: number, bytes: Buffer): void;
-  /** The L1 table and the L2 tables: the proof is about what was kept of them. */
+  /** The L1 table and the L2 tables: the verification uses the kept copies. */
   regions(): readonly Region[];
-  /** The extents of the proven map that were not in the queue, since they passed before their table did. */
+  /** Extents of the verified map that were not in the queue, because they came before their table. */
   missed(map: ClusterMap): ClusterMap;
 }
 
-/** The part of an extent that begins at or behind `from`; a compressed cluster has no parts. */
+/** The part of an extent from `from` on; a compressed cluster is not divided. */
 const behind = ({ host, length, guest, kind }: Extent, from: number): Extent | undefined => {
   if (host >= from) return { host, length, guest, kind };
   if (kind === 'compressed' || host + length <= from) return undefined;
   return { host: from, length: host + length - from, guest: guest + from - host, kind };
 };
 
-/** The part of an extent that begins before `to`. */
+/** The part of an extent before `to`. */
 const before = (extent: Extent, to: number): Extent | undefined => {
   if (extent.host >= to) return undefined;
   return extent.kind === 'compressed' ? extent : { ...extent, length: Math.min(extent.length, to - extent.host) };
 };
 
-/** Whether everything that was not unpacked in passing, and everything that tells what it is, was kept. */
+/** Whether everything that was not decompressed while streaming, and all its tables, was kept. */
 export const isAllKept = (kept: Kept, tables: PassingTables, missed: ClusterMap): boolean => {
   for (let index = 0; index < missed.count; index++) if (!kept.has(missed.at(index))) return false;
   return tables.regions().every((region) => kept.has(region));
@@ -74,7 +74,7 @@ const createQueue = () => {
   };
 };
 
-/** Collects a region of the file that may begin in one segment and end in another. */
+/** Collects a region of the file that may span several segments. */
 const createRegion = (start: number, length: number) => {
   const bytes = Buffer.alloc(length);
   let end = start;
@@ -100,7 +100,7 @@ const createMissed = (layout: TableLayout, knownFrom: (table: number) => number)
         addIfMissed({ host, length, guest, kind });
         continue;
       }
-      // Plain ones were joined, also across tables.
+      // Plain extents were joined, also across tables.
       for (let at = 0; at < length;) {
         const piece = Math.min(length - at, guestPerTable - ((guest + at) % guestPerTable));
         addIfMissed({ host: host + at, length: piece, guest: guest + at, kind });
@@ -111,7 +111,7 @@ const createMissed = (layout: TableLayout, knownFrom: (table: number) => number)
   };
 };
 
-/** Throws ImageCorrupt for tables that cannot be. */
+/** Throws ImageCorrupt for invalid tables. */
 export const createPassingTables = (header: Qcow2Header): PassingTables => {
   const layout = layoutOf(header, Infinity, { refer: () => {} });
   const { queue, room, add } = createQueue();

@@ -1,14 +1,14 @@
-// Proves that no cluster of the file is used more often than its refcount says: two uses of one cluster may have overwritten each other.
+// Verifies that no cluster of the file is used more often than its refcount: two uses of one cluster may have overwritten each other.
 import { TransferError } from '#shared/transfer/fault.ts';
 import { type DiskReader, corrupt, readExactly } from '#shared/transfer/format/disk.ts';
 import { inOrder } from '#shared/transfer/format/qcow2/in-order.ts';
 import type { Qcow2Header } from '#shared/transfer/format/qcow2/header.ts';
 
-/** How often the guest's disk and its tables use each cluster of the file. */
+/** Number of uses of each cluster of the file, by the guest's disk and its tables. */
 export interface References {
-  /** Bytes of the file that something uses once more. */
+  /** Adds a use of these bytes of the file. */
   refer(host: number, length: number): void;
-  /** Uses of a cluster; 65535 stands for that many or more. */
+  /** Uses of a cluster; 65535 means that many or more. */
   of(cluster: number): number;
   readonly clusters: number;
 }
@@ -17,7 +17,7 @@ const mostCounted = 0xffff;
 /** Two bytes each: a file of 4 TiB in clusters of 64 KiB. */
 export const maxFileClusters = 64 * 1024 * 1024;
 
-/** `undefined` for a file of more clusters than memory is set aside for. */
+/** `undefined` for a file with more clusters than the memory limit allows. */
 export const createReferences = (fileSize: number, clusterSize: number): References | undefined => {
   const clusters = Math.ceil(fileSize / clusterSize);
   if (clusters > maxFileClusters) return undefined;
@@ -55,7 +55,7 @@ const offsetsIn = (table: Buffer): readonly number[] =>
     Number(table.readBigUInt64BE(index * 8) & 0xffff_ffff_ffff_fe00n),
   );
 
-/** Offset of each block that counts a cluster of the file; 0 where there is none. Table and blocks are uses themselves. */
+/** Offset of each block with refcounts of clusters of the file; 0 if there is none. Table and blocks are uses themselves. */
 const readTable = async (
   header: Qcow2Header,
   reader: DiskReader,
@@ -104,8 +104,8 @@ export const checkRefcounts = async (
 };
 
 /**
- * Proves by two reads at most that the last cluster in use begins inside the file, which is all that can be told of a cut file without reading all of its
- * tables. Throws ImageTruncated.
+ * Verifies by at most two reads that the last used cluster starts inside the file, the only check for a truncated file that does not read all
+ * its tables. Throws ImageTruncated.
  */
 export const checkEnd = async (header: Qcow2Header, reader: DiskReader): Promise<void> => {
   const { clusterSize, refcountOrder, refcountTableOffset, refcountTableClusters } = header;
@@ -126,6 +126,6 @@ export const checkEnd = async (header: Qcow2Header, reader: DiskReader): Promise
   if (index < 0 || reader.size === undefined || last < reader.size) return;
   throw new TransferError(
     'ImageTruncated',
-    `the qcow2 uses ${last + clusterSize} bytes of a file that ends after ${reader.size}: it was cut; publish the whole file`,
+    `the qcow2 uses ${last + clusterSize} bytes of a file that ends after ${reader.size}: it is truncated; publish the whole file`,
   );
 };

@@ -1,7 +1,7 @@
-// Cuts a cluster map into work for the segments of a file that is read from front to back. Pure.
+// Divides a cluster map into tasks for the segments of a file that is read from start to end. Pure.
 import type { ClusterMap, Extent } from '#shared/transfer/format/qcow2/cluster-map.ts';
 
-/** One thing to do with a segment: bytes at `offset` of its buffer go to `guest`. Compressed ones are unpacked first. */
+/** A task of a segment: bytes at `offset` of its buffer go to `guest`. Compressed ones are decompressed first. */
 export interface Task {
   readonly offset: number;
   readonly length: number;
@@ -11,23 +11,23 @@ export interface Task {
 
 export interface SegmentTasks {
   readonly tasks: readonly Task[];
-  /** Bytes at the end of the segment that the next one needs before its own. */
+  /** Bytes at the end of the segment that the next one needs. */
   readonly carriedBytes: number;
 }
 
 export interface SegmentPlanner {
   /**
-   * The work of the next segment, `length` bytes from `base`. Offsets count from the segment's first byte; those of clusters that began in the
-   * segment before are negative.
+   * The tasks of the next segment, `length` bytes from `base`. Offsets count from the first byte of the segment; those of clusters that started
+   * in the previous segment are negative.
    */
   next(base: number, length: number): SegmentTasks;
-  /** Extents that no segment has reached. */
+  /** Whether no extent is left. */
   isDone(): boolean;
 }
 
-/** Extents still to come. */
+/** Remaining extents. */
 export interface ExtentQueue {
-  /** Hands on all that begin before `end` and were not handed on before. */
+  /** Passes all remaining extents that start before `end`. */
   takeBefore(end: number, take: (extent: Extent) => void): void;
   isEmpty(): boolean;
 }
@@ -43,8 +43,8 @@ export const queueOf = (map: ClusterMap): ExtentQueue => {
 };
 
 /**
- * What is left for a reader that begins at `from` of the file, where an earlier one has unpacked all of the segment behind `from`, too: so a compressed
- * cluster that begins before `from` is done.
+ * The remaining extents for a reader that starts at `from` of the file, after an earlier reader has processed the whole segment behind `from`:
+ * a compressed cluster that starts before `from` is already done.
  */
 export const queueFrom = (map: ClusterMap, from: number): ExtentQueue => {
   let rests: Extent[] = [];
@@ -64,7 +64,7 @@ export const queueFrom = (map: ClusterMap, from: number): ExtentQueue => {
   };
 };
 
-/** Segments must come in order and without gaps, none shorter than the longest compressed cluster but the last. */
+/** Segments must come in order and without gaps; only the last one may be shorter than the longest compressed cluster. */
 export const createSegmentPlanner = (queue: ExtentQueue): SegmentPlanner => {
   let carried: Extent[] = [];
 

@@ -1,23 +1,23 @@
-// The table of a qcow2's internal snapshots. None of them is imported, but a table that nobody can read is no sound file's.
+// The table of internal snapshots of a qcow2. They are not imported, but a file with an invalid table is not sound.
 import { type DiskReader, corrupt } from '#shared/transfer/format/disk.ts';
 import { type Qcow2Header, maxSnapshots } from '#shared/transfer/format/qcow2/header.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 
 const entryBytes = 40;
-/** Bounds that qemu itself has. */
+/** Limits of qemu. */
 const maxExtraBytes = 1024;
 const maxTableBytes = 1024 * maxSnapshots;
-/** Entries are small: many come with one read. */
+/** Entries are small: one read covers many. */
 const windowBytes = 256 * 1024;
 
-/** Throws ImageCorrupt or ImageTruncated, naming the entry. */
+/** Throws ImageCorrupt or ImageTruncated, with the number of the entry. */
 export const checkSnapshots = async (header: Qcow2Header, reader: DiskReader): Promise<void> => {
   const { snapshots, snapshotsOffset } = header;
   let window: { readonly at: number; readonly bytes: Buffer } = { at: snapshotsOffset, bytes: Buffer.alloc(0) };
   let at = snapshotsOffset;
   for (let index = 0; index < snapshots; index++) {
     if (at + entryBytes > window.at + window.bytes.length) {
-      // Where the next one is, the one before it says.
+      // The position of the next entry depends on the one before.
       // oxlint-disable-next-line no-await-in-loop
       window = { at, bytes: await reader.read(at, windowBytes) };
     }

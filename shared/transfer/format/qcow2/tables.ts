@@ -1,4 +1,4 @@
-// Reads L1 and L2 tables and proves that whatever they point to is in the file. Pure but for the reads that are passed in.
+// Reads L1 and L2 tables and verifies that everything they refer to is in the file. Pure except for the injected reads.
 import { type DiskReader, readExactly } from '#shared/transfer/format/disk.ts';
 import {
   type ClusterMap,
@@ -18,7 +18,7 @@ import { inOrder } from '#shared/transfer/format/qcow2/in-order.ts';
 import { checkRefcounts, createReferences } from '#shared/transfer/format/qcow2/refcounts.ts';
 import { checkSnapshots } from '#shared/transfer/format/qcow2/snapshots.ts';
 
-/** Tables next to each other are read together, up to this many bytes. */
+/** Adjacent tables are read together, up to this many bytes. */
 const batchBytes = 1024 * 1024;
 
 const batchesOf = (places: readonly TablePlace[], clusterSize: number): readonly (readonly TablePlace[])[] => {
@@ -59,9 +59,9 @@ const fill = async (layout: TableLayout, reader: DiskReader, builder: ClusterMap
 };
 
 /**
- * Every extent of the guest's disk, each proven to lie inside the file and to be counted by its refcounts. `undefined` when there are more
- * than `limit`, the file is too large for its uses to be counted, or it has bitmaps, which are read only by qemu. The reader must know its size.
- * Throws TransferError: ImageTruncated, ImageCorrupt.
+ * Every extent of the guest's disk, verified to be inside the file and counted by its refcounts. `undefined` if there are more than `limit`, if
+ * the file is too large to count its uses, or if it has bitmaps, which only qemu reads. The reader must know its size. Throws TransferError:
+ * ImageTruncated, ImageCorrupt.
  */
 export const readClusterMap = async (
   header: Qcow2Header,

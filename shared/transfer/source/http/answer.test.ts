@@ -7,7 +7,7 @@ import {
   parseContentRange,
   parseRetryAfter,
   expiryOf,
-  refusalWords,
+  refusalMessage,
   statusFault,
   strongValidatorOf,
 } from '#shared/transfer/source/http/answer.ts';
@@ -126,7 +126,7 @@ describe('why a server refuses', () => {
     ['application/json', '{"a":1}', undefined],
     ['text/plain', '', undefined],
   ])('as %s: %j', (type, body, words) => {
-    expect(refusalWords(body, type)).toBe(words);
+    expect(refusalMessage(body, type)).toBe(words);
   });
 
   const now = Date.parse('2026-03-01T12:00:01Z');
@@ -147,10 +147,13 @@ describe('why a server refuses', () => {
   it.each([
     [
       { status: 403, expired: now },
-      /^http:\/\/h\/x answered 403: the signed address expired at 2026-03-01T12:00:01.000Z: make a new one/,
+      /^http:\/\/h\/x answered 403: the signed address expired at 2026-03-01T12:00:01.000Z: create a new one/,
     ],
     [{ status: 400, expired: now, reason: 'AuthFailed' }, /answered 400 \(AuthFailed\): the signed address expired/],
-    [{ status: 403, reason: 'AccessDenied: Request has expired' }, /: the signed address has expired: make a new one/],
+    [
+      { status: 403, reason: 'AccessDenied: Request has expired' },
+      /: the signed address has expired: create a new one/,
+    ],
     [{ status: 403, reason: 'AccessDenied: no' }, /answered 403 \(AccessDenied: no\): credentials are missing/],
   ])('says what to do: %o', ({ status, ...refusal }, words) => {
     const fault = statusFault({ status, headers: {} }, 'http://h/x', { nowMs: now, ...refusal });

@@ -1,11 +1,11 @@
-// What the answers of an HTTP server mean for a transfer: pure decisions over status and headers.
+// Interprets the answers of an HTTP server: pure decisions from status and headers.
 import type { HttpResponse } from '#shared/clients/http/client.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 
 type Headers = HttpResponse['headers'];
 
-/** An inclusive byte range of an object; `total` is absent for `*`. */
+/** An inclusive byte range of an object; `total` is undefined for `*`. */
 export interface ContentRange {
   readonly first: number;
   readonly last: number;
@@ -21,7 +21,7 @@ const parseCount = (text: string | undefined): number | undefined => {
 export const parseContentLength = (headers: Headers): number | undefined =>
   parseCount(headers['content-length']?.trim());
 
-/** `bytes 0-99/1000` or `bytes 0-99/*`; `undefined` when missing or malformed. */
+/** `bytes 0-99/1000` or `bytes 0-99/*`; `undefined` if missing or malformed. */
 export const parseContentRange = (headers: Headers): ContentRange | undefined => {
   const match = /^bytes\s+(\d+)-(\d+)\/(\d+|\*)$/i.exec(headers['content-range']?.trim() ?? '');
   const first = parseCount(match?.[1]);
@@ -32,10 +32,10 @@ export const parseContentRange = (headers: Headers): ContentRange | undefined =>
   return total === undefined || last >= total ? undefined : { first, last, total };
 };
 
-/** A Last-Modified is strong once it is this much older than the answer's own Date (RFC 9110, 8.8.2.2). */
+/** A Last-Modified is strong if it is this much older than the Date of the answer (RFC 9110, 8.8.2.2). */
 const strongDateMs = 60_000;
 
-/** What may go into If-Range: a strong entity tag, else a date old enough to be strong. */
+/** The value for If-Range: a strong entity tag, else a date old enough to be strong. */
 export const strongValidatorOf = (headers: Headers): string | undefined => {
   const tag = headers['etag']?.trim();
   if (tag !== undefined) return /^"[^"]*"$/.test(tag) ? tag : undefined;
@@ -44,7 +44,7 @@ export const strongValidatorOf = (headers: Headers): string | undefined => {
   return age >= strongDateMs ? modified : undefined;
 };
 
-/** Fields that must stay the same for as long as one object is read; `undefined` where the server does not send them. */
+/** Fields that must not change while one object is read; `undefined` if the server does not send them. */
 export interface Identity {
   readonly tag: string | undefined;
   readonly modified: string | undefined;
@@ -60,14 +60,14 @@ export const identityOf = (headers: Headers): Identity => ({
 const differs = (before: string | undefined, after: string | undefined): boolean =>
   before !== undefined && after !== undefined && before !== after;
 
-/** Whether an answer is visibly of another object than the one pinned. Where both have a tag, dates do not matter. */
+/** Whether an answer is from another object than the pinned one. If both have a tag, dates are ignored. */
 export const isOtherObject = (pinned: Identity, headers: Headers): boolean => {
   const now = identityOf(headers);
   if (pinned.tag !== undefined && now.tag !== undefined) return pinned.tag !== now.tag;
   return differs(pinned.modified, now.modified);
 };
 
-/** Retry-After in seconds, from either of its forms; `undefined` when missing or malformed. */
+/** Retry-After in seconds, from either of its formats; `undefined` if missing or malformed. */
 export const parseRetryAfter = (headers: Headers, nowMs: number): number | undefined => {
   const text = headers['retry-after']?.trim();
   if (text === undefined) return undefined;
@@ -87,20 +87,20 @@ const elementIn = (xml: string, name: string): string =>
 
 const longestReason = 160;
 
-/** Of an address that a server repeats, which may be all that opens it. */
+/** The query of a URL in a server's message may be a credential. */
 const queryInText = /(\/[^\s?"<>]*)\?[^\s"<>]+/g;
 
 /**
- * Why a server refuses, in its own words: the code and message of an object store's XML, or the first line of a plain text. Nothing of pages that are
- * meant for a browser, and nothing that may be a secret.
+ * The server's own error message: code and message of an object store's XML, or the first line of a plain text. Without HTML pages, and without
+ * anything that may be a secret.
  */
-export const refusalWords = (body: string, contentType: string | undefined): string | undefined => {
+export const refusalMessage = (body: string, contentType: string | undefined): string | undefined => {
   const isXml = /<Error[\s>]/.test(body.slice(0, 512));
   const isText = contentType === undefined || contentType.trim().toLowerCase().startsWith('text/plain');
   const parts = isXml ? ['Code', 'Message'].map((name) => elementIn(body, name)) : [isText ? firstLine(body) : ''];
-  const words = parts.filter((part) => part.trim() !== '').join(': ');
+  const message = parts.filter((part) => part.trim() !== '').join(': ');
   // oxlint-disable-next-line no-control-regex
-  const line = words.replace(/[\u0000-\u001f\u007f-\u009f\ufffd\s]+/g, ' ').trim();
+  const line = message.replace(/[\u0000-\u001f\u007f-\u009f\ufffd\s]+/g, ' ').trim();
   const shown = redact(line.replace(queryInText, '$1'));
   if (shown === '') return undefined;
   return shown.length <= longestReason ? shown : `${shown.slice(0, longestReason)}…`;
@@ -108,13 +108,13 @@ export const refusalWords = (body: string, contentType: string | undefined): str
 
 const firstLine = (text: string): string => (/^\s*</.test(text) ? '' : (text.trim().split(/[\r\n]/)[0] ?? ''));
 
-/** `20260301T120000Z`, as signatures have it. */
+/** `20260301T120000Z`, as in signatures. */
 const signedAt = (text: string | null): number => {
   const [, year, month, day, hour, minute, second] = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(text ?? '') ?? [];
   return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
 };
 
-/** Since when a signed address is good for nothing, as ms since the epoch; `undefined`: it is, or it does not say. S3, Google Cloud, Azure, CloudFront. */
+/** Expiry of a signed URL in ms since the epoch; `undefined`: not expired, or unknown. S3, Google Cloud, Azure, CloudFront. */
 export const expiryOf = ({ searchParams }: URL, nowMs: number): number | undefined => {
   const lasting = ['X-Amz', 'X-Goog'].map(
     (name) =>
@@ -126,17 +126,17 @@ export const expiryOf = ({ searchParams }: URL, nowMs: number): number | undefin
 
 export interface ServerRefusal {
   readonly nowMs: number;
-  /** In the server's own words. */
+  /** Message of the server. */
   readonly reason?: string | undefined;
-  /** When the address expired, where it did. */
+  /** Expiry of the URL, if it has expired. */
   readonly expired?: number | undefined;
 }
 
 const forbidden = ({ reason, expired }: ServerRefusal): string => {
   if (expired !== undefined)
-    return `the signed address expired at ${new Date(expired).toISOString()}: make a new one, that lasts for the whole transfer`;
+    return `the signed address expired at ${new Date(expired).toISOString()}: create a new one that is valid for the whole transfer`;
   if (/expired|ExpiredToken/i.test(reason ?? ''))
-    return 'the signed address has expired: make a new one, that lasts for the whole transfer';
+    return 'the signed address has expired: create a new one that is valid for the whole transfer';
   return 'credentials are missing or not accepted';
 };
 
@@ -144,7 +144,7 @@ const forbiddenStatuses = new Set([401, 403, 407]);
 const absentStatuses = new Set([404, 410]);
 const busyStatuses = new Set([408, 425, 429]);
 
-/** The fault in a status that carries no bytes of the object. `where` is a URL fit to be shown. */
+/** The fault for a status without content. `where`: a redacted URL. */
 export const statusFault = (
   { status, headers }: Pick<HttpResponse, 'status' | 'headers'>,
   where: string,

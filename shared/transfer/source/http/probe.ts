@@ -1,4 +1,4 @@
-// The first look at an HTTP source: one ranged request tells size, validator, ranges and the first bytes. HEAD is never needed.
+// The first request to an HTTP source: one range returns size, validator, support of ranges and the first bytes. HEAD is not required.
 import type { HttpResponse } from '#shared/clients/http/client.ts';
 import type { Destination } from '#shared/clients/http/redirect.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
@@ -11,7 +11,7 @@ import {
 import { type HttpSession, ask, withRetries, readUpTo, refuse } from '#shared/transfer/source/http/session.ts';
 import { type SourceFacts, headBytes } from '#shared/transfer/source/source.ts';
 
-/** Statuses by which servers say, rightly or wrongly, that they will not serve this range. */
+/** Statuses by which servers reject this range, rightly or wrongly. */
 const rangeRefusals = new Set([400, 405, 416, 501]);
 
 const pin = (session: HttpSession, final: Destination, response: HttpResponse, size: number | undefined) => {

@@ -18,10 +18,10 @@ import {
 
 const rangesLost = (session: HttpSession): TransferError => {
   session.rangesBroken = true;
-  return new TransferError('SourceChanged', `${session.where} no longer answers ranges`, { startOver: true });
+  return new TransferError('SourceChanged', `${session.where} no longer supports ranges`, { startOver: true });
 };
 
-/** Throws unless the answer holds exactly the range asked for, of the pinned object. */
+/** Throws unless the answer contains exactly the requested range of the pinned object. */
 const checkRange = async (
   session: HttpSession,
   response: HttpResponse,
@@ -37,13 +37,13 @@ const checkRange = async (
   if (range?.first === wanted.first && range.last === wanted.last) return;
   giveUp(
     response,
-    new TransferError('SourceInterrupted', `${session.where} answered with another range than was asked for`),
+    new TransferError('SourceInterrupted', `${session.where} answered with another range than requested`),
   );
 };
 
 class TooLong extends Error {}
 
-/** Copies the body into `target`; gives more than its length for a body that is too long. */
+/** Copies the body into `target`; returns more than its length for a body that is too long. */
 const copyBody = async (session: HttpSession, response: HttpResponse, target: Uint8Array): Promise<number> => {
   let length = 0;
   try {
@@ -79,7 +79,7 @@ const read = async (session: HttpSession, offset: number, length: number): Promi
   return bytes;
 };
 
-/** One file over HTTP(S) as a source: found and pinned once, streamed with resume, read by ranges. */
+/** One file over HTTP(S) as a source: located and pinned once, streamed with resume, read by ranges. */
 export const createHttpSource = (options: HttpSourceOptions): ByteSource => {
   const session = createSession(options);
   return {

@@ -1,4 +1,4 @@
-// What is known of one HTTP source between requests, and the one way to send a request for it.
+// State of one HTTP source between requests; all its requests are sent here.
 import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
 import { HttpFailure, type HttpFault } from '#shared/clients/http/errors.ts';
 import { type Destination, followRedirects, toDestination } from '#shared/clients/http/redirect.ts';
@@ -6,19 +6,19 @@ import { redactUrl } from '#shared/runtime/redact.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { type BackOff, type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
 import type { TransferFault } from '#shared/transfer/report.ts';
-import { type Identity, expiryOf, refusalWords, statusFault } from '#shared/transfer/source/http/answer.ts';
+import { type Identity, expiryOf, refusalMessage, statusFault } from '#shared/transfer/source/http/answer.ts';
 
 export interface HttpSourceOptions {
   readonly client: HttpClient;
   /** With user info, if any: it becomes basic authorization for this origin. */
   readonly url: URL;
-  /** Sent to the URL's own origin only. Names in lower case. */
+  /** Sent only to the URL's own origin. Names in lower case. */
   readonly secretHeaders: Readonly<Record<string, string>>;
   readonly retries: number;
   readonly signal: AbortSignal;
   readonly onRetry: (error: unknown, waitMs: number) => void;
   readonly now?: () => number;
-  /** Waits between tries; replaced in tests. */
+  /** Delays between retries; replaced in tests. */
   readonly wait?: BackOffOptions['wait'];
 }
 
@@ -32,11 +32,11 @@ export interface Pinned {
 
 export interface HttpSession {
   readonly options: HttpSourceOptions;
-  /** The URL as it may be shown. */
+  /** The redacted URL. */
   readonly where: string;
   readonly origin: Destination;
   pinned: Pinned | undefined;
-  /** The server answered ranges at first and then did not. */
+  /** The server supported ranges at first, but then stopped. */
   rangesBroken: boolean;
   receivedBytes: number;
 }
@@ -91,10 +91,10 @@ export const withRetries = async <T>(session: HttpSession, work: () => Promise<T
   }
 };
 
-/** A pinned redirect target may expire (signed URLs do); then the redirect is followed anew. */
+/** A pinned redirect target may expire (signed URLs do); then the redirect is followed again. */
 const isExpiry = (status: number): boolean => status === 401 || status === 403 || status === 404 || status === 410;
 
-/** One exchange with the pinned server, or through the redirects where none is pinned. */
+/** One request to the pinned server, or through the redirects if none is pinned. */
 export const ask = async (session: HttpSession, headers: Readonly<Record<string, string>>) => {
   const { options, origin, pinned } = session;
   const from = pinned?.final ?? origin;
@@ -108,14 +108,14 @@ export const ask = async (session: HttpSession, headers: Readonly<Record<string,
   return answer;
 };
 
-/** What a refusal says of itself is short; more is not read. */
-const mostWords = 4096;
+/** Limit for the body of an error; messages are short. */
+const mostErrorBytes = 4096;
 
-/** Gives an answer up and throws the fault in it, with the server's own reason. */
+/** Discards an answer and throws its fault, with the server's own message. */
 export const refuse = async (session: HttpSession, response: HttpResponse): Promise<never> => {
   const { url, now = Date.now } = session.options;
-  const words = await readUpTo(session, response, mostWords).catch(() => Buffer.alloc(0));
-  const reason = refusalWords(words.toString('utf8'), response.headers['content-type']);
+  const body = await readUpTo(session, response, mostErrorBytes).catch(() => Buffer.alloc(0));
+  const reason = refusalMessage(body.toString('utf8'), response.headers['content-type']);
   throw statusFault(response, session.where, { nowMs: now(), reason, expired: expiryOf(url, now()) });
 };
 
@@ -124,7 +124,7 @@ export const giveUp = (response: HttpResponse, fault: TransferError): never => {
   throw fault;
 };
 
-/** At most `limit` bytes of a body; the connection is closed when more would follow. Counts what arrived. */
+/** At most `limit` bytes of a body; the connection is closed if more would follow. Counts the received bytes. */
 export const readUpTo = async (session: HttpSession, response: HttpResponse, limit: number): Promise<Buffer> => {
   const parts: Buffer[] = [];
   let length = 0;

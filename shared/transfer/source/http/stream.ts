@@ -1,4 +1,4 @@
-// The whole file in one stream, continued after a cut with Range and If-Range.
+// The whole file as one stream, resumed after an interruption with Range and If-Range.
 import type { HttpResponse } from '#shared/clients/http/client.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import {
@@ -18,10 +18,10 @@ import {
   toTransferError,
 } from '#shared/transfer/source/http/session.ts';
 
-/** How much of what was read before is read again when a download is continued, to prove that it is continued. */
+/** Bytes that are read again when a download resumes, to verify that the file is the same. */
 const overlapBytes = 64 * 1024;
 
-/** Where a stream stands. */
+/** Current position of a stream. */
 interface Reached {
   readonly position: number;
   /** The bytes before `position`, at most `overlapBytes`. */
@@ -34,7 +34,7 @@ interface Opened {
   readonly from: number;
 }
 
-/** A server without ranges sends all again: fine as long as it is provably the same object. */
+/** A server without ranges sends everything again: acceptable if it is provably the same object. */
 const openedWhole = (session: HttpSession, response: HttpResponse, position: number): Opened => {
   const { identity, size } = requirePinned(session);
   const length = parseContentLength(response.headers);
@@ -52,7 +52,7 @@ const openedRange = (session: HttpSession, response: HttpResponse, from: number)
     return giveUp(response, changedFault(session.where));
   }
   if (isWanted) return { response, from };
-  const message = `${session.where} answered with another range than was asked for`;
+  const message = `${session.where} answered with another range than requested`;
   return giveUp(response, new TransferError('SourceInterrupted', message));
 };
 
@@ -70,7 +70,7 @@ const open = async (session: HttpSession, { position, tail }: Reached): Promise<
   return refuse(session, response);
 };
 
-/** Without a strong validator a second request may meet another object, so what was read must be forgotten. */
+/** Without a strong validator a second request may return another object, so the download must start over. */
 const whenUnpinned = (session: HttpSession, fault: unknown): unknown => {
   const isContinuable = requirePinned(session).identity.validator !== undefined;
   if (!(fault instanceof TransferError) || !fault.retryable || isContinuable) return fault;
@@ -78,7 +78,7 @@ const whenUnpinned = (session: HttpSession, fault: unknown): unknown => {
   return new TransferError(fault.code, message, { cause: fault, startOver: true });
 };
 
-/** Throws unless a piece at `offset`, as far as it was read before, holds the same bytes as then. */
+/** Throws unless a piece at `offset` equals the bytes that were read there before. */
 const checkOverlap = (session: HttpSession, piece: Buffer, offset: number, { position, tail }: Reached): void => {
   const known = position - tail.length;
   const [first, end] = [Math.max(offset, known), Math.min(offset + piece.length, position)];
@@ -99,7 +99,7 @@ async function* freshBytes(session: HttpSession, reached: Reached): AsyncGenerat
   }
 }
 
-/** Keeps the newest pieces of a stream as they are: they are put together only when it breaks. */
+/** Keeps references to the latest pieces of a stream: they are joined only after an interruption. */
 const createTrail = () => {
   let pieces: Buffer[] = [];
   let kept = 0;
@@ -121,7 +121,7 @@ const createTrail = () => {
   };
 };
 
-/** What came too much may already be in use, so nothing of this pass can be trusted. */
+/** Excess bytes may already be in use, so the whole pass is invalid. */
 const checkExcess = (session: HttpSession, position: number): void => {
   const { size } = requirePinned(session);
   if (size === undefined || position <= size) return;

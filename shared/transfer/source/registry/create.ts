@@ -1,4 +1,4 @@
-// A containerDisk in an OCI registry as a source: found by one request for the manifest, streamed by one for the layer.
+// A containerDisk in an OCI registry as a source: located by one request for the manifest, streamed by one for the layer.
 import type { RegistryClient } from '#shared/clients/registry/client.ts';
 import type { Descriptor, ImageManifest } from '#shared/clients/registry/manifest.ts';
 import { selectPlatform } from '#shared/clients/registry/manifest.ts';
@@ -14,7 +14,7 @@ import { type ByteSource, type SourceFacts, headBytes } from '#shared/transfer/s
 export interface RegistrySourceOptions {
   readonly client: RegistryClient;
   readonly image: Reference;
-  /** As registries name it: `amd64`, `arm64`. */
+  /** Name in registries: `amd64`, `arm64`. */
   readonly architecture: string;
   readonly retries: number;
   readonly signal: AbortSignal;
@@ -47,7 +47,7 @@ const readImage = async ({ client, image, architecture }: RegistrySourceOptions)
   const { digest } = selectPlatform(manifest.entries, architecture, where);
   const chosen = await client.manifest({ ...image, digest });
   if (chosen.is === 'image') return chosen.image;
-  throw new TransferError('NotADiskImage', `${where} is an index of indexes; an index of images is needed`);
+  throw new TransferError('NotADiskImage', `${where} is an index of indexes; use an index of images`);
 };
 
 const open = async (context: LayerContext, layers: readonly Descriptor[]): Promise<Opened> => {
@@ -97,7 +97,7 @@ export const createRegistrySource = (options: RegistrySourceOptions): ByteSource
     read: refuseRanges,
     readInto: refuseRanges,
     stream: async function* stream() {
-      // The layer opened by the probe is gone on with, so that its bytes are asked for once.
+      // The layer that the probe has opened is used further, so that its bytes are requested once.
       const { disk, head } = opened ?? (await open(context, layers));
       opened = undefined;
       try {

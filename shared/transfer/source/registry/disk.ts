@@ -1,4 +1,4 @@
-// The one disk of a containerDisk: the file under /disk/ of the uppermost layer that has one.
+// The disk of a containerDisk: the file under /disk/ of the uppermost layer that has one.
 import type { Descriptor } from '#shared/clients/registry/manifest.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { type LayerContext, layerContent } from '#shared/transfer/source/registry/layer.ts';
@@ -8,18 +8,18 @@ const folder = 'disk';
 const whiteout = '.wh.';
 const opaque = '.wh..wh..opq';
 
-/** A disk found, its bytes still to come. */
+/** A disk whose content was not read yet. */
 export interface FoundDisk {
   /** Path in the image. */
   readonly name: string;
   readonly size: number;
-  /** Its bytes, then, before it ends, the rest of the layer: another disk in it, or a wrong digest, is told here. */
+  /** Its bytes; before the end, the rest of the layer is read to detect another disk in it, or a wrong digest. */
   readonly content: AsyncGenerator<Buffer, void, undefined>;
 }
 
 type Role = 'disk' | 'opaque' | 'removed' | 'other';
 
-/** What an entry of a layer is to the search. Throws TransferError for what must not be followed. */
+/** The role of a layer's entry in the search. Throws TransferError for entries that must not be followed. */
 const roleOf = ({ name, kind }: TarEntry): Role => {
   if (name === `${whiteout}${folder}` || name === `${folder}/${opaque}` || name === opaque) return 'opaque';
   const [first, file, ...deeper] = name.split('/');
@@ -48,7 +48,7 @@ const several = ([name, other]: readonly [string, string]): TransferError =>
       : `the image has several files in /${folder}/ (/${name}, /${other}); it must have one`,
   );
 
-/** What layers above took away. */
+/** Files removed by upper layers. */
 interface Hidden {
   readonly names: Set<string>;
   everything: boolean;
@@ -68,7 +68,7 @@ async function* diskContent(
   }
 }
 
-/** The disk in one layer, or what the layer hides of those below. */
+/** The disk in one layer, or the files that the layer hides. */
 const searchLayer = async (
   context: LayerContext,
   layer: Descriptor,
@@ -94,14 +94,14 @@ const searchLayer = async (
 };
 
 /**
- * Layers come lowest first, as a manifest has them. A disk that lies in a lower layer under another name is not looked for once one is found:
- * the image's newest word counts. Throws TransferError.
+ * Layers are ordered from lowest to uppermost, as in a manifest. The search stops at the first disk: another one in a lower layer is ignored,
+ * because upper layers take precedence. Throws TransferError.
  */
 export const findDisk = async (context: LayerContext, layers: readonly Descriptor[]): Promise<FoundDisk> => {
   const hidden: Hidden = { names: new Set(), everything: false };
   for (const layer of layers.toReversed()) {
     if (hidden.everything) break;
-    // One layer after the other: each decides whether the next is needed.
+    // Sequential: each layer decides whether the next one is needed.
     // oxlint-disable-next-line no-await-in-loop
     const disk = await searchLayer(context, layer, hidden);
     if (disk !== undefined) return disk;

@@ -1,5 +1,5 @@
-// How to run what a containerDisk holds, as its environment says: CDI reads `INSTANCETYPE_KUBEVIRT_IO_DEFAULT_PREFERENCE=fedora` as the label
-// `instancetype.kubevirt.io/default-preference`, and so do we. Which of them travel to volumes is decided where volumes are marked.
+// Labels that describe how to run a containerDisk, from its environment: `INSTANCETYPE_KUBEVIRT_IO_DEFAULT_PREFERENCE=fedora` becomes the label
+// `instancetype.kubevirt.io/default-preference`, as in CDI. Which of them are copied to volumes is decided where volumes are marked.
 import { z } from 'zod';
 import type { ImageManifest } from '#shared/clients/registry/manifest.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
@@ -13,10 +13,10 @@ const ImageConfig = z.looseObject({
 
 const marker = 'KUBEVIRT_IO_';
 
-/** A configuration that is larger says nothing that is waited for. */
+/** A larger configuration is ignored. */
 const mostBytes = 1024 * 1024;
 
-/** More of them would crowd out the report that they are told in. */
+/** More of them would not fit into the report. */
 const mostLabels = 16;
 
 const isName = (text: string): boolean => /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/.test(text);
@@ -36,7 +36,7 @@ const keyOf = (variable: string): string | undefined => {
   return at >= 0 && isName(domain) && isName(name) ? `${domain}/${name}` : undefined;
 };
 
-/** Labels that variables stand for; what is no label is left out. */
+/** Labels from variables; those that are not valid labels are skipped. */
 export const labelsOfEnvironment = (variables: readonly string[]): Labels =>
   Object.fromEntries(
     variables
@@ -48,7 +48,7 @@ export const labelsOfEnvironment = (variables: readonly string[]): Labels =>
       .slice(0, mostLabels),
   );
 
-/** Those of an image. One whose configuration is none of an image's, or is not there, says none. */
+/** Labels of an image; empty if its configuration is missing or not that of an image. */
 export const readLabels = async (context: LayerContext, { config }: ImageManifest): Promise<Labels> => {
   if (config.size > mostBytes) return {};
   const parts: Buffer[] = [];

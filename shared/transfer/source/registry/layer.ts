@@ -1,4 +1,5 @@
-// One layer of an image: its blob streamed once, resumed after a cut, unpacked by what it is, held against its digest at the end.
+// One layer of an image: its blob is streamed once, resumed after an interruption, decompressed by its content, verified against its digest at
+// the end.
 import { createHash } from 'node:crypto';
 import type { RegistryClient } from '#shared/clients/registry/client.ts';
 import { type Descriptor, algorithmOf } from '#shared/clients/registry/manifest.ts';
@@ -12,7 +13,7 @@ import { RegistryFailure, type RegistryFault } from '#shared/clients/registry/re
 import type { TransferFault } from '#shared/transfer/report.ts';
 import { toTransferError as fromHttp } from '#shared/transfer/source/http/session.ts';
 
-/** What a registry or its connection did wrong, as a fault of the transfer. */
+/** Faults of a transfer for errors of a registry or its connection. */
 const faultOf: Readonly<Record<RegistryFault, TransferFault>> = {
   Unauthorized: 'SourceForbidden',
   ImageNotFound: 'SourceNotFound',
@@ -23,7 +24,7 @@ const faultOf: Readonly<Record<RegistryFault, TransferFault>> = {
   RegistryFailed: 'SourceUnavailable',
 };
 
-/** Other errors come back as they are. */
+/** Other errors are returned unchanged. */
 export const toTransferError = (error: unknown): unknown => {
   if (error instanceof HttpFailure) return fromHttp(error);
   if (!(error instanceof RegistryFailure)) return error;
@@ -36,11 +37,11 @@ export interface LayerContext {
   readonly client: RegistryClient;
   readonly image: Reference;
   readonly createBackOff: () => BackOff;
-  /** Told of bytes as they arrive. */
+  /** Called with the number of received bytes. */
   readonly received: (bytes: number) => void;
 }
 
-/** The bytes of one answer that lie at and after `position`: a server without ranges begins anew. */
+/** The bytes of one answer from `position` on: a server without ranges starts at 0. */
 async function* freshBytes(context: LayerContext, layer: Descriptor, position: number) {
   const response = await context.client.blob(context.image, layer.digest, position);
   let repeated = response.status === 206 ? 0 : position;
@@ -52,7 +53,7 @@ async function* freshBytes(context: LayerContext, layer: Descriptor, position: n
   }
 }
 
-/** The blob as published. Throws TransferError: once retries are used up, or ImageCorrupt at the end when it is not what its digest says. */
+/** The blob as published. Throws TransferError when no retry is left, or ImageCorrupt at the end if its digest does not match. */
 export async function* blobBytes(context: LayerContext, layer: Descriptor): AsyncGenerator<Buffer, void, undefined> {
   const hash = createHash(algorithmOf(layer.digest));
   const backOff = context.createBackOff();
@@ -81,9 +82,9 @@ const advance = (layer: Descriptor, position: number, bytes: number): number => 
   return position + bytes;
 };
 
-/** Worth another download, since something between here and the registry may have garbled it. */
-const mismatch = (layer: Descriptor, words: string): TransferError =>
-  new TransferError('ImageCorrupt', `layer ${layer.digest} ${words}`, { retryable: true, startOver: true });
+/** Worth another download, because a proxy or the network may have corrupted it. */
+const mismatch = (layer: Descriptor, problem: string): TransferError =>
+  new TransferError('ImageCorrupt', `layer ${layer.digest} ${problem}`, { retryable: true, startOver: true });
 
 /** The first bytes of a stream, and a view of all of it that can be left without closing it. */
 const peek = async (input: AsyncGenerator<Buffer, void, undefined>, length: number) => {
@@ -102,7 +103,7 @@ const peek = async (input: AsyncGenerator<Buffer, void, undefined>, length: numb
   return { head, whole: { [Symbol.asyncIterator]: () => ({ next }) } as AsyncIterable<Buffer> };
 };
 
-/** The archive in a layer. The media type is not asked: what the first bytes are decides. */
+/** The archive in a layer. The media type is ignored: the first bytes decide. */
 export async function* layerContent(context: LayerContext, layer: Descriptor): AsyncGenerator<Buffer, void, undefined> {
   const blob = blobBytes(context, layer);
   try {
@@ -113,7 +114,7 @@ export async function* layerContent(context: LayerContext, layer: Descriptor): A
       throw new TransferError('UnsupportedFormat', message);
     }
     yield* decompress(compression, whole);
-    // What a decoder leaves behind belongs to the blob: only its end tells whether the digest is right.
+    // Remaining bytes after the archive belong to the blob: its digest is verified at its end.
     for await (const rest of whole) void rest;
   } finally {
     await blob.return();

@@ -1,4 +1,4 @@
-// An S3 object as an HTTP file, so that the HTTP source reads it: found once, pinned, resumed and read by ranges in the same way.
+// An S3 object as an HTTP file, so that the HTTP source reads it: located once, pinned, resumed and read by ranges in the same way.
 import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
 import type { ObjectContent, S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure, type S3Fault } from '#shared/clients/s3/errors.ts';
@@ -22,7 +22,7 @@ const faultOf: Readonly<Record<S3Fault, TransferFault>> = {
   Unavailable: 'SourceUnavailable',
 };
 
-/** Other errors come back as they are. */
+/** Other errors are returned unchanged. */
 export const toTransferError = (error: unknown): unknown => {
   if (!(error instanceof S3Failure)) return error;
   const { retryAfterSeconds } = error;
@@ -56,7 +56,7 @@ const toResponse = (content: ObjectContent): HttpResponse => ({
 
 async function* nothing(): AsyncGenerator<Buffer, void, undefined> {}
 
-/** What an empty object answers to every range. */
+/** The answer of an empty object to every range. */
 const rangeOutside: HttpResponse = {
   status: 416,
   headers: {},
@@ -66,12 +66,12 @@ const rangeOutside: HttpResponse = {
 };
 
 /**
- * Reads of an object whose bucket keeps versions stay with the version that was met first. `If-Range` becomes `If-Match`, which stores know
- * better: what has changed since is a fault, and not another file.
+ * If the bucket has versioning, all reads use the version that was found first. `If-Range` becomes `If-Match`, which stores support better: a
+ * changed object is an error, not another file.
  */
 export const createObjectHttp = (s3: S3Client, object: S3ObjectKey, close: () => Promise<void>): HttpClient => {
   let versionId: string | undefined;
-  /** The object is there and what was pinned is not. */
+  /** The object exists but the pinned version does not. */
   const isGone = (error: unknown): boolean =>
     error instanceof S3Failure &&
     (error.code === 'PreconditionFailed' || (error.code === 'ObjectNotFound' && versionId !== undefined));
@@ -105,7 +105,7 @@ interface S3SourceOptions {
   readonly close: () => Promise<void>;
 }
 
-/** For messages: nothing is connected to by it. */
+/** For messages only; no connection is made to it. */
 const urlOf = ({ bucket, key }: S3ObjectKey): URL =>
   new URL(`s3://${encodeURIComponent(bucket)}/${key.split('/').map(encodeURIComponent).join('/')}`);
 

@@ -1,4 +1,4 @@
-// A fourth backend, for the test that says what adding one takes: it keeps an image as a ConfigMap.
+// A fourth backend, for the test of what adding one requires: it stores an image in a ConfigMap.
 import { type ConfigMap, configMaps } from '#shared/api/foreign/core.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { create, remove, type Plan } from '#shared/populate/actions.ts';

@@ -11,7 +11,7 @@ it('says that nobody is there, and does not throw', async () => {
   await server.close();
   expect(await createNotifier({ url: server.url, token: 't' })(hint, about)).toEqual({
     kind: 'unreachable',
-    words: expect.stringContaining('import-object cannot be reached: ') as string,
+    message: expect.stringContaining('import-object cannot be reached: ') as string,
   });
 });
 
@@ -26,6 +26,6 @@ it('follows no redirect with its token, and keeps answers short', async () => {
   const server = await startServer({ app, log: silentLogger, port: 0, drainMs: 100 });
   const answer = await createNotifier({ url: server.url, token: 't' })(hint, about);
   await server.close();
-  expect(answer).toMatchObject({ kind: 'answered', status: 302, words: 'x'.repeat(300) });
+  expect(answer).toMatchObject({ kind: 'answered', status: 302, message: 'x'.repeat(300) });
   expect(observed).toEqual(['/']);
 });
