@@ -131,8 +131,9 @@ const common = {
   // Optional companions of `ws` and `debug`, which are not installed.
   external: ['utf-8-validate', 'bufferutil', 'supports-color'],
   // zod makes code for each schema it meets, which pays off after more requests than most instances see.
+  // `global`, since a package may have a variable of its own named `globalThis`.
   banner: {
-    js: "globalThis.__zod_globalConfig={jitless:true};import{createRequire as requireFrom}from'node:module';const require=requireFrom(import.meta.url);",
+    js: "global.__zod_globalConfig={jitless:true};import{createRequire as requireFrom}from'node:module';const require=requireFrom(import.meta.url);",
   },
 } as const satisfies BuildOptions;
 
