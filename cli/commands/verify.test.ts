@@ -82,6 +82,8 @@ describe.skipIf(!hasRegistry())('bullion verify, of an image in a registry', () 
     expect(await verify(join(dir, 'absent'))).toMatchObject({ code: exitCodes.usage });
     const digest = `sha256:${'0'.repeat(64)}`;
     expect(await verify(good, '--digest', digest)).toMatchObject({ out: expect.stringMatching(/^refused: Unsigned/) });
+    const absent = ['verify', `docker://${registry.host}/disks/fedora:41`, '--plain-http', '--key', good];
+    expect(await runBullion(absent)).toMatchObject({ code: exitCodes.notFound, out: '' });
     expect(await verify(good, '--digest', 'x')).toMatchObject({ code: exitCodes.usage });
   });
 });

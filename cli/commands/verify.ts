@@ -17,7 +17,7 @@ import { createObserver } from '#shared/golden/poll/observe.ts';
 import { placeOf } from '#shared/golden/signature/files.ts';
 import { type SignatureDeps, verifySignature } from '#shared/golden/signature/verify.ts';
 import { type CronSource, readCronSource } from '#shared/golden/source.ts';
-import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
+import { InvalidInput, NotFound, Unavailable, messageOf } from '#shared/runtime/errors.ts';
 
 /** Who calls may connect anywhere from here. */
 const everywhere = ['0.0.0.0/0', '::/0'];
@@ -114,7 +114,8 @@ const versionOf = async (
   const observe = createObserver({ ...deps, architecture: 'amd64' });
   const seen = await observe({ source, namespace: '', known: {} });
   if (seen.is === 'found') return { digest: seen.digest, sourceDigest: seen.memory.sourceDigest };
-  throw new InvalidInput(`what is to be verified is not known: ${seen.message}`);
+  const isAbsent = seen.is === 'failed' && /^(ImageNotFound|FileNotFound|ChecksumMissing)$/.test(seen.reason);
+  throw new (isAbsent ? NotFound : Unavailable)(`what is to be verified is not known: ${seen.message}`);
 };
 
 const runPlain = async ({ positionals, values, terminal, signal }: CommandLine & Surroundings) => {

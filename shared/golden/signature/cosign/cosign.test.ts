@@ -1,4 +1,7 @@
+import { spawnSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
@@ -19,6 +22,7 @@ import {
   signBytes,
   statementOf,
 } from '#test/support/cosign.ts';
+import { temporaryDirectory } from '#test/support/directory.ts';
 import { type PushTarget, pushDisk, pushIndex } from '#test/support/registry/images.ts';
 import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
 
@@ -184,6 +188,48 @@ describe.skipIf(!hasRegistry())('signatures in a registry', () => {
       await expect(verify(digest)).rejects.toMatchObject({ name: 'RegistryFailure' });
     }
     registry.intercept = undefined;
+  });
+});
+
+/** Not in Debian. */
+const hasCosign = (): boolean => {
+  const isThere = spawnSync('cosign', ['version'], { stdio: 'ignore' }).error === undefined;
+  if (!isThere) console.warn('skipped: go install github.com/sigstore/cosign/v2/cmd/cosign@latest');
+  return isThere;
+};
+
+describe.skipIf(!hasRegistry() || !hasCosign())('the real cosign', () => {
+  const dir = temporaryDirectory();
+  const env = { PATH: process.env['PATH'], HOME: dir, COSIGN_PASSWORD: '' };
+  const cosign = (...args: readonly string[]): void => {
+    const { status, stderr } = spawnSync('cosign', args, { cwd: dir, env });
+    if (status !== 0) throw new Error(`cosign ${args.join(' ')}: ${stderr.toString()}`);
+  };
+
+  it.each([
+    ['beside the image', []],
+    ['as a bundle that refers to it', ['--new-bundle-format=true']],
+  ])('signs, %s', async (_, extra) => {
+    const registry = await startRegistry();
+    const http = createHttpClient({ isRefused: () => false, idleMs: 10_000 });
+    const target = { host: registry.direct, repository: 'disks/signed' };
+    const [digest, other] = [
+      (await pushDisk(target, Buffer.alloc(512, 1), '1')).digest,
+      (await pushDisk(target, Buffer.alloc(512, 2), '2')).digest,
+    ];
+    cosign('generate-key-pair');
+    const keys = readPublicKeys([readFileSync(join(dir, 'cosign.pub'), 'utf8')]).keys;
+    const image = `${target.host}/${target.repository}@${digest}`;
+    cosign('sign', '--key', 'cosign.key', '--tlog-upload=false', '--allow-insecure-registry', '--yes', ...extra, image);
+    const pace = createRegistryPace(Date.now);
+    const client = createRegistryClient({ http, host: target.host, plainHttp: true, pace });
+    const verify = (wanted: string, judge = judgeByKeys(keys)) =>
+      verifyImage(client, { image: target, digest: wanted }, judge);
+    expect(await verify(digest)).toMatchObject({ is: 'verified', digest, by: keys[0]?.fingerprint });
+    expect(await verify(digest, trusted(stranger))).toMatchObject({ is: 'refused', reason: 'WrongKey' });
+    expect(await verify(other)).toMatchObject({ is: 'refused', reason: 'Unsigned' });
+    await http.close();
+    await registry.close();
   });
 });
 
