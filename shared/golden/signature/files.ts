@@ -1,7 +1,7 @@
 // Whether a file is signed as the policy wants: by the signature of a checksum file that names it. The format of the signature is passed in.
 import type { GpgRule } from '#shared/api/bullion/signature.ts';
 import { digestsNamed } from '#shared/golden/checksums.ts';
-import { type Refusal, type Verified, bestOf, refuse } from '#shared/golden/signature/outcome.ts';
+import { type SignatureRefusal, type Verified, bestOf, refuse } from '#shared/golden/signature/outcome.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 
 export type FetchedFile =
@@ -32,8 +32,8 @@ export interface SignatureFormat {
   /** Of a file that holds its own signature. */
   readonly isWithin: (file: Buffer) => boolean;
   /** `where` names the file in messages. */
-  readonly within: (file: Buffer, where: string) => Promise<SignedText | Refusal>;
-  readonly detached: (data: Buffer, signature: Buffer, where: string) => Promise<SignedText | Refusal>;
+  readonly within: (file: Buffer, where: string) => Promise<SignedText | SignatureRefusal>;
+  readonly detached: (data: Buffer, signature: Buffer, where: string) => Promise<SignedText | SignatureRefusal>;
 }
 
 export interface FileVersion {
@@ -57,13 +57,13 @@ export const placeOf = (text: string, base: URL): URL | undefined => {
   return beside;
 };
 
-const noPlace = (field: string, text: string): Refusal =>
+const noPlace = (field: string, text: string): SignatureRefusal =>
   refuse(
     'InvalidPolicy',
     `${field} "${redactUrl(text)}" is not an http or https URL, nor the name of a file beside the image, nor a suffix such as .asc`,
   );
 
-const wherePlaced = ({ checksums }: Places, version: FileVersion): URL | Refusal => {
+const wherePlaced = ({ checksums }: Places, version: FileVersion): URL | SignatureRefusal => {
   const text = checksums ?? version.checksumUrl;
   if (text === undefined)
     return refuse(
@@ -73,7 +73,7 @@ const wherePlaced = ({ checksums }: Places, version: FileVersion): URL | Refusal
   return placeOf(text, new URL(version.url)) ?? noPlace('checksums', text);
 };
 
-const absence = (what: string, url: URL, file: Exclude<FetchedFile, { is: 'file' }>): Refusal =>
+const absence = (what: string, url: URL, file: Exclude<FetchedFile, { is: 'file' }>): SignatureRefusal =>
   refuse(
     'Unsigned',
     file.is === 'absent'
@@ -87,7 +87,7 @@ export const verifyFile = async (
   version: FileVersion,
   places: Places,
   format: SignatureFormat,
-): Promise<Verified | Refusal> => {
+): Promise<Verified | SignatureRefusal> => {
   const url = wherePlaced(places, version);
   if (!(url instanceof URL)) return url;
   const file = await fetch(url);
@@ -109,9 +109,9 @@ const verifyDetached = async (
   sums: Sums,
   { signature }: Places,
   format: SignatureFormat,
-): Promise<SignedText | Refusal> => {
+): Promise<SignedText | SignatureRefusal> => {
   const texts = signature === undefined ? format.suffixes : [signature];
-  const found: (SignedText | Refusal)[] = [];
+  const found: (SignedText | SignatureRefusal)[] = [];
   for (const text of texts) {
     const place = placeOf(text, sums.url);
     if (place === undefined) return noPlace('signature', text);
@@ -141,7 +141,7 @@ const nameOf = (url: string): string => {
   }
 };
 
-const judgeText = (signed: SignedText, version: FileVersion, url: URL, kind: string): Verified | Refusal => {
+const judgeText = (signed: SignedText, version: FileVersion, url: URL, kind: string): Verified | SignatureRefusal => {
   const { digest } = version;
   const [algorithm = ''] = digest.split(':');
   const name = nameOf(version.url);

@@ -1,7 +1,7 @@
 // Signatures by minisign and by OpenBSD's signify: Ed25519 over the file, or over its BLAKE2b-512. Pure.
 import { type KeyObject, createHash, createPublicKey, verify } from 'node:crypto';
 import type { SignatureFormat, SignedText } from '#shared/golden/signature/files.ts';
-import { type Refusal, refuse } from '#shared/golden/signature/outcome.ts';
+import { type SignatureRefusal, refuse } from '#shared/golden/signature/outcome.ts';
 
 interface MinisignKey {
   /** As minisign prints it. */
@@ -25,7 +25,10 @@ const decode = (text: string, length: number): Buffer | undefined => {
 
 const idOf = (bytes: Buffer): string => Buffer.from(bytes.subarray(2, 10)).reverse().toString('hex').toUpperCase();
 
-export const readMinisignKeys = (contents: readonly Buffer[], where: string): readonly MinisignKey[] | Refusal => {
+export const readMinisignKeys = (
+  contents: readonly Buffer[],
+  where: string,
+): readonly MinisignKey[] | SignatureRefusal => {
   const keys: MinisignKey[] = [];
   for (const content of contents) {
     const bytes = decode(content.toString('utf8'), keyBytes);
@@ -56,7 +59,12 @@ const commentOf = (text: string, signature: Buffer, key: KeyObject): string | un
   return isGood(key, Buffer.concat([signature, Buffer.from(comment)]), global) ? comment : undefined;
 };
 
-const judge = (keys: readonly MinisignKey[], data: Buffer, file: Buffer, where: string): SignedText | Refusal => {
+const judge = (
+  keys: readonly MinisignKey[],
+  data: Buffer,
+  file: Buffer,
+  where: string,
+): SignedText | SignatureRefusal => {
   const text = file.toString('utf8');
   const bytes = decode(text, signatureBytes);
   const algorithm = bytes?.subarray(0, 2).toString('latin1') ?? '';

@@ -1,7 +1,7 @@
 // Signatures by gpg and other programs that speak OpenPGP. The library is loaded when the first one is looked at.
 import type { Key, VerifyMessageResult } from 'openpgp';
 import type { SignatureFormat, SignedText } from '#shared/golden/signature/files.ts';
-import { type Refusal, type RefusalReason, bestOf, refuse } from '#shared/golden/signature/outcome.ts';
+import { type SignatureRefusal, type SignatureReason, bestOf, refuse } from '#shared/golden/signature/outcome.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 
 const load = () => import('openpgp');
@@ -24,7 +24,7 @@ const readOne = async ({ readKeys }: Library, content: Buffer): Promise<readonly
 };
 
 /** Public keys, armored or not, of which each may have signed. `where` names the ConfigMap or file that holds them. */
-export const readKeyring = async (contents: readonly Buffer[], where: string): Promise<Keyring | Refusal> => {
+export const readKeyring = async (contents: readonly Buffer[], where: string): Promise<Keyring | SignatureRefusal> => {
   const keys: Key[] = [];
   const library = await load();
   for (const content of contents) {
@@ -55,21 +55,21 @@ export const readKeyring = async (contents: readonly Buffer[], where: string): P
 const nameOf = (key: Key): string => key.getFingerprint().toUpperCase();
 
 /** The library says why in words alone. */
-const reasonOf = (words: string): RefusalReason => {
+const reasonOf = (words: string): SignatureReason => {
   if (/revoked/i.test(words)) return 'KeyRevoked';
   if (/signature is expired/i.test(words)) return 'SignatureExpired';
   if (/expired|could not find valid signing key/i.test(words)) return 'KeyExpired';
   return 'BadSignature';
 };
 
-const advice: Partial<Record<RefusalReason, string>> = {
+const advice: Partial<Record<SignatureReason, string>> = {
   KeyRevoked: 'its owner withdrew the key: get the new one from the vendor, and replace it in the policy',
   KeyExpired: 'get the extended or the new key from the vendor, and replace it in the policy',
   SignatureExpired: 'the vendor has to sign anew',
   BadSignature: 'the file was changed after it was signed, or the two are exchanged at this moment',
 };
 
-const refuseFor = (where: string, key: Key, error: unknown): Refusal => {
+const refuseFor = (where: string, key: Key, error: unknown): SignatureRefusal => {
   const reason = reasonOf(messageOf(error));
   return refuse(
     reason,
@@ -84,7 +84,7 @@ interface Looked {
   readonly now: Date;
 }
 
-const judgeOne = async (result: Result, { where, text, keys, now }: Looked): Promise<SignedText | Refusal> => {
+const judgeOne = async (result: Result, { where, text, keys, now }: Looked): Promise<SignedText | SignatureRefusal> => {
   const id = result.keyID.toHex().toUpperCase();
   const key = keys.find((one) => one.getKeys(result.keyID).length > 0);
   if (key === undefined)
@@ -108,16 +108,21 @@ const judgeOne = async (result: Result, { where, text, keys, now }: Looked): Pro
   }
 };
 
-const judgeAll = async (results: readonly Result[], looked: Looked): Promise<SignedText | Refusal> => {
+const judgeAll = async (results: readonly Result[], looked: Looked): Promise<SignedText | SignatureRefusal> => {
   const found = await Promise.all(results.slice(0, mostSignatures).map((result) => judgeOne(result, looked)));
   return bestOf(found, refuse('Unsigned', `${looked.where} holds no signature`));
 };
 
-const unreadable = (where: string, error: unknown): Refusal =>
+const unreadable = (where: string, error: unknown): SignatureRefusal =>
   refuse('BadSignature', `${where} cannot be read as an OpenPGP signature: ${messageOf(error)}`);
 
 /** What lies outside of the signed part is of no account: it is not in the text that comes back. */
-const verifyClear = async (keys: Keyring, file: Buffer, where: string, now: Date): Promise<SignedText | Refusal> => {
+const verifyClear = async (
+  keys: Keyring,
+  file: Buffer,
+  where: string,
+  now: Date,
+): Promise<SignedText | SignatureRefusal> => {
   const { readCleartextMessage, verify } = await load();
   try {
     const message = await readCleartextMessage({ cleartextMessage: file.toString('utf8') });
@@ -133,7 +138,7 @@ const verifyDetached = async (
   data: Buffer,
   signature: Buffer,
   { where, now }: Pick<Looked, 'where' | 'now'>,
-): Promise<SignedText | Refusal> => {
+): Promise<SignedText | SignatureRefusal> => {
   const { createMessage, readSignature, verify } = await load();
   try {
     const isArmored = armorHeader.test(signature.subarray(0, 200).toString('latin1'));

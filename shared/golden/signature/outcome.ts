@@ -19,11 +19,11 @@ const reasons = [
   /** The policy cannot be applied: its keys are absent or unusable, or it is for another kind of source. */
   'InvalidPolicy',
 ] as const;
-export type RefusalReason = (typeof reasons)[number];
+export type SignatureReason = (typeof reasons)[number];
 
-export interface Refusal {
+export interface SignatureRefusal {
   readonly is: 'refused';
-  readonly reason: RefusalReason;
+  readonly reason: SignatureReason;
   /** What, where, and what to do. */
   readonly message: string;
 }
@@ -44,7 +44,7 @@ export interface Verified {
 
 export type SignatureOutcome =
   | Verified
-  | Refusal
+  | SignatureRefusal
   /** Nothing was decided: to be tried again. */
   | {
       readonly is: 'unreachable';
@@ -57,7 +57,7 @@ export type SignatureOutcome =
 /** The least text of others that a message repeats. */
 const mostWords = 600;
 
-export const refuse = (reason: RefusalReason, message: string): Refusal => ({
+export const refuse = (reason: SignatureReason, message: string): SignatureRefusal => ({
   is: 'refused',
   reason,
   message: redact(message).slice(0, mostWords),
@@ -72,13 +72,13 @@ export const unreachable = (error: AppError): SignatureOutcome => ({
 
 /** A good one among them; else the refusal that tells most, with how many there were. */
 export const bestOf = <T extends { readonly is: string }>(
-  found: readonly (T | Refusal)[],
-  none: Refusal,
-): T | Refusal => {
-  const isRefusal = (one: T | Refusal): one is Refusal => one.is === 'refused';
+  found: readonly (T | SignatureRefusal)[],
+  none: SignatureRefusal,
+): T | SignatureRefusal => {
+  const isRefusal = (one: T | SignatureRefusal): one is SignatureRefusal => one.is === 'refused';
   const good = found.find((one): one is T => !isRefusal(one));
   if (good !== undefined) return good;
-  const rank = ({ reason }: Refusal): number => reasons.indexOf(reason);
+  const rank = ({ reason }: SignatureRefusal): number => reasons.indexOf(reason);
   const [nearest, ...others] = found.filter(isRefusal).toSorted((a, b) => rank(a) - rank(b));
   if (nearest === undefined) return none;
   if (others.length === 0) return nearest;

@@ -1,5 +1,5 @@
 // The keys that a policy names, out of its ConfigMap.
-import { type Refusal, refuse } from '#shared/golden/signature/outcome.ts';
+import { type SignatureRefusal, refuse } from '#shared/golden/signature/outcome.ts';
 
 export interface ConfigMapData {
   readonly data?: Readonly<Record<string, string>> | undefined;
@@ -10,7 +10,7 @@ export interface ConfigMapData {
 /** A ConfigMap of the policy's namespace; `undefined` where it does not exist. */
 export type ReadConfigMap = (name: string) => Promise<ConfigMapData | undefined>;
 
-export const contentsOf = async (read: ReadConfigMap, name = ''): Promise<readonly Buffer[] | Refusal> => {
+export const contentsOf = async (read: ReadConfigMap, name = ''): Promise<readonly Buffer[] | SignatureRefusal> => {
   const found = await read(name);
   if (found === undefined)
     return refuse('InvalidPolicy', `ConfigMap ${name} of the policy does not exist: create it with the public keys`);
@@ -21,7 +21,7 @@ export const contentsOf = async (read: ReadConfigMap, name = ''): Promise<readon
   ];
 };
 
-export const textsOf = async (read: ReadConfigMap, name?: string): Promise<readonly string[] | Refusal> => {
+export const textsOf = async (read: ReadConfigMap, name?: string): Promise<readonly string[] | SignatureRefusal> => {
   const contents = await contentsOf(read, name);
   return 'is' in contents ? contents : contents.map((bytes) => bytes.toString('utf8'));
 };

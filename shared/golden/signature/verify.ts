@@ -19,7 +19,7 @@ import {
 } from '#shared/golden/signature/files.ts';
 import { minisign, readMinisignKeys } from '#shared/golden/signature/minisign.ts';
 import { openPgp, readKeyring } from '#shared/golden/signature/openpgp.ts';
-import { type Refusal, type SignatureOutcome, refuse, unreachable } from '#shared/golden/signature/outcome.ts';
+import { type SignatureRefusal, type SignatureOutcome, refuse, unreachable } from '#shared/golden/signature/outcome.ts';
 import { type ReadConfigMap, contentsOf } from '#shared/golden/signature/trust.ts';
 import type { CronSource, HttpCronSource, RegistryCronSource, S3CronSource } from '#shared/golden/source.ts';
 import { AppError, InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
@@ -57,7 +57,7 @@ export const verifySignature = async (deps: SignatureDeps, request: SignatureReq
   }
 };
 
-const whyUnsuitable = ({ source, rule, digest }: SignatureRequest): Refusal | undefined => {
+const whyUnsuitable = ({ source, rule, digest }: SignatureRequest): SignatureRefusal | undefined => {
   const { type } = source;
   if (type === 'pvc')
     return refuse(
@@ -141,7 +141,7 @@ const formatOf = async (
   contents: readonly Buffer[],
   where: string,
   { now }: SignatureDeps,
-): Promise<SignatureFormat | Refusal> => {
+): Promise<SignatureFormat | SignatureRefusal> => {
   if (rule.gpg === undefined) {
     const keys = readMinisignKeys(contents, where);
     return 'is' in keys ? keys : minisign(keys);

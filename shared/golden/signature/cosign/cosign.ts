@@ -6,7 +6,7 @@ import { type Evidence, findEvidence } from '#shared/golden/signature/cosign/evi
 import { type TrustedKey, readPublicKeys, signerOf } from '#shared/golden/signature/cosign/keys.ts';
 import { type Judge, judgeByIdentities } from '#shared/golden/signature/cosign/identity.ts';
 import { readStatement } from '#shared/golden/signature/cosign/statement.ts';
-import { type Refusal, type Verified, bestOf, refuse } from '#shared/golden/signature/outcome.ts';
+import { type SignatureRefusal, type Verified, bestOf, refuse } from '#shared/golden/signature/outcome.ts';
 import { type ReadConfigMap, textsOf } from '#shared/golden/signature/trust.ts';
 
 export interface SignedImage {
@@ -24,7 +24,7 @@ export const verifyImage = async (
   registry: Registry,
   asked: SignedImage,
   judge: Judge,
-): Promise<Verified | Refusal> => {
+): Promise<Verified | SignatureRefusal> => {
   const { image, digest, sourceDigest } = asked;
   const own = await verifyManifest(registry, image, digest, judge);
   if (own.is === 'verified' || sourceDigest === undefined || sourceDigest === digest) return own;
@@ -45,10 +45,10 @@ const verifyManifest = async (
   image: Reference,
   digest: string,
   judge: Judge,
-): Promise<Verified | Refusal> => {
+): Promise<Verified | SignatureRefusal> => {
   const { evidence, isCut } = await findEvidence(registry, image, digest);
   const where = formatReference({ ...image, digest });
-  const found: (Verified | Refusal)[] = [];
+  const found: (Verified | SignatureRefusal)[] = [];
   for (const one of evidence) {
     // oxlint-disable-next-line no-await-in-loop
     found.push(await verifyOne(one, digest, where, judge));
@@ -67,7 +67,7 @@ const verifyOne = async (
   digest: string,
   image: string,
   judge: Judge,
-): Promise<Verified | Refusal> => {
+): Promise<Verified | SignatureRefusal> => {
   const where = `the signature of ${image} (${evidence.where})`;
   const read = readStatement(evidence);
   if ('problem' in read) return refuse('BadSignature', `${where} ${read.problem}`);
@@ -103,7 +103,7 @@ export const judgeByKeys =
   };
 
 /** The judge that the policy asks for. */
-export const judgeOf = async (rule: CosignRule, read: ReadConfigMap): Promise<Judge | Refusal> => {
+export const judgeOf = async (rule: CosignRule, read: ReadConfigMap): Promise<Judge | SignatureRefusal> => {
   if (rule.keys === undefined) return judgeByIdentities(rule, read);
   const { inline, configMap } = rule.keys;
   const texts = inline ?? (await textsOf(read, configMap));

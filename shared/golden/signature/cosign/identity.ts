@@ -3,12 +3,12 @@
 import type { TrustMaterial } from '@sigstore/verify';
 import type { CosignRule } from '#shared/api/bullion/signature.ts';
 import type { Statement } from '#shared/golden/signature/cosign/statement.ts';
-import { type Refusal, refuse } from '#shared/golden/signature/outcome.ts';
+import { type SignatureRefusal, refuse } from '#shared/golden/signature/outcome.ts';
 import { type ReadConfigMap, textsOf } from '#shared/golden/signature/trust.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 
 /** Who signed one statement, or why nobody that is trusted did. `where` names the signature. */
-export type Judge = (statement: Statement, where: string) => Promise<Signer | Refusal>;
+export type Judge = (statement: Statement, where: string) => Promise<Signer | SignatureRefusal>;
 
 interface Signer {
   readonly is: 'signer';
@@ -30,7 +30,7 @@ const load = async () => ({
 
 type Wanted = NonNullable<CosignRule['identities']>[number];
 
-const identityOf = ({ issuer, subject, subjectRegExp }: Wanted): Identity | Refusal => {
+const identityOf = ({ issuer, subject, subjectRegExp }: Wanted): Identity | SignatureRefusal => {
   if (subjectRegExp === undefined) {
     return { issuer, isSubject: (found) => found === subject, words: `${subject} of ${issuer}` };
   }
@@ -42,7 +42,7 @@ const identityOf = ({ issuer, subject, subjectRegExp }: Wanted): Identity | Refu
   }
 };
 
-const trustOf = async (text: string, where: string): Promise<TrustMaterial | Refusal> => {
+const trustOf = async (text: string, where: string): Promise<TrustMaterial | SignatureRefusal> => {
   const { verify, specs } = await load();
   try {
     const trust = verify.toTrustMaterial(specs.TrustedRoot.fromJSON(JSON.parse(text)));
@@ -58,7 +58,7 @@ const trustOf = async (text: string, where: string): Promise<TrustMaterial | Ref
 };
 
 /** By identities and a trust root: the judge, or what is wrong with the policy. */
-export const judgeByIdentities = async (rule: CosignRule, read: ReadConfigMap): Promise<Judge | Refusal> => {
+export const judgeByIdentities = async (rule: CosignRule, read: ReadConfigMap): Promise<Judge | SignatureRefusal> => {
   const { identities = [], trustRoot } = rule;
   if (identities.length === 0 || trustRoot === undefined)
     return refuse('InvalidPolicy', 'cosign of the policy names neither keys, nor identities with a trustRoot');
@@ -86,7 +86,11 @@ const thresholdsOf = ({ tlogs, ctlogs }: TrustMaterial) => ({
   timestampThreshold: 1,
 });
 
-const judge = async (statement: Statement, where: string, { trust, wanted }: Trusted): Promise<Signer | Refusal> => {
+const judge = async (
+  statement: Statement,
+  where: string,
+  { trust, wanted }: Trusted,
+): Promise<Signer | SignatureRefusal> => {
   if (statement.bundle === undefined)
     return refuse(
       'WrongKey',
