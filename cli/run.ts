@@ -27,6 +27,7 @@ import { importCommand } from '#cli/commands/import.ts';
 import { retryCommand } from '#cli/commands/import.ts';
 import { uninstallCommand } from '#cli/commands/uninstall.ts';
 import { uploadCommand } from '#cli/commands/upload.ts';
+import { verifyCommand } from '#cli/commands/verify.ts';
 import { whyCommand } from '#cli/commands/why.ts';
 
 export const runCommandLine = async (args: readonly string[], around: Surroundings): Promise<ExitCode> => {
@@ -163,6 +164,7 @@ export const commands: readonly Command[] = [
   retryCommand,
   deleteCommand,
   backupsCommand,
+  verifyCommand,
   uninstallCommand,
   completionCommand(() => commands),
 ];

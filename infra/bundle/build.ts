@@ -131,8 +131,9 @@ const common = {
   // Optional dependencies of `ws` and `debug`, which are not installed.
   external: ['utf-8-validate', 'bufferutil', 'supports-color'],
   // By default zod generates code for each schema, which pays off only after more requests than most instances handle.
+  // `global`, since a package may declare a variable named `globalThis`.
   banner: {
-    js: "globalThis.__zod_globalConfig={jitless:true};import{createRequire as requireFrom}from'node:module';const require=requireFrom(import.meta.url);",
+    js: "global.__zod_globalConfig={jitless:true};import{createRequire as requireFrom}from'node:module';const require=requireFrom(import.meta.url);",
   },
 } as const satisfies BuildOptions;
 

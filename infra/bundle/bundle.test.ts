@@ -4,9 +4,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import type * as OpenPgp from 'openpgp';
+import type * as SigstoreSpecs from '@sigstore/protobuf-specs';
+import type * as SigstoreVerify from '@sigstore/verify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Bundle, buildBundles, listFunctions } from '#infra/bundle/build.ts';
 import { kubeconfigFor } from '#test/support/kubeconfig.ts';
+import { createSigstore } from '#test/support/sigstore.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'bullion-bundles-'));
 const children: ChildProcess[] = [];
@@ -54,6 +58,7 @@ describe('the import graph', () => {
       /client-node\//,
       /node_modules\/@aws-sdk\//,
       /node_modules\/@smithy\//,
+      /node_modules\/(openpgp|@sigstore)\//,
       /zod\/v4\/locales\/(?!en|index)/,
       devOnly,
     ];
@@ -73,7 +78,7 @@ describe('the import graph', () => {
 
   it('what is loaded late lies beside the functions', () => {
     expect(bundles.filter(({ role }) => role !== 'function').map(({ name }) => name)).toEqual(
-      expect.arrayContaining(['worker-worker', 'worker-digest-worker', 'aws-sdk', 'kubernetes', 'undici']),
+      expect.arrayContaining(['worker-worker', 'worker-digest-worker', 'aws-sdk', 'kubernetes', 'openpgp', 'undici']),
     );
     const text = readFileSync(join(dir, 'functions', 'transfer-job.mjs'), 'utf8');
     for (const file of ['worker-worker.mjs', 'worker-digest-worker.mjs', 'aws-sdk.mjs']) expect(text).toContain(file);
@@ -82,10 +87,34 @@ describe('the import graph', () => {
   it.each([
     ['aws-sdk', 'S3Client'],
     ['kubernetes', 'KubeConfig'],
+    ['openpgp', 'readKeys'],
+    ['sigstore-bundle', 'bundleFromJSON'],
+    ['sigstore-verify', 'Verifier'],
     ['undici', 'request'],
   ])('the late package %s is whole', async (name, part) => {
     const late = (await import(join(dir, 'functions', `${name}.mjs`))) as Record<string, unknown>;
     expect(typeof late[part]).toBe('function');
+  });
+});
+
+describe('what looks at signatures late', () => {
+  it('verifies one by OpenPGP', async () => {
+    const { generateKey, createCleartextMessage, sign } = await import('openpgp');
+    const { privateKey, publicKey } = await generateKey({ userIDs: [{ name: 'x' }], format: 'object' });
+    const message = await createCleartextMessage({ text: 'x' });
+    const signed = await sign({ message, signingKeys: privateKey });
+    const late = (await import(join(dir, 'functions', 'openpgp.mjs'))) as typeof OpenPgp;
+    const key = await late.readKeys({ armoredKeys: publicKey.armor() });
+    const read = await late.readCleartextMessage({ cleartextMessage: signed });
+    const { signatures } = await late.verify({ message: read, verificationKeys: key });
+    expect(await signatures[0]?.verified).toBe(true);
+  });
+
+  it('reads a trust root of sigstore', async () => {
+    const { TrustedRoot } = (await import(join(dir, 'functions', 'sigstore-specs.mjs'))) as typeof SigstoreSpecs;
+    const late = (await import(join(dir, 'functions', 'sigstore-verify.mjs'))) as typeof SigstoreVerify;
+    const { root } = await createSigstore();
+    expect(late.toTrustMaterial(TrustedRoot.fromJSON(JSON.parse(root))).tlogs).toHaveLength(1);
   });
 });
 

@@ -13,12 +13,18 @@ export type Workers = Set<string>;
 export const lazyPackages: Readonly<Record<string, string>> = {
   '@aws-sdk/client-s3': 'aws-sdk',
   '@kubernetes/client-node': 'kubernetes',
+  '@sigstore/bundle': 'sigstore-bundle',
+  '@sigstore/protobuf-specs': 'sigstore-specs',
+  '@sigstore/verify': 'sigstore-verify',
+  openpgp: 'openpgp',
   undici: 'undici',
 };
 
 /** Those of them that are imported at the top of modules, with their used exports, if not all. */
 const beside: Readonly<Record<string, readonly string[] | undefined>> = {
   '@kubernetes/client-node': ['HttpMethod', 'KubeConfig', 'RequestContext'],
+  // By name, as a module: its CommonJS form asks for its own file name.
+  openpgp: ['createMessage', 'enums', 'readCleartextMessage', 'readKeys', 'readSignature', 'verify'],
   undici: undefined,
 };
 

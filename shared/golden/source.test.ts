@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { CronSourceSpec, DataImportCronSpec } from '#shared/api/cdi/data-import-cron.ts';
-import { findChecksum } from '#shared/golden/poll/http.ts';
+import { findChecksum } from '#shared/golden/checksums.ts';
 import { readCronSource, sourceName } from '#shared/golden/source.ts';
 
 const released = (source: CronSourceSpec): DataImportCronSpec => ({

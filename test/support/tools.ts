@@ -6,6 +6,7 @@ const packages = {
   'qemu-io': 'qemu-utils',
   xz: 'xz-utils',
   zstd: 'zstd',
+  gpg: 'gnupg',
 } as const;
 export type Tool = keyof typeof packages;
 

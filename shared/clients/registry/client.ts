@@ -1,7 +1,13 @@
 // Images in OCI registries, read-only: digests, manifests, tags, blobs. Used by polls and by the registry source of transfers.
 import type { HttpResponse } from '#shared/clients/http/client.ts';
 import { RegistryFailure } from '#shared/clients/registry/refusal.ts';
-import { type Manifest, acceptedTypes, readManifest } from '#shared/clients/registry/manifest.ts';
+import {
+  type IndexEntry,
+  type Manifest,
+  acceptedTypes,
+  readEntries,
+  readManifest,
+} from '#shared/clients/registry/manifest.ts';
 import { type Reference, formatReference, isDigest } from '#shared/clients/registry/reference.ts';
 import { readBody, readJson } from '#shared/clients/registry/refusal.ts';
 import { type RegistrySession, type SessionOptions, createSession } from '#shared/clients/registry/session.ts';
@@ -21,6 +27,8 @@ export interface RegistryClient {
   manifest(image: Reference): Promise<Manifest>;
   /** Every tag of a repository. */
   tags(image: Reference): Promise<readonly string[]>;
+  /** Manifests that refer to the one with this digest, such as signatures: from the referrers API, else from its fallback tag. */
+  referrers(image: Reference & { readonly digest: string }): Promise<readonly IndexEntry[]>;
   /** A blob from byte `offset` on; the answer may start at 0 nevertheless (status 200 instead of 206). The reader must verify its digest. */
   blob(image: Reference, digest: string, offset: number): Promise<HttpResponse>;
 }
@@ -57,6 +65,13 @@ export const createRegistryClient = (options: SessionOptions): RegistryClient =>
       return { digest: (await manifest(image)).digest, mediaType };
     },
     tags: (image) => listTags(session, image),
+    referrers: async (image) => {
+      const listed = await listReferrers(session, image).catch(absent);
+      if (listed !== undefined) return listed;
+      const { host, repository, digest } = image;
+      const standIn = await manifest({ host, repository, tag: digest.replace(':', '-') }).catch(absent);
+      return standIn?.is === 'index' ? standIn.entries : [];
+    },
     blob: (image, digest, offset) =>
       session.ask({
         path: `${image.repository}/blobs/${digest}`,
@@ -65,6 +80,31 @@ export const createRegistryClient = (options: SessionOptions): RegistryClient =>
         headers: offset === 0 ? {} : { range: `bytes=${offset}-` },
       }),
   };
+};
+
+const absent = (error: unknown): undefined => {
+  if (error instanceof RegistryFailure && error.code === 'ImageNotFound') return undefined;
+  throw error;
+};
+
+/** Of a list that is read to its end or to this many pages, for whoever hangs something on an image is a stranger. */
+const mostReferrerPages = 8;
+
+const listReferrers = async (
+  session: RegistrySession,
+  image: Reference & { readonly digest: string },
+): Promise<readonly IndexEntry[]> => {
+  const { repository, digest } = image;
+  const what = `what refers to ${formatReference(image)}`;
+  const list = `${repository}/referrers/${digest}`;
+  const found: IndexEntry[] = [];
+  let path: string | undefined = list;
+  for (let page = 0; path !== undefined && page < mostReferrerPages; page += 1) {
+    const response: HttpResponse = await session.ask({ path, repository, what });
+    found.push(...readEntries(await readJson(response, what)));
+    path = nextPage(response.headers['link'], list);
+  }
+  return found;
 };
 
 const listTags = async (session: RegistrySession, { repository, host }: Reference): Promise<readonly string[]> => {
@@ -76,14 +116,14 @@ const listTags = async (session: RegistrySession, { repository, host }: Referenc
     const response: HttpResponse = await session.ask({ path, repository, what });
     const body = (await readJson(response, what)) as { readonly tags?: unknown };
     if (Array.isArray(body.tags)) tags.push(...body.tags.filter((tag): tag is string => typeof tag === 'string'));
-    path = nextPage(response.headers['link'], repository);
+    path = nextPage(response.headers['link'], `${repository}/tags/list`);
   }
   return tags;
 };
 
 /** `Link: </v2/<name>/tags/list?n=…&last=…>; rel="next"`; only pages of the same list are followed. */
-const nextPage = (link: string | undefined, repository: string): string | undefined => {
+const nextPage = (link: string | undefined, list: string): string | undefined => {
   const target = /<([^>]+)>\s*;[^,]*rel="?next"?/i.exec(link ?? '')?.[1];
   if (target === undefined || !URL.canParse(target, 'http://registry')) return undefined;
-  return `${repository}/tags/list${new URL(target, 'http://registry').search}`;
+  return `${list}${new URL(target, 'http://registry').search}`;
 };

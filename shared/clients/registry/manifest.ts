@@ -36,7 +36,7 @@ const Platform = z
   .catch(undefined)
   .transform((platform) => (platform?.os === undefined && platform?.architecture === undefined ? undefined : platform));
 
-const IndexEntry = Descriptor.extend({ platform: Platform });
+const IndexEntry = Descriptor.extend({ platform: Platform, artifactType: Word });
 export type IndexEntry = z.infer<typeof IndexEntry>;
 
 const ImageIndex = z.looseObject({ schemaVersion: z.literal(2), manifests: z.array(z.unknown()) });
@@ -54,6 +54,12 @@ export const ImageManifest = z.looseObject({
   layers: z.array(Descriptor),
 });
 export type ImageManifest = z.infer<typeof ImageManifest>;
+
+/** Entries of an index; none for any other document. */
+export const readEntries = (document: unknown): readonly IndexEntry[] => {
+  const index = ImageIndex.safeParse(document);
+  return index.success ? entriesOf(index.data.manifests) : [];
+};
 
 /** A manifest as received, with verified digest. */
 export type Manifest =

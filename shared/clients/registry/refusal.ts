@@ -35,13 +35,13 @@ const mostBytes = 8 * 1024 * 1024;
 const mostErrorLength = 300;
 
 /** The whole body. Throws RegistryFailure if it exceeds the limit. */
-export const readBody = async (response: HttpResponse, what: string): Promise<Buffer> => {
+export const readBody = async (response: HttpResponse, what: string, most = mostBytes): Promise<Buffer> => {
   const parts: Buffer[] = [];
   let length = 0;
   for await (const chunk of response.body) {
     parts.push(chunk);
     length += chunk.length;
-    if (length > mostBytes) throw new RegistryFailure('InvalidImage', `${what} is larger than ${mostBytes} bytes`);
+    if (length > most) throw new RegistryFailure('InvalidImage', `${what} is larger than ${most} bytes`);
   }
   return Buffer.concat(parts);
 };

@@ -2,6 +2,7 @@
 import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
 import { type Destination, followRedirects, toDestination } from '#shared/clients/http/redirect.ts';
 import { parseRetryAfter } from '#shared/clients/registry/refusal.ts';
+import { findChecksum } from '#shared/golden/checksums.ts';
 import type { Validators, Observation } from '#shared/golden/poll/observation.ts';
 import type { HttpCronSource } from '#shared/golden/source.ts';
 import { validatorDigest } from '#shared/golden/version.ts';
@@ -158,48 +159,4 @@ export const statedDigest = (headers: Headers): string | undefined => {
   const { 'content-encoding': encoding = 'identity' } = headers;
   if (encoding !== 'identity') return undefined;
   return ofRepresentation(headers) ?? ofInstance(headers) ?? ofArtifact(headers) ?? ofObject(headers);
-};
-
-/** Files of checksums as vendors publish them: SHA256SUMS and the like in GNU and BSD form, and sidecars with one digest. */
-type FoundChecksum = { readonly digest: string } | { readonly problem: string };
-
-interface Line {
-  readonly hex: string;
-  /** Absent in a sidecar that holds a digest alone. */
-  readonly name?: string | undefined;
-}
-
-const algorithms: Readonly<Record<number, string>> = { 64: 'sha256', 128: 'sha512' };
-
-/** `\` before a GNU line says that its name is escaped. */
-const unescapeName = (name: string): string =>
-  name.replace(/\\([\\nr])/g, (_, char: string) => ({ n: '\n', r: '\r' })[char] ?? char);
-
-const readLine = (line: string): Line | undefined => {
-  const bsd = /^SHA(?:2-)?(?:256|512)\s?\((.+)\)\s?=\s?([0-9a-f]+)$/i.exec(line);
-  if (bsd !== null) return { name: bsd[1], hex: bsd[2] ?? '' };
-  const gnu = /^(\\?)([0-9a-f]{64,128})(?:\s[ *]?(.+))?$/i.exec(line);
-  if (gnu === null) return undefined;
-  const name = gnu[3]?.trim();
-  return { name: gnu[1] === '\\' && name !== undefined ? unescapeName(name) : name, hex: gnu[2] ?? '' };
-};
-
-const baseName = (path: string): string => path.split('/').at(-1) ?? path;
-
-/** The digest of `fileName` as `sha256:<hex>` or `sha512:<hex>`. A file that holds one digest without a name is about the only file there is. */
-export const findChecksum = (text: string, fileName: string): FoundChecksum => {
-  const lines = text
-    .split(/\r?\n/)
-    .map((line) => readLine(line.trim()))
-    .filter((line): line is Line => line !== undefined && algorithms[line.hex.length] !== undefined);
-  if (lines.length === 0) return { problem: 'holds no sha256 or sha512 digest' };
-  const [sole] = lines;
-  const named = lines.filter(({ name }) => name !== undefined && baseName(name) === fileName);
-  const matching = named.length === 0 && lines.length === 1 && sole?.name === undefined ? lines : named;
-  const digests = new Set(matching.map(({ hex }) => `${algorithms[hex.length]}:${hex.toLowerCase()}`));
-  if (digests.size === 0) return { problem: `has no line for ${fileName}` };
-  const [first = '', ...others] = [...digests].sort();
-  if (others.some((digest) => digest.startsWith(first.slice(0, 7))))
-    return { problem: `has different digests for ${fileName}` };
-  return { digest: first };
 };

@@ -1,19 +1,14 @@
 // One look at a source, with the access its cron names. Made once at the edge; called by the tick and when a new cron is observed.
 import { serviceAccountRequester } from '#shared/access/sources.ts';
 import { grantFor } from '#shared/access/sources.ts';
-import { configMaps, persistentVolumeClaims, secretTexts, secrets } from '#shared/api/foreign/core.ts';
-import { createAddressPolicy } from '#shared/clients/http/address.ts';
-import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
-import type { Proxies } from '#shared/clients/http/proxy.ts';
-import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { createRegistryClient } from '#shared/clients/registry/client.ts';
-import { type Credentials, type SecretData, findCredentials } from '#shared/clients/registry/credentials.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import type { HttpClient } from '#shared/clients/http/client.ts';
 import { type RegistryPace, createRegistryPace } from '#shared/clients/registry/refusal.ts';
-import type { Reference } from '#shared/clients/registry/reference.ts';
-import { createS3Client, type S3Client } from '#shared/clients/s3/client.ts';
-import { parseS3Credentials } from '#shared/clients/s3/credentials.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { S3Client } from '#shared/clients/s3/client.ts';
 import { s3PlaceOf } from '#shared/clients/s3/place.ts';
 import { pollHttp } from '#shared/golden/poll/http.ts';
+import { type OpenOptions, openHttp, openRegistry, openStore, secretHeadersOf } from '#shared/golden/poll/open.ts';
 import type { Validators, Observation } from '#shared/golden/poll/observation.ts';
 import { type RoundAnswers, createRoundAnswers, pollRegistry } from '#shared/golden/poll/registry.ts';
 import {
@@ -41,22 +36,13 @@ export interface ObserveRequest {
 /** Never throws for what the source does; throws Unavailable when the Kubernetes API is. */
 export type Observe = (request: ObserveRequest) => Promise<Observation>;
 
-export interface ObserveOptions {
+export interface ObserveOptions extends OpenOptions {
   readonly kube: KubeClient;
-  /** CIDRs that may be asked although they are loopback, link-local or metadata addresses. */
-  readonly allowedAddresses: readonly string[];
-  /** Registries, as `host[:port]`, that are reached without TLS. */
-  readonly plainRegistries: () => Promise<readonly string[]>;
-  /** Left out: everything is reached directly. */
-  readonly proxies?: Proxies | undefined;
   /** As registries name it; for references to an index where the cron names none. */
   readonly architecture: string;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
-
-/** Milliseconds without a byte before a source is given up. */
-const idleMs = 15_000;
 
 interface Tools extends ObserveOptions {
   readonly pace: RegistryPace;
@@ -80,13 +66,7 @@ export const createObserver = (options: ObserveOptions): Observe => {
 const look = async (tools: Tools, request: ObserveRequest): Promise<Observation> => {
   const { source } = request;
   if (source.type === 'pvc') return lookAtVolume(tools, request.namespace, source);
-  const ca = await readCa(tools, request.namespace, source.caName);
-  const http = createHttpClient({
-    isRefused: createAddressPolicy(tools.allowedAddresses),
-    idleMs,
-    ca,
-    proxies: tools.proxies,
-  });
+  const http = await openHttp(tools, request.namespace, source);
   try {
     switch (source.type) {
       case 'registry':
@@ -113,11 +93,7 @@ const lookAtRegistry = async (
     const message = `${image.host} takes no more requests for ${seconds} seconds, and was not asked`;
     return { is: 'waiting', message, until: new Date(tools.now() + seconds * 1000).toISOString() };
   }
-  const credentials = await readCredentials(tools, { namespace, name: source.secretName, image });
-  const plainHosts = await tools.plainRegistries();
-  const plainHttp = plainHosts.includes(image.host);
-  const { pace } = tools;
-  const client = createRegistryClient({ http, host: image.host, credentials, plainHttp, plainHosts, pace, signal });
+  const client = await openRegistry(tools, source, { namespace, http, signal });
   const access =
     source.secretName === undefined && source.caName === undefined ? [] : [namespace, source.secretName, source.caName];
   return pollRegistry(tools.answers.sharing(client, round, access), source, known, tools.architecture);
@@ -129,10 +105,7 @@ const lookAtFile = async (
   source: HttpCronSource,
   client: HttpClient,
 ): Promise<Observation> => {
-  const image = { host: new URL(source.url).host, repository: '' };
-  const credentials = await readCredentials(tools, { namespace, name: source.secretName, image });
-  const pair = credentials && `${credentials.username}:${credentials.password}`;
-  const secretHeaders = pair === undefined ? {} : { authorization: `Basic ${Buffer.from(pair).toString('base64')}` };
+  const secretHeaders = await secretHeadersOf(tools, source, namespace);
   return pollHttp({ client, secretHeaders, now: tools.now, signal }, source, known);
 };
 
@@ -141,13 +114,7 @@ const lookAtObject = async (
   { namespace, known }: ObserveRequest,
   source: S3CronSource,
   http: HttpClient,
-): Promise<Observation> => {
-  const place = s3PlaceOf(new URL(source.url));
-  const secret = await readSecret(tools, namespace, source.secretName);
-  const credentials = secret && parseS3Credentials(secret);
-  const { endpoint, region = 'us-east-1' } = place ?? {};
-  return pollS3(createS3Client({ http, endpoint, region, pathStyle: true, credentials }), source, known);
-};
+): Promise<Observation> => pollS3(await openStore(tools, source, { namespace, http }), source, known);
 
 /** Who may not clone a volume is not told whether there is one. */
 const lookAtVolume = async (
@@ -165,36 +132,6 @@ const lookAtVolume = async (
   }
   const digest = `uid:${volume.metadata.uid ?? ''}`;
   return { is: 'found', digest, message: `volume ${namespace}/${name} has UID ${digest.slice(4)}`, memory: {} };
-};
-
-const readSecret = async (
-  { kube }: Tools,
-  namespace: string,
-  name: string | undefined,
-): Promise<SecretData | undefined> => {
-  if (name === undefined) return undefined;
-  const secret = await kube.get(secrets, { namespace, name });
-  if (secret === undefined) throw new InvalidInput(`Secret ${namespace}/${name} of secretRef does not exist`);
-  return secretTexts(secret);
-};
-
-const readCredentials = async (
-  tools: Tools,
-  {
-    namespace,
-    name,
-    image,
-  }: { readonly namespace: string; readonly name: string | undefined; readonly image: Reference },
-): Promise<Credentials | undefined> => {
-  const secret = await readSecret(tools, namespace, name);
-  return secret && findCredentials(secret, image);
-};
-
-const readCa = async ({ kube }: Tools, namespace: string, name: string | undefined): Promise<string | undefined> => {
-  if (name === undefined) return undefined;
-  const bundle = await kube.get(configMaps, { namespace, name });
-  if (bundle === undefined) throw new InvalidInput(`ConfigMap ${namespace}/${name} of certConfigMap does not exist`);
-  return Object.values(bundle.data ?? {}).join('\n');
 };
 
 // Asks an object store whether an object changed: by its version where the bucket keeps versions, and its ETag.

@@ -84,6 +84,7 @@ export const createRoundAnswers = (): RoundAnswers => {
         head: once('head', (image) => client.head(image)),
         manifest: once('manifest', (image) => client.manifest(image)),
         tags: once('tags', (image) => client.tags(image)),
+        referrers: (image) => client.referrers(image),
         blob: (image, digest, offset) => client.blob(image, digest, offset),
       };
     },

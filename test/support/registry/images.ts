@@ -72,7 +72,7 @@ const call = async (target: PushTarget, method: string, path: string, init: Requ
   return response;
 };
 
-const pushBlob = async (target: PushTarget, bytes: Buffer): Promise<string> => {
+export const pushBlob = async (target: PushTarget, bytes: Buffer): Promise<string> => {
   const digest = sha256(bytes);
   const begun = await call(target, 'POST', `/v2/${target.repository}/blobs/uploads/`);
   const location = new URL(begun.headers.get('location') ?? '', `http://${target.host}`);

@@ -1,0 +1,105 @@
+// Who must have signed a version: `spec.verify.signature` of a policy for golden images.
+import { z } from 'zod';
+import { ObjectName, withRules } from '#shared/api/kind.ts';
+
+const ConfigMapRef = z.object({ configMap: ObjectName.min(1) });
+
+const CosignIdentity = z
+  .object({
+    issuer: z
+      .string()
+      .min(1)
+      .max(1024)
+      .describe('URL of the OpenID Connect provider that knew the signer, exactly as in the certificate'),
+    subject: z
+      .string()
+      .min(1)
+      .max(1024)
+      .optional()
+      .describe('who signed, exactly: an address, or the URL of a workflow'),
+    subjectRegExp: z
+      .string()
+      .min(1)
+      .max(1024)
+      .optional()
+      .describe('who signed, as a regular expression that must match all of it'),
+  })
+  .meta(
+    withRules({
+      rule: 'has(self.subject) != has(self.subjectRegExp)',
+      message: 'exactly one of subject and subjectRegExp must be set',
+    }),
+  );
+
+const CosignRule = z
+  .object({
+    keys: z
+      .object({
+        configMap: ObjectName.min(1).optional().describe('each of its entries holds one or more public keys in PEM'),
+        inline: z.array(z.string().min(1).max(16_384)).min(1).max(16).optional().describe('public keys in PEM'),
+      })
+      .optional()
+      .describe('public keys, of which one must have signed: ECDSA, RSA or Ed25519')
+      .meta(
+        withRules({
+          rule: 'has(self.configMap) != has(self.inline)',
+          message: 'exactly one of configMap and inline must be set',
+        }),
+      ),
+    identities: z
+      .array(CosignIdentity)
+      .min(1)
+      .max(16)
+      .optional()
+      .describe('signers without keys of their own, of which one must have signed; needs trustRoot'),
+    trustRoot: ConfigMapRef.optional().describe(
+      'its entry trusted_root.json names the certificate authorities and transparency logs to trust; no public service is asked',
+    ),
+  })
+  .describe('for images in a registry: a signature by cosign')
+  .meta(
+    withRules(
+      { rule: 'has(self.keys) != has(self.identities)', message: 'exactly one of keys and identities must be set' },
+      { rule: 'has(self.identities) == has(self.trustRoot)', message: 'identities and trustRoot are set together' },
+    ),
+  );
+export type CosignRule = z.infer<typeof CosignRule>;
+
+const Place = z.string().min(1).max(2048);
+const checksums = Place.optional().describe(
+  'checksum file that is signed: a URL, the name of a file beside the image, or what is added to the URL of the image, such as .sha256; left out: checksumURL of the source',
+);
+const signature = Place.optional().describe(
+  'detached signature of the checksum file: a URL, a name beside the image, or what is added to the URL of the checksum file, such as .gpg; left out: within the file, or beside it',
+);
+
+const GpgRule = z
+  .object({
+    keys: ConfigMapRef.describe('each of its entries holds one or more public keys, armored, or binary in binaryData'),
+    checksums,
+    signature,
+  })
+  .describe(
+    'for files over HTTP and in object stores: an OpenPGP signature of the checksum file. A signature of the image itself is not read',
+  );
+export type GpgRule = z.infer<typeof GpgRule>;
+
+const MinisignRule = z
+  .object({
+    keys: ConfigMapRef.describe('each of its entries holds one public key of minisign or signify'),
+    checksums,
+    signature,
+  })
+  .describe('for files over HTTP and in object stores: a signature of the checksum file by minisign or signify');
+export type MinisignRule = z.infer<typeof MinisignRule>;
+
+export const SignatureRule = z
+  .object({ cosign: CosignRule.optional(), gpg: GpgRule.optional(), minisign: MinisignRule.optional() })
+  .describe('who must have signed a version before it is offered: exactly one of the fields')
+  .meta(
+    withRules({
+      rule: '(has(self.cosign) ? 1 : 0) + (has(self.gpg) ? 1 : 0) + (has(self.minisign) ? 1 : 0) == 1',
+      message: 'exactly one of cosign, gpg and minisign must be set',
+    }),
+  );
+export type SignatureRule = z.infer<typeof SignatureRule>;

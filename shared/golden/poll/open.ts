@@ -1,0 +1,106 @@
+// The way to a source with the access that its cron names: credentials and certificates of the cron's namespace, kept by nobody. Called by polls,
+// and where signatures are looked up.
+import { configMaps, secretTexts, secrets } from '#shared/api/foreign/core.ts';
+import { createAddressPolicy } from '#shared/clients/http/address.ts';
+import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
+import type { Proxies } from '#shared/clients/http/proxy.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { type RegistryClient, createRegistryClient } from '#shared/clients/registry/client.ts';
+import { type SecretData, findCredentials } from '#shared/clients/registry/credentials.ts';
+import type { RegistryPace } from '#shared/clients/registry/refusal.ts';
+import { type S3Client, createS3Client } from '#shared/clients/s3/client.ts';
+import { parseS3Credentials } from '#shared/clients/s3/credentials.ts';
+import { s3PlaceOf } from '#shared/clients/s3/place.ts';
+import type { HttpCronSource, RegistryCronSource, S3CronSource } from '#shared/golden/source.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
+
+export interface OpenOptions {
+  readonly kube: Pick<KubeClient, 'get'>;
+  /** CIDRs that may be asked although they are loopback, link-local or metadata addresses. */
+  readonly allowedAddresses: readonly string[];
+  /** Registries, as `host[:port]`, that are reached without TLS. */
+  readonly plainRegistries: () => Promise<readonly string[]>;
+  /** Left out: everything is reached directly. */
+  readonly proxies?: Proxies | undefined;
+}
+
+/** Milliseconds without a byte before a source is given up. */
+const idleMs = 15_000;
+
+/** Throws InvalidInput where the cron names what does not exist. */
+export const openHttp = async (
+  options: OpenOptions,
+  namespace: string,
+  { caName }: Pick<HttpCronSource, 'caName'>,
+): Promise<HttpClient> =>
+  createHttpClient({
+    isRefused: createAddressPolicy(options.allowedAddresses),
+    idleMs,
+    ca: await readCa(options, namespace, caName),
+    proxies: options.proxies,
+  });
+
+interface Opening {
+  readonly namespace: string;
+  readonly http: HttpClient;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export const openRegistry = async (
+  options: OpenOptions & { readonly pace: RegistryPace },
+  { image, secretName }: RegistryCronSource,
+  { namespace, http, signal }: Opening,
+): Promise<RegistryClient> => {
+  const secret = await readSecret(options, namespace, secretName);
+  const plainHosts = await options.plainRegistries();
+  return createRegistryClient({
+    http,
+    host: image.host,
+    credentials: secret && findCredentials(secret, image),
+    plainHttp: plainHosts.includes(image.host),
+    plainHosts,
+    pace: options.pace,
+    signal,
+  });
+};
+
+/** Headers for the origin of the file alone. */
+export const secretHeadersOf = async (
+  options: OpenOptions,
+  { url, secretName }: HttpCronSource,
+  namespace: string,
+): Promise<Readonly<Record<string, string>>> => {
+  const secret = await readSecret(options, namespace, secretName);
+  const credentials = secret && findCredentials(secret, { host: new URL(url).host, repository: '' });
+  if (credentials === undefined) return {};
+  const pair = `${credentials.username}:${credentials.password}`;
+  return { authorization: `Basic ${Buffer.from(pair).toString('base64')}` };
+};
+
+export const openStore = async (
+  options: OpenOptions,
+  { url, secretName }: S3CronSource,
+  { namespace, http }: Opening,
+): Promise<S3Client> => {
+  const secret = await readSecret(options, namespace, secretName);
+  const { endpoint, region = 'us-east-1' } = s3PlaceOf(new URL(url)) ?? {};
+  return createS3Client({ http, endpoint, region, pathStyle: true, credentials: secret && parseS3Credentials(secret) });
+};
+
+const readSecret = async (
+  { kube }: OpenOptions,
+  namespace: string,
+  name: string | undefined,
+): Promise<SecretData | undefined> => {
+  if (name === undefined) return undefined;
+  const secret = await kube.get(secrets, { namespace, name });
+  if (secret === undefined) throw new InvalidInput(`Secret ${namespace}/${name} of secretRef does not exist`);
+  return secretTexts(secret);
+};
+
+const readCa = async ({ kube }: OpenOptions, namespace: string, name: string | undefined) => {
+  if (name === undefined) return undefined;
+  const bundle = await kube.get(configMaps, { namespace, name });
+  if (bundle === undefined) throw new InvalidInput(`ConfigMap ${namespace}/${name} of certConfigMap does not exist`);
+  return Object.values(bundle.data ?? {}).join('\n');
+};

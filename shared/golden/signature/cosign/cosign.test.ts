@@ -1,0 +1,291 @@
+import { spawnSync } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createAddressPolicy } from '#shared/clients/http/address.ts';
+import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
+import { createRegistryClient } from '#shared/clients/registry/client.ts';
+import { createRegistryPace } from '#shared/clients/registry/refusal.ts';
+import { judgeByKeys, judgeOf, verifyImage } from '#shared/golden/signature/cosign/cosign.ts';
+import { readPublicKeys } from '#shared/golden/signature/cosign/keys.ts';
+import { readStatement } from '#shared/golden/signature/cosign/statement.ts';
+import {
+  type KeyPair,
+  bundleOf,
+  ecKey,
+  payloadOf,
+  pemOf,
+  pushBundles,
+  pushSignatures,
+  signBytes,
+  statementOf,
+} from '#test/support/cosign.ts';
+import { temporaryDirectory } from '#test/support/directory.ts';
+import { type PushTarget, pushDisk, pushIndex } from '#test/support/registry/images.ts';
+import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
+
+const vendor = ecKey();
+const stranger = ecKey();
+const trusted = (...pairs: readonly KeyPair[]) => judgeByKeys(readPublicKeys(pairs.map(pemOf)).keys);
+
+const simple = (digest: string, pair: KeyPair = vendor, hash = 'sha256', over: object = {}) => {
+  const payload = payloadOf(digest, over);
+  return { payload, signature: signBytes(pair, payload, hash) };
+};
+
+describe.skipIf(!hasRegistry())('signatures in a registry', () => {
+  let registry: TestRegistry;
+  let target: PushTarget;
+  let http: HttpClient;
+  beforeAll(async () => {
+    registry = await startRegistry();
+    target = { host: registry.host, repository: 'disks/signed' };
+    http = createHttpClient({ isRefused: createAddressPolicy(['127.0.0.0/8']), idleMs: 10_000 });
+  });
+  afterAll(async () => {
+    await http.close();
+    await registry.close();
+  });
+
+  let disks = 0;
+  const pushed = async () => (await pushDisk(target, Buffer.alloc(512, `${++disks}`), `tag-${disks}`)).digest;
+  const client = () =>
+    createRegistryClient({ http, host: registry.host, plainHttp: true, pace: createRegistryPace(Date.now) });
+  const verify = (digest: string, judge = trusted(vendor), sourceDigest?: string) =>
+    verifyImage(client(), { image: target, digest, sourceDigest }, judge);
+
+  it.each([
+    ['ECDSA P-256', ecKey('P-256'), 'sha256'],
+    ['ECDSA P-384', ecKey('P-384'), 'sha256'],
+    ['ECDSA P-384 with its own hash', ecKey('P-384'), 'sha384'],
+    ['ECDSA P-521', ecKey('P-521'), 'sha512'],
+    ['RSA', generateKeyPairSync('rsa', { modulusLength: 3072 }), 'sha256'],
+    ['Ed25519', generateKeyPairSync('ed25519'), 'sha256'],
+  ])('by %s, of the policy, are good', async (_, pair, hash) => {
+    const digest = await pushed();
+    await pushSignatures(target, digest, [simple(digest, pair, hash)]);
+    const [key] = readPublicKeys([pemOf(pair)]).keys;
+    expect(await verify(digest, trusted(pair))).toMatchObject({
+      is: 'verified',
+      digest,
+      kind: 'cosign',
+      by: key?.fingerprint,
+      signedAt: '2023-11-14T22:13:20.000Z',
+    });
+  });
+
+  it('in bundles that refer to the image are good as well', async () => {
+    const digest = await pushed();
+    await pushBundles(target, digest, [bundleOf(vendor, statementOf(digest))]);
+    expect(await verify(digest)).toMatchObject({ is: 'verified', digest, kind: 'sigstore-bundle' });
+    expect(await verify(digest, trusted(stranger))).toMatchObject({ is: 'refused', reason: 'WrongKey' });
+  });
+
+  it('that do not exist', async () => {
+    const digest = await pushed();
+    expect(await verify(digest)).toMatchObject({ is: 'refused', reason: 'Unsigned' });
+  });
+
+  it('by another key, and changed after signing', async () => {
+    const digest = await pushed();
+    await pushSignatures(target, digest, [simple(digest, stranger)]);
+    expect(await verify(digest)).toMatchObject({ is: 'refused', reason: 'WrongKey' });
+    await pushSignatures(target, digest, [{ ...simple(digest), payload: payloadOf(digest, { identity: {} }) }]);
+    expect(await verify(digest)).toMatchObject({ is: 'refused', reason: 'WrongKey' });
+  });
+
+  it('of another image, copied beside this one', async () => {
+    const [digest, other] = [await pushed(), await pushed()];
+    await pushSignatures(target, digest, [simple(other)]);
+    expect(await verify(digest)).toMatchObject({ is: 'refused', reason: 'DigestNotSigned' });
+    await pushBundles(target, digest, [bundleOf(vendor, statementOf(other))]);
+    expect(await verify(digest)).toMatchObject({ is: 'refused', reason: 'DigestNotSigned' });
+  });
+
+  it('of something else than the image: an attestation, a payload of another type', async () => {
+    const digest = await pushed();
+    await pushBundles(target, digest, [bundleOf(vendor, statementOf(digest, 'https://slsa.dev/provenance/v1'))]);
+    expect(await verify(digest)).toMatchObject({
+      is: 'refused',
+      reason: 'BadSignature',
+      message: expect.stringMatching(/attestation/),
+    });
+    await pushSignatures(target, digest, [simple(digest, vendor, 'sha256', { type: 'atomic container signature' })]);
+    expect(await verify(digest)).toMatchObject({ is: 'refused', reason: 'BadSignature' });
+  });
+
+  it('one good one among bad ones counts, and without it the nearest refusal is reported', async () => {
+    const [digest, other] = [await pushed(), await pushed()];
+    const bad = [simple(digest, stranger), simple(other), { ...simple(digest), signature: '%%%' }];
+    await pushSignatures(target, digest, [...bad, simple(digest)]);
+    expect(await verify(digest)).toMatchObject({ is: 'verified' });
+    await pushSignatures(target, digest, bad);
+    expect(await verify(digest)).toMatchObject({
+      reason: 'DigestNotSigned',
+      message: expect.stringMatching(/one of 3 signatures/),
+    });
+  });
+
+  it('are looked at up to a number', async () => {
+    const digest = await pushed();
+    const many = Array.from({ length: 40 }, (_, index) => simple(digest, stranger, 'sha256', { index }));
+    await pushSignatures(target, digest, [...many, simple(digest)]);
+    registry.requests.length = 0;
+    expect(await verify(digest)).toMatchObject({
+      reason: 'WrongKey',
+      message: expect.stringMatching(/more signatures than are looked at/),
+    });
+    expect(registry.requests.length).toBeLessThan(40);
+  });
+
+  it('of an index are good for the images that it lists, and for no others', async () => {
+    const images = [];
+    for (const architecture of ['amd64', 'arm64']) {
+      const image = await pushDisk(target, Buffer.alloc(512, architecture), `index-${architecture}`);
+      images.push({ architecture, image });
+    }
+    const index = await pushIndex(target, images, 'index');
+    await pushSignatures(target, index.digest, [simple(index.digest)]);
+    const digest = images[0]!.image.digest;
+    expect(await verify(digest)).toMatchObject({ reason: 'Unsigned' });
+    expect(await verify(digest, trusted(vendor), index.digest)).toMatchObject({ is: 'verified', digest });
+    expect(await verify(digest, trusted(stranger), index.digest)).toMatchObject({ reason: 'WrongKey' });
+    expect(await verify(await pushed(), trusted(vendor), index.digest)).toMatchObject({ reason: 'Unsigned' });
+  });
+
+  it('of an index whose bytes are others than its digest says decide nothing', async () => {
+    const [digest, listed] = [await pushed(), await pushDisk(target, Buffer.alloc(512, 99), 'forged')];
+    const real = await pushIndex(target, [{ architecture: 'amd64', image: listed }], 'real');
+    await pushSignatures(target, real.digest, [simple(real.digest)]);
+    const forged = JSON.stringify({ schemaVersion: 2, manifests: [{ mediaType: 'application/x', digest, size: 1 }] });
+    registry.intercept = ({ path }, response) => {
+      if (!path.endsWith(`/manifests/${real.digest}`)) return false;
+      response.end(forged);
+      return true;
+    };
+    await expect(verify(digest, trusted(vendor), real.digest)).rejects.toMatchObject({ code: 'DigestMismatch' });
+    registry.intercept = undefined;
+  });
+
+  it('of the digest that was polled: what the tag means meanwhile is of no account', async () => {
+    const digest = await pushed();
+    await pushSignatures(target, digest, [simple(digest)]);
+    const { digest: swapped } = await pushDisk(target, Buffer.alloc(512, 77), `tag-${disks}`);
+    expect(await verify(digest)).toMatchObject({ is: 'verified', digest });
+    expect(await verify(swapped)).toMatchObject({ is: 'refused', reason: 'Unsigned' });
+  });
+
+  it('are not absent where the registry does not answer', async () => {
+    const digest = await pushed();
+    await pushSignatures(target, digest, [simple(digest)]);
+    for (const status of [401, 429, 500, 503]) {
+      registry.intercept = (_, response) => {
+        response.writeHead(status).end();
+        return true;
+      };
+      await expect(verify(digest)).rejects.toMatchObject({ name: 'RegistryFailure' });
+    }
+    registry.intercept = undefined;
+  });
+});
+
+/** Not in Debian. */
+const hasCosign = (): boolean => {
+  const isThere = spawnSync('cosign', ['version'], { stdio: 'ignore' }).error === undefined;
+  if (!isThere) console.warn('skipped: go install github.com/sigstore/cosign/v2/cmd/cosign@latest');
+  return isThere;
+};
+
+describe.skipIf(!hasRegistry() || !hasCosign())('the real cosign', () => {
+  const dir = temporaryDirectory();
+  const env = { PATH: process.env['PATH'], HOME: dir, COSIGN_PASSWORD: '' };
+  const cosign = (...args: readonly string[]): void => {
+    const { status, stderr } = spawnSync('cosign', args, { cwd: dir, env });
+    if (status !== 0) throw new Error(`cosign ${args.join(' ')}: ${stderr.toString()}`);
+  };
+
+  it.each([
+    ['beside the image', []],
+    ['as a bundle that refers to it', ['--new-bundle-format=true']],
+  ])('signs, %s', async (_, extra) => {
+    const registry = await startRegistry();
+    const http = createHttpClient({ isRefused: () => false, idleMs: 10_000 });
+    const target = { host: registry.direct, repository: 'disks/signed' };
+    const [digest, other] = [
+      (await pushDisk(target, Buffer.alloc(512, 1), '1')).digest,
+      (await pushDisk(target, Buffer.alloc(512, 2), '2')).digest,
+    ];
+    cosign('generate-key-pair');
+    const keys = readPublicKeys([readFileSync(join(dir, 'cosign.pub'), 'utf8')]).keys;
+    const image = `${target.host}/${target.repository}@${digest}`;
+    cosign('sign', '--key', 'cosign.key', '--tlog-upload=false', '--allow-insecure-registry', '--yes', ...extra, image);
+    const pace = createRegistryPace(Date.now);
+    const client = createRegistryClient({ http, host: target.host, plainHttp: true, pace });
+    const verify = (wanted: string, judge = judgeByKeys(keys)) =>
+      verifyImage(client, { image: target, digest: wanted }, judge);
+    expect(await verify(digest)).toMatchObject({ is: 'verified', digest, by: keys[0]?.fingerprint });
+    expect(await verify(digest, trusted(stranger))).toMatchObject({ is: 'refused', reason: 'WrongKey' });
+    expect(await verify(other)).toMatchObject({ is: 'refused', reason: 'Unsigned' });
+    await http.close();
+    await registry.close();
+  });
+});
+
+describe('the keys of a policy', () => {
+  const read = (data: Record<string, string> | undefined) => () => Promise.resolve(data && { data });
+  const weak = generateKeyPairSync('rsa', { modulusLength: 1024 });
+  const secret = vendor.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
+
+  it('may lie in several entries, and several in one', async () => {
+    const data = { a: pemOf(vendor), b: `first ${pemOf(stranger)}\n${pemOf(ecKey('P-384'))}` };
+    expect(typeof (await judgeOf({ keys: { configMap: 'keys' } }, read(data)))).toBe('function');
+    expect(readPublicKeys(Object.values(data)).keys).toHaveLength(3);
+  });
+
+  it.each([
+    ['no ConfigMap', undefined, /ConfigMap keys of the policy does not exist/],
+    ['no key', { a: 'hello' }, /hold no PEM block PUBLIC KEY/],
+    ['a private key', { a: secret }, /hold a private key/],
+    ['a weak key', { a: pemOf(weak) }, /hold a key of type rsa, size or curve/],
+    ['another curve', { a: pemOf(ecKey('secp256k1')) }, /not accepted/],
+    ['no PEM', { a: '-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----' }, /cannot be read/],
+  ])('are refused: %s', async (_, data, message) => {
+    const judge = await judgeOf({ keys: { configMap: 'keys' } }, read(data));
+    expect(judge).toMatchObject({ is: 'refused', reason: 'InvalidPolicy', message: expect.stringMatching(message) });
+    expect(JSON.stringify(judge)).not.toContain('MII');
+  });
+});
+
+describe('bytes of strangers', () => {
+  const digest = `sha256:${'a'.repeat(64)}`;
+  const documents = fc.oneof(
+    fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)),
+    fc.json().map((text) => Buffer.from(text)),
+    fc.constantFrom(payloadOf(digest), Buffer.from(JSON.stringify(bundleOf(vendor, statementOf(digest))))),
+  );
+
+  it('are never a statement that its signer did not sign, and nothing is thrown for them', async () => {
+    const judge = trusted(vendor);
+    await fc.assert(
+      fc.asyncProperty(
+        documents,
+        fc.constantFrom('simple' as const, 'bundle' as const),
+        fc.nat(),
+        fc.integer({ min: 1, max: 255 }),
+        fc.string(),
+        async (bytes, form, at, flip, signature) => {
+          const changed = Buffer.from(bytes);
+          if (changed.length > 0) changed[at % changed.length]! ^= flip;
+          const annotations = { 'dev.cosignproject.cosign/signature': signature };
+          const statement = readStatement({ form, where: 'x', bytes: changed, annotations });
+          const signer = 'problem' in statement ? undefined : await judge(statement.value, 'x');
+          // Of a bundle, only what is signed counts: the rest of its text may differ.
+          const digests = 'problem' in statement || signer?.is !== 'signer' ? [digest] : statement.value.digests;
+          expect(digests).toEqual([digest]);
+        },
+      ),
+    );
+  });
+});

@@ -1,0 +1,118 @@
+// Whether an image in a registry is signed as the policy wants: finds its signatures, and looks at each of them.
+import type { CosignRule } from '#shared/api/bullion/signature.ts';
+import type { RegistryClient } from '#shared/clients/registry/client.ts';
+import { type Reference, formatReference } from '#shared/clients/registry/reference.ts';
+import { type Evidence, findEvidence } from '#shared/golden/signature/cosign/evidence.ts';
+import { type TrustedKey, readPublicKeys, signerOf } from '#shared/golden/signature/cosign/keys.ts';
+import { type Judge, judgeByIdentities } from '#shared/golden/signature/cosign/identity.ts';
+import { readStatement } from '#shared/golden/signature/cosign/statement.ts';
+import { type SignatureRefusal, type Verified, bestOf, refuse } from '#shared/golden/signature/outcome.ts';
+import { type ReadConfigMap, textsOf } from '#shared/golden/signature/trust.ts';
+
+export interface SignedImage {
+  readonly image: Reference;
+  /** Of the version. */
+  readonly digest: string;
+  /** Of the index that its source named, which lists the version's for one platform. */
+  readonly sourceDigest?: string | undefined;
+}
+
+type Registry = Pick<RegistryClient, 'manifest' | 'referrers' | 'blob'>;
+
+/** Throws RegistryFailure and HttpFailure where it cannot be known. */
+export const verifyImage = async (
+  registry: Registry,
+  asked: SignedImage,
+  judge: Judge,
+): Promise<Verified | SignatureRefusal> => {
+  const { image, digest, sourceDigest } = asked;
+  const own = await verifyManifest(registry, image, digest, judge);
+  if (own.is === 'verified' || sourceDigest === undefined || sourceDigest === digest) return own;
+  // Bytes that hash to the digest that was polled: nobody can have added an entry to them.
+  const index = await registry.manifest({ ...image, digest: sourceDigest });
+  if (index.is !== 'index' || !index.entries.some((entry) => entry.digest === digest)) return own;
+  const whole = await verifyManifest(registry, image, sourceDigest, judge);
+  if (whole.is === 'refused')
+    return bestOf<Verified>(
+      [whole, own].filter(({ reason }) => reason !== 'Unsigned'),
+      own,
+    );
+  return { ...whole, digest, message: `${whole.message}, an index that lists ${digest}` };
+};
+
+const verifyManifest = async (
+  registry: Registry,
+  image: Reference,
+  digest: string,
+  judge: Judge,
+): Promise<Verified | SignatureRefusal> => {
+  const { evidence, isCut } = await findEvidence(registry, image, digest);
+  const where = formatReference({ ...image, digest });
+  const found: (Verified | SignatureRefusal)[] = [];
+  for (const one of evidence) {
+    // oxlint-disable-next-line no-await-in-loop
+    found.push(await verifyOne(one, digest, where, judge));
+  }
+  const none = refuse(
+    'Unsigned',
+    `${where} has no signature: sign it with "cosign sign ${where}", or ask its publisher to`,
+  );
+  const best = bestOf(found, none);
+  if (best.is === 'verified' || !isCut) return best;
+  return { ...best, message: `${best.message}; there are more signatures than are looked at` };
+};
+
+const verifyOne = async (
+  evidence: Evidence,
+  digest: string,
+  image: string,
+  judge: Judge,
+): Promise<Verified | SignatureRefusal> => {
+  const where = `the signature of ${image} (${evidence.where})`;
+  const read = readStatement(evidence);
+  if ('problem' in read) return refuse('BadSignature', `${where} ${read.problem}`);
+  const { kind, digests, signedAt } = read.value;
+  const signer = await judge(read.value, where);
+  if (signer.is === 'refused') return signer;
+  if (!digests.includes(digest)) {
+    const others = digests.slice(0, 3).join(', ').slice(0, 300);
+    return refuse(
+      'DigestNotSigned',
+      `${where} is by ${signer.by}, but for ${others}: it was copied from another image`,
+    );
+  }
+  const when = signer.signedAt ?? signedAt;
+  const message = `${image} is signed by ${signer.by}${when === undefined ? '' : ` at ${when}`}`;
+  return { is: 'verified', digest, kind, by: signer.by, signedAt: when, message };
+};
+
+export const judgeByKeys =
+  (keys: readonly TrustedKey[]): Judge =>
+  (statement, where) => {
+    const { signed, signatures } = statement;
+    const key = signatures.map((signature) => signerOf(keys, signed, signature)).find((one) => one !== undefined);
+    const wanted = keys.map(({ fingerprint }) => fingerprint).join(', ');
+    return Promise.resolve(
+      key === undefined
+        ? refuse(
+            'WrongKey',
+            `${where} fits no key of the policy (${wanted}): another key made it, or what it signs was changed`,
+          )
+        : { is: 'signer', by: key.fingerprint },
+    );
+  };
+
+/** The judge that the policy asks for. */
+export const judgeOf = async (rule: CosignRule, read: ReadConfigMap): Promise<Judge | SignatureRefusal> => {
+  if (rule.keys === undefined) return judgeByIdentities(rule, read);
+  const { inline, configMap } = rule.keys;
+  const texts = inline ?? (await textsOf(read, configMap));
+  if ('is' in texts) return texts;
+  const { keys, problems } = readPublicKeys(texts);
+  const where = configMap === undefined ? 'the keys of the policy' : `the keys of ConfigMap ${configMap}`;
+  const [problem] = problems;
+  if (problem !== undefined) return refuse('InvalidPolicy', `${where} ${problem}`);
+  if (keys.length === 0)
+    return refuse('InvalidPolicy', `${where} hold no PEM block PUBLIC KEY: put in what "cosign public-key" prints`);
+  return judgeByKeys(keys);
+};

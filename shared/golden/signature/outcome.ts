@@ -1,0 +1,86 @@
+// What a look at the signatures of one version came to. Pure.
+import type { AppError } from '#shared/runtime/errors.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { redact } from '#shared/runtime/redact.ts';
+
+/** Why a version is not offered, the reason that is nearest to a good signature first: of several signatures that one is reported. */
+const reasons = [
+  /** Signed by a trusted key, but for other bytes. */
+  'DigestNotSigned',
+  'KeyRevoked',
+  'KeyExpired',
+  'SignatureExpired',
+  /** A trusted authority knows the signer, who is another one. */
+  'WrongIdentity',
+  /** It names a trusted key, and does not fit; or it cannot be read. */
+  'BadSignature',
+  'WrongKey',
+  'Unsigned',
+  /** The policy cannot be applied: its keys are absent or unusable, or it is for another kind of source. */
+  'InvalidPolicy',
+] as const;
+export type SignatureReason = (typeof reasons)[number];
+
+export interface SignatureRefusal {
+  readonly is: 'refused';
+  readonly reason: SignatureReason;
+  /** What, where, and what to do. */
+  readonly message: string;
+}
+
+export interface Verified {
+  readonly is: 'verified';
+  /** The digest that was asked about: exactly the bytes with this digest are signed. */
+  readonly digest: string;
+  /** `cosign`, `sigstore-bundle`, `openpgp`, `minisign`. */
+  readonly kind: string;
+  /** Fingerprint of the key, or identity and issuer. */
+  readonly by: string;
+  /** RFC 3339, where the signature says it. */
+  readonly signedAt?: string | undefined;
+  /** For people: who signed what, and where that was found. */
+  readonly message: string;
+}
+
+export type SignatureOutcome =
+  | Verified
+  | SignatureRefusal
+  /** Nothing was decided: to be tried again. */
+  | {
+      readonly is: 'unreachable';
+      /** Code of the failure. */
+      readonly reason: string;
+      readonly message: string;
+      readonly retryAfterSeconds?: number | undefined;
+    };
+
+/** The least text of others that a message repeats. */
+const mostWords = 600;
+
+export const refuse = (reason: SignatureReason, message: string): SignatureRefusal => ({
+  is: 'refused',
+  reason,
+  message: redact(message).slice(0, mostWords),
+});
+
+export const unreachable = (error: AppError): SignatureOutcome => ({
+  is: 'unreachable',
+  reason: error.code,
+  message: redact(messageOf(error)).slice(0, mostWords),
+  retryAfterSeconds: error.retryAfterSeconds,
+});
+
+/** A good one among them; else the refusal that tells most, with how many there were. */
+export const bestOf = <T extends { readonly is: string }>(
+  found: readonly (T | SignatureRefusal)[],
+  none: SignatureRefusal,
+): T | SignatureRefusal => {
+  const isRefusal = (one: T | SignatureRefusal): one is SignatureRefusal => one.is === 'refused';
+  const good = found.find((one): one is T => !isRefusal(one));
+  if (good !== undefined) return good;
+  const rank = ({ reason }: SignatureRefusal): number => reasons.indexOf(reason);
+  const [nearest, ...others] = found.filter(isRefusal).toSorted((a, b) => rank(a) - rank(b));
+  if (nearest === undefined) return none;
+  if (others.length === 0) return nearest;
+  return { ...nearest, message: `${nearest.message} (one of ${found.length} signatures, none of them good)` };
+};

@@ -1,0 +1,209 @@
+// Who signed a version of a golden image: reads the keys, looks the signature up where the source is, and decides. The digest that is asked about
+// is the one that is published: nothing is said of any other.
+import type { SignatureRule } from '#shared/api/bullion/signature.ts';
+import { configMaps } from '#shared/api/foreign/core.ts';
+import type { HttpClient } from '#shared/clients/http/client.ts';
+import { followRedirects, toDestination } from '#shared/clients/http/redirect.ts';
+import { type RegistryPace, parseRetryAfter } from '#shared/clients/registry/refusal.ts';
+import { isDigest } from '#shared/clients/registry/reference.ts';
+import { S3Failure } from '#shared/clients/s3/errors.ts';
+import { s3PlaceOf } from '#shared/clients/s3/place.ts';
+import { type OpenOptions, openHttp, openRegistry, openStore, secretHeadersOf } from '#shared/golden/poll/open.ts';
+import { judgeOf, verifyImage } from '#shared/golden/signature/cosign/cosign.ts';
+import {
+  type FetchFile,
+  type FetchedFile,
+  type SignatureFormat,
+  mostFileBytes,
+  verifyFile,
+} from '#shared/golden/signature/files.ts';
+import { minisign, readMinisignKeys } from '#shared/golden/signature/minisign.ts';
+import { openPgp, readKeyring } from '#shared/golden/signature/openpgp.ts';
+import { type SignatureRefusal, type SignatureOutcome, refuse, unreachable } from '#shared/golden/signature/outcome.ts';
+import { type ReadConfigMap, contentsOf } from '#shared/golden/signature/trust.ts';
+import type { CronSource, HttpCronSource, RegistryCronSource, S3CronSource } from '#shared/golden/source.ts';
+import { AppError, InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
+import { redactUrl } from '#shared/runtime/redact.ts';
+
+export interface SignatureDeps extends OpenOptions {
+  readonly pace: RegistryPace;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+export interface SignatureRequest {
+  readonly source: CronSource;
+  /** Where Secrets and ConfigMaps are looked up. */
+  readonly namespace: string;
+  readonly rule: SignatureRule;
+  /** Of the version. */
+  readonly digest: string;
+  /** What the source named when it was polled, where that is an index which lists the version's digest. */
+  readonly sourceDigest?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Never throws for what sources and signatures are. */
+export const verifySignature = async (deps: SignatureDeps, request: SignatureRequest): Promise<SignatureOutcome> => {
+  const unsuitable = whyUnsuitable(request);
+  if (unsuitable !== undefined) return unsuitable;
+  try {
+    return await look(deps, request);
+  } catch (error) {
+    request.signal?.throwIfAborted();
+    if (error instanceof InvalidInput) return refuse('InvalidPolicy', messageOf(error));
+    if (error instanceof AppError) return unreachable(error);
+    throw error;
+  }
+};
+
+const whyUnsuitable = ({ source, rule, digest }: SignatureRequest): SignatureRefusal | undefined => {
+  const { type } = source;
+  if (type === 'pvc')
+    return refuse(
+      'InvalidPolicy',
+      'a volume has no signature: take signature out of the policy, or follow the image that the volume was made from',
+    );
+  if ((rule.cosign !== undefined) !== (type === 'registry')) {
+    const fitting = type === 'registry' ? 'cosign' : 'gpg or minisign';
+    return refuse(
+      'InvalidPolicy',
+      `an image that comes over ${type} is verified by ${fitting}: name that in signature of the policy`,
+    );
+  }
+  if (!isDigest(digest))
+    return refuse(
+      'DigestNotSigned',
+      `which bytes ${digest} stands for is known once they are fetched: name the checksum file in checksumURL of the source`,
+    );
+  return undefined;
+};
+
+const look = async (deps: SignatureDeps, request: SignatureRequest): Promise<SignatureOutcome> => {
+  const { source, namespace } = request;
+  if (source.type === 'pvc') return refuse('InvalidPolicy', 'a volume has no signature');
+  const read: ReadConfigMap = (name) => deps.kube.get(configMaps, { namespace, name });
+  const http = await openHttp(deps, namespace, source);
+  try {
+    return source.type === 'registry'
+      ? await lookAtImage(deps, request, source, { http, read })
+      : await lookAtFile(deps, request, source, { http, read });
+  } finally {
+    await http.close();
+  }
+};
+
+interface Opened {
+  readonly http: HttpClient;
+  readonly read: ReadConfigMap;
+}
+
+const lookAtImage = async (
+  deps: SignatureDeps,
+  { namespace, rule, digest, sourceDigest, signal }: SignatureRequest,
+  source: RegistryCronSource,
+  { http, read }: Opened,
+): Promise<SignatureOutcome> => {
+  const judge = await judgeOf(rule.cosign ?? {}, read);
+  if ('is' in judge) return judge;
+  const registry = await openRegistry(deps, source, { namespace, http, signal });
+  return verifyImage(registry, { image: source.image, digest, sourceDigest }, judge);
+};
+
+const lookAtFile = async (
+  deps: SignatureDeps,
+  request: SignatureRequest,
+  source: HttpCronSource | S3CronSource,
+  { http, read }: Opened,
+): Promise<SignatureOutcome> => {
+  const { rule, digest } = request;
+  const places = rule.gpg ?? rule.minisign ?? { keys: { configMap: '' } };
+  const { configMap } = places.keys;
+  const contents = await contentsOf(read, configMap);
+  if ('is' in contents) return contents;
+  const format = await formatOf(rule, contents, `ConfigMap ${configMap}`, deps);
+  if ('is' in format) return format;
+  const fetch =
+    source.type === 's3'
+      ? await fetchFromStore(deps, request, source, http)
+      : fetchOverHttp(
+          http,
+          { ...request, ...deps },
+          source.url,
+          await secretHeadersOf(deps, source, request.namespace),
+        );
+  const checksumUrl = source.type === 'http' ? source.checksumUrl : undefined;
+  return verifyFile(fetch, { url: source.url, checksumUrl, digest }, places, format);
+};
+
+const formatOf = async (
+  rule: SignatureRule,
+  contents: readonly Buffer[],
+  where: string,
+  { now }: SignatureDeps,
+): Promise<SignatureFormat | SignatureRefusal> => {
+  if (rule.gpg === undefined) {
+    const keys = readMinisignKeys(contents, where);
+    return 'is' in keys ? keys : minisign(keys);
+  }
+  const keys = await readKeyring(contents, where);
+  return 'is' in keys ? keys : openPgp(keys, now);
+};
+
+const bounded = async (body: AsyncIterable<Buffer>): Promise<FetchedFile> => {
+  const parts: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of body) {
+    length += chunk.length;
+    if (length > mostFileBytes) return { is: 'too-large' };
+    parts.push(chunk);
+  }
+  return { is: 'file', bytes: Buffer.concat(parts) };
+};
+
+/** Stores that may not be listed answer 403 for what they do not have. */
+const absent = new Set([401, 403, 404, 410]);
+
+const fetchOverHttp =
+  (
+    client: HttpClient,
+    { signal, now }: Pick<SignatureRequest, 'signal'> & Pick<SignatureDeps, 'now'>,
+    imageUrl: string,
+    secretHeaders: Readonly<Record<string, string>>,
+  ): FetchFile =>
+  async (url) => {
+    // Credentials are for the image's origin; the checksums may lie elsewhere.
+    const origin = toDestination(url, url.origin === new URL(imageUrl).origin ? secretHeaders : {});
+    const { response } = await followRedirects(client, { origin, headers: {}, ...(signal && { signal }) });
+    const { status, headers } = response;
+    if (status === 200) return bounded(response.body);
+    response.discard();
+    if (absent.has(status)) return { is: 'absent', status };
+    const seconds = parseRetryAfter(headers['retry-after'], now());
+    const asked = seconds === undefined ? {} : { retryAfterSeconds: seconds };
+    throw new Unavailable(`${redactUrl(url.href)} answered ${status}`, asked);
+  };
+
+/** What lies in the same store is asked for with the credentials of the image; whatever else, like any file. */
+const fetchFromStore = async (
+  deps: SignatureDeps,
+  request: SignatureRequest,
+  source: S3CronSource,
+  http: HttpClient,
+): Promise<FetchFile> => {
+  const { namespace, signal } = request;
+  const store = await openStore(deps, source, { namespace, http });
+  const elsewhere = fetchOverHttp(http, { ...deps, signal }, source.url, {});
+  return async (url) => {
+    const place = s3PlaceOf(url);
+    if (place === undefined || url.origin !== new URL(source.url).origin) return elsewhere(url);
+    try {
+      const { body } = await store.get({ ...place, signal });
+      return await bounded(body);
+    } catch (error) {
+      const isAbsent = error instanceof S3Failure && /^(ObjectNotFound|BucketNotFound|Denied)$/.test(error.code);
+      if (isAbsent) return { is: 'absent', status: error.code === 'Denied' ? 403 : 404 };
+      throw error;
+    }
+  };
+};
