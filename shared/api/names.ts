@@ -106,14 +106,21 @@ export const optionalSources = 'optional-sources';
 const serviceAccount = (namespace: string, name: string): string => `system:serviceaccount:${namespace}:${name}`;
 
 /**
- * Users that carry out what others decided: owner references and namespace deletion. They must never be refused, or nothing could be
- * removed any more. `system:kube-controller-manager` is both of them where controllers have no accounts of their own.
+ * Users that carry out what others decided: owner references and namespace deletion. What they delete must never be refused, or nothing
+ * could be removed any more. `system:kube-controller-manager` is both of them where controllers have no accounts of their own.
  */
 export const clusterControllers = [
   serviceAccount('kube-system', 'generic-garbage-collector'),
   serviceAccount('kube-system', 'namespace-controller'),
   'system:kube-controller-manager',
 ] as const;
+
+/** Users that make the claims that StatefulSets and pods have templates of: for whoever runs things in the namespace, with rights of their own. */
+export const workloadControllers: readonly string[] = [
+  serviceAccount('kube-system', 'statefulset-controller'),
+  serviceAccount('kube-system', 'ephemeral-volume-controller'),
+  'system:kube-controller-manager',
+];
 
 /** Prefix of the user names of all our functions. */
 export const ownAccountPrefix = serviceAccount(systemNamespace, '');

@@ -9,9 +9,12 @@ import { withoutForeignMarks } from '#shared/resources/protected/marks.ts';
 import { protectedRules } from '#shared/resources/protected/rules.ts';
 import type { AdmissionAnswer } from '#shared/runtime/admission-function.ts';
 
-/** Those who carry out what others decided, and functions of ours. The webhooks do not even ask about them. */
-const isTrusted = ({ userInfo }: AdmissionRequest): boolean =>
-  (clusterControllers as readonly string[]).includes(userInfo.username) ||
+/**
+ * Those who delete what others decided, and functions of ours. The webhooks do not even ask about them. What controllers of the cluster make is
+ * another matter: a StatefulSet is written by anybody.
+ */
+const isTrusted = ({ userInfo, operation }: AdmissionRequest): boolean =>
+  (operation === 'DELETE' && (clusterControllers as readonly string[]).includes(userInfo.username)) ||
   userInfo.username.startsWith(ownAccountPrefix);
 
 const isAbout = ({ resource }: AdmissionRequest, types: readonly ResourceType[]): boolean =>
