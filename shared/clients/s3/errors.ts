@@ -111,6 +111,8 @@ export const toS3Failure = (error: unknown, subject: S3Subject): unknown => {
   if (status === undefined)
     return new S3Failure('Refused', `${nameOf(subject)}: the endpoint does not answer as an object store does`);
   const { fault, words } = byName[error.name] ?? byStatus(status, subject.key !== undefined);
+  // A store that repeats what it was asked with may do so here, too.
+  const code = /^\w{1,64}$/.test(error.name) ? error.name : 'an unknown code';
   // The cause is left out: it carries the request, whose headers are signed.
-  return new S3Failure(fault, `${nameOf(subject)}: ${words} (${status} ${error.name})`, retryAfterOf(error));
+  return new S3Failure(fault, `${nameOf(subject)}: ${words} (${status} ${code})`, retryAfterOf(error));
 };

@@ -11,8 +11,8 @@ export interface DecoderProgram {
   readonly toFault: (complaint: string) => TransferError;
 }
 
-/** The largest preset needs 65 MiB; more means a dictionary nobody publishes images with. */
-const xzMemory = '512MiB';
+/** The largest preset needs 65 MiB; more means a dictionary nobody publishes images with. What a pod may have is shared with the rest of us. */
+const xzMemory = '192MiB';
 /** Blocks are unpacked side by side as long as they need no more than this. */
 const xzThreadMemory = '160MiB';
 
@@ -25,7 +25,10 @@ const xzFault = (complaint: string): TransferError => {
   const words = complaint.trim().replace(/^.*?\(stdin\): /s, '');
   if (/unexpected end of input/i.test(words)) return truncated('xz');
   if (/memory/i.test(words)) {
-    return new TransferError('UnsupportedFormat', `the xz data needs more than ${xzMemory} of memory to unpack`);
+    return new TransferError(
+      'UnsupportedFormat',
+      `the xz data needs more than ${xzMemory} of memory to unpack; compress it with one of the presets`,
+    );
   }
   return broken('xz', words);
 };
