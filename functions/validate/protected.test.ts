@@ -2,11 +2,13 @@
 import { describe, expect, it } from 'vitest';
 import { createApp as createMutate } from '#functions/mutate/app.ts';
 import { createApp } from '#functions/validate/app.ts';
+import { workloadControllers } from '#shared/api/names.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { type Asked, type Draft, ask, clusterOf, patched, rightOf, withAccess } from '#test/support/admission.ts';
 import { imageRows } from '#test/support/image-rows.ts';
 import { exemptRows } from '#test/support/exempt-rows.ts';
 import { protectedRows } from '#test/support/protected-rows.ts';
+import { claim, image, imageClass } from '#test/support/row-objects.ts';
 
 /** As the API server asks: validation sees what mutation made of it. */
 const validate = async (asked: Asked, given: readonly Draft[], rights?: readonly string[]) => {
@@ -23,6 +25,29 @@ describe('protected objects', () => {
     expect(await validate(allowed, given, rights)).toMatchObject({ allowed: true });
     const answer = await validate(denied, given, rights);
     expect([answer.allowed, answer.status?.message]).toEqual([false, expect.stringMatching(says)]);
+  });
+
+  const ofImage = claim({ namespace: 'tenant' }, { storageClassName: 'lh-uid-1' });
+  const may = ['get virtualmachineimages default/*'];
+  it.each<[string, Draft, readonly string[], RegExp]>([
+    ['the namespace of the image', claim({}, { storageClassName: 'lh-uid-1' }), [], /^true,$/],
+    ['a namespace whose accounts may see the image', ofImage, may, /^true,$/],
+    [
+      'another namespace',
+      ofImage,
+      [],
+      /^false,.*system:serviceaccount:tenant:default is not allowed to use the image of this/,
+    ],
+  ])('let a StatefulSet have disks of an image in %s', async (_what, object, rights, says) => {
+    for (const username of workloadControllers) {
+      // Rights of the tenant's accounts: those of the cluster have none about images.
+      const kube = withAccess(
+        clusterOf(imageClass, image),
+        (question) => question.user === 'system:serviceaccount:tenant:default' && rights.includes(rightOf(question)),
+      );
+      const { allowed, status } = await ask(createApp({ kube, log: silentLogger }), '/validate', { object, username });
+      expect(String([allowed, status?.message])).toMatch(says);
+    }
   });
 
   it.each(exemptRows)('do not include $what ($ids)', async ({ given, rights = [], asked }) => {

@@ -124,6 +124,15 @@ describe('the match conditions', () => {
     expect(calls('golden.validate', { oldObject: claim(), username })).toBe(isCalled);
   });
 
+  it.each(['system:kube-controller-manager', 'system:serviceaccount:kube-system:statefulset-controller'])(
+    'let what %s makes for others be looked at',
+    (username) => {
+      expect(calls('claims.validate', { object: claim({}, { storageClassName: 'lh-uid-1' }), username })).toBe(true);
+      for (const hook of ['marks.validate', 'marks.mutate'])
+        expect(calls(hook, { object: claim(), username })).toBe(true);
+    },
+  );
+
   const scopes: Readonly<Record<string, string>> = {
     'protected/image-of-template': 'templates',
     'protected/image-class-allowed': 'claims',

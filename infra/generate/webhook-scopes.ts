@@ -46,10 +46,11 @@ const notByUs = {
   expression: `!request.userInfo.username.startsWith('${ownAccountPrefix}')`,
 };
 
+/** What the cluster makes is looked at: it makes claims for anybody who writes a StatefulSet. */
 const notTrusted: readonly MatchCondition[] = [
   {
     name: 'not-by-the-cluster',
-    expression: `!(request.userInfo.username in [${clusterControllers.map((user) => `'${user}'`).join(', ')}])`,
+    expression: `request.operation != 'DELETE' || !(request.userInfo.username in [${clusterControllers.map((user) => `'${user}'`).join(', ')}])`,
   },
   notByUs,
 ];
@@ -120,7 +121,7 @@ export const scopeOf = (fn: AdmissionFunction, { on }: Webhook, objects: readonl
         reinvocationPolicy: 'Never',
       },
       golden: { types: goldenTypes, conditions: [...notTrusted, { name: 'owned', expression: ownedByUs }] },
-      marks: { types: goldenTypes, conditions: [...notTrusted, live, { name: 'marks', expression: marksChange }] },
+      marks: { types: goldenTypes, conditions: [notByUs, live, { name: 'marks', expression: marksChange }] },
       templates: {
         types: [harvesterImageKind.type],
         conditions: [...notTrusted, { name: 'of-a-template', expression: ownedByTemplate }],
@@ -128,13 +129,13 @@ export const scopeOf = (fn: AdmissionFunction, { on }: Webhook, objects: readonl
       classes: { types: [storageClasses], conditions: notTrusted },
       claims: {
         types: [persistentVolumeClaims],
-        conditions: [...notTrusted, { name: 'of-an-image', expression: ofImageClass }],
+        conditions: [notByUs, { name: 'of-an-image', expression: ofImageClass }],
       },
       // Machines must not be blocked by an outage of ours: permissions are checked again when their disks are created.
       machines: {
         types: [virtualMachines],
         conditions: [
-          ...notTrusted,
+          notByUs,
           live,
           { name: 'changed', expression: machineChanged },
           { name: 'with-claims', expression: machineUsesClaims },
@@ -155,6 +156,6 @@ export const scopeOf = (fn: AdmissionFunction, { on }: Webhook, objects: readonl
         ],
       },
       // An outage does no harm: a class is checked again when an image is created in it.
-      'class-rules': { types: [storageClasses], conditions: notTrusted, failurePolicy: 'Ignore' },
+      'class-rules': { types: [storageClasses], conditions: [notByUs], failurePolicy: 'Ignore' },
     } satisfies Record<Webhook['on'], WebhookScope>
   )[on];

@@ -106,7 +106,7 @@ export const optionalSources = 'optional-sources';
 const serviceAccount = (namespace: string, name: string): string => `system:serviceaccount:${namespace}:${name}`;
 
 /**
- * Users of the garbage collector and the namespace controller. They must never be denied, or nothing could be deleted any more.
+ * Users of the garbage collector and the namespace controller. Their deletions must never be denied, or nothing could be deleted any more.
  * `system:kube-controller-manager` is used for both if controllers have no accounts of their own.
  */
 export const clusterControllers = [
@@ -114,6 +114,13 @@ export const clusterControllers = [
   serviceAccount('kube-system', 'namespace-controller'),
   'system:kube-controller-manager',
 ] as const;
+
+/** Users that make the claims that StatefulSets and pods have templates of: for whoever runs things in the namespace, with rights of their own. */
+export const workloadControllers: readonly string[] = [
+  serviceAccount('kube-system', 'statefulset-controller'),
+  serviceAccount('kube-system', 'ephemeral-volume-controller'),
+  'system:kube-controller-manager',
+];
 
 /** Prefix of the user names of all our functions. */
 export const ownAccountPrefix = serviceAccount(systemNamespace, '');

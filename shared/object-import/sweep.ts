@@ -54,8 +54,11 @@ const unobserved = async (
   try {
     const { s3, close } = await deps.openStore(rule);
     const { bucket } = rule;
-    for await (const { key } of s3.list(bucket, rule.prefix)) found.push({ bucket, key });
-    await close();
+    try {
+      for await (const { key } of s3.list(bucket, rule.prefix)) found.push({ bucket, key });
+    } finally {
+      await close();
+    }
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     deps.log.warn('bucket not listed', { bucket: rule.bucket, error: error.message });

@@ -2,7 +2,7 @@
 // other answer. Why this cannot be forged: shared/access/README.md.
 import { isDeepStrictEqual } from 'node:util';
 import { type Grant, type UsedSource, anyName, toGrantText } from '#shared/access/grant.ts';
-import { grantFor } from '#shared/access/sources.ts';
+import { type Requester, grantFor } from '#shared/access/sources.ts';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { annotations, ownAccountPrefix } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -29,8 +29,13 @@ const field = `metadata.annotations[${annotations.granted}]`;
 const grantTextOf = (object: KubeObject | undefined): string | undefined =>
   object?.metadata.annotations?.[annotations.granted];
 
+/** The user whose permissions are checked: usually the author of the request. */
+interface Subject {
+  readonly userInfo: Requester;
+}
+
 /** Our functions check the permissions of the users they act for, and record the result. */
-const isOwnAccount = ({ userInfo }: AdmissionRequest): boolean => userInfo.username.startsWith(ownAccountPrefix);
+const isOwnAccount = ({ userInfo }: Subject): boolean => userInfo.username.startsWith(ownAccountPrefix);
 
 const withGrants = (object: KubeObject, text: string | undefined): KubeObject => {
   if (grantTextOf(object) === text) return object;
@@ -44,11 +49,7 @@ interface Asked {
   readonly denied: readonly AskedSource[];
 }
 
-const askAll = async (
-  { userInfo }: AdmissionRequest,
-  sources: readonly AskedSource[],
-  kube: KubeClient,
-): Promise<Asked> => {
+const askAll = async ({ userInfo }: Subject, sources: readonly AskedSource[], kube: KubeClient): Promise<Asked> => {
   const asked = await Promise.all(
     sources.map(async (source) => ({ source, grant: await grantFor(kube, userInfo, source) })),
   );
@@ -75,7 +76,7 @@ const shownOf = ({ namespace, name, shown = name === anyName ? namespace : `${na
   shown;
 
 const toFault =
-  ({ userInfo }: AdmissionRequest) =>
+  ({ userInfo }: Subject) =>
   (source: AskedSource): Fault => ({
     field: source.field,
     message: `user ${userInfo.username} is not allowed to ${descriptionOf[source.use]} ${shownOf(source)}: ${adviceOf[source.use]}`,
@@ -133,15 +134,15 @@ export const reviewAccess = async (
 
 /** Newly named objects must be permitted to the author. Nothing is recorded: their target is fixed. */
 export const reviewUses = async (
-  request: AdmissionRequest,
+  subject: Subject,
   now: readonly AskedSource[],
   before: readonly AskedSource[],
   kube: KubeClient,
 ): Promise<AdmissionAnswer | undefined> => {
-  if (isOwnAccount(request)) return undefined;
+  if (isOwnAccount(subject)) return undefined;
   const added = now.filter((one) => !before.some((other) => isDeepStrictEqual(one, other)));
-  const { denied } = await askAll(request, added, kube);
-  return denied.length === 0 ? undefined : refused('Forbidden', denied.map(toFault(request)));
+  const { denied } = await askAll(subject, added, kube);
+  return denied.length === 0 ? undefined : refused('Forbidden', denied.map(toFault(subject)));
 };
 
 const foreignGrant = refused('Forbidden', [{ field, message: 'may be set only by admission: do not change it' }]);

@@ -1,10 +1,14 @@
 import { serve, sha256, transfer } from '#test/support/transfer.ts';
-import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
+import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { type Damage, damaged, damagesOf } from '#test/support/damage.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { convertDisk, writeDisk } from '#test/support/disk.ts';
+import { effort, fuzzTimeout } from '#test/support/random.ts';
 import { hasTools, runTool } from '#test/support/tools.ts';
 
 const mib = 1024 * 1024;
@@ -105,6 +109,66 @@ describe.skipIf(!hasTools('qemu-img', 'xz'))('images that qemu-img made', () => 
     expect(['ImageTruncated', 'ImageCorrupt']).toContain((report as { reason: string }).reason);
     expect(existsSync(target)).toBe(false);
   });
+
+  /** Bytes in which a format keeps its headers and tables: at its beginning and its end. */
+  const tables = { vmdk: 128 * 1024, vdi: 4096, vpc: 4096, vhdx: 4 * mib, qcow2: 512 * 1024 };
+  const kinds: readonly (readonly [what: string, driver: keyof typeof tables, options: readonly string[]])[] = [
+    ['vmdk', 'vmdk', []],
+    ['streamOptimized vmdk', 'vmdk', ['-o', 'subformat=streamOptimized']],
+    ['vdi', 'vdi', []],
+    ['fixed vdi', 'vdi', ['-o', 'static=on']],
+    ['vhd', 'vpc', ['-o', 'force_size=on']],
+    ['fixed vhd', 'vpc', ['-o', 'subformat=fixed,force_size=on']],
+    ['vhdx of small blocks', 'vhdx', ['-o', 'block_size=1M']],
+    ['vhdx of large blocks', 'vhdx', ['-o', 'block_size=32M']],
+    ['fixed vhdx', 'vhdx', ['-o', 'subformat=fixed']],
+    ['qcow2', 'qcow2', []],
+    ['zlib qcow2', 'qcow2', ['-c']],
+    ['zstd qcow2 of 4 KiB clusters', 'qcow2', ['-c', '-o', 'compression_type=zstd,cluster_size=4k']],
+    ['qcow2 with extended L2', 'qcow2', ['-o', 'extended_l2=on']],
+  ];
+  const drivers: Readonly<Record<string, string>> = { vhd: 'vpc,force_size_calc=current_size' };
+
+  /** The guest's disk as qemu-img has it; `undefined` where it refuses the file. */
+  const byQemu = (file: Buffer, format: string): Buffer | undefined => {
+    const [path, to] = [join(root, 'damaged'), join(root, 'damaged.raw')];
+    writeFileSync(path, file);
+    const source = `driver=${drivers[format] ?? format},file.driver=file,file.filename=${path}`;
+    const args = ['convert', '--image-opts', source, '-O', 'raw', to];
+    return spawnSync('qemu-img', args, { timeout: 60_000 }).status === 0 ? readFileSync(to) : undefined;
+  };
+  const ofImage = /^(NotADiskImage|Image(Truncated|Corrupt|TooLarge|Encrypted)|ExternalReference|UnsupportedFormat)$/;
+
+  it.each(kinds)(
+    'a damaged %s becomes the disk that qemu-img makes of it, or is refused',
+    async (what, driver, options) => {
+      const image = convertDisk(raw, driver, join(root, `damaged ${what}`), options);
+      const places = damagesOf([
+        [0, 4096],
+        [0, Math.min(tables[driver], image.length)],
+        [image.length - 2048, image.length],
+        [0, image.length],
+      ]);
+      const verdicts: Record<string, number> = {};
+      const check = async (changes: readonly Damage[], ranges: boolean): Promise<void> => {
+        const changed = damaged(image, driver === 'vpc' || driver === 'qcow2' ? 'BE' : 'LE', changes);
+        const { report, target } = await transfer(serve(changed, { ranges }), { retries: 0 });
+        let verdict = report.outcome === 'failed' ? report.reason : 'different';
+        if (report.outcome === 'succeeded') {
+          const { format } = report.inspection;
+          if (byQemu(changed, format)?.equals(readFileSync(target)) === true) verdict = `same as ${format}`;
+        } else if (existsSync(target)) verdict = 'refused, and there';
+        rmSync(target, { force: true });
+        verdicts[verdict] = (verdicts[verdict] ?? 0) + 1;
+        expect(verdict.startsWith('same') ? 'ImageCorrupt' : verdict).toMatch(ofImage);
+      };
+      await fc.assert(fc.asyncProperty(fc.array(places, { minLength: 1, maxLength: 3 }), fc.boolean(), check), {
+        numRuns: 6 * effort,
+      });
+      console.info(`${what}, damaged:`, JSON.stringify(verdicts));
+    },
+    2 * fuzzTimeout,
+  );
 
   it('a qcow2 says Converting before it is done', async () => {
     const { progress } = await transfer(serve(images.get('qcow2') ?? Buffer.alloc(0)));

@@ -13,6 +13,8 @@ export type Texts = Map<string, string>;
 export const shown = (object: KubeObject): unknown => {
   // Longhorn fetches itself, and is told in its own objects where from; only administrators see them.
   if (object.kind === 'Secret' || object.kind.startsWith('BackingImage')) return undefined;
+  // Where a backup target is written down.
+  if (object.kind === 'ConfigMap' && object.metadata.name === 'backup-target') return undefined;
   const isServed = servedKinds.some(
     ({ type }) => type.kind === object.kind && object.apiVersion.startsWith(`${type.group}/`),
   );

@@ -9,6 +9,7 @@ import { startEventing } from '#infra/local/eventing.ts';
 import { secrets } from '#shared/api/foreign/core.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
+import { type Stage, scenes } from '#test/secrets/scenes.ts';
 import { type Texts, filesOf, objectsOf, shown, watchProcesses } from '#test/secrets/outputs.ts';
 import { type Ending, type Places, mayGive, noWays, ways } from '#test/secrets/ways.ts';
 import { runBullion } from '#test/support/bullion.ts';
@@ -22,6 +23,13 @@ import { texts as fields } from '#test/tenants/fields.ts';
 const endings: readonly Ending[] = ['ok', 'denied'];
 const disk = noise('secrets', 2 ** 20);
 const bucket = 'private';
+
+/** What was asked for and with what, also as an object store says it: in its code and its message. */
+const repeated = ({ path, headers }: { readonly path: string; readonly headers: object }): string => {
+  const text = `you asked for ${path} with ${JSON.stringify(headers).replaceAll(/[<>&]/g, ' ')}`;
+  const isSigned = JSON.stringify(headers).includes('AWS4-HMAC');
+  return isSigned ? `<Error><Code>${text}</Code><Message>${text}</Message></Error>` : text;
+};
 
 describe('credentials', { timeout: 600_000 }, () => {
   /** Word → which way it was given. */
@@ -46,7 +54,7 @@ describe('credentials', { timeout: 600_000 }, () => {
         ? fileAnswer(request, disk)
         : {
             status: 403,
-            body: Buffer.from(`you asked for ${request.path} with ${JSON.stringify(request.headers)}`),
+            body: Buffer.from(repeated(request)),
             headers: { 'content-type': 'text/plain', 'www-authenticate': 'Basic realm="x"' },
           },
     );
@@ -60,6 +68,8 @@ describe('credentials', { timeout: 600_000 }, () => {
         HTTP_PROXY: proxy.url,
         NO_PROXY: '127.0.0.1,localhost',
         NOTIFICATION_TOKEN: plant('the token of notifications'),
+        // Notifications of the store do not show that token: what is in it is found by listings.
+        LIST_SECONDS: '1',
       },
       startEventing: (options) => {
         const listen =
@@ -165,6 +175,19 @@ describe('credentials', { timeout: 600_000 }, () => {
     }
   };
 
+  const playScenes = async (s3: S3Client): Promise<void> => {
+    const until: Stage['until'] = async (what, isSo) => {
+      const deadline = Date.now() + 180_000;
+      while (!(await isSo())) {
+        if (Date.now() > deadline) throw new Error(`not within three minutes: ${what}`);
+        await sleep(100);
+      }
+    };
+    const note = (where: string, text: string): void => void outputs.set(where, text);
+    const stage = { cluster, s3, disk: `${origin.url}/ok`, echoStore: origin.url, plant, note, until };
+    for (const play of scenes) await play(stage);
+  };
+
   const useTokens = async (): Promise<void> => {
     const path = `/apis/upload.cdi.kubevirt.io/v1beta1/namespaces/${namespace}/uploadtokenrequests`;
     const request = {
@@ -226,16 +249,17 @@ describe('credentials', { timeout: 600_000 }, () => {
       forcePathStyle: true,
       credentials,
     });
-    await s3.send(new CreateBucketCommand({ Bucket: bucket }));
-    s3.destroy();
+    for (const Bucket of [bucket, 'images']) await s3.send(new CreateBucketCommand({ Bucket }));
     await createWays();
+    await playScenes(s3);
+    s3.destroy();
     await useTokens();
     for (const [where, text] of await objectsOf(cluster.kube)) outputs.set(where, text);
     outputs.set('traces', JSON.stringify(collector.spans));
     outputs.set('metrics', await (await fetch(cluster.metricsUrl)).text());
     await processes.stop();
     for (const [where, text] of [...processes.texts, ...(await filesOf(cluster.dataDir))]) outputs.set(where, text);
-  }, 600_000);
+  }, 1_200_000);
   afterAll(async () => {
     await processes.stop();
     await cluster?.close();

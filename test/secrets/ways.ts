@@ -86,6 +86,10 @@ export const ways: Readonly<Record<string, Way>> = {
     fields: ['DataVolume spec.source.s3.secretRef', 'DataVolume spec.source.s3.url'],
     object: ({ store, bucket }) => dataVolume({ s3: { url: `${store}/${bucket}/ok`, secretRef: 'SECRET' } }),
   },
+  'Secret of a store that repeats what it is asked with': {
+    fields: [],
+    object: ({ origin }) => dataVolume({ s3: { url: `${origin}/bucket/denied`, secretRef: 'SECRET' } }),
+  },
   'URL behind a proxy': {
     fields: [],
     works: true,

@@ -1,7 +1,7 @@
 // Labels, annotations, finalizers and owner references that our code gives power to: what they do where a tenant writes them.
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import { harvesterAnnotations, harvesterLabels } from '#shared/api/harvester/image.ts';
-import { annotations, finalizers, labels } from '#shared/api/names.ts';
+import { annotations, finalizers, labels, workloadControllers } from '#shared/api/names.ts';
 import { ownMarks } from '#shared/resources/protected/marks.ts';
 import type { Draft, Loose } from '#test/support/admission.ts';
 import { forgedAnnotations, forgedGrant } from '#test/tenants/fields.ts';
@@ -253,6 +253,25 @@ export const markRows: readonly ObjectRow[] = [
     right: 'get virtualmachineimages',
     object: claim({}, { storageClassName: 'lh-victim' }),
   },
+  ...workloadControllers.flatMap((by): readonly ObjectRow[] => [
+    {
+      kind: 'PersistentVolumeClaim',
+      reference: 'spec.storageClassName',
+      attack: 'make a copy of an image by its storage class, by a template of a StatefulSet or a pod',
+      holds: 'asked',
+      right: 'get virtualmachineimages',
+      object: claim({}, { storageClassName: 'lh-victim' }),
+      by,
+    },
+    {
+      kind: 'PersistentVolumeClaim',
+      reference: 'labels',
+      attack: 'pass for what holds an image, by a template of a StatefulSet or a pod',
+      holds: 'stripped',
+      object: claim(forgedChild),
+      by,
+    },
+  ]),
 ];
 
 function kindOf({ apiVersion, kind }: Draft): string {

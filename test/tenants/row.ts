@@ -24,6 +24,8 @@ export interface ObjectRow {
   readonly attack: string;
   readonly holds: Holds;
   readonly object: Draft;
+  /** Who makes it for them; left out: they do. */
+  readonly by?: string | undefined;
   /** What there is already, of the tenant's. */
   readonly before?: Draft | undefined;
   /** With which it is taken: `verb resource[/subresource]`. Of `asked`. */

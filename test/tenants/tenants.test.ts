@@ -35,9 +35,10 @@ const isHeard = ({ object, holds }: ObjectRow): boolean => {
 };
 
 /** What becomes of it: at admission, and where that lets it in, once everybody has looked at it. */
-const outcomeOf = async ({ object, before, holds }: ObjectRow): Promise<readonly string[]> => {
+const outcomeOf = async (row: ObjectRow): Promise<readonly string[]> => {
+  const { object, holds } = row;
   const world = createWorld();
-  const sent = await submit(world, object, before);
+  const sent = await submit(world, row);
   expect(JSON.stringify(sent.answer)).not.toContain(secretWord);
   if (!sent.answer.allowed) return [sent.answer.status?.code === 403 && holds === 'asked' ? 'asked' : 'refused'];
   const made = world.kube.seed(typeOf(object), sent.object as never);
@@ -59,13 +60,21 @@ beforeAll(async () => {
 });
 
 describe('what a tenant writes', () => {
-  it.each(objectRows.map((row) => [`${row.kind} ${row.reference}: to ${row.attack}: ${row.holds}`, row] as const))(
+  it.each(
+    objectRows.map(
+      (row) =>
+        [
+          `${row.kind} ${row.reference}: to ${row.attack}${row.by === undefined ? '' : ` by ${row.by}`}: ${row.holds}`,
+          row,
+        ] as const,
+    ),
+  )(
     '%s',
     async (_title, row) => {
       expect(await outcomeOf(row)).toContain(row.holds);
       expect(isHeard(row)).toBe(true);
       const { right } = row;
-      const { answer } = await submit(createWorld(right === undefined ? [] : [right]), row.object, row.before);
+      const { answer } = await submit(createWorld(right === undefined ? [] : [right]), row);
       expect(right !== undefined && answer.status?.code === 403).toBe(false);
     },
     20_000,

@@ -29,7 +29,7 @@ import { type AccessQuestion, type Draft, ask, patched, withAccess } from '#test
 import type { MemoryKube } from '#test/support/memory-kube.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';
 import { sendChange } from '#test/support/send-event.ts';
-import { loot, secretWord, tenant, victim } from '#test/tenants/row.ts';
+import { type ObjectRow, loot, secretWord, tenant, victim } from '#test/tenants/row.ts';
 
 const types = [
   ...servedKinds.map(({ type }) => type),
@@ -152,12 +152,16 @@ export interface World {
   readonly deps: ReconcileDeps;
 }
 
-/** Nobody has a right in the victim's namespace. `rights` of the author alone: `verb resource[/subresource]`. */
+/** The author, and what they run. */
+const tenants = ['jane', `system:serviceaccount:${tenant}:default`];
+
+/** Nobody has a right in the victim's namespace. `rights` of the tenant alone: `verb resource[/subresource]`. */
 export const createWorld = (rights: readonly string[] = []): World => {
   const { kube, ...rest } = createTestReconciler();
   const mayDo = ({ user, resourceAttributes: { verb, resource, subresource, namespace } }: AccessQuestion): boolean =>
     namespace === tenant ||
-    (user === 'jane' && rights.includes(`${verb} ${resource}${subresource === undefined ? '' : `/${subresource}`}`));
+    (tenants.includes(user) &&
+      rights.includes(`${verb} ${resource}${subresource === undefined ? '' : `/${subresource}`}`));
   kube.seed(storageClasses, theirClass as never);
   for (const object of theirs) {
     const metadata = { name: loot, namespace: victim, ...object.metadata };
@@ -180,11 +184,10 @@ export const createWorld = (rights: readonly string[] = []): World => {
 /** What the API server does with it. */
 export const submit = async (
   { deps }: World,
-  object: Draft,
-  oldObject?: Draft,
+  { object, before: oldObject, by: username = 'jane' }: Pick<ObjectRow, 'object' | 'before' | 'by'>,
 ): Promise<{ readonly answer: AdmissionResponse; readonly object: Draft }> => {
   const tools = { kube: deps.kube, log: silentLogger };
-  const asked = { object, ...(oldObject === undefined ? {} : { oldObject }) };
+  const asked = { object, username, ...(oldObject === undefined ? {} : { oldObject }) };
   const filled = patched(object, await ask(createMutate(tools), '/mutate', asked));
   return { object: filled, answer: await ask(createValidate(tools), '/validate', { ...asked, object: filled }) };
 };

@@ -159,12 +159,14 @@ describe('an object store', { timeout: 100_000 }, () => {
     [409, 'application/xml', '<Error><Code>ConditionalRequestConflict</Code></Error>', 'Unavailable'],
     [404, 'text/html', 'nginx', 'ObjectNotFound'],
     [403, 'application/xml', '<Error><Code>AccessDenied</Code></Error>', 'Denied'],
+    [403, 'application/xml', '<Error><Code>Credential=n0body/2026</Code></Error>', 'Denied'],
     [400, 'text/plain', 'garbage & <', 'Refused'],
   ])('makes something of %i %s %s', async (status, type, body, code) => {
     const server = createServer((_, response) => response.writeHead(status, { 'content-type': type }).end(body));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    expect((await refusalOf(clientWith({ endpoint }).get({ bucket, key: 'a' }))).code).toBe(code);
+    const refusal = await refusalOf(clientWith({ endpoint }).get({ bucket, key: 'a' }));
+    expect([refusal.code, refusal.message.includes('n0body')]).toEqual([code, false]);
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
   });

@@ -115,6 +115,8 @@ export const toS3Failure = (error: unknown, subject: S3Subject): unknown => {
   if (status === undefined)
     return new S3Failure('Refused', `${nameOf(subject)}: the endpoint does not answer as an object store does`);
   const { fault, message } = byName[error.name] ?? byStatus(status, subject.key !== undefined);
+  // The code of a store may repeat the request and its credentials.
+  const code = /^\w{1,64}$/.test(error.name) ? error.name : 'an unknown code';
   // Without the cause: it contains the request with its signed headers.
-  return new S3Failure(fault, `${nameOf(subject)}: ${message} (${status} ${error.name})`, retryAfterOf(error));
+  return new S3Failure(fault, `${nameOf(subject)}: ${message} (${status} ${code})`, retryAfterOf(error));
 };

@@ -26,6 +26,7 @@ import {
   testTime,
 } from '#test/support/builders.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import type { Plan } from '#shared/populate/actions.ts';
 
 const context = { now: testTime, settings: testSettings };
@@ -713,6 +714,21 @@ describe('planVolume', () => {
       },
     });
   });
+});
+
+it('hands on what an image says of how to run it, to the claim and to the object that it is for', () => {
+  const preference = { 'instancetype.kubevirt.io/default-preference': 'fedora' };
+  const labels = { ...preference, 'kubevirt.io/vm': 'theirs' };
+  const report = aSuccess({ inspection: { ...aPopulation.inspection, labels } });
+  const pods = [aPod(complete, 'a', 'Succeeded', { report })];
+  const told = (volume: Volume): readonly unknown[] =>
+    planVolume(volume, { pods, claim: aClaim({}), storageClass, job: complete }, context).actions.flatMap((action) =>
+      action.do === 'patch' ? [[action.type.kind, (action.patch as { readonly metadata: object }).metadata]] : [],
+    );
+  const marked = ['PersistentVolumeClaim', expect.objectContaining({ labels: preference })];
+  expect(told(imported)).toEqual([marked]);
+  const owned = { ...imported, labelled: dataVolumeKind.type };
+  expect(told(owned)).toEqual([['DataVolume', { labels: preference }], marked]);
 });
 
 describe('storage that clones', () => {

@@ -9,9 +9,12 @@ import { withoutForeignMarks } from '#shared/resources/protected/marks.ts';
 import { protectedRules } from '#shared/resources/protected/rules.ts';
 import type { AdmissionAnswer } from '#shared/runtime/admission-function.ts';
 
-/** Controllers that execute decisions of others, and our own functions. The webhooks do not match their requests. */
-const isTrusted = ({ userInfo }: AdmissionRequest): boolean =>
-  (clusterControllers as readonly string[]).includes(userInfo.username) ||
+/**
+ * Controllers that delete on behalf of others, and our own functions. The webhooks do not match their requests. Objects that controllers create
+ * are checked: any user may write a StatefulSet.
+ */
+const isTrusted = ({ userInfo, operation }: AdmissionRequest): boolean =>
+  (operation === 'DELETE' && (clusterControllers as readonly string[]).includes(userInfo.username)) ||
   userInfo.username.startsWith(ownAccountPrefix);
 
 const isAbout = ({ resource }: AdmissionRequest, types: readonly ResourceType[]): boolean =>

@@ -1,4 +1,5 @@
 // The rule table, one rule per line. Called by admission.ts; infra/generate/wiring.ts defines the requests that get here.
+import { serviceAccountRequester } from '#shared/access/sources.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
@@ -16,7 +17,7 @@ import type { AdmissionRequest } from '#shared/api/admission.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 import { isTrue } from '#shared/api/conditions.ts';
-import { annotations, labels } from '#shared/api/names.ts';
+import { annotations, labels, workloadControllers } from '#shared/api/names.ts';
 import type { ObjectMeta, KubeObject, ResourceType } from '#shared/api/object.ts';
 import { templateVersions } from '#shared/api/foreign/harvester.ts';
 
@@ -82,9 +83,13 @@ const keepExported = async (request: AdmissionRequest, kube: KubeClient): Promis
 
 // A claim in the storage class of an image is a copy of that image (protected/image-class-allowed).
 
+/** The author of a StatefulSet or a pod is unknown once its claims are created: the workloads of the namespace use them, so their permissions count. */
 const mayUseClass = async (request: AdmissionRequest, kube: KubeClient): Promise<AdmissionAnswer> => {
   const named = request.object === undefined ? [] : await imagesOfClasses(request.object, kube);
-  return (await reviewUses(request, named, [], kube)) ?? allowed;
+  const { namespace = '', userInfo } = request;
+  if (!workloadControllers.includes(userInfo.username)) return (await reviewUses(request, named, [], kube)) ?? allowed;
+  const foreign = named.filter((image) => image.namespace !== namespace);
+  return (await reviewUses({ userInfo: serviceAccountRequester(namespace, 'default') }, foreign, [], kube)) ?? allowed;
 };
 
 const machines = [virtualMachines];

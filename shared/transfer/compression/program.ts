@@ -11,8 +11,8 @@ export interface DecoderProgram {
   readonly toFault: (complaint: string) => TransferError;
 }
 
-/** The largest preset needs 65 MiB; more means a dictionary that no published image uses. */
-const xzMemory = '512MiB';
+/** The largest preset needs 65 MiB; more means a dictionary that no published image uses. The rest of the process shares the memory limit of the pod. */
+const xzMemory = '192MiB';
 /** Blocks are decompressed concurrently within this limit. */
 const xzThreadMemory = '160MiB';
 
@@ -25,7 +25,10 @@ const xzFault = (complaint: string): TransferError => {
   const message = complaint.trim().replace(/^.*?\(stdin\): /s, '');
   if (/unexpected end of input/i.test(message)) return truncated('xz');
   if (/memory/i.test(message)) {
-    return new TransferError('UnsupportedFormat', `the xz data needs more than ${xzMemory} of memory to unpack`);
+    return new TransferError(
+      'UnsupportedFormat',
+      `the xz data needs more than ${xzMemory} of memory to unpack; compress it with one of the presets`,
+    );
   }
   return broken('xz', message);
 };

@@ -155,6 +155,16 @@ describe.skipIf(!hasTools('qemu-img'))('a qcow2 against its specification', () =
     await expect(readQcow2(image, mib)).rejects.toThrow(/qemu-img check -r all/);
   });
 
+  it.skipIf(!hasTools('qemu-io'))('a qcow2 whose writer was killed is refused until it is repaired', async () => {
+    const path = join(directory, 'killed.qcow2');
+    runTool('qemu-img', ['create', '-q', '-f', 'qcow2', '-o', 'lazy_refcounts=on', path, '4M']);
+    const writes = ['write -P 0x55 0 64k', 'flush', 'abort'].flatMap((command) => ['-c', command]);
+    spawnSync('qemu-io', ['-f', 'qcow2', ...writes, path]);
+    await expect(readQcow2(readFileSync(path), mib)).rejects.toThrow(/qemu-img check -r all/);
+    runTool('qemu-img', ['check', '-q', '-f', 'qcow2', '-r', 'all', path]);
+    expect(await verdictOnQcow2(readFileSync(path))).toBe('same');
+  });
+
   it(
     'is the same disk for us and for qemu-img or refused, whatever was done to header, extensions and tables',
     async () => {

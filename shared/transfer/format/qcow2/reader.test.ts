@@ -127,4 +127,16 @@ describe('the cluster map', () => {
     expect(map.count).toBe(20_000);
     expect(map.at(19_999)).toEqual({ host: 39_998, length: 1, guest: 19_999, kind: 'compressed' });
   });
+
+  it('sorts millions of extents in little more than they take themselves', () => {
+    const script = `
+      const { createClusterMapBuilder } = await import('#shared/transfer/format/qcow2/cluster-map.ts');
+      const [builder, count] = [createClusterMapBuilder(), 2 ** 21];
+      for (let at = 0; at < count; at++) builder.add({ host: ((at * 7919) % count) * 65536, length: 512, guest: at, kind: 'plain' });
+      const map = builder.build();
+      for (let at = 0; at < count; at++) if (map.at(at).host !== at * 65536) throw new Error(\`\${at}\`);`;
+    const args = ['--max-old-space-size=24', '--input-type=module', '-e', script];
+    const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+    expect([status, stderr]).toEqual([0, '']);
+  });
 });

@@ -8,28 +8,31 @@ import type { Qcow2Header } from '#shared/transfer/format/qcow2/header.ts';
 export interface References {
   /** Adds a use of these bytes of the file. */
   refer(host: number, length: number): void;
-  /** Uses of a cluster; 65535 means that many or more. */
+  /** Uses of a cluster. */
   of(cluster: number): number;
   readonly clusters: number;
 }
 
-const mostCounted = 0xffff;
-/** Two bytes each: a file of 4 TiB in clusters of 64 KiB. */
+/** Of as many or more the rest is counted apart: only clusters that hold hundreds of small compressed ones have that many. */
+const mostCounted = 0xff;
+/** One byte each: a file of 4 TiB in clusters of 64 KiB. */
 export const maxFileClusters = 64 * 1024 * 1024;
 
 /** `undefined` for a file with more clusters than the memory limit allows. */
 export const createReferences = (fileSize: number, clusterSize: number): References | undefined => {
   const clusters = Math.ceil(fileSize / clusterSize);
   if (clusters > maxFileClusters) return undefined;
-  const counts = new Uint16Array(clusters);
+  const counts = new Uint8Array(clusters);
+  const more = new Map<number, number>();
   return {
     clusters,
-    of: (cluster) => counts[cluster] ?? 0,
+    of: (cluster) => (counts[cluster] ?? 0) + (more.get(cluster) ?? 0),
     refer: (host, length) => {
       const last = Math.min(clusters - 1, Math.floor((host + length - 1) / clusterSize));
       for (let cluster = Math.floor(host / clusterSize); cluster <= last; cluster++) {
         const count = counts[cluster] ?? 0;
         if (count < mostCounted) counts[cluster] = count + 1;
+        else more.set(cluster, (more.get(cluster) ?? 0) + 1);
       }
     },
   };
