@@ -8,6 +8,7 @@ import { annotations } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { toAge, toSpan } from '#shared/runtime/age.ts';
+import { lookup } from '#shared/runtime/lookup.ts';
 
 export interface Story {
   readonly found: Found;
@@ -105,7 +106,7 @@ const remedyOf = (found: Found): string => {
   if (isUploaded(image))
     return `upload a file again, which starts it again (bullion upload ${image.metadata.name} <file> -n ${image.metadata.namespace}${isImage(found.type) ? '' : ' --kind datavolume'})`;
   const reason = readyOf(found)?.reason ?? '';
-  return `${remedies[reason] ?? `put right what caused ${reason || 'the failure'}, above`}; then: ${retryOf(found)}`;
+  return `${lookup(remedies, reason) ?? `put right what caused ${reason || 'the failure'}, above`}; then: ${retryOf(found)}`;
 };
 
 /** Of a backup, of content that changed, of a cron: what Ready does not say. The original's summaries say it in other words. */
@@ -165,7 +166,7 @@ const shortKinds: Readonly<Record<string, string>> = {
   StorageClass: 'sc',
 };
 
-const refOf = (kind = '', name = ''): string => `${shortKinds[kind] ?? kind.toLowerCase()}/${name}`;
+const refOf = (kind = '', name = ''): string => `${lookup(shortKinds, kind) ?? kind.toLowerCase()}/${name}`;
 
 const childRow = (child: KubeObject, now: Date): readonly string[] => [
   refOf(child.kind, child.metadata.name),

@@ -1,5 +1,6 @@
 // Errors of an HTTP request before or during the body. Status codes are answers, not errors.
 import { type AppErrorOptions, TableError, messageOf } from '#shared/runtime/errors.ts';
+import { lookup } from '#shared/runtime/lookup.ts';
 
 /** Codes of errors, and whether a retry can help. */
 export const httpFaults = {
@@ -85,5 +86,9 @@ export const toHttpFailure = (error: unknown, host: string): HttpFailure => {
   if (isCertificateCode(code)) {
     return new HttpFailure('CertificateRefused', `the certificate of ${host} is not trusted: ${detail}`, options);
   }
-  return new HttpFailure('Interrupted', `the connection to ${host} broke: ${plainWords[code] ?? detail}`, options);
+  return new HttpFailure(
+    'Interrupted',
+    `the connection to ${host} broke: ${lookup(plainWords, code) ?? detail}`,
+    options,
+  );
 };

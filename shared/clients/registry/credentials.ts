@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Reference } from '#shared/clients/registry/reference.ts';
+import { lookup } from '#shared/runtime/lookup.ts';
 
 export interface Credentials {
   readonly username: string;
@@ -72,7 +73,7 @@ const aliases: Readonly<Record<string, string>> = {
   'registry-1.docker.io': 'docker.io',
 };
 
-const plainHost = (host: string): string => aliases[host.toLowerCase()] ?? host.toLowerCase();
+const plainHost = (host: string): string => lookup(aliases, host.toLowerCase()) ?? host.toLowerCase();
 
 /** A star matches within one label, as in the kubelet. */
 const isHostMatch = (pattern: string, host: string): boolean => {

@@ -1,6 +1,7 @@
 // Errors of an object store as our errors: the cause and what to do, never a credential.
 import { HttpFailure } from '#shared/clients/http/errors.ts';
 import { AppError, type AppErrorOptions, TableError } from '#shared/runtime/errors.ts';
+import { lookup } from '#shared/runtime/lookup.ts';
 
 /** Codes of errors, and whether a retry can help. */
 export const s3Faults = {
@@ -114,7 +115,7 @@ export const toS3Failure = (error: unknown, subject: S3Subject): unknown => {
   // The answer is not from S3: a proxy, a web server, the wrong port.
   if (status === undefined)
     return new S3Failure('Refused', `${nameOf(subject)}: the endpoint does not answer as an object store does`);
-  const { fault, message } = byName[error.name] ?? byStatus(status, subject.key !== undefined);
+  const { fault, message } = lookup(byName, error.name) ?? byStatus(status, subject.key !== undefined);
   // The code of a store may repeat the request and its credentials.
   const code = /^\w{1,64}$/.test(error.name) ? error.name : 'an unknown code';
   // Without the cause: it contains the request with its signed headers.

@@ -5,6 +5,7 @@ import type { Note } from '#shared/resources/transitions.ts';
 import { contentCondition } from '#shared/populate/loss.ts';
 import { isSent } from '#shared/populate/source.ts';
 import type { Volume, VolumeSource } from '#shared/populate/volume/volume.ts';
+import { lookup } from '#shared/runtime/lookup.ts';
 
 /** Kubernetes' message; KubeVirt shows it to the owner of a machine. */
 const isQuota = ({ message }: ImageState): boolean => message.includes('exceeded quota');
@@ -32,7 +33,7 @@ const originalReasons: Readonly<Record<string, string>> = {
 const originalReasonOf = ({ phase, reason, lastFailure }: ImageState): string | undefined =>
   reason === 'SourceNotFound' && phase === 'Pending' && lastFailure === undefined
     ? 'CloneWithoutSource'
-    : originalReasons[reason];
+    : lookup(originalReasons, reason);
 
 const toBound = (state: ImageState, source: VolumeSource | undefined): WantedCondition => {
   const type = 'Bound';
@@ -72,7 +73,7 @@ const newestFault = ({ phase, reason, message, lastFailure }: ImageState): Fault
   lastFailure ?? (phase === 'Failed' ? { reason, message } : undefined);
 
 const reportedFault = ({ reason, message }: Fault): Pick<WantedCondition, 'reason' | 'message'> => ({
-  reason: faultReasons[reason] ?? 'Error',
+  reason: lookup(faultReasons, reason) ?? 'Error',
   message: tooSmall.includes(reason) ? `DataVolume too small to contain image: ${message}` : message,
 });
 
@@ -189,7 +190,7 @@ const cloneSteps: Readonly<Record<string, string>> = {
 };
 
 const clonePhase = (state: ImageState): string => {
-  const step = cloneSteps[state.reason];
+  const step = lookup(cloneSteps, state.reason);
   if (step !== undefined) return step;
   if (state.children?.volume === undefined) return 'Pending';
   switch (state.clone?.strategy) {

@@ -19,6 +19,7 @@ import { finishStatus, toOwnConditions } from '#shared/resources/status.ts';
 import { toVolumeState, toVolumeStatus } from '#shared/resources/status.ts';
 import type { VolumeDialect } from '#shared/resources/volume-reconciler.ts';
 import type { ClaimRequest } from '#shared/populate/volume/volume.ts';
+import { lookup } from '#shared/runtime/lookup.ts';
 
 /** The kinds have no such field. */
 const retries = 3;
@@ -87,7 +88,7 @@ const originalTexts: Readonly<Record<string, string>> = {
 
 const toReadyToUse = (state: ImageState): DesiredCondition => {
   const type = 'ReadyToUse';
-  const message = originalTexts[state.reason] ?? state.message;
+  const message = lookup(originalTexts, state.reason) ?? state.message;
   switch (stateOf(state)) {
     case 'Available':
       return { type, status: 'True', reason: 'SuccessfulCreate', message: 'VirtualMachineVolume is available' };

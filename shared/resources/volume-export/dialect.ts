@@ -13,6 +13,7 @@ import {
   locationOf,
 } from '#shared/resources/volume-export/export.ts';
 import { volumeExportRules } from '#shared/resources/volume-export/rules.ts';
+import { lookup } from '#shared/runtime/lookup.ts';
 
 /** The kind has no such field. */
 const retries = 3;
@@ -130,7 +131,7 @@ const toReadyToUse = ({ source, destination }: VolumeExport, state: ExportState)
     case 'Creating':
       return { type, status: 'False', reason: 'VmvExportIsCreating', message: 'VmvExport is in creating' };
     case 'Pending': {
-      const message = source.is === 'volume' ? originalTexts[state.reason] : undefined;
+      const message = source.is === 'volume' ? lookup(originalTexts, state.reason) : undefined;
       return { type, status: 'False', reason: 'VmvExportIsInPending', message: message ?? state.message };
     }
     case 'Error':

@@ -1,5 +1,6 @@
 // Header blocks of a tar archive, and the attributes that may precede them. Pure; called by tar.ts.
 import { TransferError } from '#shared/transfer/fault.ts';
+import { lookup } from '#shared/runtime/lookup.ts';
 
 export const blockBytes = 512;
 
@@ -112,7 +113,7 @@ export interface Header {
 }
 
 const kindOf = (type: string, { isSparse }: Extra): string =>
-  isSparse === true ? 'a sparse file of GNU tar' : (kinds[type] ?? `an entry of type ${JSON.stringify(type)}`);
+  isSparse === true ? 'a sparse file of GNU tar' : (lookup(kinds, type) ?? `an entry of type ${JSON.stringify(type)}`);
 
 /** Whether a file starts like an archive. */
 export const isTar = (head: Buffer): boolean => {

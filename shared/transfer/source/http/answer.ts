@@ -2,6 +2,7 @@
 import type { HttpResponse } from '#shared/clients/http/client.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
+import { lookup } from '#shared/runtime/lookup.ts';
 
 type Headers = HttpResponse['headers'];
 
@@ -82,7 +83,7 @@ const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>',
 const elementIn = (xml: string, name: string): string =>
   (new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml)?.[1] ?? '').replace(
     /&(amp|lt|gt|quot|apos);/g,
-    (_, entity: string) => entities[entity] ?? '',
+    (_, entity: string) => lookup(entities, entity) ?? '',
   );
 
 const longestReason = 160;
