@@ -43,10 +43,7 @@ export const BackupStatus = z
     target: z.string().describe('where: `<store>/<bucket>`, or `nfs://<server>:<path>`'),
     object: z.string().optional().describe('key of the metadata'),
     revision: z.string().optional().describe('of that object, in the words of the store'),
-    digest: z
-      .string()
-      .optional()
-      .describe('of what the metadata says: another one means that it is to be written again'),
+    digest: z.string().optional().describe('digest of the metadata: a different one causes it to be written again'),
     disk: z.string().optional().describe('digest that names the disk in the target'),
     storage: z
       .object({ url: z.string(), checksum: z.string().optional() })
@@ -70,14 +67,12 @@ export const imageStatusShape = {
   lostDigests: z
     .record(z.string(), z.string())
     .optional()
-    .describe(
-      'digests of what it held until that was lost; left out: nothing was, or a checksum in spec says what it must hold',
-    ),
+    .describe('digests of the content before it was lost; default: nothing was lost, or spec has a checksum'),
   storageClassName: z.string().optional().describe('storage class of the golden volume'),
   fetchReason: z
     .string()
     .optional()
-    .describe('why the bytes were fetched although others of the namespace have or had the same; left out: nobody did'),
+    .describe('why the bytes were fetched although the namespace has or had the same content; default: it had not'),
   attempts: z.int().optional().describe('attempts of the present transfer that have begun'),
   attemptsFailed: z.int().optional().describe('attempts of the present transfer that failed'),
   attemptsAllowed: z.int().optional().describe('attempts there are before the image fails'),

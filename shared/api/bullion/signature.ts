@@ -67,10 +67,10 @@ export type CosignRule = z.infer<typeof CosignRule>;
 
 const Place = z.string().min(1).max(2048);
 const checksums = Place.optional().describe(
-  'checksum file that is signed: a URL, the name of a file beside the image, or what is added to the URL of the image, such as .sha256; left out: checksumURL of the source',
+  'checksum file that is signed: a URL, the name of a file beside the image, or what is added to the URL of the image, such as .sha256; default: checksumURL of the source',
 );
 const signature = Place.optional().describe(
-  'detached signature of the checksum file: a URL, a name beside the image, or what is added to the URL of the checksum file, such as .gpg; left out: within the file, or beside it',
+  'detached signature of the checksum file: a URL, a name beside the image, or what is added to the URL of the checksum file, such as .gpg; default: within the file, or beside it',
 );
 
 const GpgRule = z

@@ -54,9 +54,9 @@ export const DataImportCronSpec = z
       .string()
       .describe('five fields, a descriptor or @every, with TZ=… before it; empty: never polls by itself'),
     managedDataSource: ObjectName.min(1).max(63).describe('DataSource that points to the newest version'),
-    garbageCollect: z.enum(['Outdated', 'Never']).optional().describe('left out: Outdated'),
+    garbageCollect: z.enum(['Outdated', 'Never']).optional().describe('default: Outdated'),
     garbageCollectOutdated: z.boolean().optional().describe('the short form of garbageCollect'),
-    importsToKeep: z.int32().min(0).optional().describe('versions to keep, at least 1; left out: 3'),
+    importsToKeep: z.int32().min(0).optional().describe('versions to keep, at least 1; default: 3'),
     retentionPolicy: z
       .string()
       .optional()
@@ -122,7 +122,7 @@ export const DataImportCronStatus = z.object({
   lastImportedPVC: z
     .object({ namespace: z.string(), name: z.string() })
     .optional()
-    .describe('the version in use; a snapshot of this name where sourceFormat says so'),
+    .describe('the version in use; a snapshot of this name if sourceFormat is snapshot'),
   lastImportTimestamp: z.string().optional(),
   lastExecutionTimestamp: z.string().optional().describe('when the source was asked last'),
   nextExecutionTimestamp: z.string().optional().describe('when the source is asked next'),

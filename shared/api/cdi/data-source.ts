@@ -6,7 +6,7 @@ import { NamespaceName, ObjectName, Int64, type ServedKind } from '#shared/api/k
 import type { KubeObject } from '#shared/api/object.ts';
 
 const Named = z.object({
-  namespace: NamespaceName.optional().describe('left out: the namespace of the DataSource'),
+  namespace: NamespaceName.optional().describe('default: the namespace of the DataSource'),
   name: ObjectName,
 });
 

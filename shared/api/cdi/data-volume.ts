@@ -86,7 +86,7 @@ const DataVolumeSpec = z
       .object({ ...claimShape, volumeAttributesClassName: ObjectName.optional() })
       .optional()
       .describe('the claim, as it is'),
-    storage: z.object(claimShape).optional().describe('the claim; what is left out is taken from the storage class'),
+    storage: z.object(claimShape).optional().describe('the claim; omitted fields are taken from the storage class'),
     contentType: z.enum(['kubevirt', 'archive']).optional(),
     preallocation: z.boolean().optional(),
     priorityClassName: ObjectName.optional(),

@@ -17,7 +17,7 @@ const profileShape = {
   cloneStrategy: z
     .string()
     .optional()
-    .describe('how volumes of the class are cloned: copy, snapshot or csi-clone; anything else is left out'),
+    .describe('how volumes of the class are cloned: copy, snapshot or csi-clone; other values are ignored'),
   claimPropertySets: z
     .array(ClaimPropertySet)
     .max(8)
@@ -26,7 +26,7 @@ const profileShape = {
   dataImportCronSourceFormat: z
     .string()
     .optional()
-    .describe('what golden images are kept as: snapshot or pvc; anything else is left out'),
+    .describe('form of golden images: snapshot or pvc; other values are ignored'),
   snapshotClass: ObjectName.optional().describe('class of the snapshots that clones are made from'),
 } as const;
 

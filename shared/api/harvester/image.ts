@@ -34,14 +34,14 @@ export const HarvesterImageSpec = z
     retry: z.int().min(0).max(10).default(3).describe('failed attempts tolerated: attempts are one more'),
     securityParameters: z
       .object({
-        cryptoOperation: z.enum(['encrypt', 'decrypt']).optional().describe('left out: a plain copy'),
+        cryptoOperation: z.enum(['encrypt', 'decrypt']).optional().describe('default: a plain copy'),
         sourceImageName: ObjectName,
         sourceImageNamespace: NamespaceName,
       })
       .optional()
       .describe('needed by clone: the image to copy, encrypt or decrypt'),
     backup: z.boolean().optional().describe('keep the image in the backup target of the cluster'),
-    targetStorageClassName: ObjectName.optional().describe('left out: the default class of the cluster'),
+    targetStorageClassName: ObjectName.optional().describe('default: the default class of the cluster'),
   })
   .meta(
     withRules(

@@ -32,9 +32,9 @@ export const HyperCloudVolumeSpec = z
     accessModes: z
       .array(z.enum(['ReadWriteOnce', 'ReadWriteMany', 'ReadOnlyMany', 'ReadWriteOncePod']))
       .optional()
-      .describe('left out: what the storage class is known to take'),
-    volumeMode: z.enum(['Block', 'Filesystem']).optional().describe('left out: Block'),
-    storageClassName: ObjectName.optional().describe('counts where spec.storageClassName is left out'),
+      .describe('default: the modes that the storage class supports'),
+    volumeMode: z.enum(['Block', 'Filesystem']).optional().describe('default: Block'),
+    storageClassName: ObjectName.optional().describe('used if spec.storageClassName is omitted'),
     volumeName: ObjectName.optional().describe('refused by admission: the volume is a new one'),
     selector: z.looseObject({}).optional().describe('refused by admission: the volume is a new one'),
     dataSource: z.looseObject({}).optional().describe('refused by admission: the volume is filled from source'),
@@ -44,17 +44,19 @@ export const HyperCloudVolumeSpec = z
         limits: z.record(z.string(), QuantityValue).optional(),
       })
       .optional()
-      .describe('requests.storage is the size of the volume; left out: the size of the disk in the image'),
+      .describe('requests.storage is the size of the volume; default: the size of the disk in the image'),
   })
   .describe('claim of the golden volume, as the released operator had it');
 
 export const HyperCloudImageSpec = z
   .object({
     source: HyperCloudImageSource,
-    storageClassName: ObjectName.optional().describe('left out: that of pvc, else the default class of the cluster'),
+    storageClassName: ObjectName.optional().describe(
+      'default: the class of pvc, else the default class of the cluster',
+    ),
     pvc: HyperCloudVolumeSpec.optional(),
     snapshotClassName: ObjectName.optional().describe(
-      'left out: the snapshot class of the driver, where it has one; without one no snapshot is made',
+      'default: the snapshot class of the driver, if any; without one no snapshot is made',
     ),
     backup: z.boolean().optional().describe('keep the image in the backup target of the cluster'),
     checksum: z

@@ -31,7 +31,7 @@ export type VolumeStatus = z.infer<typeof VolumeStatus>;
 const VirtualMachinePvcSpec = z
   .object({
     virtualMachineImageName: ObjectName.min(1).describe('an image of the same namespace'),
-    pvc: HyperCloudVolumeSpec.optional().describe('the claim; what is left out is taken from the image'),
+    pvc: HyperCloudVolumeSpec.optional().describe('the claim; omitted fields are taken from the image'),
   })
   .meta(fixedSpec);
 
