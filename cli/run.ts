@@ -23,6 +23,7 @@ import { getCommand } from '#cli/commands/get.ts';
 import { imagesCommand } from '#cli/commands/images.ts';
 import { importCommand } from '#cli/commands/import.ts';
 import { retryCommand } from '#cli/commands/import.ts';
+import { rolloutCommands } from '#cli/commands/rollout.ts';
 import { uninstallCommand } from '#cli/commands/uninstall.ts';
 import { uploadCommand } from '#cli/commands/upload.ts';
 import { whyCommand } from '#cli/commands/why.ts';
@@ -156,6 +157,7 @@ export const commands: readonly Command[] = [
   whyCommand,
   exportCommand,
   retryCommand,
+  ...rolloutCommands,
   backupsCommand,
   uninstallCommand,
   completionCommand(() => commands),

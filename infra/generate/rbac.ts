@@ -9,6 +9,7 @@ import {
   pollLookups,
   templateHolders,
 } from '#infra/generate/wiring.ts';
+import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { cdis } from '#shared/api/foreign/cdi.ts';
 import { cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
@@ -95,7 +96,7 @@ const templateRules: readonly Rule[] = [
 ];
 
 /** Nothing but the status is written of these: nobody holds them, and they wait for nobody. */
-const statusOnly = new Set([storageProfileKind.type.plural]);
+const statusOnly = new Set([storageProfileKind.type.plural, goldenImagePolicyKind.type.plural]);
 
 /** How what is read beside children is asked for, where one way is enough. */
 const readings: Readonly<Record<string, readonly ApiVerb[]>> = {

@@ -13,6 +13,8 @@ export const labels = {
   content: 'bullion.dev/content',
   /** On a version of a golden image: as `content`, for what stood for its digest when its source was asked last, such as an ETag. */
   askedContent: 'bullion.dev/asked-content',
+  /** On a DataSource: the GoldenImagePolicy that it is or was a channel of. */
+  policy: 'bullion.dev/golden-image-policy',
   /** On an image: the storage class it is kept in, or a digest where the name is no label value. */
   storageClass: 'bullion.dev/storage-class',
   /** On a claim that an image is being made from: UID of the image. */

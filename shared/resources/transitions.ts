@@ -1,6 +1,6 @@
 // What a change of state is worth telling: Kubernetes Events for people, CloudEvents for machines. Pure; called by the reconciler.
 import { createHash } from 'node:crypto';
-import type { VersionEventType } from '#events/build.ts';
+import type { PolicyVersionEventType, VersionEventType } from '#events/build.ts';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
 import { fieldManager } from '#shared/api/names.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
@@ -8,10 +8,15 @@ import { contentWarning } from '#shared/populate/loss.ts';
 import { type Filled, type ImageState, isFinal, isRetryDue } from '#shared/populate/filled.ts';
 
 /** What machines are told of a version beside; best effort, as all notes are. */
-export interface VersionNote {
-  readonly type: VersionEventType;
-  readonly name: string;
-}
+export type VersionNote =
+  | { readonly of: 'cron'; readonly type: VersionEventType; readonly name: string }
+  | {
+      readonly of: 'policy';
+      readonly type: PolicyVersionEventType;
+      readonly name: string;
+      /** Left out where every channel is meant. */
+      readonly channel: string | undefined;
+    };
 
 export interface Note {
   readonly type: 'Normal' | 'Warning';

@@ -1,5 +1,6 @@
 // Objects that must not be pulled from under an image: for each rule a request that passes and one that does not. Asked of the function,
 // and of API servers.
+import { policyObjectRows } from '#test/support/policy-rows.ts';
 import { type Draft, type Loose, aHarvesterImage } from '#test/support/admission.ts';
 import { classRows } from '#test/support/class-rows.ts';
 import {
@@ -60,6 +61,7 @@ const dataSource = (namespace: string): Draft => ({
 });
 
 export const protectedRows: readonly ProtectedRow[] = [
+  ...policyObjectRows,
   {
     id: 'protected/image-of-template',
     what: 'an image under a template version',
