@@ -9,10 +9,7 @@ const at = z.string().optional().describe('RFC 3339: when it was written; filled
 const Version = ObjectName.min(1).describe('name of a version, as status.versions lists it');
 const Reason = z.string().max(1024).describe('why, for those who read it later');
 
-const ChannelName = z
-  .string()
-  .max(63)
-  .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/, 'must be lower case letters, digits and -');
+const ChannelName = ObjectName.min(1).max(63);
 
 const After = z
   .object({
@@ -173,6 +170,7 @@ export const goldenImagePolicyKind: ServedKind<GoldenImagePolicy> = {
     { name: 'Newest', type: 'string', jsonPath: '.status.newest', description: 'The version that arrived last' },
     { name: 'State', type: 'string', jsonPath: '.status.phase' },
     { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
+    { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
     { name: 'Message', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },
     { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
   ],

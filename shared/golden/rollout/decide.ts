@@ -26,7 +26,7 @@ export interface Approval {
 }
 
 /** What people want. */
-export interface Wish {
+export interface RolloutWish {
   readonly channels: readonly RolloutChannel[];
   readonly pins: ReadonlyMap<string, Decided>;
   readonly bad: readonly BadMark[];
@@ -44,7 +44,7 @@ export interface ChannelMove {
 }
 
 /** Why a channel is where it is. */
-export interface Standing {
+export interface ChannelStanding {
   readonly reason:
     | 'UpToDate'
     | 'Pinned'
@@ -66,12 +66,12 @@ export interface ChannelDecision {
   readonly name: string;
   readonly version: string | undefined;
   readonly move?: ChannelMove | undefined;
-  readonly standing: Standing;
+  readonly standing: ChannelStanding;
 }
 
 /** One channel, and what is known when its turn comes. */
 interface Turn {
-  readonly wish: Wish;
+  readonly wish: RolloutWish;
   readonly versions: readonly RolloutVersion[];
   readonly channel: RolloutChannel;
   readonly current: string | undefined;
@@ -81,7 +81,7 @@ interface Turn {
 
 /** In the order of channels; an earlier one has moved when the next one is decided. */
 export const decide = (
-  wish: Wish,
+  wish: RolloutWish,
   versions: readonly RolloutVersion[],
   current: ReadonlyMap<string, string>,
 ): readonly ChannelDecision[] => {
@@ -198,7 +198,7 @@ const mayEnter = (turn: Turn, version: RolloutVersion): boolean => {
   return isSoaked(turn, version) && (after.approval === 'auto' || approval !== undefined);
 };
 
-const standingOf = (turn: Turn): Standing => {
+const standingOf = (turn: Turn): ChannelStanding => {
   const pin = turn.wish.pins.get(turn.channel.name);
   if (isMarked(turn))
     return {
@@ -215,7 +215,7 @@ const standingOf = (turn: Turn): Standing => {
   return turn.channel.after === undefined ? firstStanding(turn) : laterStanding(turn, turn.channel.after);
 };
 
-const pinStanding = (turn: Turn, { version, reason, by }: Decided): Standing => {
+const pinStanding = (turn: Turn, { version, reason, by }: Decided): ChannelStanding => {
   if (turn.current === version)
     return {
       reason: 'Pinned',
@@ -230,10 +230,10 @@ const pinStanding = (turn: Turn, { version, reason, by }: Decided): Standing => 
   };
 };
 
-const upToDate = ({ current }: Turn, nothing: Standing): Standing =>
+const upToDate = ({ current }: Turn, nothing: ChannelStanding): ChannelStanding =>
   current === undefined ? nothing : { reason: 'UpToDate', message: `${current} is the newest version that may enter` };
 
-const firstStanding = (turn: Turn): Standing => {
+const firstStanding = (turn: Turn): ChannelStanding => {
   const waiting = newer(turn)
     .map((version) => ({ version, ...judgeVersion(version, turn.wish.bad) }))
     .findLast(({ state }) => state === 'Waiting' || state === 'Failed');
@@ -249,7 +249,7 @@ const firstStanding = (turn: Turn): Standing => {
   };
 };
 
-const laterStanding = (turn: Turn, after: NonNullable<RolloutChannel['after']>): Standing => {
+const laterStanding = (turn: Turn, after: NonNullable<RolloutChannel['after']>): ChannelStanding => {
   const isNewer = new Set(newer(turn).map(({ name }) => name));
   const coming = good(turn).filter(({ name }) => isNewer.has(name));
   const soaked = coming.findLast((version) => isSoaked(turn, version));
@@ -267,7 +267,11 @@ const laterStanding = (turn: Turn, after: NonNullable<RolloutChannel['after']>):
   });
 };
 
-const soakingOf = (turn: Turn, version: RolloutVersion, after: NonNullable<RolloutChannel['after']>): Standing => {
+const soakingOf = (
+  turn: Turn,
+  version: RolloutVersion,
+  after: NonNullable<RolloutChannel['after']>,
+): ChannelStanding => {
   const seconds = soakOf(turn, version) ?? 0;
   const isAsked = after.approval === 'manual' && approvalOf(turn, version) === undefined;
   return {

@@ -3,8 +3,8 @@ import type { ChannelStatus, HistoryEntry, VersionStatus } from '#shared/api/bul
 import {
   type ChannelDecision,
   type ChannelMove,
-  type Standing,
-  type Wish,
+  type ChannelStanding,
+  type RolloutWish,
   decide,
 } from '#shared/golden/rollout/decide.ts';
 import {
@@ -42,7 +42,7 @@ export const plan = (policy: PolicyResource, observed: ObservedPolicy, { now }: 
   const known = arrivals(policy, observed, isoTime(now));
   const blocked = blockedChannels(policy, observed);
   const whole = wishOf(policy);
-  const wish: Wish = { ...whole, channels: whole.channels.filter(({ name }) => !blocked.has(name)) };
+  const wish: RolloutWish = { ...whole, channels: whole.channels.filter(({ name }) => !blocked.has(name)) };
   const adopted = adoptedBy(policy, observed, { known, blocked });
   const before = new Map([...held(policy.state, blocked), ...adopted]);
   const counted = count(policy, { wish, before, versions: toRollout(known, observed), now });
@@ -80,7 +80,7 @@ const held = (state: PolicyState, blocked: ReadonlyMap<string, unknown>): readon
   state.channels.flatMap(({ name, version }) => (version === undefined || blocked.has(name) ? [] : [[name, version]]));
 
 interface Counting {
-  readonly wish: Wish;
+  readonly wish: RolloutWish;
   readonly before: ReadonlyMap<string, string>;
   readonly versions: readonly RolloutVersion[];
   readonly now: number;
@@ -116,7 +116,7 @@ const count = ({ state }: PolicyResource, { wish, before, versions, now }: Count
 const toStatuses = (
   known: readonly VersionStatus[],
   versions: readonly RolloutVersion[],
-  { bad }: Wish,
+  { bad }: RolloutWish,
 ): readonly VersionStatus[] =>
   known.flatMap((status) => {
     const version = versions.find(({ name }) => name === status.name);
@@ -139,7 +139,7 @@ interface Standings {
   readonly now: number;
 }
 
-const noStanding: Standing = { reason: 'NoVersion', message: 'nothing was decided yet' };
+const noStanding: ChannelStanding = { reason: 'NoVersion', message: 'nothing was decided yet' };
 
 const statusOf = (
   { state }: PolicyResource,
@@ -166,7 +166,7 @@ interface Happening {
   readonly decisions: readonly ChannelDecision[];
   readonly adopted: ReadonlyMap<string, string>;
   readonly versions: readonly VersionStatus[];
-  readonly wish: Wish;
+  readonly wish: RolloutWish;
   readonly time: string;
 }
 

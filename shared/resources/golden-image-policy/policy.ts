@@ -8,7 +8,7 @@ import type {
 import { findCondition } from '#shared/api/conditions.ts';
 import type { DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
 import type { DataSource } from '#shared/api/cdi/data-source.ts';
-import type { RolloutChannel, Wish } from '#shared/golden/rollout/decide.ts';
+import type { RolloutChannel, RolloutWish } from '#shared/golden/rollout/decide.ts';
 import type { Verdict } from '#shared/golden/rollout/version.ts';
 import type { CronResource, ObservedVersion } from '#shared/resources/data-import-cron/cron.ts';
 import { readResource } from '#shared/resources/dialect.ts';
@@ -99,7 +99,7 @@ const toChannel = ({ name, dataSource, after }: GoldenImagePolicy['spec']['chann
 });
 
 /** Digests that were not recorded with a mark are those of its version. */
-export const wishOf = ({ object: { spec }, state }: PolicyResource): Wish => ({
+export const wishOf = ({ object: { spec }, state }: PolicyResource): RolloutWish => ({
   channels: spec.channels.map(toChannel),
   pins: new Map(Object.entries(spec.pins ?? {})),
   bad: (spec.bad ?? []).map((mark) => ({
