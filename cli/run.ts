@@ -25,6 +25,7 @@ import { getCommand } from '#cli/commands/get.ts';
 import { imagesCommand } from '#cli/commands/images.ts';
 import { importCommand } from '#cli/commands/import.ts';
 import { retryCommand } from '#cli/commands/import.ts';
+import { rolloutCommands } from '#cli/commands/rollout.ts';
 import { uninstallCommand } from '#cli/commands/uninstall.ts';
 import { uploadCommand } from '#cli/commands/upload.ts';
 import { verifyCommand } from '#cli/commands/verify.ts';
@@ -163,6 +164,7 @@ export const commands: readonly Command[] = [
   exportCommand,
   retryCommand,
   deleteCommand,
+  ...rolloutCommands,
   backupsCommand,
   verifyCommand,
   uninstallCommand,

@@ -2,6 +2,7 @@
 import type { Found } from '#cli/image.ts';
 import { isImage, readyOf } from '#cli/image.ts';
 import { alignColumns, wrap } from '#cli/output.ts';
+import type { GoldenImagePolicyStatus } from '#shared/api/bullion/golden-image-policy.ts';
 import { type StatusCondition, findCondition } from '#shared/api/conditions.ts';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
@@ -128,6 +129,15 @@ const otherConditions = (found: Found): readonly Row[] => {
     .map(({ type, status, reason, message }): Row => [type, `${status}, ${reason}: ${message}`]);
 };
 
+/** Of a policy: what each channel has, and why not the next version. */
+const channelsOf = ({ image: { status } }: Found): readonly Row[] => {
+  const { channels = [] } = (status ?? {}) as GoldenImagePolicyStatus;
+  return channels.map(({ name, version, reason, message }): Row => [
+    `Channel ${name}`,
+    `${version ?? 'nothing'}, ${reason}: ${message}`,
+  ]);
+};
+
 const stateOf = (found: Found, now: Date): string => {
   const { phase = 'unobserved' } = found.image.status ?? {};
   const reason = readyOf(found)?.reason ?? (isReconciled(found) ? 'no reason yet' : '');
@@ -154,6 +164,7 @@ const summaryOf = (found: Found, now: Date): readonly Row[] => {
     ['Last fault', lastFaultOf(found)],
     ['Next try', status.nextAttemptTime && inOrAgo(status.nextAttemptTime, now)],
     ['Gives up', status.deadline && `${inOrAgo(status.deadline, now)} (${status.deadline})`],
+    ...channelsOf(found),
     ...otherConditions(found),
     ['To do', adviceOf(found)],
   ];

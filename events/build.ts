@@ -6,6 +6,7 @@ import {
   type EventType,
   type ImageFailedData,
   type ImageReadyData,
+  type PolicyVersionData,
   type SourcePolledData,
   type StoredObjectData,
   type TransferProgressedData,
@@ -53,7 +54,14 @@ export const buildSourcePolled = (
 ): EventOf<typeof eventTypes.sourcePolled> =>
   about(eventTypes.sourcePolled, data.cron, { id: `${data.cron.uid}.polled.${origin.now.getTime()}`, data, origin });
 
-export type VersionEventType = Extract<EventType, `dev.bullion.version.${string}`>;
+/** Those about a channel of a policy. */
+export type PolicyVersionEventType =
+  | typeof eventTypes.versionPromoted
+  | typeof eventTypes.versionPinned
+  | typeof eventTypes.versionRolledBack
+  | typeof eventTypes.versionMarkedBad;
+
+export type VersionEventType = Exclude<Extract<EventType, `dev.bullion.version.${string}`>, PolicyVersionEventType>;
 
 /** `transition` tells it from what else became of versions of the same cron. */
 export const buildVersionEvent = (
@@ -63,6 +71,15 @@ export const buildVersionEvent = (
   origin: Origin,
 ): EventOf<VersionEventType> =>
   about(type, data.cron, { id: `${data.cron.uid}.${transition}`, data, origin }) as EventOf<VersionEventType>;
+
+/** `transition` tells it from what else became of versions under the same policy. */
+export const buildPolicyVersionEvent = (
+  type: PolicyVersionEventType,
+  data: z.infer<typeof PolicyVersionData>,
+  transition: string,
+  origin: Origin,
+): EventOf<PolicyVersionEventType> =>
+  about(type, data.policy, { id: `${data.policy.uid}.${transition}`, data, origin }) as EventOf<PolicyVersionEventType>;
 
 export type BackupEventType = Extract<EventType, `dev.bullion.backup.${string}`>;
 

@@ -54,6 +54,19 @@ export const VersionData = z.object({
   message: z.string(),
 });
 
+/** What became of a version under a policy: a channel came to have it, or it was marked as bad. */
+export const PolicyVersionData = z.object({
+  policy: ObjectRefData,
+  /** Left out where every channel is meant. */
+  channel: z.string().optional(),
+  /** Name of its volume or snapshot. */
+  version: z.string(),
+  /** CamelCase, stable; the same as on the policy's Events. */
+  reason: z.string(),
+  /** What happened, by whom and why. */
+  message: z.string(),
+});
+
 /** What became of the backup of an image, or that it was made from one. */
 export const BackupData = z.object({
   image: ObjectRefData,
@@ -81,6 +94,10 @@ export const eventTypes = {
   versionFailed: 'dev.bullion.version.failed',
   versionSuperseded: 'dev.bullion.version.superseded',
   versionCollected: 'dev.bullion.version.collected',
+  versionPromoted: 'dev.bullion.version.promoted',
+  versionPinned: 'dev.bullion.version.pinned',
+  versionRolledBack: 'dev.bullion.version.rolledback',
+  versionMarkedBad: 'dev.bullion.version.markedbad',
   backupCompleted: 'dev.bullion.backup.completed',
   backupFailed: 'dev.bullion.backup.failed',
   backupRestored: 'dev.bullion.backup.restored',
@@ -105,6 +122,10 @@ export const catalogue = {
   [eventTypes.versionFailed]: VersionData,
   [eventTypes.versionSuperseded]: VersionData,
   [eventTypes.versionCollected]: VersionData,
+  [eventTypes.versionPromoted]: PolicyVersionData,
+  [eventTypes.versionPinned]: PolicyVersionData,
+  [eventTypes.versionRolledBack]: PolicyVersionData,
+  [eventTypes.versionMarkedBad]: PolicyVersionData,
   [eventTypes.backupCompleted]: BackupData,
   [eventTypes.backupFailed]: BackupData,
   [eventTypes.backupRestored]: BackupData,
@@ -144,6 +165,7 @@ const aboutOf = (event: OwnEvent): z.infer<typeof ObjectRefData> | undefined => 
   const { data } = event;
   if (data === undefined) return undefined;
   if ('owner' in data) return data.owner;
+  if ('policy' in data) return data.policy;
   return 'image' in data ? data.image : data.cron;
 };
 

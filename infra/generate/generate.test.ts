@@ -81,7 +81,7 @@ describe('CustomResourceDefinitions', () => {
   it('describe each field, for kubectl explain, but the metadata that Kubernetes describes', () => {
     expect(fields.length).toBeGreaterThan(700);
     const undescribed = fields.filter(([, { description = '' }]) => description.trim() === '').map(([path]) => path);
-    expect(undescribed.filter((path) => !/^[\w.-]+?\.(io|com)\.metadata$/.test(path))).toEqual([]);
+    expect(undescribed.filter((path) => !/^[\w.-]+?\.(io|com|dev)\.metadata$/.test(path))).toEqual([]);
   });
 
   it('use every description that fields share', () => {
@@ -305,7 +305,7 @@ describe('webhook configurations', () => {
       );
       const groups = webhook.rules.flatMap(({ apiGroups }) => apiGroups);
       const isOurs = groups.every((group) =>
-        ['harvesterhci.io', 'hypercloud.tmaxanc.com', 'cdi.kubevirt.io'].includes(group),
+        ['harvesterhci.io', 'hypercloud.tmaxanc.com', 'cdi.kubevirt.io', 'bullion.dev'].includes(group),
       );
       expect(isOurs || isNarrow(webhook)).toBe(true);
       for (const { resources } of webhook.rules) expect(resources.join()).not.toMatch(/[*/]/);

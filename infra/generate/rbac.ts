@@ -9,6 +9,7 @@ import {
   pollLookups,
   templateHolders,
 } from '#infra/generate/wiring.ts';
+import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { cdis } from '#shared/api/foreign/cdi.ts';
 import { cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
@@ -95,7 +96,7 @@ const templateRules: readonly Rule[] = [
 ];
 
 /** Only the status of these is written: they have no finalizers and wait for no other object. */
-const statusOnly = new Set([storageProfileKind.type.plural]);
+const statusOnly = new Set([storageProfileKind.type.plural, goldenImagePolicyKind.type.plural]);
 
 /** Verbs for kinds that are only read, if not all read verbs are required. */
 const readings: Readonly<Record<string, readonly ApiVerb[]>> = {

@@ -4,7 +4,10 @@ import type { ApiVerb } from '#infra/generate/event-functions.ts';
 import { type Rule, rule } from '#infra/generate/rbac.ts';
 import { uploadTokenResource } from '#shared/exchange/target-name.ts';
 import { cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
+import { goldenImagePolicyKind, policyVerbs } from '#shared/api/bullion/golden-image-policy.ts';
 import type { ResourceType } from '#shared/api/object.ts';
+
+const policies = goldenImagePolicyKind.type;
 
 /** Editors and viewers of a namespace get the same permissions on our kinds, by aggregated roles. */
 export const buildUserRoles = (objects: readonly ResourceType[]): readonly GeneratedManifest[] => [
@@ -12,6 +15,11 @@ export const buildUserRoles = (objects: readonly ResourceType[]): readonly Gener
     userRole('edit', ['admin', 'edit'], objects, ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete']),
     { apiGroups: [uploadTokenResource.group], resources: [uploadTokenResource.resource], verbs: ['create'] },
   ),
+  // Verbs of their own, so that whoever edits a namespace does not decide by that what everybody gets.
+  {
+    ...userRole('release', ['admin'], [], []),
+    rules: [{ apiGroups: [policies.group], resources: [policies.plural], verbs: policyVerbs }],
+  },
   userRole('view', ['view'], objects, ['get', 'list', 'watch']),
   ...forEverybody('config-reader', [rule(cdiConfigs, ['get'])]),
 ];

@@ -15,6 +15,8 @@ import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
@@ -150,6 +152,11 @@ export const admissionLookups: readonly { readonly type: ResourceType; readonly 
     { type: erased(harvesterImageKind.type), verbs: ['list'] },
     { type: erased(hyperCloudImageKind.type), verbs: ['list'] },
     { type: erased(dataSourceKind.type), verbs: ['get'] },
+    // Which policy has a cron already.
+    ...[dataImportCronKind.type, goldenImagePolicyKind.type].map((type) => ({
+      type: erased(type),
+      verbs: ['list' as const],
+    })),
     { type: erased(storageProfileKind.type), verbs: ['get'] },
     { type: erased(cdiConfigs), verbs: ['get'] },
     { type: erased(storageClasses), verbs: ['get', 'list'] },

@@ -1,4 +1,5 @@
 // All served kinds. The generator creates CRDs, RBAC and sources from this list.
+import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { cdiConfigKind } from '#shared/api/cdi/cdi-config.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
@@ -18,6 +19,7 @@ export const kinds = {
   downloader: downloaderKind,
   dataSource: dataSourceKind,
   dataImportCron: dataImportCronKind,
+  goldenImagePolicy: goldenImagePolicyKind,
   virtualMachinePvc: virtualMachinePvcKind,
   virtualMachineVolume: virtualMachineVolumeKind,
   volumeExport: volumeExportKind,

@@ -13,6 +13,8 @@ export const labels = {
   content: 'bullion.dev/content',
   /** On a version of a golden image: like `content`, for the validator that its last poll returned instead of a digest, such as an ETag. */
   askedContent: 'bullion.dev/asked-content',
+  /** On a DataSource: the GoldenImagePolicy that it is or was a channel of. */
+  policy: 'bullion.dev/golden-image-policy',
   /** On an image: its storage class, or a digest if the name is not a valid label value. */
   storageClass: 'bullion.dev/storage-class',
   /** On a claim that an image is exported from: UID of the image. */

@@ -38,6 +38,12 @@ const noNames = new Set([
   'storageClassParameters{}',
   'labels{}',
   'annotations{}',
+  'matchLabels{}',
+  'soak',
+  'digest',
+  'reason',
+  'by',
+  'at',
 ]);
 
 interface Text {
@@ -64,10 +70,11 @@ const references = texts.filter(({ path }) => !noNames.has(path.at(-1) ?? ''));
 
 /** `value` at a path, and what is needed around it. */
 const around = (path: readonly string[], value: string): unknown =>
-  path.reduceRight<unknown>(
-    (inner, step) => (step.endsWith('[]') ? { [step.slice(0, -2)]: [inner] } : { [step]: inner }),
-    value,
-  );
+  path.reduceRight<unknown>((inner, step) => {
+    const name = step.replace(/\[\]$|\{\}$/, '');
+    if (step.endsWith('{}')) return { [name]: { key: inner } };
+    return { [name]: step.endsWith('[]') ? [inner] : inner };
+  }, value);
 
 const [longLabel, longName] = ['a'.repeat(64), `${'a'.repeat(63)}.`.repeat(4)];
 const wrong = [
@@ -105,7 +112,7 @@ describe('references by name', () => {
     '$field takes names alone',
     ({ kind, path, schema }) => {
       const steps = path.slice(1);
-      const at = steps.join('.').replaceAll('[]', '.0');
+      const at = steps.join('.').replaceAll('[]', '.0').replaceAll('{}', '.key');
       const isFaulty = (value: string): boolean =>
         kind.spec.safeParse(around(steps, value)).error?.issues.some((issue) => issue.path.join('.') === at) === true;
       const isNamespace = schema.maxLength === 63 && /namespace$/i.test(path.at(-1)!);

@@ -1,6 +1,7 @@
 // When a DataImportCron polls: cron expressions with descriptors and time zones, and what is due. Pure; called by admission and by the plan of crons.
 import { type CronFields, type Zone, cronDescriptors, isDay, openZone, parseFields } from '#shared/runtime/cron.ts';
 import { createHash } from 'node:crypto';
+import { parseSpan } from '#shared/runtime/age.ts';
 
 /** Times are milliseconds since the epoch. */
 export interface Schedule {
@@ -12,9 +13,6 @@ export interface Schedule {
 }
 
 export type ParsedSchedule = { readonly value: Schedule } | { readonly problem: string };
-
-/** Go's durations, as `@every` takes them. */
-const unitMs: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 };
 
 const minuteMs = 60_000;
 const dayMs = 86_400_000;
@@ -43,10 +41,10 @@ const parseExpression = (expression: string, zone: Zone): ParsedSchedule => {
 
 const parseEvery = (expression: string): ParsedSchedule => {
   const text = expression.slice('@every'.length).trim();
-  const isDuration = /^(?:\d+(?:\.\d+)?(?:h|ms|m|s))+$/.test(text);
-  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(h|ms|m|s)/g)];
-  const ms = parts.reduce((sum, [, count, unit = 's']) => sum + Number(count) * (unitMs[unit] ?? 0), 0);
-  if (!isDuration || ms < 1000) return { problem: 'needs a duration of a second or more after @every, such as 1h30m' };
+  // Go's durations, which know no days.
+  const ms = text.includes('d') ? undefined : parseSpan(text);
+  if (ms === undefined || ms < 1000)
+    return { problem: 'needs a duration of a second or more after @every, such as 1h30m' };
   const everyMs = Math.floor(ms / 1000) * 1000;
   return { value: { next: (time) => Math.floor(time / 1000) * 1000 + everyMs } };
 };

@@ -1,5 +1,6 @@
 // Answers admission reviews of every served kind from the rule tables. Called by `functions/{validate,mutate}`.
 import { isDeepStrictEqual } from 'node:util';
+import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
@@ -28,6 +29,9 @@ import { dataVolumeSources } from '#shared/resources/data-volume/sources.ts';
 import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
 import { dataVolumeRequestRules } from '#shared/resources/data-volume/rules.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
+import { readPolicy } from '#shared/resources/golden-image-policy/policy.ts';
+import { reviewPolicy, signPolicy } from '#shared/resources/golden-image-policy/rights.ts';
+import { goldenImagePolicyRules } from '#shared/resources/golden-image-policy/rules.ts';
 import { harvesterImageDefaults } from '#shared/resources/harvester-image/defaults.ts';
 import { harvesterImageRequestRules } from '#shared/resources/harvester-image/rules.ts';
 import { harvesterImageSources } from '#shared/resources/harvester-image/source.ts';
@@ -63,6 +67,14 @@ interface AdmittedKind<T extends KubeObject = KubeObject, S = unknown> {
   readonly sources?: SourcesOf<T>;
   /** Objects that its author must be allowed to use whenever they are named, including later updates. Default: only the images of classes. */
   readonly uses?: (object: T) => readonly AskedSource[];
+  /** Records the requester in the decisions they wrote. `before`: the previous object, if valid. */
+  readonly sign?: (request: AdmissionRequest, object: T, before: T | undefined) => T;
+  /** Checks permissions beyond that to write the object; `undefined`: allowed. */
+  readonly review?: (
+    request: AdmissionRequest,
+    object: T,
+    around: { readonly kube: KubeClient; readonly cdi: CdiLook | undefined },
+  ) => Promise<AdmissionAnswer | undefined>;
   /** Images: their storage class. */
   readonly classOf?: (object: T) => string | undefined;
 }
@@ -118,6 +130,14 @@ const rowsOf = (registry: BackendRegistry): Readonly<Record<KindName, AdmittedKi
     defaults: dataVolumeDefaults,
   }),
   dataSource: admit({ kind: dataSourceKind, read: readDataSource, rules: [], defaults: [], uses: sourcesLookedAt }),
+  goldenImagePolicy: admit({
+    kind: goldenImagePolicyKind,
+    read: readPolicy,
+    rules: goldenImagePolicyRules,
+    defaults: [],
+    sign: signPolicy,
+    review: reviewPolicy,
+  }),
   downloader: undefined,
   storageProfile: undefined,
 });
@@ -154,6 +174,25 @@ const usesOf = async (
   return [await read(object), before === undefined ? [] : await read(before)];
 };
 
+interface Reviewed {
+  readonly object: KubeObject;
+  readonly kube: KubeClient;
+  readonly cdi: CdiLook | undefined;
+}
+
+/** What its author may not do; `undefined`: nothing. */
+const reviewRights = async (
+  kind: AdmittedKind,
+  request: AdmissionRequest,
+  { object, kube, cdi }: Reviewed,
+): Promise<AdmissionAnswer | undefined> => {
+  const forbidden =
+    (await reviewAccess(request, object, kind.sources ?? noSources, kube)) ??
+    (await kind.review?.(request, object, { kube, cdi }));
+  if (forbidden !== undefined) return forbidden;
+  return reviewUses(request, ...(await usesOf(kind, { object, before: request.oldObject, kube })), kube);
+};
+
 export const createValidator = (kube: KubeClient, { cdi, allowedAddresses = [] }: ValidatorOptions = {}): Review => {
   const kinds = admittedKinds(backends);
   let policy: AddressPolicy | undefined;
@@ -167,14 +206,8 @@ export const createValidator = (kube: KubeClient, { cdi, allowedAddresses = [] }
     const shapeFaults = readShape(kind, object);
     if (shapeFaults.length > 0) return refused('Invalid', shapeFaults);
     // Before any look-up whose result the answer might reveal.
-    const forbidden = await reviewAccess(request, object, kind.sources ?? noSources, kube);
+    const forbidden = await reviewRights(kind, request, { object, kube, cdi });
     if (forbidden !== undefined) return forbidden;
-    const unusable = await reviewUses(
-      request,
-      ...(await usesOf(kind, { object, before: request.oldObject, kube })),
-      kube,
-    );
-    if (unusable !== undefined) return unusable;
     return judge(
       [...kind.rules, addressRule(isRefused)],
       toRuleRequest(kind, object, { request, kube }),
@@ -198,6 +231,18 @@ const completed = async (
 const isClaim = ({ resource }: AdmissionRequest): boolean =>
   resource.group === persistentVolumeClaims.group && resource.resource === persistentVolumeClaims.plural;
 
+const fillIn = async (
+  kind: AdmittedKind,
+  request: AdmissionRequest,
+  { object, before, kube }: DefaultRequest<KubeObject>,
+): Promise<KubeObject> => {
+  let filled = object;
+  for (const { fill } of kind.defaults) filled = await fill({ object: filled, before, kube });
+  filled = kind.sign?.(request, filled, before) ?? filled;
+  // Last: a default may require a permission of the author.
+  return fillGrants(request, filled, kind.sources ?? noSources, kube);
+};
+
 /** Rejects no object of ours: that is up to validation. The exception is a claim to be completed, because only mutation knows why it cannot be. */
 export const createMutator = (kube: KubeClient, cdi?: CdiLook): Review => {
   const kinds = admittedKinds(backends);
@@ -209,10 +254,7 @@ export const createMutator = (kube: KubeClient, cdi?: CdiLook): Review => {
     if (object === undefined || !isAskedAbout(request)) return allowed;
     if (kind === undefined || readShape(kind, object).length > 0) return { kind: 'allowed', object };
     const before = oldObject !== undefined && readShape(kind, oldObject).length === 0 ? oldObject : undefined;
-    let filled = object;
-    for (const { fill } of kind.defaults) filled = await fill({ object: filled, before, kube });
-    // Last: a default may require a permission of the author.
-    filled = await fillGrants(request, filled, kind.sources ?? noSources, kube);
+    const filled = await fillIn(kind, request, { object, before, kube });
     return {
       kind: 'allowed',
       object: kind.classOf === undefined ? filled : withClassLabel(filled, kind.classOf(filled)),

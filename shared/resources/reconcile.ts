@@ -1,4 +1,5 @@
 // Reconciles one object by one step: read it, observe its children, plan, act, write status once. Called by every event function.
+import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { Action, PlanContext } from '#shared/populate/actions.ts';
@@ -60,9 +61,9 @@ export const reconcile = async (
   return retry(2, `${target.kind} ${target.name} keeps being changed by other clients`);
 };
 
-/** An installed CDI reconciles its own kinds. */
+/** An installed CDI reconciles its own kinds, and its crons control their DataSources. */
 const isLeftToCdi = async ({ cdi }: ReconcileDeps, { kind }: Reconciler): Promise<boolean> =>
-  kind.type.group === cdiGroup && (await cdi()) === 'use';
+  (kind.type.group === cdiGroup || kind.type.kind === goldenImagePolicyKind.type.kind) && (await cdi()) === 'use';
 
 type Round = ReconcileOptions & { readonly isFirst: boolean };
 

@@ -9,6 +9,7 @@ import { dataSourceGroupKind } from '#shared/resources/data-volume/source.ts';
 import { readDataSourceOrigin } from '#shared/resources/data-volume/source.ts';
 import { downloaderReconciler } from '#shared/resources/downloader/index.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
+import { goldenImagePolicyReconciler } from '#shared/resources/golden-image-policy/index.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
 import {
@@ -32,6 +33,7 @@ const byKind: Readonly<Record<KindName, Reconciler>> = {
   harvesterImage: imageReconciler(harvesterImages),
   dataSource: dataSourceReconciler,
   dataImportCron: dataImportCronReconciler,
+  goldenImagePolicy: goldenImagePolicyReconciler,
   virtualMachinePvc,
   virtualMachineVolume,
   dataVolume: volumeReconciler(dataVolumes, originReaders),

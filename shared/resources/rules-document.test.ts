@@ -7,6 +7,8 @@ import { cronTemplateRules } from '#shared/resources/data-import-cron/rules.ts';
 import { dataImportCronRules } from '#shared/resources/data-import-cron/rules.ts';
 import { dataVolumeRequestRules, dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
 import { dataVolumeDefaults } from '#shared/resources/data-volume/defaults.ts';
+import { policySpecRules } from '#shared/resources/golden-image-policy/channels.ts';
+import { goldenImagePolicyRules } from '#shared/resources/golden-image-policy/rules.ts';
 import { harvesterImageDefaults } from '#shared/resources/harvester-image/defaults.ts';
 import { harvesterImageRequestRules, harvesterImageRules } from '#shared/resources/harvester-image/rules.ts';
 import { hyperCloudImageRules } from '#shared/resources/hypercloud-image/rules.ts';
@@ -46,6 +48,10 @@ const lines: readonly Line[] = textOf('shared/resources/RULES.md')
   .map(([, id = '', , original = '', by = '']) => ({ id, original, by }));
 const ids = lines.map(({ id }) => id);
 
+/** Some are asked of creations and of changes. */
+const isFirst = ({ id }: { readonly id: string }, place: number, all: readonly { readonly id: string }[]): boolean =>
+  all.findIndex((one) => one.id === id) === place;
+
 type Rules = readonly { readonly id: string }[];
 const tables: Readonly<Record<string, Rules>> = {
   any: [addressRule(() => false)],
@@ -56,6 +62,7 @@ const tables: Readonly<Record<string, Rules>> = {
   class: storageClassRules,
   'data-volume': [...dataVolumeRules, ...dataVolumeRequestRules, ...dataVolumeDefaults],
   cron: [...dataImportCronRules, ...cronTemplateRules],
+  policy: [...policySpecRules, ...goldenImagePolicyRules.filter(isFirst)],
   hypercloud: hyperCloudImageRules,
   pvc: [...pvcRules, ...hyperCloudVolumeRules('pvc')],
   volume: [...volumeRules, ...hyperCloudVolumeRules('volume')],

@@ -1,5 +1,5 @@
 // Reconciles everything that is not settled: repairs lost events and enforces deadlines. Called by cron-tick.
-import type { KubeObject } from '#shared/api/object.ts';
+import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
 import { reconcileEach } from '#shared/resources/each.ts';
 import { reconcilers } from '#shared/resources/registry.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
@@ -7,10 +7,13 @@ import { removeAbandoned } from '#shared/populate/job/start-transfer.ts';
 import { ensureConfig } from '#shared/resources/cdi-config/ensure.ts';
 import { createMisplacedCrons } from '#shared/resources/data-import-cron/misplaced.ts';
 import { createDuePolls } from '#shared/resources/data-import-cron/due-polls.ts';
+import { createOverlookedVersions } from '#shared/resources/golden-image-policy/index.ts';
 import { sweepMachines } from '#shared/resources/machine-disks/sync.ts';
 import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
 import { syncTemplates } from '#shared/resources/templates/sync.ts';
 import { serveUploadClaims } from '#shared/resources/upload-claims/sync.ts';
+import { AppError, messageOf } from '#shared/runtime/errors.ts';
 import type { ReconcileDeps, TickDeps } from '#shared/resources/deps.ts';
 
 /** Called for every object of a sweep. */
@@ -34,9 +37,25 @@ async function* visited(objects: AsyncIterable<KubeObject>, visit: Visit): Async
 
 // Runs each minute: unsettled objects are reconciled, and due sources are polled. One listing serves both.
 
+/** Reconciles settled objects for which the listings showed work. */
+const reconcileFound = async (deps: ReconcileDeps, refs: readonly ObjectRef[]): Promise<Outcome> => {
+  const outcomes: Outcome[] = [done];
+  for (const ref of refs) {
+    try {
+      // oxlint-disable-next-line no-await-in-loop
+      outcomes.push(await reconcile(deps, ref, { which: 'all' }));
+    } catch (error) {
+      // A failure of one must not block the others; the next tick retries it.
+      if (!(error instanceof AppError)) throw error;
+      deps.log.warn('object not reconciled', { object: ref.name, error: messageOf(error) });
+    }
+  }
+  return worstOf(outcomes);
+};
+
 /** A failed tick is not delivered again: the next one follows anyway. */
 export const tick = async (deps: TickDeps, signal?: AbortSignal): Promise<Outcome> => {
-  const misplaced = createMisplacedCrons(deps, await ensureProfiles(deps));
+  const misplaced = createMisplacedCrons(await ensureProfiles(deps));
   await ensureConfig(deps);
   await removeAbandoned(deps.kube, deps.now());
   const polls = await createDuePolls(deps);
@@ -44,9 +63,12 @@ export const tick = async (deps: TickDeps, signal?: AbortSignal): Promise<Outcom
   const templates = await syncTemplates(deps);
   await sweepMachines(deps);
   await serveUploadClaims(deps);
+  const overlooked = createOverlookedVersions();
   const swept = await sweep(deps, signal, (object) => {
     polls.visit(object);
     misplaced.visit(object);
+    overlooked.visit(object);
   });
-  return worstOf([templates, swept, await misplaced.run(), await polls.run(signal)]);
+  const found = await reconcileFound(deps, [...misplaced.found, ...overlooked.policies()]);
+  return worstOf([templates, swept, found, await polls.run(signal)]);
 };

@@ -1,6 +1,6 @@
 // Reports of a change of state: Kubernetes Events for users, CloudEvents for programs. Pure; called by the reconciler.
 import { createHash } from 'node:crypto';
-import type { VersionEventType } from '#events/build.ts';
+import type { PolicyVersionEventType, VersionEventType } from '#events/build.ts';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
 import { fieldManager } from '#shared/api/names.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
@@ -8,10 +8,15 @@ import { contentWarning } from '#shared/populate/loss.ts';
 import { type Filled, type ImageState, isFinal, isRetryDue } from '#shared/populate/filled.ts';
 
 /** An additional CloudEvent about a version; best effort, like all notes. */
-export interface VersionNote {
-  readonly type: VersionEventType;
-  readonly name: string;
-}
+export type VersionNote =
+  | { readonly of: 'cron'; readonly type: VersionEventType; readonly name: string }
+  | {
+      readonly of: 'policy';
+      readonly type: PolicyVersionEventType;
+      readonly name: string;
+      /** Default: every channel. */
+      readonly channel: string | undefined;
+    };
 
 export interface Note {
   readonly type: 'Normal' | 'Warning';

@@ -1,11 +1,12 @@
 // The writes after a decision: status, Kubernetes Events, the announcement. Called by the reconciler and for progress reports.
 import { isDeepStrictEqual } from 'node:util';
-import { buildVersionEvent } from '#events/build.ts';
+import { buildPolicyVersionEvent, buildVersionEvent } from '#events/build.ts';
+import type { CloudEvent } from '#events/event.ts';
 import { kubeEvents } from '#shared/api/foreign/core.ts';
 import { type KubeObject, type ObjectRef, refOf } from '#shared/api/object.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import type { ReconciledState, Resource } from '#shared/resources/reconciler.ts';
-import { type Note, toKubeEvent } from '#shared/resources/transitions.ts';
+import { type Note, type VersionNote, toKubeEvent } from '#shared/resources/transitions.ts';
 import { isConflict, messageOf } from '#shared/runtime/errors.ts';
 import { labels } from '#shared/api/names.ts';
 import { sourceLabel } from '#shared/api/owner.ts';
@@ -71,16 +72,25 @@ export const recordNotes = async (
   }
 };
 
-const announceVersion = async (
-  { send, log, now }: ReconcileDeps,
-  cron: ObjectRef,
-  { version, reason, message, occurrence }: Note,
-): Promise<void> => {
+const announceVersion = async ({ send, log, now }: ReconcileDeps, about: ObjectRef, note: Note): Promise<void> => {
+  const { version } = note;
   if (version === undefined || send === undefined) return;
-  const data = { cron, version: version.name, reason, message };
-  const origin = { source: 'bullion.dev/golden', now: new Date(now()) };
-  const { isDelivered } = await send(buildVersionEvent(version.type, data, occurrence, origin));
+  const { isDelivered } = await send(versionEvent(about, note, version, new Date(now())));
   if (!isDelivered) log.warn('event not sent', { type: version.type, version: version.name });
+};
+
+const versionEvent = (
+  about: ObjectRef,
+  { reason, message, occurrence }: Note,
+  version: VersionNote,
+  now: Date,
+): CloudEvent => {
+  const origin = { source: 'bullion.dev/golden', now };
+  const data = { version: version.name, reason, message };
+  if (version.of === 'cron') return buildVersionEvent(version.type, { cron: about, ...data }, occurrence, origin);
+  const { channel } = version;
+  const of = { policy: about, ...(channel === undefined ? {} : { channel }), ...data };
+  return buildPolicyVersionEvent(version.type, of, occurrence, origin);
 };
 
 /** Events are for users: one that cannot be written is logged, and not waited for. */

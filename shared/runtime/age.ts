@@ -1,4 +1,4 @@
-// Durations as kubectl prints them: `45s`, `5m30s`, `3h12m`, `2d4h`, `15d`, `1y20d`.
+// Durations as kubectl prints them: `45s`, `5m30s`, `3h12m`, `2d4h`, `15d`, `1y20d`; and durations as users write them.
 
 const second = 1000;
 const minute = 60 * second;
@@ -35,4 +35,13 @@ export const toAge = (time: unknown, now: Date): string => {
   if (typeof time !== 'string') return '<unknown>';
   const at = Date.parse(time);
   return Number.isNaN(at) ? '<invalid>' : toSpan(now.getTime() - at);
+};
+
+const units: Readonly<Record<string, number>> = { d: day, h: hour, m: minute, s: second, ms: 1 };
+
+/** Milliseconds of a span as it is written: `90s`, `1h30m`, `7d`; `undefined` where it is none. */
+export const parseSpan = (text: string): number | undefined => {
+  if (!/^(?:\d+(?:\.\d+)?(?:d|h|ms|m|s))+$/.test(text)) return undefined;
+  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(d|h|ms|m|s)/g)];
+  return parts.reduce((sum, [, count, unit = 's']) => sum + Number(count) * (units[unit] ?? 0), 0);
 };

@@ -58,26 +58,26 @@ export const cronScenarios: readonly CronScenario[] = [
 const namespace = 'default';
 const key = { namespace, name: 'cron' };
 const type = dataImportCronKind.type;
-const versionMs = 150_000;
+export const versionMs = 150_000;
 /** Versions that are kept where a scenario does not say. */
 const mostKept = 2;
-const stormMs = 8 * 60_000;
-const limitMs = 6 * 3_600_000;
+export const stormMs = 8 * 60_000;
+export const limitMs = 6 * 3_600_000;
 
-const digestOf = (char: string): string => `sha256:${char.repeat(64)}`;
+export const digestOf = (char: string): string => `sha256:${char.repeat(64)}`;
 const newest = `golden-${'c'.repeat(12)}`;
 
 /** What the bytes of a file turn out to be. */
 const ofBytes = `golden-${'ab'.repeat(6)}`;
 
 /** The source changes as time goes by. */
-const say = (now: number, isFile: boolean): Observation => {
+export const sourceAt = (now: number, isFile: boolean): Observation => {
   const char = 'abc'[Math.min(2, Math.floor((now - testTime) / versionMs))] ?? 'c';
   if (isFile) return { is: 'found', digest: validatorDigest([char]), message: `it is ${char}`, memory: { etag: char } };
   return { is: 'found', digest: digestOf(char), message: `it is ${char}`, memory: { sourceDigest: digestOf(char) } };
 };
 
-const aCron = (spec: Partial<DataImportCronSpec> = {}): DataImportCron => ({
+export const aCron = (spec: Partial<DataImportCronSpec> = {}): DataImportCron => ({
   apiVersion: 'cdi.kubevirt.io/v1beta1',
   kind: 'DataImportCron',
   metadata: key,
@@ -110,7 +110,7 @@ const isHeld = (world: World): boolean => {
   return cron !== undefined && cron.metadata.deletionTimestamp === undefined;
 };
 
-const isFull = (world: World, name: string): boolean => {
+export const isFull = (world: World, name: string): boolean => {
   const volume = world.kube.all(persistentVolumeClaims).find(({ metadata }) => metadata.name === name);
   return world.cluster.contents.get(volume?.metadata.uid ?? '')?.isFilled === true;
 };
@@ -127,7 +127,7 @@ const watch =
     } else if (kind === 'DataSource' && !isFull(world, offered)) report(`${offered} is offered, and not full`);
   };
 
-const insist = async (world: World, what: () => Promise<unknown>): Promise<void> => {
+export const insist = async (world: World, what: () => Promise<unknown>): Promise<void> => {
   for (;;) {
     try {
       return void (await what());
@@ -195,7 +195,7 @@ export const runCron = async (
     chaos: storm,
     stormMs,
     attempt: scenario.attempt,
-    observe: (_: unknown, now: number) => say(now, scenario.isFile === true),
+    observe: (_: unknown, now: number) => sourceAt(now, scenario.isFile === true),
   };
   const world = createWorld({ ...options, ...over });
   world.kube.seed(storageClasses, aStorageClass('local'));

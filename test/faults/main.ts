@@ -7,6 +7,7 @@ import { runKills } from '#test/faults/api-server-kill/run.ts';
 import { cronScenarios, runCron } from '#test/faults/golden-cron.ts';
 import { expectedSummary, runBackupStorm } from '#test/faults/backup.ts';
 import { expectedOfShared, runSharedStorm } from '#test/faults/backup-shared.ts';
+import { policyScenarios, runPolicy } from '#test/faults/golden-policy.ts';
 import { type Run, runCalm, runScenario } from '#test/faults/image-import.ts';
 import { runMachine } from '#test/faults/machine-disks.ts';
 import { type Scenario, scenarios, sharedContent } from '#test/faults/scenarios.ts';
@@ -79,6 +80,10 @@ const runJudged = async (first: number, count: number): Promise<number> => {
       name: one.name,
       run: async (seed: number) => (await runCron(one, seed)).violations,
     })),
+    ...policyScenarios.map((one) => ({
+      name: one.name,
+      run: async (seed: number) => (await runPolicy(one, seed)).violations,
+    })),
     { name: 'machine-disks', run: runMachine },
     ...sharedContent.map((one) => ({ name: one.name, run: (seed: number) => runSharedContent(one, seed) })),
   ];
@@ -132,7 +137,7 @@ const runShared = async (from: number, count: number): Promise<number> => {
 const first = Number(values.from);
 
 const names = [
-  ...[...scenarios, ...cronScenarios, ...sharedContent].map(({ name }) => name),
+  ...[...scenarios, ...cronScenarios, ...policyScenarios, ...sharedContent].map(({ name }) => name),
   'machine-disks',
   'backups',
 ];

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { installCrds } from '#local-cluster/install.ts';
 import { longhornCrds } from '#local-cluster/longhorn/crds.ts';
+import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -13,6 +14,7 @@ import { createStage, grantRights } from '#test/support/admission-scenes.ts';
 import { fillRows } from '#test/support/fill-rows.ts';
 import { imageRows } from '#test/support/image-rows.ts';
 import { exemptRows } from '#test/support/exempt-rows.ts';
+import { aPolicy } from '#test/support/policy-rows.ts';
 import { protectedRows } from '#test/support/protected-rows.ts';
 import { hasKubectl } from '#test/support/tools.ts';
 
@@ -134,6 +136,26 @@ describe.skipIf(!hasKubectl()).each(hosts)(
       const { stdout } = await server.kubectl(args, objectOf(asked));
       expect(stdout).toMatch(/targetStorageClassName: standard/);
       expect(stdout).toMatch(/harvesterhci.io\/storageClassName: standard/);
+    });
+
+    it('records who decided, whoever they say they are, and keeps that (policy/signed)', async () => {
+      const policy = aPolicy({}, { name: 'signed', namespace: 'default' });
+      const marked = (more: object) => ({
+        ...policy,
+        spec: { ...policy.spec, bad: [{ version: 'a', digest: 'sha256:a', reason: 'broken', ...more }] },
+      });
+      const apply = async (object: object) => (await server.kubectl(['apply', '-f', '-'], object)).stderr;
+      const marksNow = async () =>
+        (await server.kube.get(goldenImagePolicyKind.type, { namespace: 'default', name: 'signed' }))?.spec.bad;
+      expect(await apply(marked({ by: 'somebody else', at: '2020-01-01T00:00:00Z' }))).not.toContain('Error');
+      const first = await marksNow();
+      expect(first).toMatchObject([
+        { by: expect.not.stringMatching('somebody else'), at: expect.stringMatching(/^20/) },
+      ]);
+      expect(await apply(marked({}))).toBe('');
+      expect(await marksNow()).toEqual(first);
+      await apply(marked({ by: 'somebody else' }));
+      expect(await marksNow()).toEqual(first);
     });
 
     it('lets an image be applied again and again, and what was filled in stays', async () => {

@@ -112,6 +112,7 @@ const unreached: readonly (readonly [RegExp, string])[] = [
     /^admission: (?:get namespaces|list persistentvolumes|get cdiconfigs)/,
     'forged marks, encryption keys and claims that ask for a profile: functions/validate, functions/mutate',
   ],
+  [/^admission: list dataimportcrons/, 'a second policy in a namespace: functions/validate/protected.test'],
   [new RegExp(`^${driver}: patch storageprofiles`), 'annotations of a class of GKE: storage-profile/ensure.test'],
   [/^admission: get virtualmachinetemplateversions/, 'images of a template: functions/validate/protected.test'],
   [

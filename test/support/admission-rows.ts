@@ -2,6 +2,7 @@
 import { aHarvesterImage as image } from '#test/support/admission.ts';
 import { cdiRows } from '#test/support/cdi-rows.ts';
 import { hyperCloudRows } from '#test/support/hypercloud-rows.ts';
+import { policyRows } from '#test/support/policy-rows.ts';
 import { type AdmissionRow, described, fixed, row, update } from '#test/support/rule-row.ts';
 
 const annotated = (name: string) => ({ annotations: { 'harvesterhci.io/storageClassName': name } });
@@ -66,4 +67,4 @@ const harvesterRows: readonly AdmissionRow[] = [
   fixed('harvester/fixed-display-name', image(), { displayName: 'other' }, /displayName cannot be changed/),
 ];
 
-export const admissionRows: readonly AdmissionRow[] = [...harvesterRows, ...hyperCloudRows, ...cdiRows];
+export const admissionRows: readonly AdmissionRow[] = [...harvesterRows, ...hyperCloudRows, ...cdiRows, ...policyRows];

@@ -126,6 +126,7 @@ const groups: Readonly<Record<string, string>> = {
   persistentvolumeclaims: '',
   virtualmachineimages: 'harvesterhci.io',
   datavolumes: 'cdi.kubevirt.io',
+  goldenimagepolicies: 'bullion.dev',
 };
 
 /** Allows the user to create the objects of rows, and grants the permissions of rows, written as `verb resource[/subresource] namespace/*`. */
@@ -133,7 +134,14 @@ export const grantRights = async (kube: KubeClient, user: string, rights: readon
   const role = { apiVersion: 'rbac.authorization.k8s.io/v1' } as const;
   const subjects = [{ kind: 'User', name: user, apiGroup: 'rbac.authorization.k8s.io' }];
   const refer = (kind: string, name: string) => ({ apiGroup: 'rbac.authorization.k8s.io', kind, name });
-  const made = ['persistentvolumeclaims', 'virtualmachineimages', 'virtualmachines', 'datavolumes', 'datasources'];
+  const made = [
+    'persistentvolumeclaims',
+    'virtualmachineimages',
+    'virtualmachines',
+    'datavolumes',
+    'datasources',
+    'goldenimagepolicies',
+  ];
   const named = [...new Set(rights)].map((right, index) => {
     const [, verb = '', resource = '', namespace = ''] = /^(\S+) (\S+) ([^/]*)\//.exec(right) ?? [];
     return { name: `${user}-${index}`, verb, resource, namespace };
@@ -145,7 +153,7 @@ export const grantRights = async (kube: KubeClient, user: string, rights: readon
       metadata: { name: user },
       rules: [
         {
-          apiGroups: ['', 'harvesterhci.io', 'kubevirt.io', 'cdi.kubevirt.io'],
+          apiGroups: ['', 'harvesterhci.io', 'kubevirt.io', 'cdi.kubevirt.io', 'bullion.dev'],
           resources: made,
           verbs: ['create', 'update'],
         },

@@ -46,6 +46,7 @@ const plurals: Readonly<Record<string, string>> = {
   VirtualMachineVolumeExport: 'virtualmachinevolumeexports',
   DataSource: 'datasources',
   DataImportCron: 'dataimportcrons',
+  GoldenImagePolicy: 'goldenimagepolicies',
   StorageProfile: 'storageprofiles',
   VirtualMachineImage: 'virtualmachineimages',
   VirtualMachinePvc: 'virtualmachinepvcs',

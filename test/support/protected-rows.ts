@@ -1,4 +1,5 @@
 // Objects that an image depends on: for each rule an accepted and a rejected request. Sent to the function, and to API servers.
+import { policyObjectRows } from '#test/support/policy-rows.ts';
 import { type Draft, type Loose, aHarvesterImage } from '#test/support/admission.ts';
 import { classRows } from '#test/support/class-rows.ts';
 import {
@@ -59,6 +60,7 @@ const dataSource = (namespace: string): Draft => ({
 });
 
 export const protectedRows: readonly ProtectedRow[] = [
+  ...policyObjectRows,
   {
     id: 'protected/image-of-template',
     what: 'an image under a template version',

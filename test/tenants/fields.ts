@@ -12,6 +12,7 @@ export const noReferences = new Set(
   [
     'pullMethod architecture tags checksum extraHeaders[] description displayName createdBy schedule retentionPolicy',
     'kind apiGroup previous current diskId uuid backingFile thumbprint extraArgs path',
+    'digest reason by at soak channel version',
   ].flatMap((names) => names.split(' ')),
 );
 
@@ -89,6 +90,11 @@ export const fieldRules: readonly FieldRule[] = [
   {
     of: /(managedDataSource|imageName|pvcName|virtualMachineImageName|virtualMachineImage\.name|virtualMachineVolume\.name)$/i,
     attack: `use ${elsewhere} by its name`,
+    holds: 'own',
+  },
+  {
+    of: /^GoldenImagePolicy .*(names\[\]|matchLabels\{\}|channels\[\]\.(name|dataSource))$/,
+    attack: `roll out or move ${elsewhere} by its name`,
     holds: 'own',
   },
   {
@@ -192,6 +198,10 @@ const bases: Readonly<Record<string, (path: string) => Loose>> = {
       ? { destination: undefined, objectStore: { bucketName: 'bucket', objectName: 'o' } }
       : {}),
   }),
+  'GoldenImagePolicy.bullion.dev': (path) => ({
+    dataImportCrons: path.includes('matchLabels') ? {} : { names: ['mine'] },
+    channels: [{ name: 'stable', dataSource: 'mine' }],
+  }),
   'DataVolume.cdi.kubevirt.io': (path) => ({
     ...(path.startsWith('spec.sourceRef')
       ? { sourceRef: { kind: 'DataSource', namespace: victim, name: loot } }
@@ -206,6 +216,7 @@ const valueFor = (path: string): unknown => {
   if (/storageClassName$/i.test(last)) return 'lh-victim';
   if (/^(url|http)$|URL$/.test(last))
     return path.includes('registry') ? metadataService.replace('http', 'docker') : metadataService;
+  if (last === 'matchLabels{}') return { name: loot };
   if (last === 'labels{}') return Object.fromEntries(ownMarks.labels.map((key) => [key, loot]));
   if (last === 'annotations{}') return forgedAnnotations;
   if (last === 'storageClassParameters{}')
@@ -232,7 +243,11 @@ export const forgedAnnotations = {
 
 const withValue = (spec: Loose, [step = '', ...rest]: readonly string[], value: unknown): Loose => {
   const key = step.replace(/\{\}$/, '');
-  if (step.endsWith('[]')) return { ...spec, [step.slice(0, -2)]: [value] };
+  if (step.endsWith('[]')) {
+    const name = step.slice(0, -2);
+    const [first = {}] = (spec[name] ?? []) as readonly Loose[];
+    return { ...spec, [name]: [rest.length === 0 ? value : withValue(first, rest, value)] };
+  }
   return { ...spec, [key]: rest.length === 0 ? value : withValue((spec[key] ?? {}) as Loose, rest, value) };
 };
 

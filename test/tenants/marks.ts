@@ -129,6 +129,7 @@ export const markRules: readonly MarkRule[] = [
       uid: loot,
     }),
   }),
+  label(labels.policy, 'dataSource', 'have a policy of others move what is theirs'),
   label(labels.storageClass, 'image', 'keep a storage class from being deleted'),
   label(labels.starting, 'job', 'have Jobs of others removed'),
   label(labels.optional, 'job', 'have event sources made'),

@@ -1,19 +1,27 @@
 // What may go: versions beyond those to keep, imports that a newer digest made pointless, the form of a version that is not offered. Pure.
 import type { VersionEventType } from '#events/build.ts';
 import { eventTypes } from '#events/catalogue.ts';
-import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
+import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type Action, remove, patch } from '#shared/populate/actions.ts';
 import { outdatedVersions } from '#shared/golden/version.ts';
+import { type SourceFormat, policyNameOf } from '#shared/resources/data-source/point.ts';
 import type {
   CronState,
   CronResource,
   ObservedCron,
   ObservedVersion,
 } from '#shared/resources/data-import-cron/cron.ts';
-import { hasSnapshot, hasVolume, isGoing, isUsable } from '#shared/resources/data-import-cron/version.ts';
+import {
+  hasArrived,
+  hasSnapshot,
+  hasVolume,
+  isGoing,
+  isUsable,
+  notedUse,
+} from '#shared/resources/data-import-cron/version.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import type { PlannedStep } from '#shared/resources/reconciler.ts';
@@ -39,15 +47,12 @@ const gone = (name: string, { dataVolume, volume, snapshot }: ObservedVersion, {
   type: 'Normal',
   ...said,
   occurrence: `${said.reason}/${name}/${(dataVolume ?? volume ?? snapshot)?.metadata.uid ?? ''}`,
-  version: { type: event, name },
+  version: { of: 'cron', type: event, name },
 });
 
-const lastUseOf = ({ volume, snapshot, dataVolume }: ObservedVersion): string => {
-  const forms = [volume, snapshot, dataVolume].filter((form) => form !== undefined);
-  const noted = forms
-    .map(({ metadata }) => metadata.annotations?.[cdiAnnotations.lastUseTime])
-    .find((time) => time !== undefined);
-  return noted ?? forms[0]?.metadata.creationTimestamp ?? '';
+const lastUseOf = (version: ObservedVersion): string => {
+  const { volume, snapshot, dataVolume } = version;
+  return notedUse(version) ?? (volume ?? snapshot ?? dataVolume)?.metadata.creationTimestamp ?? '';
 };
 
 /** Imports of other digests that did not end well, or not yet. The version in use is never one of them. */
@@ -91,17 +96,22 @@ export const collect = (cron: CronResource, observed: ObservedCron, current: str
   };
 };
 
+/** Whether a channel still points to the form that is not offered any more: its policy repoints it first. */
+export const isOtherFormUsed = ({ policy }: ObservedCron, name: string, format: SourceFormat): boolean =>
+  policy?.offers(name, format === 'snapshot' ? 'pvc' : 'snapshot') === true;
+
 /** What was imported on the way to the form that is offered now. */
-export const dropOtherForm = (version: ObservedVersion, format: CronState['format']): readonly Action[] => {
+export const dropOtherForm = (version: ObservedVersion, format: SourceFormat): readonly Action[] => {
   if (format === 'snapshot') return hasSnapshot(version) ? removeVolume(version) : [];
   return hasVolume(version) ? remove(volumeSnapshots, version.snapshot) : [];
 };
 
-// What goes with a cron: everything it manages where its policy says so, else imports that did not end. Pure.
+// What goes with a cron: everything it manages where its retention policy says so, but what channels need; else imports that did not end. Pure.
 
 /** Others who own it decide when it goes. */
 const removeDataSource = (cron: CronResource, { dataSource }: ObservedCron): readonly Action[] => {
   if (dataSource === undefined || dataSource.metadata.labels?.[cdiLabels.cron] !== cron.ref.name) return [];
+  if (policyNameOf(dataSource) !== undefined) return [];
   const owners = dataSource.metadata.ownerReferences ?? [];
   const others = owners.filter(({ uid }) => uid !== cron.ref.uid);
   if (others.length === 0) return remove(dataSourceKind.type, dataSource);
@@ -114,7 +124,9 @@ export const planRemoval = (
   cron: CronResource,
   observed: ObservedCron,
 ): PlannedStep<CronState> & { readonly removed: boolean } => {
-  const versions = [...observed.versions.values()];
+  const versions = [...observed.versions].flatMap(([name, version]) =>
+    hasArrived(cron, name, version) && observed.policy?.keeps(name) === true ? [] : [version],
+  );
   const going = cron.retains
     ? versions.filter((version) => version.dataVolume !== undefined && !isUsable(version))
     : versions;

@@ -15,6 +15,7 @@ import { type CronSource, readCronSource } from '#shared/golden/source.ts';
 import { parseSchedule } from '#shared/golden/schedule.ts';
 import { shortDigest, versionName } from '#shared/golden/version.ts';
 import type { ReconciledState, Resource } from '#shared/resources/reconciler.ts';
+import type { SourceFormat } from '#shared/resources/data-source/point.ts';
 import { readResource } from '#shared/resources/dialect.ts';
 import { faultOf } from '#shared/resources/rule.ts';
 import type { Note } from '#shared/resources/transitions.ts';
@@ -27,8 +28,20 @@ export interface ObservedVersion {
   readonly snapshot?: VolumeSnapshot | undefined;
 }
 
+/** A policy, as far as its crons need it. */
+export interface CronPolicy {
+  readonly name: string;
+  /** Whether it needs a version. */
+  readonly keeps: (version: string) => boolean;
+  /** Whether a channel points to a version in this form. */
+  readonly offers: (version: string, format: SourceFormat) => boolean;
+}
+
 export interface ObservedCron {
+  /** Left out where a policy decides what it says. */
   readonly dataSource: DataSource | undefined;
+  /** The policy that decides which channel has which version, where there is one. */
+  readonly policy: CronPolicy | undefined;
   /** The live cron that the data source is labelled with, where that is another one. */
   readonly rival: DataImportCron | undefined;
   /** By name: what carries this cron's label. */
@@ -44,8 +57,6 @@ export interface ObservedCron {
   /** Of a source in another namespace: what its service account may clone there; `undefined`: nothing. */
   readonly right: { readonly is: 'not needed' } | { readonly is: 'asked'; readonly grant: Grant | undefined };
 }
-
-export type SourceFormat = 'pvc' | 'snapshot';
 
 /** A version by the name of its volume and snapshot. */
 export interface NamedVersion {

@@ -1,5 +1,5 @@
 // Crons at rest whose version no longer lies where or as it should: another default class, another form, another snapshot class. Nothing of theirs
-// changes then, so that the tick compares what it has read anyway. Called by tick.ts.
+// changes then, so that the tick compares what it has read anyway. Called by the tick (sweep.ts).
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import type { StorageClass } from '#shared/api/foreign/core.ts';
@@ -8,11 +8,7 @@ import { defaultClassOf } from '#shared/populate/storage/profile.ts';
 import { snapshotClassFor } from '#shared/resources/data-import-cron/snapshot.ts';
 import { type CronResource, isUpToDate, readCron } from '#shared/resources/data-import-cron/cron.ts';
 import { classNameOf, isForDisk } from '#shared/resources/data-import-cron/template.ts';
-import { reconcile } from '#shared/resources/reconcile.ts';
 import type { StorageFacts } from '#shared/resources/storage-profile/ensure.ts';
-import { AppError, messageOf } from '#shared/runtime/errors.ts';
-import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
-import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 /** The class a cron's versions are to lie in. */
 const classFor = (cron: CronResource, { classes }: StorageFacts): StorageClass | undefined => {
@@ -42,11 +38,11 @@ export const isMisplaced = (object: DataImportCron, facts: StorageFacts): boolea
 export interface MisplacedCrons {
   /** Takes note of an object that a listing came across. */
   readonly visit: (object: KubeObject) => void;
-  readonly run: () => Promise<Outcome>;
+  readonly found: readonly ObjectRef[];
 }
 
 /** `facts`: `undefined` where a CDI that is installed looks after its crons itself. */
-export const createMisplacedCrons = (deps: ReconcileDeps, facts: StorageFacts | undefined): MisplacedCrons => {
+export const createMisplacedCrons = (facts: StorageFacts | undefined): MisplacedCrons => {
   const found: ObjectRef[] = [];
   const { type } = dataImportCronKind;
   return {
@@ -54,19 +50,6 @@ export const createMisplacedCrons = (deps: ReconcileDeps, facts: StorageFacts | 
       const isCron = object.kind === type.kind && object.apiVersion === apiVersionOf(type);
       if (isCron && facts !== undefined && isMisplaced(object as DataImportCron, facts)) found.push(refOf(object));
     },
-    run: async () => {
-      const outcomes: Outcome[] = [done];
-      for (const ref of found) {
-        try {
-          // oxlint-disable-next-line no-await-in-loop
-          outcomes.push(await reconcile(deps, ref, { which: 'all' }));
-        } catch (error) {
-          // One in trouble must not keep the others from being reconciled; the next tick finds it again.
-          if (!(error instanceof AppError)) throw error;
-          deps.log.warn('cron not reconciled', { cron: ref.name, error: messageOf(error) });
-        }
-      }
-      return worstOf(outcomes);
-    },
+    found,
   };
 };

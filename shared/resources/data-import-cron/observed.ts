@@ -11,14 +11,22 @@ import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snap
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
 import { readClass } from '#shared/populate/reading.ts';
-import type { CronResource, ObservedVersion, ObservedCron } from '#shared/resources/data-import-cron/cron.ts';
+import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
+import { labels } from '#shared/api/names.ts';
+import { isKeptBy, policyOf } from '#shared/golden/rollout/policies.ts';
+import type {
+  CronPolicy,
+  CronResource,
+  ObservedVersion,
+  ObservedCron,
+} from '#shared/resources/data-import-cron/cron.ts';
 import { classNameOf, isForDisk } from '#shared/resources/data-import-cron/template.ts';
 import { readUsers } from '#shared/resources/data-import-cron/users.ts';
-import { possibleNames } from '#shared/resources/data-import-cron/version.ts';
+import { hasArrived, possibleNames } from '#shared/resources/data-import-cron/version.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
-/** Kinds that a cluster may lack altogether. */
-const listOf = async <T extends KubeObject>(
+/** Of kinds that a cluster may lack altogether. */
+export const listOf = async <T extends KubeObject>(
   kube: KubeClient,
   type: ResourceType<T>,
   options: ListOptions = {},
@@ -33,21 +41,42 @@ const listOf = async <T extends KubeObject>(
 };
 
 export const check = async (kube: KubeClient, cron: CronResource): Promise<ObservedCron> => {
+  const policy = await readPolicy(kube, cron);
   const [dataSource, versions, storageClass, snapshotClasses] = await Promise.all([
-    kube.get(dataSourceKind.type, { namespace: cron.namespace, name: cron.dataSource }),
+    policy === undefined
+      ? kube.get(dataSourceKind.type, { namespace: cron.namespace, name: cron.dataSource })
+      : undefined,
     readVersions(kube, cron),
     readClass(kube, classNameOf(cron), isForDisk(cron)),
     listOf(kube, volumeSnapshotClasses),
   ]);
   const className = storageClass?.metadata.name;
-  const [rival, profile, foreign, inUse, right] = await Promise.all([
+  const collects = cron.collects && versions.size > cron.keep;
+  const [rival, profile, foreign, used, right] = await Promise.all([
     readRival(kube, cron, dataSource),
     className === undefined ? undefined : kube.get(storageProfiles, { name: className }),
     readForeign(kube, cron, versions),
-    cron.collects && versions.size > cron.keep ? readUsers(kube, cron, [...versions.keys()]) : new Set<string>(),
+    collects ? readUsers(kube, cron, { versions: [...versions.keys()], policy }) : [],
     readRight(kube, cron),
   ]);
-  return { dataSource, rival, versions, foreign, storageClass, profile, snapshotClasses, inUse, right };
+  const kept = [...versions].filter(
+    ([name, version]) => hasArrived(cron, name, version) && policy?.keeps(name) === true,
+  );
+  const inUse = new Set([...used, ...kept.map(([name]) => name)]);
+  return { dataSource, policy, rival, versions, foreign, storageClass, profile, snapshotClasses, inUse, right };
+};
+
+/** Found anew in each pass, and by nothing but objects: a policy may come and go, and so may the labels of the cron. */
+const readPolicy = async (kube: KubeClient, { namespace, object }: CronResource): Promise<CronPolicy | undefined> => {
+  const policy = policyOf(object, await listOf(kube, goldenImagePolicyKind.type, { namespace }));
+  if (policy === undefined) return undefined;
+  const { name } = policy.metadata;
+  const sources = await listOf(kube, dataSourceKind.type, { namespace, labelSelector: `${labels.policy}=${name}` });
+  return {
+    name,
+    keeps: isKeptBy(policy),
+    offers: (version, format) => sources.some(({ spec }) => spec.source[format]?.name === version),
+  };
 };
 
 const readRight = async (
@@ -60,9 +89,10 @@ const readRight = async (
   return { is: 'asked', grant: await grantFor(kube, serviceAccountRequester(own, account), used) };
 };
 
-const readVersions = async (
+/** By name: what carries the label of a cron. */
+export const readVersions = async (
   kube: KubeClient,
-  { namespace, ref }: CronResource,
+  { namespace, ref }: Pick<CronResource, 'namespace' | 'ref'>,
 ): Promise<ReadonlyMap<string, ObservedVersion>> => {
   const options = { namespace, labelSelector: `${cdiLabels.cron}=${ref.name}` };
   // A data volume is read before its volume: a volume without one was made before, or by somebody else.

@@ -1,9 +1,8 @@
 // The managed data source: made, adopted, pointed to the version in use, put right when somebody changed it. Pure.
-import { isDeepStrictEqual } from 'node:util';
-import { type DataSource, type DataSourceSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
-import { cdiLabels } from '#shared/api/cdi/names.ts';
+import type { DataSource, DataSourceSource } from '#shared/api/cdi/data-source.ts';
+import { labels } from '#shared/api/names.ts';
 import type { ObjectMeta, OwnerReference } from '#shared/api/object.ts';
-import { type Action, create, patch, type PlanContext } from '#shared/populate/actions.ts';
+import type { Action, PlanContext } from '#shared/populate/actions.ts';
 import type {
   CronState,
   CronResource,
@@ -12,25 +11,15 @@ import type {
 } from '#shared/resources/data-import-cron/cron.ts';
 import { managedMetadata } from '#shared/resources/data-import-cron/template.ts';
 import { type CronVerdict, conclude } from '#shared/resources/data-import-cron/verdict.ts';
+import { isKept, point, policyNameOf, sourceOfVersion } from '#shared/resources/data-source/point.ts';
 import type { PlannedStep } from '#shared/resources/reconciler.ts';
-
-/** Somebody else's data source that works is not taken over: they may put the label on it when they want that. */
-export const isKept = ({ ref }: CronResource, source: DataSource): boolean => {
-  const label = source.metadata.labels?.[cdiLabels.cron];
-  const isReady = source.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
-  return label === undefined && isReady && source.metadata.labels?.['bullion.dev/owner-uid'] !== ref.uid;
-};
 
 /** Until there is a version, one that is adopted keeps what it points to. */
 const wantedSource = (
   { namespace }: CronResource,
   { offered, format }: CronState,
   before: DataSourceSource | undefined,
-): DataSourceSource => {
-  if (offered === undefined) return before ?? {};
-  const named = { namespace, name: offered };
-  return format === 'snapshot' ? { snapshot: named } : { pvc: named };
-};
+): DataSourceSource => (offered === undefined ? (before ?? {}) : sourceOfVersion(namespace, offered, format));
 
 /** Its creator controls it, whoever adopts it does not; it is collected when all of them are gone. Only where it goes with its cron at all. */
 const ownersOf = (cron: CronResource, before: readonly OwnerReference[] | undefined): readonly OwnerReference[] => {
@@ -51,41 +40,15 @@ const metadataOf = (cron: CronResource, before: DataSource | undefined): ObjectM
     : { ...metadata, ownerReferences: owners };
 };
 
-const holds = (
-  all: Readonly<Record<string, string>> | undefined,
-  some: Readonly<Record<string, string>> | undefined,
-): boolean => Object.entries(some ?? {}).every(([key, value]) => all?.[key] === value);
-
-const isRight = (source: DataSource, wanted: DataSourceSource, metadata: ObjectMeta): boolean =>
-  isDeepStrictEqual(source.spec.source, wanted) &&
-  holds(source.metadata.labels, metadata.labels) &&
-  holds(source.metadata.annotations, metadata.annotations) &&
-  isDeepStrictEqual(source.metadata.ownerReferences ?? [], metadata.ownerReferences ?? []);
-
-/** Each field named, so that a merge patch takes away what is not wanted. */
-const toPatch = ({ pvc, snapshot, dataSource }: DataSourceSource) => ({
-  pvc: pvc ?? null,
-  snapshot: snapshot ?? null,
-  dataSource: dataSource ?? null,
-});
+/** A policy decides what its channels point to; where it is gone, they stay as they are until somebody says otherwise. */
+const isOfPolicy = ({ policy, dataSource }: ObservedCron): boolean =>
+  policy !== undefined || policyNameOf(dataSource) !== undefined;
 
 /** The actions that make the data source say what `state` says. */
-export const offer = (
-  cron: CronResource,
-  { dataSource: source }: ObservedCron,
-  state: CronState,
-): readonly Action[] => {
-  const wanted = wantedSource(cron, state, source?.spec.source);
-  const metadata = metadataOf(cron, source);
-  if (source === undefined) {
-    const { apiVersion } = cron.ref;
-    return [create(dataSourceKind.type, { apiVersion, kind: 'DataSource', metadata, spec: { source: wanted } })];
-  }
-  if (source.metadata.deletionTimestamp !== undefined || isKept(cron, source) || isRight(source, wanted, metadata))
-    return [];
-  const { labels, annotations, ownerReferences } = metadata;
-  const change = { metadata: { labels, annotations, ownerReferences }, spec: { source: toPatch(wanted) } };
-  return [patch(dataSourceKind.type, source, change)];
+export const offer = (cron: CronResource, observed: ObservedCron, state: CronState): readonly Action[] => {
+  const { dataSource: source } = observed;
+  if (isOfPolicy(observed) || (source !== undefined && isKept(cron.ref, source))) return [];
+  return point(source, wantedSource(cron, state, source?.spec.source), metadataOf(cron, source));
 };
 
 // What the steps of this folder share: one version on its way, and what is said and offered meanwhile. Pure.
@@ -109,7 +72,13 @@ export const goOn = ({ cron, observed, state }: Work, actions: readonly Action[]
 });
 
 const adviseKept = (cron: CronResource, { dataSource }: ObservedCron, verdict: CronVerdict): CronVerdict => {
-  if (verdict.trouble !== undefined || dataSource === undefined || !isKept(cron, dataSource)) return verdict;
+  if (verdict.trouble !== undefined || dataSource === undefined) return verdict;
+  const policy = policyNameOf(dataSource);
+  if (policy !== undefined) {
+    const message = `DataSource ${cron.dataSource} stays where GoldenImagePolicy ${policy} left it, which does not have this cron any more: remove its label ${labels.policy} to have it follow this cron`;
+    return { ...verdict, trouble: { reason: 'DataSourceLeft', message } };
+  }
+  if (!isKept(cron.ref, dataSource)) return verdict;
   const message = `DataSource ${cron.dataSource} is somebody else's and in use: label it cdi.kubevirt.io/dataImportCron=${cron.ref.name} to have it follow this cron`;
   return { ...verdict, trouble: { reason: 'DataSourceUnmanaged', message } };
 };

@@ -4,12 +4,8 @@ import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import { chooseSnapshotClass, contentMarkOf, describeContent } from '#shared/populate/storage/snapshot.ts';
 import { populationOf } from '#shared/populate/population.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
-import type {
-  CronResource,
-  SourceFormat,
-  ObservedCron,
-  ObservedVersion,
-} from '#shared/resources/data-import-cron/cron.ts';
+import type { SourceFormat } from '#shared/resources/data-source/point.ts';
+import type { CronResource, ObservedCron, ObservedVersion } from '#shared/resources/data-import-cron/cron.ts';
 import { managedMetadata, sizeOf } from '#shared/resources/data-import-cron/template.ts';
 
 /** What the storage profile of the class says; volumes where it says nothing. */

@@ -7,7 +7,7 @@ import { annotations } from '#shared/api/names.ts';
 import type { KubeObject, ObjectMeta, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { populationOf } from '#shared/populate/population.ts';
-import type { CronResource } from '#shared/resources/data-import-cron/cron.ts';
+import type { CronPolicy, CronResource } from '#shared/resources/data-import-cron/cron.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
@@ -20,14 +20,15 @@ interface Named {
 export const readUsers = async (
   kube: KubeClient,
   cron: CronResource,
-  versions: readonly string[],
+  { versions, policy }: { readonly versions: readonly string[]; readonly policy: CronPolicy | undefined },
 ): Promise<ReadonlySet<string>> => {
   const used = new Set<string>();
   const use = (named: Named | undefined, from: string | undefined): void => {
     if (named !== undefined && (named.namespace ?? from) === cron.namespace) used.add(named.name);
   };
   await each(kube, dataSourceKind.type, {}, ({ metadata, spec: { source } }) => {
-    if (metadata.namespace === cron.namespace && metadata.name === cron.dataSource) return;
+    const isOwn = metadata.namespace === cron.namespace && metadata.name === cron.dataSource;
+    if (isOwn && policy === undefined) return;
     use(source.pvc, metadata.namespace);
     use(source.snapshot, metadata.namespace);
   });

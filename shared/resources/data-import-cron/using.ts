@@ -4,12 +4,13 @@ import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type Action, create, patch, remove } from '#shared/populate/actions.ts';
 import { isoTime } from '#shared/populate/state.ts';
-import { collect, dropOtherForm } from '#shared/resources/data-import-cron/collect.ts';
+import { collect, dropOtherForm, isOtherFormUsed } from '#shared/resources/data-import-cron/collect.ts';
 import { buildVersionSnapshot, restoreSizeMark } from '#shared/resources/data-import-cron/snapshot.ts';
-import type { CronState, SourceFormat, ObservedVersion } from '#shared/resources/data-import-cron/cron.ts';
-import { progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
+import type { CronState, ObservedVersion } from '#shared/resources/data-import-cron/cron.ts';
+import { type CronVerdict, progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
 import { dropProvisional, askedMark } from '#shared/resources/data-import-cron/verified.ts';
 import { classOf } from '#shared/resources/data-import-cron/version.ts';
+import type { SourceFormat } from '#shared/resources/data-source/point.ts';
 import { type CronStep, type Work, goOn } from '#shared/resources/data-import-cron/offer.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
@@ -46,35 +47,43 @@ const noteClass = ({ cron, observed, version }: Work): readonly Action[] => {
   ];
 };
 
-export const useVersion = (work: Work, format: 'pvc' | 'snapshot'): CronStep => {
-  const { cron, observed, state, name, version, context } = work;
+const inUse: CronVerdict = { phase: 'Ready', progressing: progressing.none, upToDate: upToDate.yes };
+
+/** Its other form goes once no channel of a policy points to it. */
+const converting: CronVerdict = { phase: 'Importing', progressing: progressing.snapshot, upToDate: upToDate.snapshot };
+
+/** The state once a version is in use in this form. */
+const offeredState = (
+  { cron, state, name, version, context }: Work,
+  format: SourceFormat,
+  isNew: boolean,
+): CronState => ({
+  ...state,
+  offered: name,
+  format,
+  snapshotClass: format === 'snapshot' ? version.snapshot?.spec.volumeSnapshotClassName : undefined,
+  importedAt: isNew || state.importedAt === undefined ? isoTime(context.now) : state.importedAt,
+  handledRetryToken: cron.retryToken ?? state.handledRetryToken,
+});
+
+export const useVersion = (work: Work, format: SourceFormat): CronStep => {
+  const { cron, observed, state, name, version } = work;
   const isNew = state.offered !== name || state.format !== format;
-  const importedAt = isNew || state.importedAt === undefined ? isoTime(context.now) : state.importedAt;
-  const offered: CronState = {
-    ...state,
-    offered: name,
-    format,
-    snapshotClass: format === 'snapshot' ? version.snapshot?.spec.volumeSnapshotClassName : undefined,
-    importedAt,
-    handledRetryToken: cron.retryToken ?? state.handledRetryToken,
-  };
+  const offered = offeredState(work, format, isNew);
   const collected = collect(cron, observed, name);
   const touched = [...(isNew ? touchPrevious(work) : []), ...markUsed(work, format, isNew)];
-  const step = goOn({ ...work, state: offered }, touched, {
-    phase: 'Ready',
-    progressing: progressing.none,
-    upToDate: upToDate.yes,
-  });
+  const isConverting = isOtherFormUsed(observed, name, format);
+  const step = goOn({ ...work, state: offered }, touched, isConverting ? converting : inUse);
   const note: Note = {
     type: 'Normal',
     reason: 'VersionImported',
-    message: `${name} (${state.current?.digest ?? cron.digest}) is in use`,
-    occurrence: `imported/${name}/${importedAt}`,
+    message: `${name} (${state.current?.digest ?? cron.digest}) is ${observed.policy === undefined ? 'in use' : `there for the channels of GoldenImagePolicy ${observed.policy.name}`}`,
+    occurrence: `imported/${name}/${offered.importedAt}`,
   };
   return {
     actions: [
       ...step.actions,
-      ...dropOtherForm(version, format),
+      ...(isConverting ? [] : dropOtherForm(version, format)),
       ...collected.actions,
       ...dropProvisional(cron, observed, name),
       ...noteClass(work),

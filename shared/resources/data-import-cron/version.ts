@@ -38,6 +38,16 @@ export const hasSnapshot = ({ snapshot }: ObservedVersion): boolean =>
 /** It can be offered in one form or the other. */
 export const isUsable = (version: ObservedVersion): boolean => hasVolume(version) || hasSnapshot(version);
 
+/** When it was last what the cron offered; `undefined`: it never was, or nobody noted it. */
+export const notedUse = ({ volume, snapshot, dataVolume }: ObservedVersion): string | undefined =>
+  [volume, snapshot, dataVolume]
+    .map((form) => form?.metadata.annotations?.[cdiAnnotations.lastUseTime])
+    .find((time) => time !== undefined);
+
+/** The cron was done with it at some time. What is on its way to a name of its own never was. */
+export const hasArrived = ({ state }: CronResource, name: string, version: ObservedVersion): boolean =>
+  isUsable(version) && (state.offered === name || notedUse(version) !== undefined);
+
 export const classOf = ({ volume, dataVolume }: ObservedVersion): string | undefined => {
   if (volume !== undefined) return volume.spec.storageClassName;
   const asked = (dataVolume?.spec.storage ?? dataVolume?.spec.pvc)?.['storageClassName'];

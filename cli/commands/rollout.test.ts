@@ -1,0 +1,122 @@
+// What the commands about versions write into a policy.
+import { beforeEach, describe, expect, it } from 'vitest';
+import { type ClusterCommand, exitCodes } from '#cli/command.ts';
+import { whyCommand } from '#cli/commands/why.ts';
+import { rolloutCommands } from '#cli/commands/rollout.ts';
+import {
+  type GoldenImagePolicy,
+  type GoldenImagePolicySpec,
+  goldenImagePolicyKind,
+} from '#shared/api/bullion/golden-image-policy.ts';
+import { Conflict } from '#shared/runtime/errors.ts';
+import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
+
+const { type } = goldenImagePolicyKind;
+const key = { namespace: 'golden', name: 'fedora' };
+let kube: MemoryKube;
+
+const version = (name: string, state = 'Verified') => ({
+  name,
+  cron: 'fedora',
+  arrived: '2026-01-01T00:00:00Z',
+  state: state as 'Verified',
+  held: [{ channel: 'stable', seconds: 1 }],
+});
+
+const aPolicy = (name: string, spec: Partial<GoldenImagePolicySpec> = {}): GoldenImagePolicy => ({
+  apiVersion: 'bullion.dev/v1alpha1',
+  kind: 'GoldenImagePolicy',
+  metadata: { ...key, name },
+  spec: {
+    dataImportCrons: { names: [name] },
+    channels: [
+      { name: 'candidate', dataSource: `${name}-candidate` },
+      { name: 'stable', dataSource: name, after: { channel: 'candidate', approval: 'manual' } },
+    ],
+    ...spec,
+  },
+  status: {
+    phase: 'Waiting',
+    channels: [{ name: 'stable', dataSource: name, version: `${name}-3`, reason: 'Soaking', message: 'for 1h of 24h' }],
+    versions: [version(`${name}-1`), version(`${name}-2`, 'Failed'), version(`${name}-3`)],
+  },
+});
+
+beforeEach(() => {
+  kube = createMemoryKube();
+  kube.seed(type, aPolicy('fedora'));
+});
+
+const specNow = async () => (await kube.get(type, key))?.spec;
+
+const call = async (name: string, positionals: readonly string[], values: Record<string, string | boolean> = {}) => {
+  const command = [...rolloutCommands, whyCommand].find((one) => one.name === name) as ClusterCommand;
+  let out = '';
+  const terminal = {
+    out: (text: string) => void (out += text),
+    err: () => {},
+    isLive: false,
+    now: () => new Date('2026-01-02T00:00:00Z'),
+  };
+  const { signal } = new AbortController();
+  const bearer = () => Promise.resolve(undefined);
+  expect(await command.run({ kube, namespace: 'golden', positionals, values, terminal, signal, bearer })).toBe(
+    exitCodes.done,
+  );
+  return out;
+};
+
+const reason = 'kernel panic';
+
+describe('bullion', () => {
+  it.each(['stable', 'fedora', 'fedora/stable'])('promote finds a channel as %s', async (wanted) => {
+    expect(await call('promote', [wanted, 'fedora-3'])).toContain('fedora-3 may enter channel stable');
+    expect((await specNow())?.approvals).toEqual([{ channel: 'stable', version: 'fedora-3' }]);
+    await call('promote', [wanted, 'fedora-3'], { 'skip-soak': true, reason });
+    expect((await specNow())?.approvals).toEqual([{ channel: 'stable', version: 'fedora-3', skipSoak: true, reason }]);
+  });
+
+  it('says which names there are, and which are several', async () => {
+    await expect(call('promote', ['edge', 'fedora-3'])).rejects.toThrow(/fedora\/candidate, fedora\/stable/);
+    kube.seed(type, aPolicy('debian'));
+    await expect(call('promote', ['stable', 'x'])).rejects.toThrow(
+      /write fedora\/stable or debian\/stable|write debian\/stable or fedora\/stable/,
+    );
+  });
+
+  it('pin and unpin, with a reason', async () => {
+    await expect(call('pin', ['stable', 'fedora-1'])).rejects.toThrow(/--reason/);
+    await call('pin', ['stable', 'fedora-1'], { reason });
+    expect((await specNow())?.pins).toEqual({ stable: { version: 'fedora-1', reason } });
+    expect(await call('unpin', ['stable'])).toContain('moves on');
+    expect((await specNow())?.pins).toEqual({});
+    expect(await call('unpin', ['stable'])).toContain('is not pinned');
+  });
+
+  it('rollback goes to the good version before, or to the one that is named', async () => {
+    await call('rollback', ['stable'], { reason });
+    expect((await specNow())?.pins).toEqual({ stable: { version: 'fedora-1', reason } });
+    await call('rollback', ['stable'], { reason, to: 'fedora-2' });
+    expect((await specNow())?.pins).toMatchObject({ stable: { version: 'fedora-2' } });
+    await expect(call('rollback', ['candidate'], { reason })).rejects.toThrow(/--to with one of fedora-1, fedora-3/);
+  });
+
+  it('mark-bad, and its undoing', async () => {
+    await call('mark-bad', ['fedora-3'], { reason });
+    expect((await specNow())?.bad).toEqual([{ version: 'fedora-3', reason }]);
+    await call('mark-bad', ['fedora-3'], { undo: true });
+    expect((await specNow())?.bad).toEqual([]);
+    await expect(call('mark-bad', ['fedora-9'], { reason })).rejects.toThrow(/has a version fedora-9/);
+  });
+
+  it('keeps what somebody else decided meanwhile', async () => {
+    kube.failNext({ verb: 'patch' }, { error: new Conflict('changed'), when: 'before' });
+    await call('mark-bad', ['fedora-1'], { reason });
+    expect((await specNow())?.bad).toEqual([{ version: 'fedora-1', reason }]);
+  });
+
+  it('why says where each channel stands', async () => {
+    const text = await call('why', ['gip/fedora']);
+    expect(text).toMatch(/Channel stable\s+fedora-3, Soaking: for 1h of 24h/);
+  });
+});

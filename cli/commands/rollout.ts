@@ -1,0 +1,236 @@
+// `bullion promote`, `pin`, `unpin`, `rollback`, `mark-bad`: what people decide about versions of golden images. Each changes one part of a policy; the
+// cluster asks for the right to it, and records who it was.
+import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
+import { listIfAny } from '#cli/objects.ts';
+import {
+  type GoldenImagePolicy,
+  type GoldenImagePolicySpec,
+  goldenImagePolicyKind,
+} from '#shared/api/bullion/golden-image-policy.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { InvalidInput, NotFound, isConflict } from '#shared/runtime/errors.ts';
+
+type Channel = GoldenImagePolicySpec['channels'][number];
+
+interface Meant {
+  readonly policy: GoldenImagePolicy;
+  readonly channel: Channel;
+}
+
+const { type } = goldenImagePolicyKind;
+const mostTries = 5;
+/** As many as a policy may hold: the oldest make room. */
+const mostApprovals = 64;
+
+const policiesIn = (kube: KubeClient, namespace: string): Promise<readonly GoldenImagePolicy[]> =>
+  listIfAny(kube, type, namespace);
+
+/** `<channel>`, `<DataSource>` or `<policy>/<channel>`. A DataSource is of one policy; a name of a channel may be of several. */
+const findChannel = async ({ kube, namespace }: Call, wanted: string): Promise<Meant> => {
+  const [first = '', second] = wanted.split('/');
+  const policies = await policiesIn(kube, namespace);
+  const asked = second === undefined ? policies : policies.filter(({ metadata }) => metadata.name === first);
+  const all = asked.flatMap((policy) => policy.spec.channels.map((channel): Meant => ({ policy, channel })));
+  const named = all.filter(({ channel }) => channel.name === (second ?? first));
+  const found = named.length > 0 ? named : all.filter(({ channel }) => channel.dataSource === (second ?? first));
+  const [only, ...others] = found;
+  if (only === undefined) throw new NotFound(nothingThere(namespace, wanted, all));
+  if (others.length === 0) return only;
+  const forms = found.map(({ policy, channel }) => `${policy.metadata.name}/${channel.name}`);
+  throw new InvalidInput(`several policies have a channel ${wanted}: write ${forms.join(' or ')}`);
+};
+
+const nothingThere = (namespace: string, wanted: string, all: readonly Meant[]): string => {
+  const there = all.map(({ policy, channel }) => `${policy.metadata.name}/${channel.name}`).join(', ');
+  return `no GoldenImagePolicy of namespace ${namespace} has a channel or DataSource ${wanted}${there === '' ? '' : `; there is ${there}`}`;
+};
+
+/** The policy that has a version; `--policy` says which where several have. */
+const findVersion = async ({ kube, namespace, values }: Call, version: string): Promise<GoldenImagePolicy> => {
+  const policies = await policiesIn(kube, namespace);
+  const named = textOf(values, 'policy');
+  const found = policies.filter(({ metadata, spec, status }) =>
+    named === undefined
+      ? [...(status?.versions ?? []).map(({ name }) => name), ...(spec.bad ?? []).map((mark) => mark.version)].includes(
+          version,
+        )
+      : metadata.name === named,
+  );
+  const [only, ...others] = found;
+  if (only === undefined)
+    throw new NotFound(
+      named === undefined
+        ? `no GoldenImagePolicy of namespace ${namespace} has a version ${version}: bullion get gip -o yaml lists them`
+        : `there is no GoldenImagePolicy ${named} in namespace ${namespace}`,
+    );
+  if (others.length === 0) return only;
+  throw new InvalidInput(
+    `several policies have ${version}: say --policy ${found.map(({ metadata }) => metadata.name).join(' or --policy ')}`,
+  );
+};
+
+type Change = (spec: GoldenImagePolicySpec) => Partial<GoldenImagePolicySpec>;
+
+/** For the policy as it was read: what somebody else decided meanwhile is not overwritten. */
+const decide = async ({ kube }: Call, policy: GoldenImagePolicy, change: Change): Promise<void> => {
+  let now = policy;
+  for (let attempt = 1; ; attempt += 1) {
+    const { resourceVersion } = now.metadata;
+    try {
+      // oxlint-disable-next-line no-await-in-loop
+      await kube.mergePatch(type, policy.metadata, { metadata: { resourceVersion }, spec: change(now.spec) });
+      return;
+    } catch (error) {
+      // oxlint-disable-next-line no-await-in-loop
+      const current = isConflict(error) && attempt < mostTries ? await kube.get(type, policy.metadata) : undefined;
+      if (current === undefined) throw error;
+      now = current;
+    }
+  }
+};
+
+const reasonOf = ({ values }: Call): string => {
+  const reason = textOf(values, 'reason');
+  if (reason === undefined || reason === '')
+    throw new InvalidInput('say why: --reason TEXT; it is kept with the decision');
+  return reason;
+};
+
+const say = ({ terminal }: Call, { metadata }: GoldenImagePolicy, text: string): ExitCode => {
+  terminal.out(`goldenimagepolicy/${metadata.name}: ${text}\n`);
+  return exitCodes.done;
+};
+
+const promote = async (call: Call): Promise<ExitCode> => {
+  const [wanted = '', version = ''] = call.positionals;
+  const { policy, channel } = await findChannel(call, wanted);
+  const reason = textOf(call.values, 'reason');
+  const skipSoak = call.values['skip-soak'] === true;
+  await decide(call, policy, ({ approvals = [] }) => ({
+    approvals: [
+      ...approvals.filter((one) => one.channel !== channel.name || one.version !== version).slice(1 - mostApprovals),
+      {
+        channel: channel.name,
+        version,
+        ...(skipSoak ? { skipSoak } : {}),
+        ...(reason === undefined ? {} : { reason }),
+      },
+    ],
+  }));
+  return say(call, policy, `${version} may enter channel ${channel.name}${skipSoak ? ' at once' : ''}`);
+};
+
+const pinTo = async (call: Call, { policy, channel }: Meant, version: string): Promise<ExitCode> => {
+  const reason = reasonOf(call);
+  await decide(call, policy, ({ pins = {} }) => ({ pins: { ...pins, [channel.name]: { version, reason } } }));
+  return say(call, policy, `channel ${channel.name} stays at ${version} until bullion unpin ${channel.name}`);
+};
+
+const pin = async (call: Call): Promise<ExitCode> => {
+  const [wanted = '', version = ''] = call.positionals;
+  return pinTo(call, await findChannel(call, wanted), version);
+};
+
+/** Of versions the channel had, the newest good one before the one it has. */
+const versionBefore = ({ policy: { status, metadata }, channel }: Meant): string => {
+  const current = status?.channels?.find(({ name }) => name === channel.name)?.version;
+  const versions = status?.versions ?? [];
+  const older = versions.slice(
+    0,
+    Math.max(
+      0,
+      versions.findIndex(({ name }) => name === current),
+    ),
+  );
+  const had = older.findLast(
+    ({ state, held = [] }) => state === 'Verified' && held.some((one) => one.channel === channel.name),
+  );
+  if (had !== undefined) return had.name;
+  const there = versions.filter(({ state }) => state === 'Verified').map(({ name }) => name);
+  throw new InvalidInput(
+    `channel ${channel.name} of ${metadata.name} had no good version before ${current ?? 'this'}: say --to with one of ${there.join(', ') || 'none'}`,
+  );
+};
+
+const rollback = async (call: Call): Promise<ExitCode> => {
+  const meant = await findChannel(call, call.positionals[0] ?? '');
+  return pinTo(call, meant, textOf(call.values, 'to') ?? versionBefore(meant));
+};
+
+const unpin = async (call: Call): Promise<ExitCode> => {
+  const { policy, channel } = await findChannel(call, call.positionals[0] ?? '');
+  if (policy.spec.pins?.[channel.name] === undefined) return say(call, policy, `channel ${channel.name} is not pinned`);
+  // A merge patch removes what is null.
+  await decide(call, policy, () => ({ pins: { [channel.name]: null } }) as unknown as Partial<GoldenImagePolicySpec>);
+  return say(call, policy, `channel ${channel.name} moves on with the versions that may enter`);
+};
+
+const markBad = async (call: Call): Promise<ExitCode> => {
+  const [version = ''] = call.positionals;
+  const policy = await findVersion(call, version);
+  const isOther = (mark: { readonly version: string }): boolean => mark.version !== version;
+  if (call.values['undo'] === true) {
+    await decide(call, policy, ({ bad = [] }) => ({ bad: bad.filter(isOther) }));
+    return say(call, policy, `${version} may be offered again`);
+  }
+  const reason = reasonOf(call);
+  await decide(call, policy, ({ bad = [] }) => ({ bad: [...bad.filter(isOther), { version, reason }] }));
+  return say(call, policy, `${version} leaves every channel and is not offered again`);
+};
+
+const whichChannel =
+  '<channel>: name of a channel or of its DataSource, or <policy>/<channel> where several policies have it.';
+const why = { reason: { type: 'string', value: 'TEXT', help: 'why, for those who read it later' } } as const;
+
+export const rolloutCommands: readonly ClusterCommand[] = [
+  {
+    name: 'promote',
+    arguments: '<channel> <version>',
+    summary: 'Lets a version of a golden image into a channel.',
+    more: `${whichChannel}\nWhat the channel asks for beside the approval, it still asks for. Takes the right to promote goldenimagepolicies.\n\n  bullion promote stable fedora-9ab6e2a1c1f0\n  bullion promote fedora fedora-9ab6e2a1c1f0 --skip-soak --reason 'CVE-2026-1234'`,
+    options: {
+      'skip-soak': { type: 'boolean', help: 'at once, whether or not it was in the channel before for its time' },
+      ...why,
+    },
+    run: promote,
+  },
+  {
+    name: 'pin',
+    arguments: '<channel> <version>',
+    summary: 'Keeps a channel at one version, whatever comes.',
+    more: `${whichChannel}\nPolls and imports go on. Takes the right to pin goldenimagepolicies.\n\n  bullion pin stable fedora-9ab6e2a1c1f0 --reason 'until the audit is over'`,
+    options: why,
+    run: pin,
+  },
+  {
+    name: 'unpin',
+    arguments: '<channel>',
+    summary: 'Lets a pinned channel move on.',
+    more: `${whichChannel}\n\n  bullion unpin stable`,
+    options: {},
+    run: unpin,
+  },
+  {
+    name: 'rollback',
+    arguments: '<channel>',
+    summary: 'Takes a channel back to an earlier version, and keeps it there.',
+    more: `${whichChannel}\nBy a pin, which bullion unpin removes. Takes the right to pin goldenimagepolicies.\n\n  bullion rollback stable --reason 'kernel panic on AMD'\n  bullion rollback stable --to fedora-9ab6e2a1c1f0 --reason 'kernel panic on AMD'`,
+    options: {
+      to: { type: 'string', value: 'VERSION', help: 'which one (the newest good one it had before)' },
+      ...why,
+    },
+    run: rollback,
+  },
+  {
+    name: 'mark-bad',
+    arguments: '<version>',
+    summary: 'Takes a version of a golden image out of every channel, for good.',
+    more: "Each channel goes back to the newest good version it had. The same bytes are not offered again, also where their source publishes them anew.\nTakes the right to mark-bad goldenimagepolicies.\n\n  bullion mark-bad fedora-9ab6e2a1c1f0 --reason 'does not boot'\n  bullion mark-bad fedora-9ab6e2a1c1f0 --undo",
+    options: {
+      undo: { type: 'boolean', help: 'it may be offered again' },
+      policy: { type: 'string', value: 'NAME', help: 'where several policies have the version' },
+      ...why,
+    },
+    run: markBad,
+  },
+];

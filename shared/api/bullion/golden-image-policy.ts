@@ -1,0 +1,177 @@
+// bullion.dev GoldenImagePolicy: how versions of one golden image reach its users, channel by channel, and how they are taken back.
+import { z } from 'zod';
+import { ConditionSchema } from '#shared/api/image-status.ts';
+import { Int64, ObjectName, type ServedKind, withRules } from '#shared/api/kind.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+
+const by = z.string().optional().describe('who wrote this; filled in at admission, and never by hand');
+const at = z.string().optional().describe('RFC 3339: when it was written; filled in at admission');
+const Version = ObjectName.min(1).describe('name of a version, as status.versions lists it');
+const Reason = z.string().max(1024).describe('why, for those who read it later');
+
+const ChannelName = ObjectName.min(1).max(63);
+
+const After = z
+  .object({
+    channel: ChannelName.describe('the channel that a version has to go through first; one that stands earlier'),
+    soak: z
+      .string()
+      .optional()
+      .describe('how long that channel must have had the version, such as 24h or 7d; left out: no time'),
+    approval: z
+      .enum(['auto', 'manual'])
+      .optional()
+      .describe('manual: only once somebody approved the version for this channel (bullion promote); left out: auto'),
+  })
+  .describe('what a version must have behind it; left out: the newest verified version enters at once');
+
+const Channel = z.object({
+  name: ChannelName.describe('name of the channel'),
+  dataSource: ObjectName.min(1).max(63).describe('DataSource of this namespace that points to its version'),
+  after: After.optional(),
+});
+export type Channel = z.infer<typeof Channel>;
+
+const Pin = z.object({ version: Version, reason: Reason, by, at });
+const Bad = z.object({
+  version: Version,
+  digest: z
+    .string()
+    .optional()
+    .describe('what it holds: the same bytes are bad under any name; filled in at admission where it is known'),
+  reason: Reason,
+  by,
+  at,
+});
+const Approval = z.object({
+  channel: ChannelName.describe('the channel that it may enter'),
+  version: Version,
+  skipSoak: z.boolean().optional().describe('true: it need not have been in the channel before, nor soaked there'),
+  reason: Reason.optional(),
+  by,
+  at,
+});
+
+export const GoldenImagePolicySpec = z
+  .object({
+    dataImportCrons: z
+      .object({
+        names: z.array(ObjectName.min(1)).min(1).max(32).optional().describe('names of crons'),
+        matchLabels: z.record(z.string(), z.string()).optional().describe('labels that a cron must have, all of them'),
+      })
+      .describe('the DataImportCrons of this namespace that import the image: their versions go through these channels')
+      .meta(
+        withRules({
+          rule: 'has(self.names) != has(self.matchLabels)',
+          message: 'exactly one of names and matchLabels must be set',
+        }),
+      ),
+    channels: z.array(Channel).min(1).max(16).describe('in the order in which a version goes through them'),
+    pins: z
+      .record(z.string(), Pin)
+      .optional()
+      .describe('by channel: the version at which it stays, whatever comes (bullion pin, rollback, unpin)'),
+    bad: z
+      .array(Bad)
+      .max(256)
+      .optional()
+      .describe('versions that no channel may have; those that have one leave it at once (bullion mark-bad)'),
+    approvals: z
+      .array(Approval)
+      .max(64)
+      .optional()
+      .describe('versions that may enter a channel whose approval is manual (bullion promote)'),
+  })
+  .describe('which crons, through which channels, and what people decided about versions');
+export type GoldenImagePolicySpec = z.infer<typeof GoldenImagePolicySpec>;
+
+const Held = z.object({
+  channel: z.string().describe('name of the channel'),
+  seconds: Int64.describe('how long it was observed there; counted only while somebody waits for it'),
+});
+
+const ChannelStatus = z.object({
+  name: z.string().describe('name of the channel'),
+  dataSource: z.string().describe('the DataSource that points to its version'),
+  version: z.string().optional().describe('the version it has'),
+  since: z.string().optional().describe('RFC 3339: since when'),
+  next: z.string().optional().describe('the version that is to enter'),
+  soakSeconds: Int64.optional().describe('how long the next version must have been in the channel before'),
+  soakedSeconds: Int64.optional().describe('how much of that is over'),
+  reason: z.string().describe('where it stands, in one CamelCase word'),
+  message: z.string().describe('why the next version does not enter, and what to do'),
+});
+export type ChannelStatus = z.infer<typeof ChannelStatus>;
+
+const VersionStatus = z.object({
+  name: z.string().describe('name of its volume or snapshot'),
+  cron: z.string().describe('the DataImportCron that imported it'),
+  digest: z.string().optional().describe('what it holds'),
+  arrived: z.string().describe('RFC 3339: when it was observed first'),
+  state: z.enum(['Waiting', 'Verified', 'Failed', 'Bad', 'Gone']).describe('whether it may be offered'),
+  message: z.string().optional().describe('why it may not'),
+  held: z.array(Held).optional().describe('channels that have or had it'),
+});
+export type VersionStatus = z.infer<typeof VersionStatus>;
+
+const HistoryEntry = z.object({
+  time: z.string().describe('RFC 3339'),
+  channel: z.string().optional().describe('the channel that moved; left out where it is about a version alone'),
+  from: z.string().optional().describe('the version it had'),
+  to: z.string().describe('the version it has since then, or that this is about'),
+  reason: z.enum(['Adopted', 'Promoted', 'Pinned', 'RolledBack', 'MarkedBad']).describe('what happened'),
+  by: z.string().optional().describe('who decided it; left out: the policy itself'),
+  message: z.string().describe('why'),
+});
+export type HistoryEntry = z.infer<typeof HistoryEntry>;
+
+export const GoldenImagePolicyStatus = z.object({
+  observedGeneration: Int64.optional().describe('the generation of spec this status was decided for'),
+  phase: z.string().optional().describe('where it stands, in one word'),
+  observedAt: z.string().optional().describe('RFC 3339: until when the time of versions in channels is counted'),
+  channel: z.string().optional().describe('the last channel'),
+  version: z.string().optional().describe('the version of the last channel'),
+  newest: z.string().optional().describe('the version that arrived last'),
+  channels: z.array(ChannelStatus).optional().describe('in the order of spec.channels'),
+  versions: z.array(VersionStatus).optional().describe('in the order of arrival; the newest 50 and what is held'),
+  history: z.array(HistoryEntry).optional().describe('who moved what, when and why: the last 50'),
+  pendingEvents: z.int().optional().describe('how many of the newest entries of history are yet to be sent as events'),
+  conditions: z.array(ConditionSchema).optional(),
+});
+export type GoldenImagePolicyStatus = z.infer<typeof GoldenImagePolicyStatus>;
+
+export interface GoldenImagePolicy extends KubeObject {
+  readonly spec: GoldenImagePolicySpec;
+  readonly status?: GoldenImagePolicyStatus;
+}
+
+/** What a user may be allowed beside writing the object: admission asks for it when that part changes. */
+export const policyVerbs = ['promote', 'pin', 'mark-bad'] as const;
+export type PolicyVerb = (typeof policyVerbs)[number];
+
+export const goldenImagePolicyKind: ServedKind<GoldenImagePolicy> = {
+  type: {
+    group: 'bullion.dev',
+    version: 'v1alpha1',
+    kind: 'GoldenImagePolicy',
+    plural: 'goldenimagepolicies',
+    namespaced: true,
+  },
+  singular: 'goldenimagepolicy',
+  shortNames: ['gip'],
+  categories: [],
+  description:
+    'Rolls the versions of one golden image out by channels: each is a DataSource. Versions are pinned, approved and taken back here.',
+  spec: GoldenImagePolicySpec,
+  status: GoldenImagePolicyStatus,
+  columns: [
+    { name: 'Channel', type: 'string', jsonPath: '.status.channel', description: 'The last channel' },
+    { name: 'Version', type: 'string', jsonPath: '.status.version', description: 'The version of the last channel' },
+    { name: 'Newest', type: 'string', jsonPath: '.status.newest', description: 'The version that arrived last' },
+    { name: 'State', type: 'string', jsonPath: '.status.phase' },
+    { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
+    { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
+    { name: 'Message', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },
+    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+  ],
+};

@@ -1,0 +1,114 @@
+// What must be so of the channels of a policy, and of what is decided for them, by looking at the object alone. Pure.
+import type { GoldenImagePolicy } from '#shared/api/bullion/golden-image-policy.ts';
+import { type SpecRule, faultIf, faultsOf } from '#shared/resources/rule.ts';
+import { parseSpan } from '#shared/runtime/age.ts';
+import type { Fault } from '#shared/runtime/errors.ts';
+
+type Check = SpecRule<GoldenImagePolicy>['check'];
+
+const mostCharacters = 63;
+
+/** It is a label of its DataSources. */
+const nameFits: Check = ({ metadata }) =>
+  faultIf(metadata.name.length > mostCharacters, 'metadata.name', `must have at most ${mostCharacters} characters`);
+
+const selectsSomething: Check = ({ spec: { dataImportCrons } }) =>
+  faultIf(
+    dataImportCrons.matchLabels !== undefined && Object.keys(dataImportCrons.matchLabels).length === 0,
+    'spec.dataImportCrons.matchLabels',
+    'selects every cron, and a policy is about one golden image: name a label of its crons',
+  );
+
+/** The second one of a kind, by its place. */
+const repeated = (field: 'name' | 'dataSource', message: string): Check => {
+  return ({ spec: { channels } }) =>
+    channels.flatMap((channel, index) =>
+      faultIf(
+        channels.findIndex((other) => other[field] === channel[field]) < index,
+        `spec.channels[${index}].${field}`,
+        `${channel[field]} ${message}`,
+      ),
+    );
+};
+
+/** Only earlier ones: so there are neither unknown ones nor circles. */
+const comesAfter: Check = ({ spec: { channels } }) =>
+  channels.flatMap(({ name, after }, index) => {
+    if (after === undefined) return [];
+    const place = channels.findIndex((other) => other.name === after.channel);
+    const field = `spec.channels[${index}].after.channel`;
+    const known = channels
+      .slice(0, index)
+      .map((one) => one.name)
+      .join(', ');
+    const advice = known === '' ? 'the first channel comes after nothing: leave it out' : `write one of ${known}`;
+    if (place < 0) return [{ field, message: `there is no channel ${after.channel}: ${advice}` }];
+    return faultIf(
+      place >= index,
+      field,
+      `${after.channel} does not stand before ${name}, so that neither would ever get a version: ${advice}`,
+    );
+  });
+
+const soakIsSpan: Check = ({ spec: { channels } }) =>
+  channels.flatMap(({ after }, index): readonly Fault[] =>
+    faultIf(
+      after?.soak !== undefined && parseSpan(after.soak) === undefined,
+      `spec.channels[${index}].after.soak`,
+      `${JSON.stringify(after?.soak)} is not a duration: write one such as 90m, 24h or 7d`,
+    ),
+  );
+
+const pinsOfChannels: Check = ({ spec: { channels, pins = {} } }) =>
+  Object.keys(pins).flatMap((name) =>
+    faultIf(
+      !channels.some((channel) => channel.name === name),
+      `spec.pins.${name}`,
+      `there is no channel ${name}: write one of ${channels.map((one) => one.name).join(', ')}, or remove the pin`,
+    ),
+  );
+
+const approvalsOfChannels: Check = ({ spec: { channels, approvals = [] } }) =>
+  approvals.flatMap(({ channel }, index) => {
+    const found = channels.find(({ name }) => name === channel);
+    const field = `spec.approvals[${index}].channel`;
+    if (found === undefined) return [{ field, message: `there is no channel ${channel}: remove the approval with it` }];
+    return faultIf(found.after === undefined, field, `${channel} takes each verified version by itself: leave it out`);
+  });
+
+/** A version cannot be what a channel must have and what no channel may have. */
+const pinsAreGood: Check = ({ spec: { pins = {}, bad = [] } }) =>
+  Object.entries(pins).flatMap(([name, { version }]) =>
+    faultIf(
+      bad.some((mark) => mark.version === version),
+      `spec.pins.${name}.version`,
+      `${version} is marked as bad: pin another version, or remove the mark first`,
+    ),
+  );
+
+const oneMark: Check = ({ spec: { bad = [] } }) =>
+  bad.flatMap(({ version }, index) =>
+    faultIf(
+      bad.findIndex((other) => other.version === version) < index,
+      `spec.bad[${index}].version`,
+      `${version} is marked already`,
+    ),
+  );
+
+export const policySpecRules: readonly SpecRule<GoldenImagePolicy>[] = [
+  { id: 'name-length', check: nameFits },
+  { id: 'selects-something', check: selectsSomething },
+  { id: 'one-channel-of-a-name', check: repeated('name', 'is the name of an earlier channel: write another one') },
+  {
+    id: 'one-channel-of-a-data-source',
+    check: repeated('dataSource', 'is the DataSource of an earlier channel, and can point to one version only'),
+  },
+  { id: 'after-earlier', check: comesAfter },
+  { id: 'soak', check: soakIsSpan },
+  { id: 'pins-of-channels', check: pinsOfChannels },
+  { id: 'pins-are-good', check: pinsAreGood },
+  { id: 'approvals-of-channels', check: approvalsOfChannels },
+  { id: 'one-mark', check: oneMark },
+];
+
+export const channelFaults = (policy: GoldenImagePolicy): readonly Fault[] => faultsOf(policySpecRules, policy);

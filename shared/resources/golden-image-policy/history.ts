@@ -1,0 +1,61 @@
+// What people and machines are told of a policy: of what is in its history, once that is written, and of what needs somebody. Pure.
+import type { PolicyVersionEventType } from '#events/build.ts';
+import { eventTypes } from '#events/catalogue.ts';
+import type { HistoryEntry } from '#shared/api/bullion/golden-image-policy.ts';
+import type { PolicyResource, PolicyState } from '#shared/resources/golden-image-policy/policy.ts';
+import { isTrouble } from '#shared/resources/golden-image-policy/verdict.ts';
+import type { Note } from '#shared/resources/transitions.ts';
+
+const said: Readonly<
+  Record<
+    Exclude<HistoryEntry['reason'], 'Adopted'>,
+    { readonly reason: string; readonly event: PolicyVersionEventType }
+  >
+> = {
+  Promoted: { reason: 'VersionPromoted', event: eventTypes.versionPromoted },
+  Pinned: { reason: 'VersionPinned', event: eventTypes.versionPinned },
+  RolledBack: { reason: 'VersionRolledBack', event: eventTypes.versionRolledBack },
+  MarkedBad: { reason: 'VersionMarkedBad', event: eventTypes.versionMarkedBad },
+};
+
+const sentenceOf = ({ channel, from, to, by, message }: HistoryEntry): string => {
+  const what = channel === undefined ? `${to} is bad` : `channel ${channel} has ${to}`;
+  const before = from === undefined ? '' : ` in place of ${from}`;
+  return `${what}${before}${by === undefined ? '' : `, by ${by}`}: ${message}`;
+};
+
+const noteOf = (entry: HistoryEntry): readonly Note[] => {
+  const { reason: what, channel, to, time } = entry;
+  if (what === 'Adopted') return [];
+  const { reason, event } = said[what];
+  return [
+    {
+      type: what === 'MarkedBad' ? 'Warning' : 'Normal',
+      reason,
+      message: sentenceOf(entry),
+      occurrence: `${what.toLowerCase()}/${channel ?? ''}/${to}/${time}`,
+      version: { of: 'policy', type: event, name: to, channel },
+    },
+  ];
+};
+
+/** Each time a channel comes to need somebody. */
+const troubleNotes = ({ state }: PolicyResource, next: PolicyState): readonly Note[] =>
+  next.channels
+    .filter(({ name, reason, message }) => {
+      const before = state.channels.find((one) => one.name === name);
+      return isTrouble(reason) && (before?.reason !== reason || before.message !== message);
+    })
+    .map(({ name, reason, message, version = '' }) => ({
+      type: 'Warning',
+      reason,
+      message: `channel ${name}: ${message}`,
+      occurrence: `${reason}/${name}/${version}/${next.observedGeneration ?? 0}`,
+    }));
+
+/** Of what the status has had since before this pass: a decision that somebody else overtook is never told. */
+export const notesOf = (policy: PolicyResource, next: PolicyState): readonly Note[] => {
+  const { history, pendingEvents } = policy.state;
+  const pending = pendingEvents === 0 ? [] : history.slice(-pendingEvents);
+  return [...pending.flatMap(noteOf), ...troubleNotes(policy, next)];
+};

@@ -1,0 +1,147 @@
+// How GoldenImagePolicies are reconciled. One line in registry.ts.
+import {
+  type GoldenImagePolicy,
+  type GoldenImagePolicyStatus,
+  goldenImagePolicyKind,
+} from '#shared/api/bullion/golden-image-policy.ts';
+import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
+import { setConditions } from '#shared/api/conditions.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
+import { ownerOf } from '#shared/api/owner.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { selects } from '#shared/golden/rollout/policies.ts';
+import { isUpToDate } from '#shared/resources/data-import-cron/cron.ts';
+import { listOf } from '#shared/resources/data-import-cron/observed.ts';
+import { check } from '#shared/resources/golden-image-policy/observed.ts';
+import { plan } from '#shared/resources/golden-image-policy/plan.ts';
+import {
+  type ObservedPolicy,
+  type PolicyResource,
+  type PolicyState,
+  readPolicy,
+} from '#shared/resources/golden-image-policy/policy.ts';
+import { isLookedAt, isReady } from '#shared/resources/golden-image-policy/verdict.ts';
+import type { Planner, Reconciler, Refusal } from '#shared/resources/reconciler.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { done, waiting } from '#shared/runtime/outcome.ts';
+
+/** DataSources stay where they are, and nothing else is made. */
+const planner: Planner<PolicyResource, ObservedPolicy> = {
+  check,
+  plan,
+  remove: ({ state }) => ({ actions: [], state, removed: true }),
+};
+
+const toStatus = (
+  { status = {} }: GoldenImagePolicy,
+  { generation }: PolicyResource,
+  state: PolicyState,
+  now: string,
+): GoldenImagePolicyStatus => {
+  const last = state.channels.at(-1);
+  const { reason, message, phase, observedAt, channels, versions, history, pendingEvents } = state;
+  const ready = { type: 'Ready', status: isReady(state) ? 'True' : 'False', reason, message } as const;
+  return {
+    observedGeneration: generation,
+    phase,
+    ...(observedAt === undefined ? {} : { observedAt }),
+    ...(last === undefined ? {} : { channel: last.name }),
+    ...(last?.version === undefined ? {} : { version: last.version }),
+    ...(versions.length === 0 ? {} : { newest: versions.at(-1)?.name }),
+    channels: [...channels],
+    versions: [...versions],
+    history: [...history],
+    ...(pendingEvents === 0 ? {} : { pendingEvents }),
+    conditions: [...setConditions(status.conditions ?? [], [ready], now)],
+  } as GoldenImagePolicyStatus;
+};
+
+const inTrouble = ({ state }: PolicyResource, { reason, message }: Refusal): PolicyState => ({
+  ...state,
+  phase: 'Attention',
+  reason,
+  message,
+});
+
+/** DataSources are to follow what was decided, or events are to be sent. */
+const isMoving = ({ state: { phase, pendingEvents } }: PolicyResource): boolean =>
+  phase === 'Moving' || pendingEvents > 0;
+
+export const goldenImagePolicyReconciler: Reconciler<GoldenImagePolicy, PolicyResource> = {
+  kind: goldenImagePolicyKind,
+  watchedChildren: () => [{ type: dataSourceKind.type, verbs: ['create', 'patch'], ownerOf, matters: () => true }],
+  reads: () => [dataVolumes, persistentVolumeClaims, volumeSnapshots],
+  read: readPolicy,
+  toStatus,
+  refusalOf: ({ faults }) =>
+    faults.length === 0
+      ? undefined
+      : { reason: 'InvalidSpec', message: faults.map(({ field, message }) => `${field} ${message}`).join('; ') },
+  plannerOf: () => planner,
+  finalizerOf: () => undefined,
+  isSettled: (policy) =>
+    !policy.deleting &&
+    policy.state.observedGeneration === policy.generation &&
+    !isMoving(policy) &&
+    !isLookedAt(policy.state),
+  isRetryDue: isMoving,
+  outcomeOf: ({ phase, message }) => (phase === 'Ready' ? done : waiting(message)),
+  notesOf: (_before, after) => after.notes ?? [],
+  announcementOf: () => undefined,
+  revived: ({ state }) => state,
+  failed: inTrouble,
+  refused: (policy, error) =>
+    inTrouble(policy, { reason: `Api${error.code}`, message: `refused: ${messageOf(error)}` }),
+  fold: () => undefined,
+};
+
+// Which policies a change of a cron concerns: it does not know of them.
+
+/** The version that a cron is done with is none that the policy has taken note of, or the cron is on its way. */
+const isNews = ({ status }: GoldenImagePolicy, cron: DataImportCron): boolean => {
+  const offered = cron.status?.lastImportedPVC?.name;
+  if (offered === undefined) return false;
+  const known = status?.versions?.find(({ name }) => name === offered);
+  return known === undefined || known.state === 'Gone' || !isUpToDate(cron);
+};
+
+const isCron = ({ kind, apiVersion }: KubeObject): boolean =>
+  kind === dataImportCronKind.type.kind && apiVersion === apiVersionOf(dataImportCronKind.type);
+
+/** Policies to look at again because a cron changed. */
+export const policiesConcernedBy = async (kube: KubeClient, changed: KubeObject): Promise<readonly ObjectRef[]> => {
+  if (!isCron(changed)) return [];
+  const { namespace } = changed.metadata;
+  const policies = await listOf(kube, goldenImagePolicyKind.type, { namespace });
+  return policies.filter((one) => selects(one, changed) && isNews(one, changed as DataImportCron)).map(refOf);
+};
+
+export interface OverlookedVersions {
+  /** Takes note of an object that a listing came across. */
+  readonly visit: (object: KubeObject) => void;
+  /** Policies at rest that a version has come for, whose event was lost. */
+  readonly policies: () => readonly ObjectRef[];
+}
+
+export const createOverlookedVersions = (): OverlookedVersions => {
+  const crons: DataImportCron[] = [];
+  const policies: GoldenImagePolicy[] = [];
+  const isPolicy = ({ kind, apiVersion }: KubeObject): boolean =>
+    kind === goldenImagePolicyKind.type.kind && apiVersion === apiVersionOf(goldenImagePolicyKind.type);
+  const concerns = (policy: GoldenImagePolicy, cron: DataImportCron): boolean =>
+    policy.metadata.namespace === cron.metadata.namespace &&
+    selects(policy, cron) &&
+    isUpToDate(cron) &&
+    isNews(policy, cron);
+  return {
+    visit: (object) => {
+      if (isCron(object)) crons.push(object as DataImportCron);
+      else if (isPolicy(object)) policies.push(object as GoldenImagePolicy);
+    },
+    policies: () => policies.filter((policy) => crons.some((cron) => concerns(policy, cron))).map(refOf),
+  };
+};

@@ -1,0 +1,215 @@
+// The next step of a policy: takes note of versions, decides what each channel has, points DataSources to what was decided before. Pure.
+import type { ChannelStatus, HistoryEntry, VersionStatus } from '#shared/api/bullion/golden-image-policy.ts';
+import {
+  type ChannelDecision,
+  type ChannelMove,
+  type ChannelStanding,
+  type RolloutWish,
+  decide,
+} from '#shared/golden/rollout/decide.ts';
+import {
+  type RolloutVersion,
+  badMarkOf,
+  countHeld,
+  judgeVersion,
+  recordedStep,
+  stepSince,
+} from '#shared/golden/rollout/version.ts';
+import type { Action, PlanContext } from '#shared/populate/actions.ts';
+import { isoTime } from '#shared/populate/state.ts';
+import { notesOf } from '#shared/resources/golden-image-policy/history.ts';
+import {
+  type ObservedPolicy,
+  type PolicyResource,
+  type PolicyState,
+  wishOf,
+} from '#shared/resources/golden-image-policy/policy.ts';
+import { adoptedBy, ownerTrouble, pointChannel } from '#shared/resources/golden-image-policy/sources.ts';
+import { conclude, withoutCrons } from '#shared/resources/golden-image-policy/verdict.ts';
+import { arrivals, toRollout } from '#shared/resources/golden-image-policy/versions.ts';
+import type { PlannedStep } from '#shared/resources/reconciler.ts';
+
+/** Entries of history that are kept. */
+const mostHistory = 50;
+
+type Step = PlannedStep<PolicyState>;
+
+/**
+ * What is decided is written into the status first, for the policy as it was read; DataSources follow in the next pass, by nothing but that status. So
+ * a pass that dies, or one that is late, leaves nothing that was not decided.
+ */
+export const plan = (policy: PolicyResource, observed: ObservedPolicy, { now }: PlanContext): Step => {
+  const known = arrivals(policy, observed, isoTime(now));
+  const blocked = blockedChannels(policy, observed);
+  const whole = wishOf(policy);
+  const wish: RolloutWish = { ...whole, channels: whole.channels.filter(({ name }) => !blocked.has(name)) };
+  const adopted = adoptedBy(policy, observed, { known, blocked });
+  const before = new Map([...held(policy.state, blocked), ...adopted]);
+  const counted = count(policy, { wish, before, versions: toRollout(known, observed), now });
+  const { decisions } = counted;
+  const after = new Map(decisions.flatMap(({ name, version }) => (version === undefined ? [] : [[name, version]])));
+  const versions = toStatuses(known, countHeld(counted.versions, after, 0), wish);
+  const entries = entriesOf(policy, { decisions, adopted, versions, wish, time: isoTime(now) });
+  const next: PolicyState = {
+    ...policy.state,
+    observedGeneration: policy.generation,
+    observedAt: counted.observedAt,
+    channels: whole.channels.map(
+      (channel) =>
+        blocked.get(channel.name) ??
+        statusOf(policy, channel.dataSource, { decisions, name: channel.name, adopted, now }),
+    ),
+    versions,
+    history: [...policy.state.history, ...entries].slice(-mostHistory),
+    pendingEvents: entries.length,
+  };
+  const said = conclude(next, withoutCrons(policy, observed));
+  return { actions: actionsOf(policy, observed, decisions), state: { ...said, notes: notesOf(policy, said) } };
+};
+
+/** Channels whose DataSource is somebody else's. */
+const blockedChannels = (policy: PolicyResource, observed: ObservedPolicy): ReadonlyMap<string, ChannelStatus> =>
+  new Map(
+    policy.object.spec.channels.flatMap(({ name, dataSource }) => {
+      const message = ownerTrouble(policy, observed, dataSource);
+      return message === undefined ? [] : [[name, { name, dataSource, reason: 'DataSourceUnmanaged', message }]];
+    }),
+  );
+
+const held = (state: PolicyState, blocked: ReadonlyMap<string, unknown>): readonly (readonly [string, string])[] =>
+  state.channels.flatMap(({ name, version }) => (version === undefined || blocked.has(name) ? [] : [[name, version]]));
+
+interface Counting {
+  readonly wish: RolloutWish;
+  readonly before: ReadonlyMap<string, string>;
+  readonly versions: readonly RolloutVersion[];
+  readonly now: number;
+}
+
+interface Counted {
+  readonly decisions: readonly ChannelDecision[];
+  readonly versions: readonly RolloutVersion[];
+  readonly observedAt: string | undefined;
+}
+
+/** Time counts only while somebody waits for it, and is written down when it makes a difference or is long enough. */
+const count = ({ state }: PolicyResource, { wish, before, versions, now }: Counting): Counted => {
+  const isSoaking = (channels: readonly { readonly reason: string }[]): boolean =>
+    channels.some(({ reason }) => reason === 'Soaking');
+  const since = Date.parse(state.observedAt ?? '');
+  const wasSoaking = isSoaking(state.channels);
+  const step = wasSoaking ? stepSince(since, now) : 0;
+  const stepped = countHeld(versions, before, step);
+  const sooner = decide(wish, stepped, before);
+  const isDue = step >= recordedStep || sooner.some(({ move }) => move !== undefined);
+  const decisions = isDue ? sooner : decide(wish, versions, before);
+  // A clock that went back begins anew, or nothing would count until it is where it was.
+  const isAnew = isDue || !wasSoaking || !(since <= now);
+  const observedAt = isAnew ? isoTime(now) : state.observedAt;
+  return {
+    decisions,
+    versions: isDue ? stepped : versions,
+    observedAt: isSoaking(decisions.map(({ standing }) => standing)) ? observedAt : undefined,
+  };
+};
+
+const toStatuses = (
+  known: readonly VersionStatus[],
+  versions: readonly RolloutVersion[],
+  { bad }: RolloutWish,
+): readonly VersionStatus[] =>
+  known.flatMap((status) => {
+    const version = versions.find(({ name }) => name === status.name);
+    if (version === undefined) return [];
+    const { state, message } = judgeVersion(version, bad);
+    const times = [...version.held].map(([channel, seconds]) => ({ channel, seconds }));
+    const { message: _, held: __, ...rest } = status;
+    return {
+      ...rest,
+      state,
+      ...(message === undefined ? {} : { message }),
+      ...(times.length === 0 ? {} : { held: times }),
+    };
+  });
+
+interface Standings {
+  readonly decisions: readonly ChannelDecision[];
+  readonly name: string;
+  readonly adopted: ReadonlyMap<string, string>;
+  readonly now: number;
+}
+
+const noStanding: ChannelStanding = { reason: 'NoVersion', message: 'nothing was decided yet' };
+
+const statusOf = (
+  { state }: PolicyResource,
+  dataSource: string,
+  { decisions, name, adopted, now }: Standings,
+): ChannelStatus => {
+  const decision = decisions.find((one) => one.name === name);
+  const before = state.channels.find((one) => one.name === name);
+  const { version, move } = decision ?? {};
+  const isNew = move !== undefined || adopted.has(name);
+  const { reason, message, next, soak } = decision?.standing ?? noStanding;
+  return {
+    name,
+    dataSource,
+    ...(version === undefined ? {} : { version, since: isNew ? isoTime(now) : (before?.since ?? isoTime(now)) }),
+    ...(next === undefined ? {} : { next }),
+    ...(soak === undefined ? {} : { soakSeconds: soak.of, soakedSeconds: soak.seconds }),
+    reason,
+    message,
+  };
+};
+
+interface Happening {
+  readonly decisions: readonly ChannelDecision[];
+  readonly adopted: ReadonlyMap<string, string>;
+  readonly versions: readonly VersionStatus[];
+  readonly wish: RolloutWish;
+  readonly time: string;
+}
+
+/** What happens in this pass, for the record. */
+const entriesOf = (
+  { state }: PolicyResource,
+  { decisions, adopted, versions, wish, time }: Happening,
+): readonly HistoryEntry[] => {
+  const isNews = ({ name, state: now }: VersionStatus): boolean =>
+    now === 'Bad' && state.versions.find((one) => one.name === name)?.state !== 'Bad';
+  const marked = versions.filter(isNews).map((version): HistoryEntry => {
+    const mark = badMarkOf(version, wish.bad);
+    return { time, to: version.name, reason: 'MarkedBad', ...byOf(mark?.by), message: mark?.reason ?? '' };
+  });
+  const taken = [...adopted].map(([channel, to]): HistoryEntry => {
+    return { time, channel, to, reason: 'Adopted', message: 'its DataSource had it when the policy came' };
+  });
+  const moved = decisions.flatMap(({ name, move }) => (move === undefined ? [] : [entryOf(name, move, time)]));
+  return [...taken, ...marked, ...moved];
+};
+
+const byOf = (by: string | undefined): { readonly by?: string } => (by === undefined ? {} : { by });
+
+const entryOf = (channel: string, { from, to, reason, by, message }: ChannelMove, time: string): HistoryEntry => ({
+  time,
+  channel,
+  ...(from === undefined ? {} : { from }),
+  to,
+  reason,
+  ...byOf(by),
+  message,
+});
+
+/** Of channels that the status has had in this place since before this pass. */
+const actionsOf = (
+  policy: PolicyResource,
+  observed: ObservedPolicy,
+  decisions: readonly ChannelDecision[],
+): readonly Action[] =>
+  decisions.flatMap(({ name, version }) => {
+    const before = policy.state.channels.find((one) => one.name === name);
+    const dataSource = policy.object.spec.channels.find((one) => one.name === name)?.dataSource ?? '';
+    return version === undefined || before?.version !== version
+      ? []
+      : pointChannel(policy, observed, { dataSource, version });
+  });

@@ -1,0 +1,166 @@
+// Who decides about versions: each part of a policy takes a right of its own, and whoever writes an entry is recorded in it. Called by admission.ts.
+import { isDeepStrictEqual } from 'node:util';
+import { isAllowed } from '#shared/access/sources.ts';
+import type { AdmissionRequest } from '#shared/api/admission.ts';
+import {
+  type GoldenImagePolicy,
+  type GoldenImagePolicySpec,
+  type PolicyVerb,
+  goldenImagePolicyKind,
+} from '#shared/api/bullion/golden-image-policy.ts';
+import { ownAccountPrefix } from '#shared/api/names.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { CdiLook } from '#shared/resources/cdi-mode.ts';
+import { isoTime } from '#shared/populate/state.ts';
+import { type AdmissionAnswer, refused } from '#shared/runtime/admission-function.ts';
+import { type Fault, Unavailable } from '#shared/runtime/errors.ts';
+
+/** What somebody decided, and who it was. */
+interface Entry {
+  readonly by?: string | undefined;
+  readonly at?: string | undefined;
+}
+
+interface Placed {
+  readonly field: string;
+  readonly entry: Entry;
+  /** The same entry of the older object, whoever wrote it. */
+  readonly old: Entry | undefined;
+}
+
+/** What was decided, without who did. */
+const contentOf = (entry: Entry): object => ({ ...entry, by: undefined, at: undefined });
+
+/** The same decision among older ones; a digest may have been filled in since. */
+const sameIn = <E extends Entry & { readonly digest?: string | undefined }>(
+  entries: readonly E[] | undefined,
+  entry: E,
+): E | undefined =>
+  entries?.find((old) => {
+    const filled = entry.digest === undefined && old.digest !== undefined ? { ...entry, digest: old.digest } : entry;
+    return isDeepStrictEqual(contentOf(old), contentOf(filled));
+  });
+
+const placed = (spec: GoldenImagePolicySpec, before: GoldenImagePolicySpec | undefined): readonly Placed[] => [
+  ...Object.entries(spec.pins ?? {}).map(([name, entry]) => {
+    const old = before?.pins?.[name];
+    return { field: `spec.pins.${name}`, entry, old: old && sameIn([old], entry) };
+  }),
+  ...(['bad', 'approvals'] as const).flatMap((part) =>
+    (spec[part] ?? []).map((entry, index) => ({
+      field: `spec.${part}[${index}]`,
+      entry,
+      old: sameIn<Entry>(before?.[part], entry),
+    })),
+  ),
+];
+
+const isOwnAccount = ({ userInfo }: AdmissionRequest): boolean => userInfo.username.startsWith(ownAccountPrefix);
+
+const specOf = (object: AdmissionRequest['object']): GoldenImagePolicySpec | undefined =>
+  (object as GoldenImagePolicy | undefined)?.spec;
+
+const signed = <E extends Entry>(entry: E, old: E | undefined, by: string, at: string): E =>
+  old === undefined ? { ...entry, by, at } : { ...entry, by: old.by, at: old.at };
+
+/** The policy with who decided what, and with the digests of what is marked as bad. `before`: where it can be read. */
+export const signPolicy = (
+  request: AdmissionRequest,
+  object: GoldenImagePolicy,
+  before: GoldenImagePolicy | undefined,
+  now: number = Date.now(),
+): GoldenImagePolicy => {
+  if (isOwnAccount(request)) return object;
+  const { username } = request.userInfo;
+  const at = isoTime(now);
+  const { pins, bad, approvals } = object.spec;
+  const digestOf = (version: string): string | undefined =>
+    before?.status?.versions?.find(({ name }) => name === version)?.digest;
+  const spec: GoldenImagePolicySpec = {
+    ...object.spec,
+    ...(pins && {
+      pins: Object.fromEntries(
+        Object.entries(pins).map(([name, pin]) => {
+          const old = before?.spec.pins?.[name];
+          return [name, signed(pin, old && sameIn([old], pin), username, at)];
+        }),
+      ),
+    }),
+    ...(bad && {
+      bad: bad.map((mark) => {
+        const old = sameIn(before?.spec.bad, mark);
+        const digest = mark.digest ?? old?.digest ?? digestOf(mark.version);
+        return { ...signed(mark, old, username, at), ...(digest === undefined ? {} : { digest }) };
+      }),
+    }),
+    ...(approvals && {
+      approvals: approvals.map((one) => signed(one, sameIn(before?.spec.approvals, one), username, at)),
+    }),
+  };
+  return { ...object, spec };
+};
+
+const { group, plural } = goldenImagePolicyKind.type;
+
+/** What is decided of versions, in words of people. */
+const wordsOf: Readonly<Record<PolicyVerb, string>> = {
+  promote: 'decide how versions go through channels',
+  pin: 'pin channels',
+  'mark-bad': 'mark versions as bad',
+};
+
+/** Each right, and the part of the spec that takes it. What is neither a pin nor a mark says how versions are promoted. */
+const partsOf = (spec: GoldenImagePolicySpec | undefined): Readonly<Record<PolicyVerb, unknown>> => {
+  const { pins, bad, approvals, ...rest } = spec ?? {};
+  return { promote: [rest, approvals ?? []], pin: pins ?? {}, 'mark-bad': bad ?? [] };
+};
+
+const fields: Readonly<Record<PolicyVerb, string>> = { promote: 'spec', pin: 'spec.pins', 'mark-bad': 'spec.bad' };
+
+const idle = refused('Invalid', [
+  {
+    field: 'spec.dataImportCrons',
+    message:
+      'a CDI is installed in this cluster and moves the DataSources of its crons itself: a policy works where Bullion serves the kinds of CDI',
+  },
+]);
+
+/** `undefined`: nothing to object to. Throws Unavailable where mutation was passed by, so that it can be tried again. */
+export const reviewPolicy = async (
+  request: AdmissionRequest,
+  object: GoldenImagePolicy,
+  { kube, cdi }: { readonly kube: KubeClient; readonly cdi: CdiLook | undefined },
+): Promise<AdmissionAnswer | undefined> => {
+  if (isOwnAccount(request)) return undefined;
+  if (request.operation === 'CREATE' && (await cdi?.()) === 'use') return idle;
+  const { userInfo } = request;
+  const before = specOf(request.oldObject);
+  const [now, then] = [partsOf(object.spec), partsOf(before)];
+  const changed = (Object.keys(now) as readonly PolicyVerb[]).filter(
+    (verb) => !isDeepStrictEqual(now[verb], then[verb]),
+  );
+  const { namespace, name } = object.metadata;
+  const faults: Fault[] = [];
+  for (const verb of changed) {
+    // oxlint-disable-next-line no-await-in-loop
+    if (await isAllowed(kube, userInfo, { verb, group, resource: plural, namespace, name })) continue;
+    const message = `user ${userInfo.username} is not allowed to ${wordsOf[verb]}: it takes the right to ${verb} ${plural} of ${group} here`;
+    faults.push({ field: fields[verb], message });
+  }
+  if (faults.length > 0) return refused('Forbidden', faults);
+  return reviewSignatures(userInfo.username, placed(object.spec, before));
+};
+
+const reviewSignatures = (username: string, entries: readonly Placed[]): AdmissionAnswer | undefined => {
+  const isForged = ({ entry, old }: Placed): boolean =>
+    old === undefined ? entry.by !== username : entry.by !== old.by || entry.at !== old.at;
+  const forged = entries.filter(isForged);
+  if (forged.some(({ entry }) => entry.by === undefined))
+    throw new Unavailable('who decided it was not written down by mutate: try again');
+  if (forged.length === 0) return undefined;
+  const message = 'is written by admission alone: leave by and at out';
+  return refused(
+    'Forbidden',
+    forged.map(({ field }) => ({ field: `${field}.by`, message })),
+  );
+};

@@ -1,0 +1,157 @@
+// A policy under a storm: versions come, one is marked as bad, a channel is pinned for a while, while events are lost, clocks jump and functions die.
+// Called by golden-policy.test.ts and by main.ts.
+import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { storageClasses } from '#shared/api/foreign/core.ts';
+import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { versionOfSource } from '#shared/resources/data-source/point.ts';
+import { aCron, insist, isFull, limitMs, sourceAt, stormMs } from '#test/faults/golden-cron.ts';
+import { aSnapshotClass, aStorageClass, aSuccess } from '#test/support/builders.ts';
+import type { Change } from '#test/support/memory-kube.ts';
+import { createRandom } from '#test/support/random.ts';
+import { calm, storm } from '#test/support/simulation/chaos.ts';
+import { type World, type WorldOptions, createWorld } from '#test/support/simulation/world.ts';
+
+export interface PolicyScenario {
+  readonly name: string;
+  /** A version that somebody marks as bad, when the seed says. */
+  readonly bad?: 'b' | 'c';
+  /** Whether somebody pins the last channel to the first version for a while. */
+  readonly isPinned?: true;
+}
+
+export const policyScenarios: readonly PolicyScenario[] = [
+  { name: 'policy' },
+  { name: 'policy-bad', bad: 'b' },
+  { name: 'policy-newest-bad', bad: 'c' },
+  { name: 'policy-pinned', bad: 'c', isPinned: true },
+];
+
+const { type } = goldenImagePolicyKind;
+const namespace = 'default';
+const key = { namespace, name: 'policy' };
+const nameOf = (char: string): string => `golden-${char.repeat(12)}`;
+const reason = 'made up';
+
+const aPolicy: GoldenImagePolicy = {
+  apiVersion: 'bullion.dev/v1alpha1',
+  kind: 'GoldenImagePolicy',
+  metadata: key,
+  spec: {
+    dataImportCrons: { names: ['cron'] },
+    channels: [
+      { name: 'candidate', dataSource: 'golden-candidate' },
+      { name: 'stable', dataSource: 'golden', after: { channel: 'candidate', soak: '1m' } },
+    ],
+  },
+};
+
+const policyIn = (world: World): GoldenImagePolicy | undefined => world.kube.all(type)[0];
+const offeredIn = (world: World): readonly string[] =>
+  world.kube.all(dataSourceKind.type).flatMap((source) => versionOfSource(source) ?? []);
+
+interface Move {
+  readonly name: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** What is wrong with a move by what people want at that time; `left`: what channels left since it is bad. */
+const faultsOf = (world: World, { name, from, to }: Move, left: Set<string>): readonly string[] => {
+  const { bad = [], pins = {} } = policyIn(world)?.spec ?? {};
+  const isMarked = bad.some(({ version }) => version === from);
+  const isPinned = Object.values(pins).some(({ version }) => version === to);
+  if (isMarked) left.add(`${name}/${from}`);
+  return [
+    ...(to < from && !isMarked && !isPinned ? [`${name} went back from ${from} to ${to}`] : []),
+    ...(left.has(`${name}/${to}`) ? [`${name} returned to ${to}`] : []),
+  ];
+};
+
+/** What may never happen: a name that leads to nothing or to half a volume, one that goes back by itself, or one that returns to what is bad. */
+const watch = (world: World, report: (text: string) => void) => {
+  const last = new Map<string, string>();
+  const left = new Set<string>();
+  const move = (name: string, to: string | undefined): void => {
+    const from = last.get(name);
+    if (to === undefined) {
+      if (from !== undefined) report(`${name} came to nothing`);
+      return;
+    }
+    last.set(name, to);
+    if (!isFull(world, to)) report(`${name} leads to ${to}, which is not full`);
+    if (from !== undefined && from !== to) faultsOf(world, { name, from, to }, left).forEach(report);
+  };
+  return ({ type: change, object }: Change): void => {
+    const { kind, metadata } = object;
+    if (kind === 'DataSource' && change !== 'DELETED') move(metadata.name, versionOfSource(object as DataSource));
+    const isLost = change === 'DELETED' && kind === 'PersistentVolumeClaim' && offeredIn(world).includes(metadata.name);
+    if (isLost) report(`${metadata.name} is gone while it is in use`);
+  };
+};
+
+const play = (world: World, { bad, isPinned }: PolicyScenario, seed: number): void => {
+  const random = createRandom(seed + 11);
+  const at = (ms: number, what: () => Promise<unknown>) => world.schedule(ms, () => void insist(world, what));
+  at(0, () => world.kube.create(dataImportCronKind.type, aCron({ importsToKeep: 1 }) as KubeObject));
+  at(0, () => world.kube.create(type, aPolicy));
+  const pollNow = () =>
+    world.kube.mergePatch(
+      dataImportCronKind.type,
+      { namespace, name: 'cron' },
+      { metadata: { annotations: { [cdiAnnotations.nextCronTime]: '2020-01-01T00:00:00Z' } } },
+    );
+  for (let poll = 0; poll < 8; poll += 1) at(10_000 + random.below(stormMs), pollNow);
+  at(stormMs + 60_000, pollNow);
+  const decide = (spec: object) => world.kube.mergePatch(type, key, { spec });
+  if (bad !== undefined) at(30_000 + random.below(stormMs), () => decide({ bad: [{ version: nameOf(bad), reason }] }));
+  if (isPinned !== true) return;
+  const begin = 60_000 + random.below(stormMs);
+  at(begin, () => decide({ pins: { stable: { version: nameOf('a'), reason } } }));
+  at(begin + 120_000 + random.below(stormMs), () => decide({ pins: { stable: null } }));
+};
+
+/** What is wrong once everything is quiet. */
+const endIn = (world: World, { bad }: PolicyScenario): readonly string[] => {
+  const policy = policyIn(world);
+  const versions = policy?.status?.versions ?? [];
+  // The newest may be the only one that ever came.
+  if (bad === 'c' && versions.every(({ state }) => state === 'Bad')) return [];
+  const good = versions.filter(({ state }) => state === 'Verified').at(-1)?.name;
+  const sources = world.kube.all(dataSourceKind.type);
+  const wrong = sources.filter((source) => versionOfSource(source) !== good);
+  const faults: Readonly<Record<string, boolean>> = {
+    'there is no good version': good === undefined,
+    [`${good} is bad`]: good === nameOf(bad ?? ''),
+    [`${good} is the newest`]: bad !== 'c' && good !== nameOf('c'),
+    'a channel has no DataSource': sources.length !== 2,
+    'nobody was told of what happened': policy?.status?.pendingEvents !== undefined,
+    [`not all lead to ${good}: ${JSON.stringify(policy?.status)}`]: wrong.length > 0,
+  };
+  return Object.keys(faults).filter((fault) => faults[fault] === true);
+};
+
+export const runPolicy = async (
+  scenario: PolicyScenario,
+  seed: number,
+  over: Partial<WorldOptions> = {},
+): Promise<{ readonly violations: readonly string[]; readonly world: World }> => {
+  const violations: string[] = [];
+  const attempt = () => ({ runMs: 20_000, end: aSuccess() });
+  const observe = (_: unknown, now: number) => sourceAt(now, false);
+  const world = createWorld({ seed, chaos: storm, stormMs, attempt, observe, ...over });
+  world.kube.seed(storageClasses, aStorageClass('local'));
+  world.kube.seed(volumeSnapshotClasses, aSnapshotClass());
+  const report = (text: string) => void violations.push(`at ${Math.round(world.elapsed() / 1000)} s: ${text}`);
+  world.kube.onChange(watch(world, report));
+  play(world, scenario, seed);
+  await world.run(limitMs);
+  violations.push(...world.bugs.map((bug) => `a bug was thrown: ${String(bug)}`), ...endIn(world, scenario));
+  return { world, violations };
+};
+
+export const runCalmPolicy = async (scenario: PolicyScenario, seed: number): Promise<readonly string[]> =>
+  (await runPolicy(scenario, seed, { chaos: calm })).violations;

@@ -1,0 +1,131 @@
+// One row for each rule of GoldenImagePolicies: of the object alone, and of what it collides with.
+import type { Draft, Loose } from '#test/support/admission.ts';
+import { type AdmissionRow, type ProtectedRow, row, update } from '#test/support/rule-row.ts';
+
+const candidate = { name: 'candidate', dataSource: 'fedora-candidate' };
+const stable = { name: 'stable', dataSource: 'fedora', after: { channel: 'candidate', soak: '24h' } };
+
+export const aPolicy = (spec: Loose = {}, metadata: Loose = {}): Draft => ({
+  apiVersion: 'bullion.dev/v1alpha1',
+  kind: 'GoldenImagePolicy',
+  metadata: { name: 'fedora', namespace: 'default', ...metadata },
+  spec: { dataImportCrons: { names: ['fedora'] }, channels: [candidate, stable], ...spec },
+});
+
+const after = (over: Loose): Draft =>
+  aPolicy({ channels: [candidate, { ...stable, after: { ...stable.after, ...over } }] });
+const reason = 'kernel panic on AMD';
+const bad = [{ version: 'fedora-1', digest: 'sha256:1', reason }];
+const approval = { channel: 'stable', version: 'fedora-1' };
+
+export const policyRows: readonly AdmissionRow[] = [
+  row('policy/name-length', aPolicy(), aPolicy({}, { name: 'x'.repeat(64) }), /metadata\.name.*63/),
+  row('policy/one-way-to-select', aPolicy(), aPolicy({ dataImportCrons: {} }), /exactly one of names and matchLabels/),
+  row(
+    'policy/selects-something',
+    aPolicy({ dataImportCrons: { matchLabels: { os: 'fedora' } } }),
+    aPolicy({ dataImportCrons: { matchLabels: {} } }),
+    /spec\.dataImportCrons\.matchLabels.*selects every cron/,
+  ),
+  row(
+    'policy/one-channel-of-a-name',
+    aPolicy(),
+    aPolicy({ channels: [candidate, { ...candidate, dataSource: 'other' }] }),
+    /spec\.channels\[1\]\.name.*earlier channel/,
+  ),
+  row(
+    'policy/one-channel-of-a-data-source',
+    aPolicy(),
+    aPolicy({ channels: [candidate, { ...stable, dataSource: candidate.dataSource }] }),
+    /spec\.channels\[1\]\.dataSource/,
+  ),
+  row('policy/after-earlier', aPolicy(), after({ channel: 'edge' }), /channels\[1\]\.after\.channel.*no channel edge/),
+  row('policy/after-earlier', aPolicy(), after({ channel: 'stable' }), /channels\[1\]\.after\.channel.*before stable/),
+  row(
+    'policy/after-earlier',
+    aPolicy(),
+    aPolicy({ channels: [stable, candidate] }),
+    /channels\[0\]\.after\.channel.*does not stand before/,
+  ),
+  row('policy/soak', after({ soak: '7d' }), after({ soak: 'a day' }), /channels\[1\]\.after\.soak.*not a duration/),
+  row(
+    'policy/pins-of-channels',
+    aPolicy({ pins: { stable: { version: 'fedora-1', reason } } }),
+    aPolicy({ pins: { edge: { version: 'fedora-1', reason } } }),
+    /spec\.pins\.edge.*no channel edge/,
+  ),
+  row(
+    'policy/pins-are-good',
+    aPolicy({ bad, pins: { stable: { version: 'fedora-2', reason } } }),
+    aPolicy({ bad, pins: { stable: { version: 'fedora-1', reason } } }),
+    /spec\.pins\.stable\.version.*marked as bad/,
+  ),
+  row(
+    'policy/approvals-of-channels',
+    aPolicy({ approvals: [approval] }),
+    aPolicy({ approvals: [{ ...approval, channel: 'candidate' }] }),
+    /spec\.approvals\[0\]\.channel.*by itself/,
+  ),
+  row('policy/one-mark', aPolicy({ bad }), aPolicy({ bad: [...bad, ...bad] }), /spec\.bad\[1\]\.version.*already/),
+  update(
+    'policy/known-versions',
+    aPolicy(),
+    aPolicy({ bad }),
+    aPolicy({ bad: [{ version: 'fedora-1', reason }] }),
+    /spec\.bad\[0\]\.version.*no version fedora-1/,
+  ),
+];
+
+const version = (name: string, state: string): Loose => ({
+  name,
+  cron: 'fedora',
+  arrived: '2026-01-01T00:00:00Z',
+  state,
+});
+const known: Draft = {
+  ...aPolicy(),
+  status: { versions: [version('fedora-1', 'Verified'), version('fedora-2', 'Failed')] },
+};
+const pinned = (name: string): Draft => ({
+  ...known,
+  ...aPolicy({ pins: { stable: { version: name, reason, by: 'jane' } } }),
+});
+const other = aPolicy({ channels: [{ name: 'edge', dataSource: 'edge' }] }, { name: 'other' });
+const mine = (spec: Loose): Draft => aPolicy({ channels: [{ name: 'a', dataSource: 'a' }], ...spec }, { name: 'mine' });
+const debian = { dataImportCrons: { names: ['debian'] } };
+
+export const policyObjectRows: readonly ProtectedRow[] = [
+  {
+    id: 'policy/usable-pins',
+    what: 'a pin of a version that failed',
+    given: [],
+    allowed: { object: pinned('fedora-1'), oldObject: known },
+    denied: { object: pinned('fedora-2'), oldObject: known },
+    says: /spec\.pins\.stable\.version.*cannot be used/,
+  },
+  {
+    id: 'policy/one-policy-of-a-cron',
+    what: 'a cron that another policy has',
+    given: [other],
+    allowed: { object: mine(debian) },
+    denied: { object: mine({}) },
+    says: /DataImportCron fedora is GoldenImagePolicy other's already/,
+  },
+  {
+    id: 'policy/one-policy-of-a-data-source',
+    what: 'a DataSource that is a channel of another policy',
+    given: [other],
+    allowed: { object: mine(debian) },
+    denied: { object: mine({ ...debian, channels: [{ name: 'a', dataSource: 'edge' }] }) },
+    says: /spec\.channels\[0\]\.dataSource.*GoldenImagePolicy other/,
+  },
+  {
+    id: 'policy/rights',
+    what: 'how versions are promoted, of who may not decide it',
+    given: [],
+    rights: ['promote goldenimagepolicies open/fedora'],
+    allowed: { object: aPolicy({}, { namespace: 'open' }) },
+    denied: { object: aPolicy({}, { namespace: 'vault' }) },
+    says: /spec.*user jane is not allowed to decide how versions go through channels.*promote goldenimagepolicies/,
+  },
+];
