@@ -10,6 +10,7 @@ import type { Logger } from '#shared/runtime/log.ts';
 import type { Announce } from '#shared/resources/announcer.ts';
 import type { Observe } from '#shared/golden/poll/observe.ts';
 import type { Send } from '#events/sender.ts';
+import type { VerifySignature } from '#shared/golden/signature/outcome.ts';
 import type { LookAtFile } from '#shared/transfer/file-look.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { Reconciler, Resource } from '#shared/resources/reconciler.ts';
@@ -35,6 +36,8 @@ export interface ReconcileDeps {
   readonly observe?: Observe | undefined;
   /** Inspects files that another program will fetch. Default: they wait for a function that can. */
   readonly look?: LookAtFile | undefined;
+  /** Verifies who signed a version. Default: versions that must be signed wait for a function that can. */
+  readonly verify?: VerifySignature | undefined;
   /** Sends events to other functions. Default: their work is done here. */
   readonly send?: Send | undefined;
 }

@@ -27,7 +27,7 @@ interface ObservedImage {
 }
 
 const plannerOf = (backend: Backend, cloners: readonly Cloner[]): Planner<Image, ObservedImage> => ({
-  check: async (kube, image, look) => ({
+  check: async (kube, image, { look } = {}) => ({
     clones: image.deleting ? await findClones(kube, image, cloners) : [],
     children: await backend.check(kube, image, look),
   }),

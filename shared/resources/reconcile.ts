@@ -129,7 +129,7 @@ interface Stepped {
 const stepOf = async ({ deps, reconciler, resource }: Reconciliation, planner: Planner<Resource>): Promise<Stepped> => {
   const context = contextOf(deps);
   try {
-    const observed = await planner.check(deps.kube, resource, deps.look);
+    const observed = await planner.check(deps.kube, resource, deps);
     const { actions, state } = planner.plan(resource, observed, {
       ...context,
       settings: await settingsFor(deps, reconciler.fetches?.(resource)),

@@ -11,6 +11,7 @@ import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import type { AppError } from '#shared/runtime/errors.ts';
 import type { Outcome } from '#shared/runtime/outcome.ts';
+import type { VerifySignature } from '#shared/golden/signature/outcome.ts';
 import type { LookAtFile } from '#shared/transfer/file-look.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 import type { WatchedChild } from '#shared/populate/watched-child.ts';
@@ -62,9 +63,19 @@ export interface PlannedStep<State> {
   readonly state: State;
 }
 
+/** Observations beyond the API server. Absent where a function cannot make them. */
+export interface Probes {
+  /** Inspects a file on a web server. */
+  readonly look?: LookAtFile | undefined;
+  /** Verifies who signed a version of a golden image. */
+  readonly verify?: VerifySignature | undefined;
+  /** Milliseconds since the epoch. */
+  readonly now?: (() => number) | undefined;
+}
+
 /** `check` reads and decides nothing; the others decide and are pure. Safe to repeat at any moment. */
 export interface Planner<S extends Resource, Observed = unknown> {
-  check(kube: KubeClient, resource: S, look?: LookAtFile): Promise<Observed>;
+  check(kube: KubeClient, resource: S, probes?: Probes): Promise<Observed>;
   plan(resource: S, observed: Observed, context: PlanContext): PlannedStep<S['state']>;
   /** The next step of removal; `removed` once only dependents are left that garbage collection removes. */
   remove(

@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { createSender } from '#events/send.ts';
 import { type Connect, createLateKubeClient } from '#shared/clients/kube/late.ts';
 import { createObserver } from '#shared/golden/poll/observe.ts';
+import { createVerifier } from '#shared/golden/signature/verify.ts';
 import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
 import { toProxies } from '#shared/resources/proxy-settings.ts';
 import { createStepDeps, stepSettings } from '#shared/resources/step-settings.ts';
@@ -46,5 +47,6 @@ export const createReconcileDeps = (
     warm: kube.warm,
     look: createFileLook(() => trustedSettings(deps, true)),
     observe: createObserver({ kube, allowedAddresses, plainRegistries, proxies, architecture, now: Date.now }),
+    verify: createVerifier({ kube, allowedAddresses, plainRegistries, proxies, now: Date.now }),
   };
 };

@@ -3,10 +3,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
-import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { configMaps, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { applyObjects } from '#local-cluster/install.ts';
 import { runBullion } from '#test/support/bullion.ts';
+import { ecKey, payloadOf, pemOf, pushSignatures, signBytes } from '#test/support/cosign.ts';
 import { type GoldenRegistry, startGoldenRegistry } from '#test/support/golden-registry.ts';
 import { isUpToDate, untilOffered, versionOf } from '#test/support/golden.ts';
 import { hasRegistry } from '#test/support/registry/server.ts';
@@ -136,5 +137,49 @@ describe.skipIf(!hasRegistry())('a golden image with channels', { timeout: 600_0
     // One is kept, and what channels have or would go back to.
     const volumes = await golden.cluster.kube.list(persistentVolumeClaims, { namespace, limit: 50 });
     expect(volumes.items.map(({ metadata }) => metadata.name)).toEqual(expect.arrayContaining([one, three, four]));
+  });
+
+  it('takes signed versions only', async () => {
+    const keys = ecKey();
+    const { kube } = golden.cluster;
+    await kube.create(configMaps, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { namespace, name: 'vendor-keys' },
+      data: { 'vendor.pem': pemOf(keys) },
+    });
+    const first = await golden.push('signed', 'signed-1');
+    const payload = payloadOf(first.digest);
+    await pushSignatures(golden.target, first.digest, [{ payload, signature: signBytes(keys, payload) }]);
+    await kube.create(type, {
+      apiVersion: 'bullion.dev/v1alpha1',
+      kind: 'GoldenImagePolicy',
+      metadata: { namespace, name: 'signed' },
+      spec: {
+        dataImportCrons: { names: ['signed'] },
+        channels: [{ name: 'stable', dataSource: 'signed' }],
+        verify: { signature: { cosign: { keys: { configMap: 'vendor-keys' } } } },
+      },
+    });
+    await golden.aCron('signed');
+    const one = versionOf('signed', first.digest);
+    await offered('signed', one);
+
+    const second = await golden.push('signed', 'signed-2');
+    await golden.flow.pollNow('signed');
+    const two = versionOf('signed', second.digest);
+    const { status } = await golden.flow.until(
+      type,
+      'signed',
+      (policy) => policy?.status?.versions?.some(({ name, state }) => name === two && state === 'Failed') === true,
+    );
+    expect(status).toMatchObject({
+      channels: [{ version: one, reason: 'VerificationFailed' }],
+      versions: [
+        { name: one, checks: [{ state: 'Passed', digest: first.digest }] },
+        { name: two, checks: [{ state: 'Failed', reason: 'Unsigned' }] },
+      ],
+    });
+    expect((await golden.flow.get(dataSourceKind.type, 'signed'))?.spec.source.pvc?.name).toBe(one);
   });
 });

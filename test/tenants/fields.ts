@@ -12,7 +12,7 @@ export const noReferences = new Set(
   [
     'pullMethod architecture tags checksum extraHeaders[] description displayName createdBy schedule retentionPolicy',
     'kind apiGroup previous current diskId uuid backingFile thumbprint extraArgs path',
-    'digest reason by at soak channel version',
+    'digest reason by at soak channel version inline[] issuer subject subjectRegExp',
   ].flatMap((names) => names.split(' ')),
 );
 
@@ -98,6 +98,16 @@ export const fieldRules: readonly FieldRule[] = [
     holds: 'own',
   },
   {
+    of: /^GoldenImagePolicy .*\.configMap$/,
+    attack: 'trust keys of another namespace',
+    holds: 'own',
+  },
+  {
+    of: /^GoldenImagePolicy .*\.(checksums|signature)$/,
+    attack: 'reach a metadata service with our connections: such addresses are not connected to',
+    holds: 'inert',
+  },
+  {
     of: /serviceAccountName$/,
     attack: 'have a pod of ours run with rights of others',
     holds: 'own',
@@ -151,6 +161,14 @@ const sources: Readonly<Record<string, Loose>> = {
 };
 const sourceAt = (path: string): Loose => sources[/source\.(\w+)/.exec(path)?.[1] ?? ''] ?? { http: { url } };
 
+const keys = { configMap: 'mine' };
+const signatureAt = (path: string): Loose => {
+  if (path.includes('trustRoot'))
+    return { cosign: { identities: [{ issuer: 'https://issuer.example', subject: 'me' }], trustRoot: keys } };
+  if (path.includes('cosign')) return { cosign: { keys } };
+  return path.includes('gpg') ? { gpg: { keys } } : { minisign: { keys } };
+};
+
 /** A good spec of the kind, of the form that has the field. */
 const bases: Readonly<Record<string, (path: string) => Loose>> = {
   'VirtualMachineImage.hypercloud.tmaxanc.com': (path) => ({
@@ -201,6 +219,7 @@ const bases: Readonly<Record<string, (path: string) => Loose>> = {
   'GoldenImagePolicy.bullion.dev': (path) => ({
     dataImportCrons: path.includes('matchLabels') ? {} : { names: ['mine'] },
     channels: [{ name: 'stable', dataSource: 'mine' }],
+    ...(path.includes('verify') ? { verify: { signature: signatureAt(path) } } : {}),
   }),
   'DataVolume.cdi.kubevirt.io': (path) => ({
     ...(path.startsWith('spec.sourceRef')
@@ -214,7 +233,7 @@ const valueFor = (path: string): unknown => {
   const last = path.split('.').at(-1) ?? '';
   if (/namespace$/i.test(last)) return victim;
   if (/storageClassName$/i.test(last)) return 'lh-victim';
-  if (/^(url|http)$|URL$/.test(last))
+  if (/^(url|http|checksums|signature)$|URL$/.test(last))
     return path.includes('registry') ? metadataService.replace('http', 'docker') : metadataService;
   if (last === 'matchLabels{}') return { name: loot };
   if (last === 'labels{}') return Object.fromEntries(ownMarks.labels.map((key) => [key, loot]));

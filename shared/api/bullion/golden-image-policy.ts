@@ -1,5 +1,6 @@
 // bullion.dev GoldenImagePolicy: how versions of one golden image reach its users, channel by channel, and how they are taken back.
 import { z } from 'zod';
+import { SignatureRule } from '#shared/api/bullion/signature.ts';
 import { ConditionSchema } from '#shared/api/image-status.ts';
 import { Int64, ObjectName, type ServedKind, withRules } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -67,6 +68,10 @@ export const GoldenImagePolicySpec = z
         }),
       ),
     channels: z.array(Channel).min(1).max(16).describe('in the order in which a version goes through them'),
+    verify: z
+      .object({ signature: SignatureRule.optional() })
+      .optional()
+      .describe('what a version must pass before a channel takes it; default: nothing'),
     pins: z
       .record(z.string(), Pin)
       .optional()
@@ -103,6 +108,17 @@ const ChannelStatus = z.object({
 });
 export type ChannelStatus = z.infer<typeof ChannelStatus>;
 
+const CheckStatus = z.object({
+  name: z.string().describe('the check: signature'),
+  state: z.enum(['Passed', 'Failed', 'Pending']).describe('its result; Pending: it is repeated'),
+  reason: z.string().describe('one CamelCase word'),
+  message: z.string().describe('what was found, where, and what to do'),
+  digest: z.string().describe('the digest that was checked'),
+  rule: z.string().describe('fingerprint of the rule in spec.verify: after a change the check runs again'),
+  time: z.string().describe('RFC 3339: when it ran'),
+});
+export type CheckStatus = z.infer<typeof CheckStatus>;
+
 const VersionStatus = z.object({
   name: z.string().describe('name of its volume or snapshot'),
   cron: z.string().describe('the DataImportCron that imported it'),
@@ -110,6 +126,7 @@ const VersionStatus = z.object({
   arrived: z.string().describe('RFC 3339: when it was observed first'),
   state: z.enum(['Waiting', 'Verified', 'Failed', 'Bad', 'Gone']).describe('whether it may be offered'),
   message: z.string().optional().describe('why it may not'),
+  checks: z.array(CheckStatus).optional().describe('results of spec.verify'),
   held: z.array(Held).optional().describe('channels that have or had it'),
 });
 export type VersionStatus = z.infer<typeof VersionStatus>;

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ObjectName, withRules } from '#shared/api/kind.ts';
 
-const ConfigMapRef = z.object({ configMap: ObjectName.min(1) });
+const ConfigMapRef = z.object({ configMap: ObjectName.min(1).describe('name of a ConfigMap of this namespace') });
 
 const CosignIdentity = z
   .object({

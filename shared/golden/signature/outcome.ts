@@ -1,4 +1,6 @@
 // What a look at the signatures of one version came to. Pure.
+import type { SignatureRule } from '#shared/api/bullion/signature.ts';
+import type { CronSource } from '#shared/golden/source.ts';
 import type { AppError } from '#shared/runtime/errors.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { redact } from '#shared/runtime/redact.ts';
@@ -53,6 +55,21 @@ export type SignatureOutcome =
       readonly message: string;
       readonly retryAfterSeconds?: number | undefined;
     };
+
+export interface SignatureRequest {
+  readonly source: CronSource;
+  /** Where Secrets and ConfigMaps are looked up. */
+  readonly namespace: string;
+  readonly rule: SignatureRule;
+  /** Of the version. */
+  readonly digest: string;
+  /** What the source named when it was polled, where that is an index which lists the version's digest. */
+  readonly sourceDigest?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Takes the rule of a policy and a version; throws nothing for the faults of sources and signatures. */
+export type VerifySignature = (request: SignatureRequest) => Promise<SignatureOutcome>;
 
 /** The least text of others that a message repeats. */
 const mostWords = 600;

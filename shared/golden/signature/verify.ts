@@ -4,7 +4,7 @@ import type { SignatureRule } from '#shared/api/bullion/signature.ts';
 import { configMaps } from '#shared/api/foreign/core.ts';
 import type { HttpClient } from '#shared/clients/http/client.ts';
 import { followRedirects, toDestination } from '#shared/clients/http/redirect.ts';
-import { type RegistryPace, parseRetryAfter } from '#shared/clients/registry/refusal.ts';
+import { type RegistryPace, createRegistryPace, parseRetryAfter } from '#shared/clients/registry/refusal.ts';
 import { isDigest } from '#shared/clients/registry/reference.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
 import { s3PlaceOf } from '#shared/clients/s3/place.ts';
@@ -19,9 +19,16 @@ import {
 } from '#shared/golden/signature/files.ts';
 import { minisign, readMinisignKeys } from '#shared/golden/signature/minisign.ts';
 import { openPgp, readKeyring } from '#shared/golden/signature/openpgp.ts';
-import { type SignatureRefusal, type SignatureOutcome, refuse, unreachable } from '#shared/golden/signature/outcome.ts';
+import {
+  type SignatureOutcome,
+  type SignatureRefusal,
+  type SignatureRequest,
+  type VerifySignature,
+  refuse,
+  unreachable,
+} from '#shared/golden/signature/outcome.ts';
 import { type ReadConfigMap, contentsOf } from '#shared/golden/signature/trust.ts';
-import type { CronSource, HttpCronSource, RegistryCronSource, S3CronSource } from '#shared/golden/source.ts';
+import type { HttpCronSource, RegistryCronSource, S3CronSource } from '#shared/golden/source.ts';
 import { AppError, InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 
@@ -31,17 +38,11 @@ export interface SignatureDeps extends OpenOptions {
   readonly now: () => number;
 }
 
-export interface SignatureRequest {
-  readonly source: CronSource;
-  /** Where Secrets and ConfigMaps are looked up. */
-  readonly namespace: string;
-  readonly rule: SignatureRule;
-  /** Of the version. */
-  readonly digest: string;
-  /** What the source named when it was polled, where that is an index which lists the version's digest. */
-  readonly sourceDigest?: string | undefined;
-  readonly signal?: AbortSignal | undefined;
-}
+/** Verifies for policies, with one pace for all requests to a registry. */
+export const createVerifier = (options: OpenOptions & Pick<SignatureDeps, 'now'>): VerifySignature => {
+  const deps = { ...options, pace: createRegistryPace(options.now) };
+  return (request) => verifySignature(deps, request);
+};
 
 /** Never throws for what sources and signatures are. */
 export const verifySignature = async (deps: SignatureDeps, request: SignatureRequest): Promise<SignatureOutcome> => {

@@ -7,13 +7,15 @@ import { policyOf, selects } from '#shared/golden/rollout/policies.ts';
 import { readCron } from '#shared/resources/data-import-cron/cron.ts';
 import { listOf, readVersions } from '#shared/resources/data-import-cron/observed.ts';
 import type { ObservedPolicy, PolicyResource } from '#shared/resources/golden-image-policy/policy.ts';
+import { checkVersions } from '#shared/resources/golden-image-policy/verify.ts';
+import type { Probes } from '#shared/resources/reconciler.ts';
 import { Conflict } from '#shared/runtime/errors.ts';
 
 /**
  * DataSources come first, and then the policy once more: where that has changed since it was read, Conflict. So whoever acts on an older policy has an
  * older DataSource as well, whose patch is refused: two passes at once cannot undo each other.
  */
-export const check = async (kube: KubeClient, policy: PolicyResource): Promise<ObservedPolicy> => {
+export const check = async (kube: KubeClient, policy: PolicyResource, probes: Probes = {}): Promise<ObservedPolicy> => {
   const { namespace, object } = policy;
   const sources = await readSources(kube, policy);
   const allCrons = await listOf(kube, dataImportCronKind.type, { namespace });
@@ -37,8 +39,7 @@ export const check = async (kube: KubeClient, policy: PolicyResource): Promise<O
       .map(({ cron, owner }) => ({ cron: cron.metadata.name, policy: owner })),
     allCrons,
     policies: new Set(policies.map(({ metadata }) => metadata.name)),
-    // Nothing checks versions yet: those whose bytes are there are good.
-    verdicts: new Map(),
+    checks: await checkVersions(policy, crons, probes),
   };
 };
 

@@ -48,7 +48,7 @@ export const plan = (policy: PolicyResource, observed: ObservedPolicy, { now }: 
   const counted = count(policy, { wish, before, versions: toRollout(known, observed), now });
   const { decisions } = counted;
   const after = new Map(decisions.flatMap(({ name, version }) => (version === undefined ? [] : [[name, version]])));
-  const versions = toStatuses(known, countHeld(counted.versions, after, 0), wish);
+  const versions = toStatuses(known, countHeld(counted.versions, after, 0), { wish, checks: observed.checks });
   const entries = entriesOf(policy, { decisions, adopted, versions, wish, time: isoTime(now) });
   const next: PolicyState = {
     ...policy.state,
@@ -116,18 +116,20 @@ const count = ({ state }: PolicyResource, { wish, before, versions, now }: Count
 const toStatuses = (
   known: readonly VersionStatus[],
   versions: readonly RolloutVersion[],
-  { bad }: RolloutWish,
+  { wish: { bad }, checks }: { readonly wish: RolloutWish; readonly checks: ObservedPolicy['checks'] },
 ): readonly VersionStatus[] =>
   known.flatMap((status) => {
     const version = versions.find(({ name }) => name === status.name);
     if (version === undefined) return [];
     const { state, message } = judgeVersion(version, bad);
     const times = [...version.held].map(([channel, seconds]) => ({ channel, seconds }));
-    const { message: _, held: __, ...rest } = status;
+    const { message: _, held: __, checks: ___, ...rest } = status;
+    const results = checks.get(status.name) ?? [];
     return {
       ...rest,
       state,
       ...(message === undefined ? {} : { message }),
+      ...(results.length === 0 ? {} : { checks: [...results] }),
       ...(times.length === 0 ? {} : { held: times }),
     };
   });

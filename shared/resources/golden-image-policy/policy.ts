@@ -1,6 +1,7 @@
 // A GoldenImagePolicy as the reconciler sees it.
 import type {
   ChannelStatus,
+  CheckStatus,
   GoldenImagePolicy,
   HistoryEntry,
   VersionStatus,
@@ -9,7 +10,6 @@ import { findCondition } from '#shared/api/conditions.ts';
 import type { DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
 import type { DataSource } from '#shared/api/cdi/data-source.ts';
 import type { RolloutChannel, RolloutWish } from '#shared/golden/rollout/decide.ts';
-import type { Verdict } from '#shared/golden/rollout/version.ts';
 import type { CronResource, ObservedVersion } from '#shared/resources/data-import-cron/cron.ts';
 import { readResource } from '#shared/resources/dialect.ts';
 import { channelFaults } from '#shared/resources/golden-image-policy/channels.ts';
@@ -58,8 +58,8 @@ export interface ObservedPolicy {
   readonly allCrons: readonly DataImportCron[];
   /** Names of every policy of the namespace. */
   readonly policies: ReadonlySet<string>;
-  /** By version: what each check says of it. */
-  readonly verdicts: ReadonlyMap<string, readonly Verdict[]>;
+  /** By version: results of the checks in spec.verify. */
+  readonly checks: ReadonlyMap<string, readonly CheckStatus[]>;
 }
 
 const phases = ['Moving', 'Waiting', 'Attention', 'Ready'] as const;

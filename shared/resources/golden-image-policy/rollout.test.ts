@@ -1,7 +1,7 @@
 // What channels do whatever comes, in whichever order: arrivals, checks, bad marks, pins, approvals, clocks that jump.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { GoldenImagePolicy, GoldenImagePolicySpec } from '#shared/api/bullion/golden-image-policy.ts';
+import type { CheckStatus, GoldenImagePolicy, GoldenImagePolicySpec } from '#shared/api/bullion/golden-image-policy.ts';
 import type { DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
 import type { Verdict } from '#shared/golden/rollout/version.ts';
 import { mostStep } from '#shared/golden/rollout/version.ts';
@@ -40,7 +40,7 @@ class Rollout {
   };
   arrived: string[] = [];
   lost = new Set<string>();
-  verdicts = new Map<string, readonly Verdict[]>();
+  checks = new Map<string, readonly CheckStatus[]>();
   /** What the clock says, in milliseconds. */
   clock = testTime;
   /** Seconds that really went by while the edge had a version. */
@@ -71,7 +71,7 @@ class Rollout {
       taken: [],
       allCrons: [],
       policies: new Set(['fedora']),
-      verdicts: this.verdicts,
+      checks: this.checks,
     };
   }
 
@@ -97,12 +97,15 @@ class Rollout {
   }
 
   isGood = (version: string): boolean => {
-    const isPassed = (this.verdicts.get(version) ?? []).every(({ is }) => is === 'passed');
+    const isPassed = (this.checks.get(version) ?? []).every(({ state }) => state === 'Passed');
     return isPassed && !this.lost.has(version) && this.policy.spec.bad?.some((one) => one.version === version) !== true;
   };
 }
 
-const verdict = (is: Verdict['is']): readonly Verdict[] => [{ check: 'boot', is, message: `it ${is}` }];
+const results = { passed: 'Passed', failed: 'Failed', pending: 'Pending' } as const;
+const checked = (is: Verdict['is']): readonly CheckStatus[] => [
+  { name: 'boot', state: results[is], reason: 'Tested', message: `it ${is}`, digest: '', rule: '', time: '' },
+];
 const pick = (all: readonly string[], index: number): string | undefined => all[index % Math.max(1, all.length)];
 
 type Doing =
@@ -138,14 +141,14 @@ const carryOut = (rollout: Rollout, doing: Doing): void => {
   switch (doing.do) {
     case 'arrive': {
       const name = `v${rollout.arrived.length}`;
-      rollout.verdicts.set(name, verdict(doing.is));
+      rollout.checks.set(name, checked(doing.is));
       rollout.arrived.push(name);
       return;
     }
     case 'check':
       // A check that ended does not end otherwise.
-      if (version !== undefined && rollout.verdicts.get(version)?.[0]?.is === 'pending')
-        rollout.verdicts.set(version, verdict(doing.is));
+      if (version !== undefined && rollout.checks.get(version)?.[0]?.state === 'Pending')
+        rollout.checks.set(version, checked(doing.is));
       return;
     case 'wait':
       return rollout.wait(doing.minutes * 60);

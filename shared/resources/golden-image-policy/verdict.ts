@@ -15,6 +15,7 @@ export const isTrouble = (reason: string): boolean => troubles.has(reason);
 const looked: ReadonlySet<string> = new Set([
   'Soaking',
   'Verifying',
+  'VerificationFailed',
   'VersionLost',
   'PinNotUsable',
   'DataSourceUnmanaged',

@@ -1,6 +1,6 @@
 // Versions that a policy has taken note of, in the order of arrival. Pure.
-import type { VersionStatus } from '#shared/api/bullion/golden-image-policy.ts';
-import type { RolloutVersion } from '#shared/golden/rollout/version.ts';
+import type { CheckStatus, VersionStatus } from '#shared/api/bullion/golden-image-policy.ts';
+import type { RolloutVersion, Verdict } from '#shared/golden/rollout/version.ts';
 import type { CronResource, ObservedVersion } from '#shared/resources/data-import-cron/cron.ts';
 import { hasArrived, isUsable, notedUse, verifiedDigest } from '#shared/resources/data-import-cron/version.ts';
 import type { ObservedPolicy, PolicyResource } from '#shared/resources/golden-image-policy/policy.ts';
@@ -8,32 +8,36 @@ import type { ObservedPolicy, PolicyResource } from '#shared/resources/golden-im
 /** Versions kept in status, but for those that are there. */
 const mostVersions = 50;
 
-interface Found {
+export interface FoundVersion {
   readonly name: string;
   readonly cron: CronResource;
   readonly version: ObservedVersion;
 }
 
-const foundIn = ({ crons }: ObservedPolicy): readonly Found[] =>
+const foundIn = ({ crons }: ObservedPolicy): readonly FoundVersion[] =>
   crons.flatMap(({ cron, versions }) => [...versions].map(([name, version]) => ({ name, cron, version })));
 
 /** The version of a cron of the policy, where its bytes are there. */
-export const usableVersion = (observed: ObservedPolicy, name: string): Found | undefined =>
+export const usableVersion = (observed: ObservedPolicy, name: string): FoundVersion | undefined =>
   foundIn(observed).find((found) => found.name === name && isUsable(found.version));
 
-const digestOf = ({ name, cron, version }: Found): string | undefined => {
+export const digestOf = ({ name, cron, version }: FoundVersion): string | undefined => {
   const { current } = cron.state;
-  return current?.name === name ? current.digest : verifiedDigest(version);
+  return current?.name === name ? current.digest : (pinnedDigest(version) ?? verifiedDigest(version));
 };
 
+/** Images of a registry are imported by the digest of their manifest, which is not that of the disk. */
+const pinnedDigest = ({ dataVolume }: ObservedVersion): string | undefined =>
+  /@(sha256:[0-9a-f]{64})$/.exec(dataVolume?.spec.source?.registry?.url ?? '')?.[1];
+
 /** What a cron offers now came last, whatever was noted of those before. */
-const timeOf = ({ name, cron, version }: Found): number => {
+const timeOf = ({ name, cron, version }: FoundVersion): number => {
   if (cron.state.offered === name) return Number.POSITIVE_INFINITY;
   const time = Date.parse(notedUse(version) ?? '');
   return Number.isNaN(time) ? 0 : time;
 };
 
-const byArrival = (a: Found, b: Found): number => {
+const byArrival = (a: FoundVersion, b: FoundVersion): number => {
   const [one, other] = [timeOf(a), timeOf(b)];
   return one === other ? a.name.localeCompare(b.name) : one < other ? -1 : 1;
 };
@@ -87,6 +91,15 @@ export const toRollout = (known: readonly VersionStatus[], observed: ObservedPol
     name,
     digest,
     isUsable: usableVersion(observed, name) !== undefined,
-    verdicts: observed.verdicts.get(name) ?? [],
+    verdicts: verdictsOf(observed.checks.get(name) ?? []),
     held: new Map(held.map(({ channel, seconds }) => [channel, seconds])),
+  }));
+
+const states = { Passed: 'passed', Failed: 'failed', Pending: 'pending' } as const;
+
+const verdictsOf = (checks: readonly CheckStatus[]): readonly Verdict[] =>
+  checks.map(({ name, state, reason, message }) => ({
+    check: name,
+    is: states[state],
+    message: `${reason}: ${message}`,
   }));
