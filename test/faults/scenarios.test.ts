@@ -2,9 +2,10 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { cronScenarios } from '#test/faults/golden-cron.ts';
+import { policyScenarios } from '#test/faults/golden-policy.ts';
 import { scenarios, sharedContent } from '#test/faults/scenarios.ts';
 
-const tables = { scenarios, sharedContent, cronScenarios };
+const tables = { scenarios, sharedContent, cronScenarios, policyScenarios };
 const names = Object.values(tables).flatMap((table) => table.map(({ name }) => name));
 
 const root = new URL('../../', import.meta.url);

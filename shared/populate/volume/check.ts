@@ -34,7 +34,7 @@ export const checkVolume = async (
   readers: OriginReaders,
 ): Promise<ObservedVolume> => {
   if (volume.state.phase !== 'Available' && isRetryDue(volume)) return readForRestart(kube, volume, readers);
-  if (volume.state.phase === 'Failed') return nothing;
+  if (volume.state.phase === 'Failed') return readFailed(kube, volume);
   if (wasFilled(volume)) return readFilled(kube, volume);
   if (!mayBeMade(volume)) return readForClaim(kube, volume, readers);
   const {
@@ -49,6 +49,13 @@ export const checkVolume = async (
   if (claim !== undefined) return { ...observed, ...(await readWithClaim(kube, volume, { claim, job })) };
   return job === undefined ? { ...observed, ...(await readForClaim(kube, volume, readers)) } : observed;
 };
+
+/** A late pass may have started again what failed. */
+const readFailed = async (kube: KubeClient, volume: Volume): Promise<ObservedVolume> => ({
+  ...nothing,
+  job: (await readJob(kube, volume, 'import')).own,
+  spool: await readSpoolOf(kube, volume),
+});
 
 /** Whether its claim may exist. A claim that another client creates is read each time. */
 const mayBeMade = (volume: Volume): boolean => {

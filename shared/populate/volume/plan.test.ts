@@ -420,7 +420,24 @@ const rows: readonly Row[] = [
     [],
     { reason: 'ChildDeleted' },
   ],
-  ['what failed stays', aVolume({ state: { phase: 'Failed', reason: 'X' } }), {}, [], { phase: 'Failed', reason: 'X' }],
+  [
+    'what failed stays, with the Job that failed',
+    aVolume({ state: { phase: 'Failed', reason: 'X' } }),
+    { job: exhausted, claim: aClaim({}) },
+    [],
+    { phase: 'Failed', reason: 'X' },
+  ],
+  [
+    'what a concurrent reconciliation started again after the failure is removed',
+    aVolume({ state: { phase: 'Failed', reason: 'X' } }),
+    {
+      job: active,
+      claim: aClaim({}),
+      spool: { ...aClaim({}), metadata: { name: 'spool-1', namespace: 'default', uid: 's' } },
+    },
+    ['delete Job import-<uid>', 'delete PersistentVolumeClaim spool-1'],
+    { phase: 'Failed', reason: 'X' },
+  ],
   [
     'a retry throws away what is not filled',
     aVolume({ state: { phase: 'Failed' }, retryToken: '1' }),

@@ -4,7 +4,7 @@ import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { type Plan, type PlanContext, patch, remove, removeJob } from '#shared/populate/actions.ts';
 import { type ImageState, isRetryDue } from '#shared/populate/filled.ts';
-import { readTransfer } from '#shared/populate/job/attempts.ts';
+import { isFinished, readTransfer } from '#shared/populate/job/attempts.ts';
 import { lostState } from '#shared/populate/loss.ts';
 import { type Population, populationOf } from '#shared/populate/population.ts';
 import { countAttempts, restartedState, takenState, unchanged, waitingState } from '#shared/populate/state.ts';
@@ -24,8 +24,17 @@ export const planVolume = (volume: Volume, observed: ObservedVolume, given: Plan
     return (
       planRestart(volume, observed, context) ?? advance({ ...volume, state: restartedState(volume) }, observed, context)
     );
-  return volume.state.phase === 'Failed' ? unchanged(volume) : advance(volume, observed, context);
+  return volume.state.phase === 'Failed' ? clear(volume, observed) : advance(volume, observed, context);
 };
+
+/**
+ * A concurrent reconciliation that read the object before it failed may have created again what the failure removed. Its status write conflicts, so
+ * it comes here next and removes that: nothing reconciles a failed object later.
+ */
+const clear = (volume: Volume, { job, spool }: ObservedVolume): Plan => ({
+  ...unchanged(volume),
+  actions: [...(job === undefined || isFinished(job) ? [] : removeJob(job)), ...remove(persistentVolumeClaims, spool)],
+});
 
 const advance = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan => {
   const { claim, foreign, taken, completed } = observed;
