@@ -91,7 +91,7 @@ describe('certificates to trust', () => {
     [
       'holds none',
       { 'ca.crt': 'hello' },
-      { code: 'InvalidSpec', message: expect.stringContaining('corporate holds no certificate') },
+      { code: 'InvalidSpec', message: expect.stringContaining('corporate contains no certificate') },
     ],
   ])('are named where the ConfigMap %s', async (_what, keys, fault) => {
     await expect(readBundle(mounted('corporate', keys))).rejects.toMatchObject(fault);
