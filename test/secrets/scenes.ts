@@ -104,7 +104,7 @@ const importObjects = async (stage: Stage): Promise<void> => {
     secretKey: plant('a wrong secret key of imports'),
   });
   await until('the store refuses wrong keys', async () =>
-    /does not know the access key/.test(await readFile(clusterLogOf(cluster.dataDir), 'utf8')),
+    /access key is unknown to the store/.test(await readFile(clusterLogOf(cluster.dataDir), 'utf8')),
   );
   await writeSecret(stage, key, secretTexts(before!));
 };
