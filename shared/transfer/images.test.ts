@@ -163,7 +163,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz'))('images that qemu-img made', () => 
         expect(verdict.startsWith('same') ? 'ImageCorrupt' : verdict).toMatch(ofImage);
       };
       await fc.assert(fc.asyncProperty(fc.array(places, { minLength: 1, maxLength: 3 }), fc.boolean(), check), {
-        numRuns: 6 * effort,
+        numRuns: 2 * effort,
       });
       console.info(`${what}, damaged:`, JSON.stringify(verdicts));
     },
