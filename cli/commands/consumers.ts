@@ -45,8 +45,8 @@ const servedTypes = [...Object.values(imageTypes), ...otherTypes].filter(
 );
 
 /** Everything that may be made from something else, as far as this person may see it. */
-const readInventory = async ({ kube, namespace, terminal }: Call, isEverywhere: boolean): Promise<Inventory> => {
-  const where = isEverywhere ? [undefined, namespace] : [namespace];
+const readInventory = async ({ kube, namespace, terminal }: Call): Promise<Inventory> => {
+  const where = [undefined, namespace];
   const [claims, snapshots, machines, ...objects] = await Promise.all([
     list(kube, persistentVolumeClaims, where),
     list(kube, volumeSnapshots, where),
@@ -80,7 +80,7 @@ const consumerTable = (consumers: readonly Consumer[], now: Date): string =>
 const run = async (call: Call): Promise<ExitCode> => {
   const { kube, namespace, positionals, values, terminal } = call;
   const { image } = await findAny(kube, namespace, positionals[0] ?? '');
-  const consumers = consumersOf(image, await readInventory(call, true));
+  const consumers = consumersOf(image, await readInventory(call));
   const printed = printedList(
     consumers.map(({ object }) => object),
     outputOf(values),
@@ -104,7 +104,7 @@ export const consumersCommand: ClusterCommand = {
 const runOutdated = async (call: Call): Promise<ExitCode> => {
   const { namespace, values, terminal } = call;
   const isEverywhere = values['all-namespaces'] === true;
-  const inventory = await readInventory(call, true);
+  const inventory = await readInventory(call);
   const disks = outdatedDisks(inventory).filter(
     ({ object }) => isEverywhere || object.metadata.namespace === namespace,
   );
@@ -179,7 +179,7 @@ const runDelete = async (call: Call): Promise<ExitCode> => {
   const { kube, namespace, positionals, values, terminal } = call;
   const found = await findAny(kube, namespace, positionals[0] ?? '');
   const { image, type } = found;
-  const consumers = consumersOf(image, await readInventory(call, true));
+  const consumers = consumersOf(image, await readInventory(call));
   if (consumers.length > 0) {
     terminal.err(`${shownName(image)} is in use:\n${consumerTable(consumers, terminal.now())}`);
     if (values['yes'] !== true && values['dry-run'] !== true) {

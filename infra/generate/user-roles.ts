@@ -15,7 +15,7 @@ export const buildUserRoles = (objects: readonly ResourceType[]): readonly Gener
     userRole('edit', ['admin', 'edit'], objects, ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete']),
     { apiGroups: [uploadTokenResource.group], resources: [uploadTokenResource.resource], verbs: ['create'] },
   ),
-  // Verbs of their own, so that whoever edits a namespace does not decide by that what everybody gets.
+  // Separate verbs: permission to edit objects of a namespace does not include the decision which version all users get.
   {
     ...userRole('release', ['admin'], [], []),
     rules: [{ apiGroups: [policies.group], resources: [policies.plural], verbs: policyVerbs }],

@@ -117,7 +117,7 @@ export const clusterControllers = [
   'system:kube-controller-manager',
 ] as const;
 
-/** Users that make the claims that StatefulSets and pods have templates of: for whoever runs things in the namespace, with rights of their own. */
+/** Users of the controllers that create claims from the templates of StatefulSets and pods. They act for the workloads of the namespace, with permissions of their own. */
 export const workloadControllers: readonly string[] = [
   serviceAccount('kube-system', 'statefulset-controller'),
   serviceAccount('kube-system', 'ephemeral-volume-controller'),
