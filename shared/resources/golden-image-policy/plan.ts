@@ -101,8 +101,12 @@ const count = ({ state }: PolicyResource, { wish, before, versions, now }: Count
   const step = wasSoaking ? stepSince(since, now) : 0;
   const stepped = countHeld(versions, before, step);
   const sooner = decide(wish, stepped, before);
-  const isDue = step >= recordedStep || sooner.some(({ move }) => move !== undefined);
-  const decisions = isDue ? sooner : decide(wish, versions, before);
+  const waited = decide(wish, versions, before);
+  const isOver = sooner.some(
+    ({ move, standing }, index) => move !== undefined || standing.reason !== waited[index]?.standing.reason,
+  );
+  const isDue = step >= recordedStep || isOver;
+  const decisions = isDue ? sooner : waited;
   // A clock that went back begins anew, or nothing would count until it is where it was.
   const isAnew = isDue || !wasSoaking || !(since <= now);
   const observedAt = isAnew ? isoTime(now) : state.observedAt;

@@ -281,6 +281,17 @@ describe('channels', () => {
     expect(candidate?.version).toBe(undefined);
   });
 
+  it('ask for an approval as soon as a short soak is over', () => {
+    const rollout = new Rollout();
+    const after = { channel: 'edge', soak: '30s', approval: 'manual' as const };
+    rollout.spec({ channels: [channels[0]!, { name: 'stable', dataSource: 'stable', after }] });
+    carryOut(rollout, { do: 'arrive', is: 'passed', index: 0 });
+    rollout.wait(60);
+    expect(rollout.policy.status?.channels?.[1]?.reason).toBe('Soaking');
+    rollout.wait(30);
+    expect(rollout.policy.status?.channels?.[1]).toMatchObject({ reason: 'WaitingForApproval', next: 'v0' });
+  });
+
   it('write nothing more often than every other minute while a soak runs', () => {
     const rollout = new Rollout();
     carryOut(rollout, { do: 'arrive', is: 'passed', index: 0 });
