@@ -19,6 +19,7 @@ import { backupsCommand } from '#cli/commands/backups.ts';
 import { consumersCommand, deleteCommand, outdatedCommand } from '#cli/commands/consumers.ts';
 import { completionCommand } from '#cli/commands/completion.ts';
 import { diskCommand } from '#cli/commands/disk.ts';
+import { doctorCommand } from '#cli/commands/doctor.ts';
 import { downloadCommand } from '#cli/commands/download.ts';
 import { exportCommand } from '#cli/commands/export.ts';
 import { getCommand } from '#cli/commands/get.ts';
@@ -159,6 +160,7 @@ export const commands: readonly Command[] = [
   imagesCommand,
   getCommand,
   whyCommand,
+  doctorCommand,
   consumersCommand,
   outdatedCommand,
   exportCommand,

@@ -2,7 +2,10 @@
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 
 export interface WebhookConfiguration extends KubeObject {
-  readonly webhooks?: readonly { readonly name: string; readonly clientConfig: { readonly caBundle?: string } }[];
+  readonly webhooks?: readonly {
+    readonly name: string;
+    readonly clientConfig: { readonly caBundle?: string; readonly url?: string };
+  }[];
 }
 
 const ofKind = (kind: string, plural: string): ResourceType<WebhookConfiguration> => ({

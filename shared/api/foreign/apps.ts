@@ -2,6 +2,7 @@
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 
 export interface Deployment extends KubeObject {
+  readonly spec?: { readonly replicas?: number };
   readonly status?: { readonly readyReplicas?: number };
 }
 
