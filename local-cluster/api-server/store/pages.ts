@@ -84,20 +84,28 @@ export interface Page {
   readonly remaining: () => number;
 }
 
-/** SQLite fills the bare column `change` from the row that holds the maximum. In one namespace it finds a place in the index only by name. */
-const select = (inNamespace: boolean): string => `
+/** In one namespace SQLite finds a place in an index only by name. */
+const behind = (inNamespace: boolean): string =>
+  inNamespace ? 'namespace = ? AND name > ?' : '(namespace, name) > (?, ?)';
+
+/** As it is now: takes as long as there are objects, however often they have changed. */
+const live = (inNamespace: boolean): string => `
+  SELECT namespace, name, version FROM live WHERE collection = ? AND version <= ? AND ${behind(inNamespace)}`;
+
+/** As it was. SQLite fills the bare column `change` from the row that holds the maximum. */
+const past = (inNamespace: boolean): string => `
   SELECT namespace, name, MAX(version) AS version, change FROM revisions
-  WHERE collection = ? AND version <= ? AND ${inNamespace ? 'namespace = ? AND name > ?' : '(namespace, name) > (?, ?)'}
+  WHERE collection = ? AND version <= ? AND ${behind(inNamespace)}
   GROUP BY namespace, name HAVING change <> ${deleted}`;
 
 export const createPages = (database: DatabaseSync, rows: Pick<Rows, 'newestVersion'>) => {
   const prepare = (wrap: (inner: string) => string) => ({
-    all: database.prepare(wrap(select(false))),
-    one: database.prepare(wrap(select(true))),
+    live: { all: database.prepare(wrap(live(false))), one: database.prepare(wrap(live(true))) },
+    past: { all: database.prepare(wrap(past(false))), one: database.prepare(wrap(past(true))) },
   });
   const bodies = prepare(
     (inner) => `SELECT r.* FROM (${inner} ORDER BY namespace, name LIMIT ?) k JOIN revisions r ON r.version = k.version
-      ORDER BY r.namespace, r.name`,
+      ORDER BY k.namespace, k.name`,
   );
   const counts = prepare((inner) => `SELECT COUNT(*) AS count FROM (${inner})`);
 
@@ -110,14 +118,18 @@ export const createPages = (database: DatabaseSync, rows: Pick<Rows, 'newestVers
 
   const page = (query: PageQuery): Page => {
     const version = query.at ?? rows.newestVersion();
+    const timeNow = (): 'live' | 'past' => (version === rows.newestVersion() ? 'live' : 'past');
     const scope = query.namespace === undefined ? 'all' : 'one';
-    const found = bodies[scope].all(...argumentsOf(query, version, query.after), query.limit) as unknown as Row[];
+    const found = bodies[timeNow()][scope].all(
+      ...argumentsOf(query, version, query.after),
+      query.limit,
+    ) as unknown as Row[];
     const entries = found.map((row) => toChange({ ...row, previousBody: undefined }));
     return {
       version,
       entries,
       remaining: () => {
-        const counted = counts[scope].get(...argumentsOf(query, version, entries.at(-1) ?? query.after));
+        const counted = counts[timeNow()][scope].get(...argumentsOf(query, version, entries.at(-1) ?? query.after));
         return Number(counted?.['count'] ?? 0);
       },
     };

@@ -1,3 +1,7 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { DatabaseSync } from 'node:sqlite';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ApiObject } from '../objects/object.ts';
@@ -102,12 +106,15 @@ describe('createStore', () => {
     fc.assert(
       fc.property(fc.array(operation, { maxLength: 40 }), (operations) => {
         const store = open();
+        const listedAt = new Map<number, unknown>();
         for (const [index, { name, action }] of operations.entries()) {
           const version = store.get(keyOf(name))?.version ?? 0;
           if (action === 'create') store.create(keyOf(name), aConfigMap(name, String(index)));
           else if (action === 'replace') store.replace(keyOf(name), version, aConfigMap(name, String(index)));
           else store.remove(keyOf(name), version, aConfigMap(name));
+          listedAt.set(store.version(), namesOf(store));
         }
+        for (const [version, names] of listedAt) expect(namesOf(store, version)).toEqual(names);
         const replayed = new Map<string, unknown>();
         for (const change of store.changesAfter('configmaps', 0, 1000)) {
           if (change.type === 'DELETED') replayed.delete(change.name);
@@ -120,5 +127,25 @@ describe('createStore', () => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  test('lists what is in a file of before the table of live objects', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'store-'));
+    const file = join(folder, 'state.db');
+    const store = createStore({ file });
+    const { version } = store.create(keyOf('gone'), aConfigMap('gone'))!;
+    const kept = store.create(keyOf('kept'), aConfigMap('kept'))!;
+    store.replace(keyOf('kept'), kept.version, aConfigMap('kept', 'x'));
+    store.remove(keyOf('gone'), version, aConfigMap('gone'));
+    store.close();
+    const database = new DatabaseSync(file);
+    database.exec('DROP TRIGGER live_written; DROP TRIGGER live_removed; DROP TABLE live');
+    database.close();
+    const again = createStore({ file });
+    again.create(keyOf('new'), aConfigMap('new'));
+    const [first, second] = again.page({ collection: 'configmaps', limit: 9 }).entries;
+    again.close();
+    await rm(folder, { recursive: true });
+    expect([first?.object(), second?.name]).toEqual([expect.objectContaining({ data: { value: 'x' } }), 'new']);
   });
 });

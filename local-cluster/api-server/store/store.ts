@@ -24,6 +24,26 @@ const schema = `
   CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 `;
 
+/** The version of each object that exists, kept by the statement that appends a revision. */
+const liveSchema = `
+  CREATE TABLE live (
+    collection TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    PRIMARY KEY (collection, namespace, name)
+  ) WITHOUT ROWID;
+  CREATE TRIGGER live_written AFTER INSERT ON revisions WHEN new.change <> 2 BEGIN
+    INSERT OR REPLACE INTO live VALUES (new.collection, new.namespace, new.name, new.version);
+  END;
+  CREATE TRIGGER live_removed AFTER INSERT ON revisions WHEN new.change = 2 BEGIN
+    DELETE FROM live WHERE collection = new.collection AND namespace = new.namespace AND name = new.name;
+  END;
+  INSERT INTO live SELECT collection, namespace, name, version FROM (
+    SELECT collection, namespace, name, MAX(version) AS version, change FROM revisions GROUP BY collection, namespace, name
+  ) WHERE change <> 2;
+`;
+
 /** A power cut costs at most this. Waiting for the disk at each commit would cost 4 ms of the one thread each time. */
 const flushMs = 1000;
 
@@ -71,6 +91,9 @@ const openDatabase = (file: string): DatabaseSync => {
   const database = new DatabaseSync(file);
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384');
   database.exec(schema);
+  // Files of before this table have no copy of what they hold in it.
+  const hasLive = database.prepare(`SELECT 1 FROM sqlite_master WHERE name = 'live'`).get() !== undefined;
+  if (!hasLive) database.exec(`BEGIN; ${liveSchema} COMMIT`);
   return database;
 };
 
