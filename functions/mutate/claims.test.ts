@@ -108,7 +108,7 @@ it.each<[what: string, claim: Draft, says: string]>([
     aClaim({ storageClassName: 'gone' }),
     'PVC spec is missing accessMode and no storageClass to choose profile',
   ],
-])('a claim is refused that asks for %s', async (_what, claim, says) => {
+])('rejects a claim that requests %s', async (_what, claim, says) => {
   const { allowed, status } = await answerTo(claim);
   expect([allowed, status?.message]).toEqual([false, expect.stringContaining(says)]);
 });
@@ -117,7 +117,7 @@ it.each<[what: string, claim: Draft, by?: ReturnType<typeof createApp>]>([
   ['has no such label', aClaim({}, { labels: {} })],
   ['says no', aClaim({}, { labels: { 'cdi.kubevirt.io/applyStorageProfile': 'false' } })],
   ['is for a CDI that is installed', aClaim({}), createApp({ kube, log: silentLogger, cdi: async () => 'use' })],
-])('a claim stays as it is that %s', async (_what, claim, by) => {
+])('leaves a claim unchanged that %s', async (_what, claim, by) => {
   const answer = await answerTo(claim, by);
   expect([answer.allowed, answer.patch]).toEqual([true, undefined]);
 });

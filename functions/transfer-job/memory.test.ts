@@ -114,7 +114,7 @@ const importOf = async (file: string, virtualSize: number, over: object = {}): P
 };
 
 describe.skipIf(!hasTools('qemu-img', 'xz', 'zstd'))('the memory of a transfer', () => {
-  it('is the same for a disk of 1 GiB and one of 200 GiB', { timeout: 120_000 }, async () => {
+  it('is the same for disks of 1 GiB and 200 GiB', { timeout: 120_000 }, async () => {
     const peaks: number[] = [];
     for (const virtualSize of [gib, 200 * gib]) {
       const [raw, file] = [join(root, `raw-${virtualSize}`), join(root, `${virtualSize}.qcow2`)];

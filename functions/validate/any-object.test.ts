@@ -105,7 +105,7 @@ describe.each(crds.map((crd) => [`${crd.spec.names.plural}.${crd.spec.group}`, c
       spec: JSON.parse(JSON.stringify(made ?? {})) as Record<string, unknown>,
     }));
 
-    it('is answered, and mutated once for all', async () => {
+    it('is answered, and mutation is idempotent', async () => {
       await fc.assert(
         fc.asyncProperty(drafts, async (object) => {
           const once = patched(object, await ask(mutate, '/mutate', { object }));
@@ -117,7 +117,7 @@ describe.each(crds.map((crd) => [`${crd.spec.names.plural}.${crd.spec.group}`, c
       );
     });
 
-    it('is denied nothing that its author did not write', async () => {
+    it('is not rejected for fields that its author did not set', async () => {
       await fc.assert(
         fc.asyncProperty(drafts, async (object) => {
           const filled = patched(object, await ask(mutate, '/mutate', { object }));

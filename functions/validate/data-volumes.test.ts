@@ -114,7 +114,7 @@ describe('DataVolumes', () => {
       aDataVolume({ source: http, storage: { ...storage, accessModes: ['ReadOnlyMany'] } }),
       /accessModes/,
     ],
-  ])('are asked for %s', async (_rule, denied, fault) => {
+  ])('must have %s', async (_rule, denied, fault) => {
     const { allowed, status } = await review(denied);
     expect(allowed).toBe(false);
     expect(status?.message).toMatch(fault);

@@ -21,7 +21,7 @@ const validate = async (asked: Asked, given: readonly Draft[], rights?: readonly
 };
 
 describe('protected objects', () => {
-  it.each([...imageRows, ...protectedRows])('$id keeps $what', async ({ given, rights, allowed, denied, says }) => {
+  it.each([...imageRows, ...protectedRows])('keep $what ($id)', async ({ given, rights, allowed, denied, says }) => {
     expect(await validate(allowed, given, rights)).toMatchObject({ allowed: true });
     const answer = await validate(denied, given, rights);
     expect([answer.allowed, answer.status?.message]).toEqual([false, expect.stringMatching(says)]);
@@ -38,7 +38,7 @@ describe('protected objects', () => {
       [],
       /^false,.*system:serviceaccount:tenant:default is not allowed to use the image of this/,
     ],
-  ])('let a StatefulSet have disks of an image in %s', async (_what, object, rights, says) => {
+  ])('allow a StatefulSet to have disks of an image in %s', async (_what, object, rights, says) => {
     for (const username of workloadControllers) {
       // Rights of the tenant's accounts: those of the cluster have none about images.
       const kube = withAccess(

@@ -42,7 +42,7 @@ describe('volumes', () => {
     ],
     ['a name that leaves room for the claim', aVolume({}, 'n'.repeat(246)), /metadata\.name/],
     ['a shape', aVolume({ virtualMachineImage: {} }), /spec\.virtualMachineImage\.name/],
-  ])('are asked for %s', async (_rule, denied, fault) => {
+  ])('must have %s', async (_rule, denied, fault) => {
     const { allowed, status } = await ask(app, '/validate', { object: denied });
     expect(allowed).toBe(false);
     expect(status?.message).toMatch(fault);

@@ -12,7 +12,7 @@ const load = async (): Promise<Late> => {
 
 const head = `import { late } from 'bullion:late-schema';\n`;
 
-describe('late schemas', () => {
+describe('lazy schemas', () => {
   it.each([
     [
       'of one line',
@@ -44,7 +44,7 @@ describe('late schemas', () => {
       'const shape = { name: z.string() };\n',
       'const shape = /* @__PURE__ */ late(() => ({ name: z.string() }));\n',
     ],
-  ])('a schema %s is made when it is asked', (_what, code, changed) => {
+  ])('a schema %s is created when it is first used', (_what, code, changed) => {
     expect(withLateSchemas(code)).toBe(head + changed);
   });
 
@@ -53,11 +53,11 @@ describe('late schemas', () => {
     'const size = 3;\n',
     '  const Inner = z.string();\n',
     'const kind = { type: 3 };\n',
-  ])('%j stays as it is', (code) => {
+  ])('%j is left unchanged', (code) => {
     expect(withLateSchemas(code)).toBe(code);
   });
 
-  it('behave as schemas do, in whatever they are put into', async () => {
+  it('behave like schemas in whatever they are part of', async () => {
     const late = await load();
     let made = 0;
     const A = late(() => {

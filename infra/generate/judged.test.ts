@@ -47,7 +47,7 @@ const faultsOf = (folder: string, features: Features = {}): readonly string[] =>
   return judged.filter(({ fault }) => fault !== '').map(({ kind, name, fault }) => `${kind} ${name}: ${fault}`);
 };
 
-describe.skipIf(!canJudge)('Knative takes', () => {
+describe.skipIf(!canJudge)('Knative accepts', () => {
   const folders: string[] = [];
   const withComponent = (...names: readonly string[]): string => {
     const folder = overlayWith(names);
@@ -56,9 +56,8 @@ describe.skipIf(!canJudge)('Knative takes', () => {
   };
   afterAll(() => folders.forEach((folder) => rmSync(folder, { recursive: true })));
 
-  it.each(['', 'overlays/minimal', 'overlays/production', 'overlays/openshift'])(
-    'infra/%s as it is installed',
-    (folder) => expect(faultsOf(join(infraDir, folder))).toEqual([]),
+  it.each(['', 'overlays/minimal', 'overlays/production', 'overlays/openshift'])('infra/%s as installed', (folder) =>
+    expect(faultsOf(join(infraDir, folder))).toEqual([]),
   );
 
   it.each<[string, Features]>([
@@ -79,7 +78,7 @@ describe.skipIf(!canJudge)('Knative takes', () => {
     expect(faultsOf(withComponent(name), features)).toEqual([]);
   });
 
-  it.each(['retry-after', 'nfs-backups'])('the component %s not without it', (name) => {
+  it.each(['retry-after', 'nfs-backups'])('the component %s only with them', (name) => {
     expect(faultsOf(withComponent(name))).not.toEqual([]);
   });
 });

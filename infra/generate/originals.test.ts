@@ -188,7 +188,7 @@ const objectsOf = (kind: ServedKind, original: OriginalCrd): readonly Made[] => 
 };
 
 describe.skipIf(pairs.length === 0).each(presentApiServers)(
-  'what the originals take, on the %s API server',
+  'manifests of the originals are accepted on the %s API server',
   (server) => {
     let dataDir: string;
     let api: ApiServerHandle;
@@ -221,7 +221,7 @@ describe.skipIf(pairs.length === 0).each(presentApiServers)(
     };
 
     it.each(pairs.map((pair) => [pair.kind.type.group, pair.kind.type.kind, pair] as const))(
-      '%s %s: every field, one at a time',
+      '%s %s: every field separately',
       async (_group, _kind, { kind, original }) => {
         const made = objectsOf(kind, original);
         expect(made.length).toBeGreaterThan(3);
@@ -234,7 +234,7 @@ describe.skipIf(pairs.length === 0).each(presentApiServers)(
       },
     );
 
-    it('and every manifest that users bring', async () => {
+    it('accepts every example manifest of users', async () => {
       const refused: string[] = [];
       for (const { file, object } of examples) {
         const kind = servedKinds.find(
@@ -247,7 +247,7 @@ describe.skipIf(pairs.length === 0).each(presentApiServers)(
       expect(examples.length).toBeGreaterThan(8);
     });
 
-    it('and no field that nobody has', async () => {
+    it('rejects unknown fields', async () => {
       const [{ kind, original }] = pairs as [(typeof pairs)[number]];
       const [{ object }] = objectsOf(kind, original) as [Made];
       expect(await send(kind, { ...object, spec: { ...(object as { spec?: object }).spec, orphan: 1 } })).toMatch(
@@ -262,7 +262,7 @@ const hasReady = ({ type }: ServedKind): boolean => type.kind !== 'StorageProfil
 
 describe('columns', () => {
   it.each(servedKinds.map((kind) => [kind.type.group, kind.type.kind, kind] as const))(
-    'of %s %s tell readiness, progress, reason and age, in this order where the original does not say',
+    'of %s %s show readiness, progress, reason and age, in this order unless the original has another',
     (_group, _kind, kind) => {
       const shown = kind.columns.filter(({ priority = 0 }) => priority === 0).map(({ name }) => name);
       const theirs = columnsOf(originalOf(kind));
@@ -282,7 +282,7 @@ describe('columns', () => {
 
 describe.skipIf(pairs.length === 0)('columns', () => {
   it.each(pairs.map((pair) => [pair.kind.type.group, pair.kind.type.kind, pair] as const))(
-    'of %s %s are those of the original first',
+    'of %s %s start with those of the original',
     (_group, _kind, { kind, original }) => {
       const theirs = columnsOf(original);
       expect(kind.columns.map(({ name }) => name.toLowerCase()).slice(0, theirs.length)).toEqual(theirs);

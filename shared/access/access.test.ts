@@ -12,8 +12,8 @@ const snapshot: UsedSource = { ...claim, use: 'clone-snapshot' };
 const having = (...rights: readonly string[]) =>
   withAccess(clusterOf(), (question) => rights.includes(rightOf(question)));
 
-describe('a question', () => {
-  it('names the user with all that the API server said of them', async () => {
+describe('an access review', () => {
+  it('contains the user with everything the API server reported about them', async () => {
     const kube = having('create datavolumes/source golden/fedora');
     const wish = {
       verb: 'create',
@@ -58,7 +58,7 @@ describe('the right to a source', () => {
     expect(grant).toEqual(name === undefined ? undefined : { use: source.use, namespace: 'golden', name });
   });
 
-  it('takes one question where the whole namespace is open, and never more than six', async () => {
+  it('sends one request when the whole namespace is allowed, and never more than six', async () => {
     const open = having('create datavolumes/source golden/*');
     await grantFor(open, jane, snapshot);
     const shut = withAccess(clusterOf(), () => false);
@@ -90,11 +90,11 @@ describe('a grant', () => {
     expect(isGranted(object(text), source)).toBe(holds);
   });
 
-  it.each(unguardedNamespaces)('is not believed in %s, where nobody vouched for it', (namespace) => {
+  it.each(unguardedNamespaces)('is not trusted in %s, where it was not verified', (namespace) => {
     expect(isGranted(object(all, namespace), claim)).toBe(false);
   });
 
-  it('is no annotation where there is nothing to grant', () => {
+  it('has no annotation when there is nothing to grant', () => {
     expect(toGrantText([])).toBeUndefined();
   });
 });

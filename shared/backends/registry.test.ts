@@ -17,12 +17,12 @@ const sources = async (folder: string): Promise<readonly string[]> =>
     .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts') && !mayName.test(file));
 
 describe('the registry', () => {
-  it.each([...backendNames, 'tape'])('serves %s, or says what to do instead', (name) => {
+  it.each([...backendNames, 'tape'])('returns %s, or says what to use instead', (name) => {
     const registration = registrationOf(backends, name);
     expect(registration.served || registration.because.length > 20).toBe(true);
   });
 
-  it('is the only place where names are compared', async () => {
+  it('is the only place that compares names', async () => {
     const files = (await Promise.all(['shared', 'functions', 'events'].map(sources))).flat();
     const named = new RegExp(`[=!]==? *'(${backendNames.join('|')})'|case '(${backendNames.join('|')})'`);
     const texts = await Promise.all(

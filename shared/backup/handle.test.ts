@@ -17,7 +17,7 @@ const reference = {
 const eventOf = (type: string) =>
   ({ id: '1', source: '/', type, extensions: {}, data: reference }) as unknown as KnownEvent;
 
-it.each(['add', 'update'])('the backup of a machine is looked at when a reference says %s', async (verb) => {
+it.each(['add', 'update'])('the backup of a machine is reconciled at the event type %s', async (verb) => {
   const { kube, deps, ready, image } = createMemoryCluster(new Map());
   const leap = ready(aHarvesterImage());
   const claim = { metadata: { annotations: { 'harvesterhci.io/imageId': 'default/image-leap' } } };

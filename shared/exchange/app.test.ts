@@ -37,7 +37,7 @@ const authorizations: readonly (string | undefined)[] = [
   `Bearer ${Buffer.from('{"alg":"PS256"}').toString('base64url')}.${Buffer.from('{}').toString('base64url')}.c2ln`,
 ];
 
-it.each(routes)('%s %s without a good token: 401 with a Status, and no byte is read', async (method, path) => {
+it.each(routes)('%s %s without a valid token: 401 with a Status, and the body is not read', async (method, path) => {
   const kube = createMemoryKube();
   // A TokenReview is answered and never kept; here nobody is known.
   const create: KubeClient['create'] = async (type, object) =>

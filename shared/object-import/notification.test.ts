@@ -91,13 +91,13 @@ describe('notifications', () => {
     ['tags, by EventBridge', bridged('Object Tags Added', 'a.img')],
     ['actions of R2 nobody knows', r2('PutBucket', 'a.img')],
     ['no records', { Records: [] }],
-  ])('of %s say nothing', (_, body) => expect(readNotification(body)).toEqual([]));
+  ])('of %s are ignored', (_, body) => expect(readNotification(body)).toEqual([]));
 
-  it.each([[{}], [null], ['text'], [{ Records: [{ s3: {} }] }], [{ bucket: 'golden' }]])('%j is refused', (body) => {
+  it.each([[{}], [null], ['text'], [{ Records: [{ s3: {} }] }], [{ bucket: 'golden' }]])('%j is rejected', (body) => {
     expect(() => readNotification(body)).toThrow('is not a notification of AWS S3, MinIO, Ceph or Cloudflare R2');
   });
 
-  it('name an object once, however often it is in there', () => {
+  it('name an object once, however often it occurs', () => {
     const again = record('aws:s3', 'ObjectCreated:Put', 'a.img');
     expect(readNotification({ Records: [again, record('aws:s3', 'ObjectCreated:Put', 'b.img'), again] })).toHaveLength(
       2,
@@ -111,7 +111,7 @@ describe('notifications', () => {
     ['MinIO', (key) => ({ Key: `golden/${key}`, Records: [record('minio:s3', 's3:ObjectCreated:Put', form(key))] })],
     ['Ceph', (key) => ({ Records: [record('ceph:s3', 'ObjectCreated:Put', key)] })],
     ['R2', (key) => r2('PutObject', key)],
-  ])('of %s give every key back as it was', (_, notify) => {
+  ])('of %s return every key unchanged', (_, notify) => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (text) => {
         const key = text.toWellFormed();

@@ -31,7 +31,7 @@ describe.each<[string, Backend<never>]>([
   ['csi', csi as unknown as Backend<never>],
   ['cdi', cdi as unknown as Backend<never>],
 ])('an image of %s whose volume is lost', (name, backend) => {
-  it('is started over: a backup and a download of it go first', async () => {
+  it('is restarted after a backup and a download of it have been stopped', async () => {
     let image = lost(name);
     const { kube, context } = begin(image);
     const pass = async () => {
@@ -48,7 +48,7 @@ describe.each<[string, Backend<never>]>([
     expect(image.state).toMatchObject({ phase: 'Pending', handledRetryToken: 'again' });
   });
 
-  it('is removed with them', async () => {
+  it('is removed together with them', async () => {
     const image = { ...lost(name), deleting: true };
     const { kube, context } = begin(image);
     const pass = async () => {

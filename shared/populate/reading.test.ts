@@ -10,7 +10,7 @@ import { createMemoryKube } from '#test/support/memory-kube.ts';
 
 const driver = 'local.bullion.dev';
 
-describe('snapshots of a volume are made by', () => {
+describe('the snapshot class of a volume', () => {
   it.each<[what: string, names: readonly string[], words: readonly (string | undefined)[], found: string | undefined]>([
     ['none where its driver has none', [], [], undefined],
     ['the only class of its driver', ['b'], [], 'b'],
@@ -34,7 +34,7 @@ describe('snapshots of a volume are made by', () => {
   });
 });
 
-describe('what a reason quotes', () => {
+describe('the Events that a message quotes', () => {
   const at = (seconds: number): string => new Date(Date.UTC(2026, 0, 1, 0, 0, seconds)).toISOString();
   const scheduled = (seconds: number) => ({ type: 'PodScheduled', status: 'True', lastTransitionTime: at(seconds) });
   const child = (kind: string, status: object) => ({

@@ -90,7 +90,7 @@ const pathsIn = (value: unknown): readonly string[] => {
 
 describe('a source of a Job', () => {
   it.each(ofJobs.map((source) => [source.type, source] as const))(
-    '%s: finds in its pod every path that its worker is given, and nothing else is mounted',
+    '%s: mounts every path that the worker is configured with, and nothing else',
     (_type, source) => {
       const spec = toTransferSource(source, context);
       const { volumes, mounts, devices } = mountsOfSource(source, context);

@@ -128,7 +128,7 @@ describe('foldProgress', () => {
     expect(foldProgress(image, news, testTime)).toBeUndefined();
   });
 
-  it('never goes back, whatever the order of the reports', () => {
+  it('never decreases, whatever the order of the reports', () => {
     const news = fc.record({
       run: fc.constantFrom('a', 'b'),
       sequence: fc.nat(20),

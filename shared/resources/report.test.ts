@@ -46,7 +46,7 @@ const reportedAfter = async (note: string | undefined): Promise<string | undefin
 it.each([
   ['what keeps it from its end', 'cannot connect to the server'],
   ['nothing while all is well: that is no news', undefined],
-])('a look at a source tells %s', async (_what, note) => {
+])('an inspection of a source reports %s', async (_what, note) => {
   expect(await reportedAfter(note)).toBe(note);
 });
 
@@ -122,7 +122,7 @@ const historyOf = async (steps: readonly ((world: World) => unknown)[]) => {
 };
 
 describe('attempts and progress', () => {
-  it('move together, whatever the order of reports, pods and passes: progress starts over with an attempt, and only then', async () => {
+  it('change together, whatever the order of reports, pods and passes: progress restarts with an attempt, and only then', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(happening, { maxLength: 40 }), async (steps) => {
         const history = await historyOf(steps);
@@ -132,7 +132,7 @@ describe('attempts and progress', () => {
     );
   });
 
-  it('a new pod that reports before the failure of the last was counted', async () => {
+  it('handle a new pod that reports before the failure of the previous one was counted', async () => {
     const world = await beginImport();
     world.start();
     await world.report(0, 1, 50);

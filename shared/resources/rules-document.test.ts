@@ -106,7 +106,7 @@ const numbered = (prefix: string, from: number, to: number): readonly string[] =
   Array.from({ length: to - from + 1 }, (_, index) => `${prefix}${from + index}`);
 
 describe('RULES.md', () => {
-  it('has every rule of the originals once', () => {
+  it('lists every rule of the originals once', () => {
     expect(sorted(lines.flatMap(({ original }) => (original === '' ? [] : original.split(', '))))).toEqual(
       sorted([
         ...numbered('C', 1, 23),
@@ -121,12 +121,12 @@ describe('RULES.md', () => {
     );
   });
 
-  it('has every rule of a table, and each of its own once', () => {
+  it('lists every rule of a table, and each of its own once', () => {
     expect(ruled.filter((id) => !ids.includes(id))).toEqual([]);
     expect(sorted(ids)).toEqual(sorted(new Set(ids)));
   });
 
-  it('says of no rule that it is held by what does not have it', () => {
+  it('names for each rule only places that contain it', () => {
     const wrong = lines.filter((line) => {
       const way = wayOf(line);
       return way === undefined || ruled.includes(line.id) !== (way === 'table' || way === 'others');
@@ -134,7 +134,7 @@ describe('RULES.md', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('has a request through kubectl for every rule that is held, and for every rule that is better', () => {
+  it('has a kubectl scenario for every rule that is kept or improved', () => {
     const lacking = lines.filter((line) => {
       const way = wayOf(line);
       if (way === 'better') return !better.includes(line.id);
@@ -143,7 +143,7 @@ describe('RULES.md', () => {
     expect(lacking.map(({ id }) => id)).toEqual([]);
   });
 
-  it('has every rule that a row, a title or a comment names', () => {
+  it('lists every rule that a row, a title or a comment names', () => {
     const named = sourcesIn('shared', 'functions', 'infra', 'test').flatMap((path) => bracketed(textOf(path)));
     expect(named.length).toBeGreaterThan(titles.length);
     expect([...held, ...better, ...named].filter((id) => !ids.includes(id))).toEqual([]);

@@ -45,7 +45,7 @@ const leftOf = async (server: Server, begin: (socket: Socket) => void): Promise<
   return countOf(server);
 };
 
-describe('connections that a server has ended are gone, whatever their clients do', () => {
+describe('connections that a server has ended are closed, whatever their clients do', () => {
   it.each<[what: string, begin: (socket: Socket) => void]>([
     ['that never say anything', () => undefined],
     ['whose headers never end', (socket) => socket.write('GET / HTTP/1.1\r\nhost: x\r\nx-slow:')],
@@ -88,7 +88,7 @@ describe('connections that a server has ended are gone, whatever their clients d
     30_000,
   );
 
-  it('of each server there is', () => {
+  it('for each server', () => {
     const files = globSync(['{shared,functions,infra,cli,events}/**/*.ts'], { cwd: process.cwd() });
     const serving = files.filter((file) => {
       const text = readFileSync(file, 'utf8');

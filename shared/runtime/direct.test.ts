@@ -39,12 +39,12 @@ it.each([
   ['what is none', '{}', 400],
   ['what is not valid JSON', 'hello', 400],
   ['a body that is too large', 'x'.repeat(6 * 2 ** 20 + 1), 413],
-])('answers %s like the app itself', async (_what, body, status) => {
+])('answers %s as the app does', async (_what, body, status) => {
   const { post } = await given();
   expect(await post(body)).toMatchObject({ status });
 });
 
-it('leaves other paths to the app', async () => {
+it('passes other paths to the app', async () => {
   const { post } = await given();
   expect(await post('{}', '/other')).toMatchObject({ status: 404 });
 });

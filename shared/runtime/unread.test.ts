@@ -28,7 +28,7 @@ describe('a body that is answered before its end', () => {
   it.each<[string, (request: AsyncIterator<unknown>) => Promise<unknown>]>([
     ['nobody reads', () => Promise.resolve()],
     ['is read in part, by somebody who leaves it as it is', (chunks) => chunks.next()],
-  ])('lets a client send it to its end, where it %s', async (_what, take) => {
+  ])('lets a client finish sending when it %s', async (_what, take) => {
     const server = createServer((request, response) => {
       const chunks = request.iterator({ destroyOnReturn: false });
       void take(chunks).then(() => {
@@ -45,7 +45,7 @@ describe('a body that is answered before its end', () => {
   });
 
   it.each(['HTTP/1.1', 'HTTP/1.0'])(
-    'lets a client of %s send it that wants the connection closed, and then closes it',
+    'lets a client of %s that wants the connection closed finish sending, and then closes it',
     async (version) => {
       const server = createServer((request, response) => {
         closeOnceRead(request, response);

@@ -14,7 +14,7 @@ const diskBytes = 24 * mib;
 const disc = noise('disc', 4 * mib);
 disc.write('CD001', 0x80_01, 'latin1');
 
-describe.skipIf(!hasTools('qemu-img', 'xz'))('the size of a disk is found beforehand', () => {
+describe.skipIf(!hasTools('qemu-img', 'xz'))('the size of a disk is determined before its transfer', () => {
   const dir = temporaryDirectory();
   const raw = join(dir, 'disk.raw');
   beforeAll(() => writeDisk(raw, diskBytes));
@@ -38,13 +38,13 @@ describe.skipIf(!hasTools('qemu-img', 'xz'))('the size of a disk is found before
     xz: (bytes) => runTool('xz', ['-0', '-c'], bytes),
   };
 
-  it.each(forms)('of %s, from a little of it', async (_name, format, make, virtualSize) => {
+  it.each(forms)('of %s, from a small part of it', async (_name, format, make, virtualSize) => {
     const { report } = await transfer(serve(make()), { mode: 'inspect' });
     expect(report).toMatchObject({ outcome: 'succeeded', inspection: { format, virtualSize }, writtenBytes: 0 });
     expect(report).toMatchObject({ receivedBytes: expect.toSatisfy((count: number) => count <= 3 * mib) });
   });
 
-  it.each(forms)('of %s, of whatever length and without ranges', async (_name, format, make, virtualSize) => {
+  it.each(forms)('of %s, of any length and without ranges', async (_name, format, make, virtualSize) => {
     const { report } = await transfer(serve(make(), { ranges: false, chunked: true, etag: null }), { mode: 'inspect' });
     expect(report).toMatchObject({ outcome: 'succeeded', inspection: { format, virtualSize }, writtenBytes: 0 });
   });

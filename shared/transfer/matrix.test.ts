@@ -80,7 +80,7 @@ const makeImages = (raw: string): ReadonlyMap<Format, Buffer> => {
 const credentials = { accessKeyId: 'tester', secretAccessKey: 's3cret-key-of-tests' };
 const bucket = 'images';
 
-describe.skipIf(!hasTools('qemu-img', 'xz') || !hasRegistry())('what arrives', { timeout: 240_000 }, () => {
+describe.skipIf(!hasTools('qemu-img', 'xz') || !hasRegistry())('the disk that arrives', { timeout: 240_000 }, () => {
   let images: ReadonlyMap<Format, Buffer>;
   let reference: Buffer;
   let origin: Origin;
@@ -177,7 +177,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz') || !hasRegistry())('what arrives', {
     };
   };
 
-  it.each(rows)('from $source to a $sink is the $format that was published: $trouble', async (row) => {
+  it.each(rows)('from $source in a $sink is the published $format: $trouble', async (row) => {
     const { format, source, sink, trouble } = row;
     const folder = mkdtempSync(join(root, 'case-'));
     const path = join(folder, 'disk.img');

@@ -50,7 +50,7 @@ describe.skipIf(!hasTools('qemu-img'))('a qcow2 from a server without ranges', (
     expect(leftovers).toEqual([]);
   });
 
-  it('is fetched again when it has a cluster in two places of the disk', async () => {
+  it('is fetched again when it has a cluster at two positions of the disk', async () => {
     const built = build();
     share(built);
     const { report, target, leftovers } = await transfer(serve(built.file, { ranges: false }));
@@ -62,7 +62,7 @@ describe.skipIf(!hasTools('qemu-img'))('a qcow2 from a server without ranges', (
     expect(leftovers).toEqual([]);
   });
 
-  it('is refused when its checksum is wrong, and leaves nothing', async () => {
+  it('is rejected when its checksum is wrong, and leaves nothing', async () => {
     const checksum = { algorithm: 'sha256' as const, hex: '0'.repeat(64) };
     const { report, leftovers } = await transfer(serve(build().file, { ranges: false }), { checksum });
     expect(report).toMatchObject({ outcome: 'failed', reason: 'ChecksumMismatch' });

@@ -311,7 +311,7 @@ describe('initialize', () => {
     expect({ actions: actionsOf(plan), state: plan.state }).toEqual({ actions, state: expect.objectContaining(state) });
   });
 
-  it('marks a backing image that Harvester made, so that it is followed', () => {
+  it('labels a backing image that Harvester created, so that its changes are observed', () => {
     const made = aBackingImage([{ state: 'ready' }], {
       metadata: { name: 'default-ubuntu', namespace: 'longhorn-system' },
     });
@@ -323,7 +323,7 @@ describe('initialize', () => {
     expect(plan.state).toMatchObject({ phase: 'Available', children: { backingImage: 'default-ubuntu' } });
   });
 
-  it('fills in a virtual size that comes late', () => {
+  it('sets a virtual size that is reported late', () => {
     const image = anImage({
       state: { phase: 'Available', inspection: { format: 'raw', compression: 'none', size: 1000 } },
     });
@@ -337,19 +337,19 @@ describe('initialize', () => {
 describe('delete', () => {
   const deleting = anImage({ deleting: true, state: { phase: 'Available' } });
 
-  it('takes the backing image first, then the class', () => {
+  it('deletes the backing image first, then the class', () => {
     const plan = planDelete(deleting, copied({ state: 'ready' }));
     expect(actionsOf(plan)).toEqual(['delete BackingImage vmi-<uid>', 'delete StorageClass lh-<uid>']);
     expect(plan).toMatchObject({ removed: false, actions: [{ propagation: 'Foreground' }, {}] });
   });
 
-  it('waits for what stands on it, and names it', () => {
+  it('waits for volumes that use it, and names them', () => {
     const plan = planDelete(deleting, { ...copied({ state: 'ready' }), users: ['PersistentVolumeClaim default/root'] });
     expect(plan).toMatchObject({ actions: [], removed: false, state: { phase: 'Terminating', reason: 'InUse' } });
     expect(plan.state.message).toContain('PersistentVolumeClaim default/root');
   });
 
-  it('is done when nothing is left', () => {
+  it('is finished when nothing remains', () => {
     expect(planDelete(deleting, observed())).toMatchObject({ actions: [], removed: true });
   });
 });

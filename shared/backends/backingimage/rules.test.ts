@@ -28,7 +28,7 @@ const longhorn = (name: string, parameters: Record<string, string> = {}) =>
   aStorageClass(name, { provisioner: 'driver.longhorn.io', parameters });
 
 describe('names', () => {
-  it('are those of the UID, and of Harvester before', () => {
+  it('contain the UID, or are those of Harvester', () => {
     expect(backingImageNames({ ref, source: undefined })).toEqual({
       own: `vmi-${uid}`,
       candidates: ['default-ubuntu', `vmi-${uid}`],
@@ -39,20 +39,20 @@ describe('names', () => {
     });
   });
 
-  it('fit into what Longhorn takes', () => {
+  it('are valid for Longhorn', () => {
     expect(backingImageNames({ ref, source: undefined }).own).toHaveLength(40);
     const long = correctedName(`Default-${'x'.repeat(60)}`);
     expect(long).toMatch(/^default-x+-[0-9a-f]{8}$/);
     expect(long).toHaveLength(40);
   });
 
-  it('of a restored image are those its backup knows', () => {
+  it('of a restored image are those in its backup', () => {
     const source = { type: 'restore', url: 's3://backups@region/?backingImage=vmi-1234' } as const;
     expect(backingImageNames({ ref, source }).own).toBe('vmi-1234');
     expect(storageClassNames({ ref, source }).own).toBe('lh-1234');
   });
 
-  it('of a backup that make no sense are not taken', () => {
+  it('from a backup are ignored when they are invalid', () => {
     const source = { type: 'restore', url: 's3://backups@region/?backingImage=../etc' } as const;
     expect(backingImageNames({ ref, source }).own).toBe(`vmi-${uid}`);
   });
@@ -60,7 +60,7 @@ describe('names', () => {
   it.each([
     ['its UID', `vmi-${uid}`, `lh-${uid}`],
     ['its namespace and name, as Harvester had it', 'default-ubuntu', 'longhorn-ubuntu'],
-  ])('of an image that is called by %s are found', async (_what, name, className) => {
+  ])('of an image with %s are found', async (_what, name, className) => {
     const kube = createMemoryKube();
     const marks = { 'harvesterhci.io/imageId': 'default/ubuntu' };
     const metadata = { name, namespace: 'longhorn-system', annotations: marks };
@@ -79,7 +79,7 @@ describe('names', () => {
     expect((await check(kube, anImage({ ref: long }))).backingImage?.metadata.name).toBe(metadata.name);
   });
 
-  it('of a namesake whose namespace ends elsewhere are left alone', async () => {
+  it('of an image of the same name in a different namespace are ignored', async () => {
     const kube = createMemoryKube();
     const other = { name: 'a-b-c', namespace: 'longhorn-system', annotations: { 'harvesterhci.io/imageId': 'a/b-c' } };
     kube.seed(backingImages, { ...aBackingImage([{ state: 'ready' }]), metadata: other });
@@ -189,7 +189,7 @@ const exported = (claimName: string): ImageSource => ({ type: 'export-from-volum
 const from = (source: ImageSource, over: Partial<Image> = {}): Image =>
   anImage({ backend: 'backingimage', source, storage: { classParameters: secret }, ...over } as never);
 
-describe('what Longhorn is asked for', () => {
+describe('Longhorn gets', () => {
   it.each([
     [
       'a download',
@@ -270,7 +270,7 @@ describe('what Longhorn is asked for', () => {
     ...(['vmdk', 'vdi', 'vhd', 'vhdx'] as const).map(
       (format) => [`a ${format}`, { format }, new RegExp(`${format}.*convert`)] as const,
     ),
-  ])('no download of %s', async (_what, found, words) => {
+  ])('no download for %s', async (_what, found, words) => {
     const { actions, state } = await startWith(found);
     expect(actions).toEqual([]);
     expect(state).toMatchObject({ phase: 'Failed', reason: 'UnsupportedFormat' });
@@ -313,7 +313,7 @@ describe('what Longhorn is asked for', () => {
   it.each([
     ['what a user wrote', { classParameters: foreign }],
     ['the class it is modelled on', { className: 'foreign' }],
-  ])('nothing, where %s names a Secret of elsewhere and admission was passed by', async (_what, storage) => {
+  ])('nothing when %s refers to a Secret of another namespace and admission was bypassed', async (_what, storage) => {
     const kube = aCluster();
     kube.seed(storageClasses, longhorn('foreign', { encrypted: 'true', ...foreign }));
     const image = from({ type: 'upload' }, { storage });
@@ -323,7 +323,7 @@ describe('what Longhorn is asked for', () => {
     expect(initialize(granted, await check(kube, granted), { now: 0, settings: testSettings }).actions).toHaveLength(2);
   });
 
-  it('for no parameter that no class of an image has', async () => {
+  it('nothing for a parameter that no class of an image has', async () => {
     const kube = aCluster();
     const orphan = {
       'csi.storage.k8s.io/controller-publish-secret-name': 'key',
@@ -392,7 +392,7 @@ describe('rules at admission', () => {
       named('longhorn', clone('unready')),
       'spec.securityParameters.sourceImageName',
     ],
-  ])('refuse %s', async (_name, image, field) => {
+  ])('reject %s', async (_name, image, field) => {
     expect((await validator.create(image, aCluster())).map((it) => it.field)).toContain(field);
   });
 
@@ -404,7 +404,7 @@ describe('rules at admission', () => {
     expect(await validator.create(image, aCluster())).toEqual([]);
   });
 
-  it('keep the parameters that disks are made with (harvester/fixed-parameters)', () => {
+  it('keep the parameters that disks are created with (harvester/fixed-parameters)', () => {
     const before = anImage({ storage: { classParameters: { a: '1', b: '2' } } });
     expect(validator.update(before, anImage({ storage: { classParameters: { b: '2', a: '1' } } }))).toEqual([]);
     expect(validator.update(before, anImage({ storage: { classParameters: { a: '2' } } }))).toHaveLength(1);

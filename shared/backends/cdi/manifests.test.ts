@@ -12,7 +12,7 @@ const storageClass = aStorageClass('late', { volumeBindingMode: 'WaitForFirstCon
 const inspected = { format: 'qcow2', compression: 'none', virtualSize: gib } as const;
 const cloned = { is: 'ready', namespace: 'golden', name: 'leap' } as const;
 
-describe.skipIf(original === undefined)("a DataVolume of ours is one of CDI's", () => {
+describe.skipIf(original === undefined)('a DataVolume of Bullion is valid for CDI', () => {
   it.each<[what: string, image: Parameters<typeof anImage>[0], shape: Partial<Shape>]>([
     ['a download', {}, { diskBytes: gib, inspected }],
     [
@@ -29,7 +29,7 @@ describe.skipIf(original === undefined)("a DataVolume of ours is one of CDI's", 
       { storage: { className: 'late', volumeMode: 'Filesystem', accessModes: ['ReadWriteMany'] } },
       { diskBytes: gib },
     ],
-  ])('made for %s', (_what, image, shape) => {
+  ])('when it is made for %s', (_what, image, shape) => {
     const built = buildDataVolume(anImage({ backend: 'cdi', ...image }), { storageClass, ...shape });
     const object = JSON.parse(JSON.stringify(built)) as Parameters<typeof validateObject>[1];
     const schema = original!.spec.versions.find(({ name }) => name === 'v1beta1')!.schema.openAPIV3Schema as JsonSchema;

@@ -74,7 +74,7 @@ describe.each(sources)('an image that is restored from %s', (_, source) => {
     return world;
   };
 
-  it('is filled beside by a Job of ours, then copied into its DataVolume, then cleared of what is beside', async () => {
+  it('is first filled in a stage by a Job, then copied into its DataVolume, then the stage is deleted', async () => {
     const world = begin(source);
     expect(await world.pass()).toMatchObject({ reason: 'Inspecting' });
     world.finish('inspect');
@@ -100,7 +100,7 @@ describe.each(sources)('an image that is restored from %s', (_, source) => {
     expect(world.kube.all(jobs).filter(({ metadata }) => metadata.name.startsWith('import'))).toEqual([]);
   });
 
-  it('does not lose what is restored when it is started over', async () => {
+  it('keeps the restored data when it is restarted', async () => {
     const world = await staged();
     await world.pass();
     world.retry();

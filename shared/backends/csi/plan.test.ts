@@ -491,7 +491,7 @@ describe('initialize', () => {
   it.each([
     { what: 'a disk of less', asked: undefined, size: '4Gi' },
     { what: 'a size that the user gave', asked: 2 ** 30, size: '1Gi' },
-  ])('asks for no less than the profile of the class says, but for $what: $size', ({ asked, size }) => {
+  ])('requests at least the minimum of the storage profile, except for $what: $size', ({ asked, size }) => {
     const profile = aStorageProfile({ annotations: { 'cdi.kubevirt.io/minimumSupportedPvcSize': '4Gi' } });
     const image = anImage({ storage: { className: 'local', volumeMode: 'Block', capacityBytes: asked } });
     const looked = { inspectJob: inspected, pods: [aPod(inspected, 'a', 'Succeeded', { report: aSuccess() })] };
@@ -499,7 +499,7 @@ describe('initialize', () => {
     expect(actions[0]).toMatchObject({ object: { spec: { resources: { requests: { storage: size } } } } });
   });
 
-  it('is made in the modes that an administrator says of a driver nobody knows', () => {
+  it('uses the modes that an administrator set for an unknown driver', () => {
     const unknown = aStorageClass('local', { provisioner: 'nobody.example' });
     const profile = aStorageProfile({
       spec: { claimPropertySets: [{ volumeMode: 'Filesystem', accessModes: ['ReadWriteMany'] }] },
@@ -511,7 +511,7 @@ describe('initialize', () => {
     });
   });
 
-  it('holds the import against what the inspection found, also after a crash between volume and Job', () => {
+  it('verifies the import against the inspection, also after a crash between volume and Job', () => {
     const expected = aSuccess().inspection;
     const pod = aPod(inspected, 'a', 'Succeeded', { report: aSuccess() });
     const sized = csi.initialize(unsized(), observed({ storageClass, inspectJob: inspected, pods: [pod] }), context);
@@ -524,7 +524,7 @@ describe('initialize', () => {
     }
   });
 
-  it('asks for a volume that a file of the disk fits into where the class has no block volumes', () => {
+  it('requests a volume large enough for a file of the disk when the class has no block volumes', () => {
     const image = anImage({ storage: { className: 'nfs' } });
     const job = aPod(inspected, 'a', 'Succeeded', { report: aSuccess() });
     const nfs = aStorageClass('nfs', { provisioner: 'nfs.csi.k8s.io' });
@@ -541,7 +541,7 @@ describe('initialize', () => {
 });
 
 describe('delete', () => {
-  it('removes every child at once and waits until the last is gone', () => {
+  it('deletes every child at once and waits until all are gone', () => {
     const image = anImage({ deleting: true });
     const all = observed({ claim: aVolume(), job: active, inspectJob: inspected, snapshot: aSnapshot() });
     const plan = csi.delete(image, all, context);
@@ -555,7 +555,7 @@ describe('delete', () => {
     ]);
   });
 
-  it('says what holds a child that does not go', () => {
+  it('reports what blocks the deletion of a child', () => {
     const volume = aVolume({
       metadata: {
         name: 'ubuntu-image-pvc',
@@ -568,13 +568,13 @@ describe('delete', () => {
     expect(plan.state.message).toContain('ubuntu-image-pvc (held by kubernetes.io/pvc-protection)');
   });
 
-  it('waits for a worker that still writes', () => {
+  it('waits for a worker that is still writing', () => {
     expect(
       csi.delete(anImage({ deleting: true }), observed({ pods: [aPod(active, 'a', 'Running')] }), context).removed,
     ).toBe(false);
   });
 
-  it('leaves what belongs to somebody else', () => {
+  it('keeps objects of other owners', () => {
     const plan = csi.delete(anImage({ deleting: true }), observed({ foreign: aVolume() }), context);
     expect(plan).toMatchObject({ actions: [], removed: true });
   });

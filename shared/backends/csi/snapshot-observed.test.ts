@@ -58,7 +58,7 @@ const take = async ({ classes = ['b', 'a'], spec, status, asked, marked, isRetri
   return { made: snapshot?.spec.volumeSnapshotClassName ?? state.reason, reads };
 };
 
-describe('the snapshot of a golden volume is made by', () => {
+describe('the driver that takes the snapshot of a golden volume is', () => {
   it.each<[what: string, words: Words, made: string]>([
     ['the first class of its driver, where nobody says', {}, 'a'],
     ['the one that the profile of the class asks for', { spec: { snapshotClass: 'b' } }, 'b'],
@@ -76,7 +76,7 @@ describe('the snapshot of a golden volume is made by', () => {
     expect((await take(words)).made).toBe(made);
   });
 
-  it('what was told, without asking again', async () => {
+  it('remembered without another request', async () => {
     expect((await take({ marked: 'b' })).reads).toEqual([]);
     expect((await take({})).reads).toEqual(['volumesnapshotclasses']);
   });

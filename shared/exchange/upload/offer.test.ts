@@ -20,8 +20,8 @@ const failed: DataVolume = {
   >,
 };
 
-describe('an upload into a DataVolume that has failed', () => {
-  it('starts it again by its retry annotation, and goes on once it waits for a file', async () => {
+describe('an upload into a failed DataVolume', () => {
+  it('restarts it by its retry annotation, and continues once it waits for a file', async () => {
     const kube = createMemoryKube();
     kube.seed(type, failed);
     const target = await findTarget(kube, name);

@@ -21,7 +21,7 @@ afterEach(() => {
 const { signal } = new AbortController();
 const gone = { status: 503, reason: 'Interrupted' };
 
-it('a look that nobody answers ends', async () => {
+it('a status request without an answer times out', async () => {
   answer = () => undefined;
   await expect(lookAtUpload(worker, signal, 300)).rejects.toMatchObject(gone);
 });
@@ -41,7 +41,7 @@ it.each<[what: string, takes: boolean, make: () => Readable | Buffer, waits: num
   await expect(sendToUpload(worker, sending)).rejects.toMatchObject(gone);
 });
 
-it('a client that sends slowly is waited for', async () => {
+it('a slow client does not time out', async () => {
   answer = (request, response) => request.resume().on('end', () => response.writeHead(204).end());
   const slow = Readable.from(
     (async function* slowly() {

@@ -39,7 +39,7 @@ const originOf = ({ restoreSize = '1Gi', sourceVolumeMode, marks }: Snapped) => 
   return readSnapshotOrigin(kube, { namespace: 'default', name: 'kept' }, { what: 'it', mayUse: () => true });
 };
 
-describe('the disk on a claim of 256 MiB that was filled with one of 64 MiB', () => {
+describe('the size of the disk on a claim of 256 MiB that was filled with a disk of 64 MiB', () => {
   it.each([
     ['disk', 'Block', 256],
     ['disk', 'Filesystem', 256],
@@ -49,12 +49,12 @@ describe('the disk on a claim of 256 MiB that was filled with one of 64 MiB', ()
     expect(diskBytesOf(aClaim(role, mode), filled, 256 * mib)).toBe(size * mib);
   });
 
-  it('has what the claim has where nothing tells what it was filled with', () => {
+  it('is that of the claim when there is no record of the population', () => {
     expect(diskBytesOf(aClaim('volume', 'Block'), undefined, 256 * mib)).toBe(256 * mib);
   });
 });
 
-describe('a snapshot that is cloned from', () => {
+describe('a snapshot as the source of a clone', () => {
   const advised = 'cdi.kubevirt.io/storage.import.advisedRestoreSize';
   const mode = 'cdi.kubevirt.io/storage.import.sourceVolumeMode';
   const known = { [annotations.populated]: JSON.stringify(filled) };

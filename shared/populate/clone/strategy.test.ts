@@ -121,13 +121,13 @@ describe('chooseClone', () => {
     ],
     ['another driver', aSource({ ...left, driver: 'other' }), {}, /^it lies with other/],
     ['a class that waits for a pod', aSource(left), { obstacle: 'class local waits' }, /^class local waits/],
-  ])('reads a snapshot that nothing else is left of, for %s', (_what, source, ...[target, because]) => {
+  ])('reads a snapshot whose source is gone, for %s', (_what, source, ...[target, because]) => {
     const choice = chooseClone(source, aTarget(target));
     expect(choice).toMatchObject({ strategy: 'copy', because: expect.stringMatching(because) as string });
     expect(choice).toMatchObject({ because: expect.stringContaining('the snapshot is restored first') as string });
   });
 
-  it('reads a snapshot of what is in use, where one can be taken, for what cannot be restored as it is wanted', () => {
+  it('takes and reads a snapshot of a volume that is in use, when it cannot be restored as requested', () => {
     const used = aSource({ ...bare, inUseBy: 'guest', snapshotClass: 'fast', restoreClass: 'local' });
     expect(chooseClone(used, aTarget({ volumeMode: 'Filesystem', bytes: 4 * gib }))).toEqual({
       is: 'chosen',
@@ -137,7 +137,7 @@ describe('chooseClone', () => {
     });
   });
 
-  it('lets a file system be as large as that of a disk whose size nobody knows', () => {
+  it('accepts a file system as large as that of a disk of unknown size', () => {
     const modes = { volumeMode: 'Filesystem' } as const;
     const source = aSource({ ...modes, bytes: gib, diskBytes: gib });
     expect(chooseClone(source, aTarget({ ...modes, bytes: gib }))).toMatchObject({ is: 'chosen' });
@@ -185,7 +185,7 @@ describe('chooseClone', () => {
       aTarget({ storageClass: annotated('csi-clone') }),
       { is: 'waiting', reason: 'SourceInUse' },
     ],
-  ])('does not make %s', (_what, source, target, expected) => {
+  ])('does not choose %s', (_what, source, target, expected) => {
     expect(chooseClone(source, target)).toMatchObject(expected);
   });
 
@@ -196,7 +196,7 @@ describe('chooseClone', () => {
     { has: 'a disk', wants: 'a disk', refused: false },
     { has: 'files', wants: 'either', refused: false },
     { has: 'who knows, in a snapshot,', wants: 'files', refused: false },
-  ])('of a volume that has $has, wanted for $wants, is refused: $refused', ({ has, wants, refused }) => {
+  ])('of a volume with $has for a target with $wants is rejected: $refused', ({ has, wants, refused }) => {
     const volumeMode = 'Filesystem';
     const source = aSource({ volumeMode, holdsFiles: has === 'files', hasClaim: !has.includes('snapshot') });
     const holdsFiles = wants === 'either' ? undefined : wants === 'files';

@@ -82,7 +82,7 @@ const rows: typeof ways = [
   ...ways,
 ];
 
-describe('what is made of a transfer', () => {
+describe('the result of starting a transfer', () => {
   it.each(rows)(
     '%s: shows no credential outside its Secret, which the Job owns',
     async (_what, request, more, words) => {
@@ -122,7 +122,7 @@ describe('what is made of a transfer', () => {
     expect(kube.all()).toEqual([]);
   });
 
-  it('is taken away by the tick where its start was cut short, after a minute', async () => {
+  it('is removed by the tick after a minute when its start was interrupted', async () => {
     const { kube, build } = begin();
     kube.failNext({ verb: 'create', resource: 'secrets' }, { error: new Error('killed'), when: 'before' });
     kube.failNext({ verb: 'delete', resource: 'jobs' }, { error: new Error('killed'), when: 'before' });
@@ -134,7 +134,7 @@ describe('what is made of a transfer', () => {
     expect(kube.all(jobs)).toEqual([]);
   });
 
-  it('is left alone by the tick once it runs', async () => {
+  it('is not removed by the tick once it runs', async () => {
     const { kube, build } = begin();
     await startTransfer(kube, build({}));
     await removeAbandoned(kube, testTime + 3_600_000);

@@ -186,7 +186,7 @@ describe('annotations of a profile', () => {
     ['ebs.csi.aws.com', { type: 'gp3' }, [images('a')], { [least]: '1Gi' }],
     ['nfs.csi.k8s.io', {}, [], {}],
     ['new.example', {}, [], {}],
-  ])('of %s %o say what golden images need', (provisioner, parameters, snapshotClasses, marks) => {
+  ])('of %s %o describe what golden images need', (provisioner, parameters, snapshotClasses, marks) => {
     const storageClass = aStorageClass('a', { provisioner, parameters });
     expect(goldenMarksOf({ storageClass, snapshotClasses })).toEqual(marks);
   });

@@ -43,11 +43,11 @@ describe('the claim of a DataVolume', () => {
       { [`${cdi}/storage.bind.immediate.requested`]: '' },
     ],
     ['with a note of its user', aDataVolume({}, { annotations: { note: 'mine' } }), { note: 'mine' }],
-  ])('%s says so', (_what, object, marks) => {
+  ])('records %s', (_what, object, marks) => {
     expect(claimMarks(object)).toMatchObject(marks);
   });
 
-  it('repeats nothing that is meant for the object alone', () => {
+  it('does not repeat annotations that apply only to the object', () => {
     const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': '{}', 'bullion.dev/granted': '[]' };
     expect(Object.keys(claimMarks(aDataVolume({}, { annotations })))).not.toEqual(
       expect.arrayContaining([expect.stringMatching(/last-applied|bullion/)]),
@@ -57,7 +57,7 @@ describe('the claim of a DataVolume', () => {
   it.each<[mode: 'Filesystem' | 'Block', alert: string | undefined]>([
     ['Filesystem', 'disabled'],
     ['Block', undefined],
-  ])('of mode %s has the labels that its clients and alerts look for', (volumeMode, alert) => {
+  ])('in mode %s has the labels that its clients and alerts use', (volumeMode, alert) => {
     const volume = dataVolumes.toVolume(aDataVolume({}, { labels: { os: 'linux' } }));
     const claim = buildClaim(volume, {
       className: 'local',
@@ -71,7 +71,7 @@ describe('the claim of a DataVolume', () => {
   });
 });
 
-describe('a claim that is there already', () => {
+describe('an existing claim', () => {
   it.each<[may: boolean, what: string, own: Record<string, string>, found: Record<string, string>]>([
     [false, 'says nothing', {}, {}],
     [true, 'was populated for it', {}, { [`${cdi}/storage.populatedFor`]: 'disk' }],
@@ -82,7 +82,7 @@ describe('a claim that is there already', () => {
     [true, 'is given to it, as Go writes it', { [`${cdi}/allowClaimAdoption`]: '1' }, {}],
     [false, 'is not given to it', { [`${cdi}/allowClaimAdoption`]: 'false' }, {}],
     [false, 'is given to nobody by a mark of its own', {}, { [`${cdi}/allowClaimAdoption`]: 'true' }],
-  ])('is taken over (%s) where it %s', (may, _what, annotations, found) => {
+  ])('is adopted (%s) when it %s', (may, _what, annotations, found) => {
     expect(mayAdopt({ name: 'disk', annotations }, found)).toBe(may);
   });
 });

@@ -28,22 +28,22 @@ describe('the pods of a DataVolume', () => {
     expect(dataVolumes.toVolume(aDataVolume(annotations)).pod?.annotations).toMatchObject(told);
   });
 
-  it('have nothing else of its annotations', () => {
+  it('have none of its other annotations', () => {
     expect(dataVolumes.toVolume(aDataVolume({ note: 'mine' })).pod?.annotations).toEqual(withoutMesh);
   });
 
-  it('run in its class of priority, and under its account', () => {
+  it('have its priority class and service account', () => {
     const wishes = { priorityClassName: 'high', serviceAccountName: 'importer' };
     expect(dataVolumes.toVolume(aDataVolume({}, wishes)).pod).toMatchObject(wishes);
   });
 });
 
-describe('the class of a DataVolume that names none', () => {
+describe('the storage class of a DataVolume that names none', () => {
   it.each<[what: string, spec: object, className: string]>([
     ['a claim that is written out', { pvc: { accessModes: ['ReadWriteOnce'], resources } }, 'usual'],
     ['a disk', { pvc: undefined, storage: { resources } }, 'virt'],
     ['an archive', { pvc: undefined, storage: { resources }, contentType: 'archive' }, 'usual'],
-  ])('is, for %s, the default one for that', async (_what, spec, className) => {
+  ])('is the default class for %s', async (_what, spec, className) => {
     const deps = createTestReconciler();
     for (const [name, mark] of [
       ['usual', 'storageclass.kubernetes.io/is-default-class'],
@@ -76,7 +76,7 @@ describe('its conditions', () => {
     ['nothing', { phase: 'Cloning', reason: 'Starting', message: 'a' }, first, first],
     ['what is said', { phase: 'Cloning', reason: 'Starting', message: 'b' }, first, later],
     ['whether it is so', { phase: 'Available', reason: 'Ready', message: 'c' }, later, later],
-  ])('change with %s', (_what, state, lastTransitionTime, lastHeartbeatTime) => {
+  ])('change on %s', (_what, state, lastTransitionTime, lastHeartbeatTime) => {
     expect(readyOf(told(state, later, before))).toMatchObject({ lastTransitionTime, lastHeartbeatTime });
   });
 });

@@ -21,7 +21,7 @@ const aClaim = (
   },
 });
 
-describe('a claim asks for an upload', () => {
+describe('a claim requests an upload', () => {
   it.each<[string, PersistentVolumeClaim, boolean]>([
     ['by its annotation', aClaim(), true],
     ['not without', aClaim({}), false],
@@ -45,7 +45,7 @@ describe('a claim asks for an upload', () => {
   ])('%s', (_what, claim, asks) => expect(asksForUpload(claim)).toBe(asks));
 });
 
-describe('who fills it', () => {
+describe('an upload claim is populated by', () => {
   const dataVolume = (owner: string) =>
     ({
       apiVersion: 'cdi.kubevirt.io/v1beta1',
@@ -54,7 +54,7 @@ describe('who fills it', () => {
       spec: {},
     }) as const;
 
-  it('is a DataVolume of its name that goes with it', () => {
+  it('a DataVolume of its name that is deleted with it', () => {
     const marks = {
       ...target,
       'cdi.kubevirt.io/storage.contentType': 'archive',
@@ -89,7 +89,7 @@ describe('who fills it', () => {
     expect(JSON.stringify(actions)).not.toContain('last-applied');
   });
 
-  it('is there already', () =>
+  it('the existing DataVolume', () =>
     expect(planUploadClaim(aClaim(), { dataVolume: dataVolume('u') })).toEqual({ actions: [] }));
 
   it.each([
@@ -98,7 +98,7 @@ describe('who fills it', () => {
       { writer: { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'guest' }, spec: { containers: [] } } as never },
       'TargetInUse',
     ],
-  ])('nobody, with %j: %s', (observed, reason) => {
+  ])('nothing, with %j: %s', (observed, reason) => {
     const { actions, obstacle } = planUploadClaim(aClaim(), observed);
     expect([actions, obstacle?.reason]).toEqual([[], reason]);
   });

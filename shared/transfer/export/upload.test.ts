@@ -20,12 +20,12 @@ const refusing = (code: S3Fault): UploadContext => {
 describe.each([
   ['unfinished uploads', clearUploads],
   ['the object', discardObject],
-])('what is left of an export: %s', (_, clear) => {
-  it('is nothing where there is no bucket', async () => {
+])('removing the parts of an export: %s', (_, clear) => {
+  it('succeeds when the bucket does not exist', async () => {
     await expect(clear(refusing('BucketNotFound'))).resolves.toBeUndefined();
   });
 
-  it('is said where it cannot be removed', async () => {
+  it('reports parts that cannot be removed', async () => {
     await expect(clear(refusing('Denied'))).rejects.toThrow('the words of the store');
   });
 });

@@ -26,7 +26,7 @@ const createDisk = () => {
   };
 };
 
-describe('flushing on the way', () => {
+describe('flushing during a transfer', () => {
   it.each([
     ['nothing of little', [4, 15], 0],
     ['soon the first time', [16], 1],
@@ -40,7 +40,7 @@ describe('flushing on the way', () => {
     expect(disk.begun()).toBe(expected);
   });
 
-  it('begins what is due when one ends, without being told again', async () => {
+  it('starts the next flush when one ends, without another call', async () => {
     const disk = createDisk();
     const flushing = createFlushing(disk.flush);
     for (const written of [16, 80, 400]) flushing.reach(written * mib);
@@ -50,7 +50,7 @@ describe('flushing on the way', () => {
     expect(disk.begun()).toBe(3);
   });
 
-  it('is settled when nothing is under way', async () => {
+  it('is idle when nothing is in progress', async () => {
     const disk = createDisk();
     const flushing = createFlushing(disk.flush);
     flushing.reach(16 * mib);
@@ -63,8 +63,8 @@ describe('flushing on the way', () => {
   });
 });
 
-describe('a fault of the disk', () => {
-  it('told to one flush fails the next, too: the kernel tells of it once', async () => {
+describe('an error of the disk', () => {
+  it('in one flush fails the next, too: the kernel reports it once', async () => {
     const path = join(temporaryDirectory(), 'disk');
     const file = await open(path, 'wx+');
     const refused = Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO' });

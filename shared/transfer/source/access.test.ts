@@ -70,15 +70,15 @@ describe('headers of a web source', () => {
       { code: 'InvalidSpec', message: expect.stringContaining('key one of the Secret b') },
       's3cret',
     ],
-  ])('are not made of %s', async (_what, source, fault, never = 'no such word') => {
+  ])('reject %s', async (_what, source, fault, never = 'no such word') => {
     const error: unknown = await readHeaders(http(source)).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject(fault);
     expect(String(error)).not.toContain(never);
   });
 });
 
-describe('certificates to trust', () => {
-  it('are none where none are named', async () => {
+describe('trusted certificates', () => {
+  it('are the defaults when none are named', async () => {
     expect(await readBundle(undefined)).toBeUndefined();
   });
 
@@ -93,7 +93,7 @@ describe('certificates to trust', () => {
       { 'ca.crt': 'hello' },
       { code: 'InvalidSpec', message: expect.stringContaining('corporate contains no certificate') },
     ],
-  ])('are named where the ConfigMap %s', async (_what, keys, fault) => {
+  ])('are rejected by name when the ConfigMap %s', async (_what, keys, fault) => {
     await expect(readBundle(mounted('corporate', keys))).rejects.toMatchObject(fault);
   });
 });

@@ -121,7 +121,7 @@ describe.skipIf(!hasTools('qemu-img'))('a qcow2 against its specification', () =
     ['bitmaps between clusters', 'plain', aBitmap(1n << 32n, 64n, 0x10200n), 'ImageCorrupt', /directory at 66048/],
     ['bitmaps without a directory', 'plain', aBitmap(1n << 32n, 0n, 0x10000n), 'ImageCorrupt', /directory of 0/],
     ['endless bitmaps', 'plain', aBitmap(1n << 32n, 2n ** 40n, 0x10000n), 'ImageCorrupt', /directory of 1099511627776/],
-  ])('%s of %s is refused, by us and by qemu-img', async (...[, base, change, code, words]) => {
+  ])('%s of %s is rejected, by Bullion and by qemu-img', async (...[, base, change, code, words]) => {
     const image = Buffer.from(baseOf(base));
     change(image);
     expect(isOpened(image)).toBe(false);
@@ -138,24 +138,24 @@ describe.skipIf(!hasTools('qemu-img'))('a qcow2 against its specification', () =
     ['with bitmaps that do not hold', 'plain', aBitmap(1n << 32n, 0n, 1n, 0n)],
     ['with compatible features that nobody knows', 'plain', u64(80, 2n ** 40n)],
     ['with the length of a backing file, and none', 'plain', u32(16, 50)],
-  ])('a qcow2 %s is taken, by us and by qemu-img', async (_what, base, change) => {
+  ])('a qcow2 %s is accepted, by Bullion and by qemu-img', async (_what, base, change) => {
     const image = Buffer.from(baseOf(base));
     change(image);
     expect(isOpened(image)).toBe(true);
     expect(await verdictOnQcow2(image)).toBe('same');
   });
 
-  it('bitmaps are for qemu-img to judge: a file that has some is not read by us', async () => {
+  it('bitmaps are left to qemu-img: Bullion does not read a file that has some', async () => {
     expect(await verdictOnQcow2(baseOf('bitmaps'))).toBe('left to qemu-img');
   });
 
-  it.each(['dirty', 'corrupt'])('a qcow2 marked %s is refused with the command that repairs it', async (mark) => {
+  it.each(['dirty', 'corrupt'])('a qcow2 marked %s is rejected with the command that repairs it', async (mark) => {
     const image = Buffer.from(baseOf('plain'));
     image.writeBigUInt64BE(mark === 'dirty' ? 1n : 2n, 72);
     await expect(readQcow2(image, mib)).rejects.toThrow(/qemu-img check -r all/);
   });
 
-  it.skipIf(!hasTools('qemu-io'))('a qcow2 whose writer was killed is refused until it is repaired', async () => {
+  it.skipIf(!hasTools('qemu-io'))('a qcow2 whose writer was killed is rejected until it is repaired', async () => {
     const path = join(directory, 'killed.qcow2');
     runTool('qemu-img', ['create', '-q', '-f', 'qcow2', '-o', 'lazy_refcounts=on', path, '4M']);
     const writes = ['write -P 0x55 0 64k', 'flush', 'abort'].flatMap((command) => ['-c', command]);
@@ -166,7 +166,7 @@ describe.skipIf(!hasTools('qemu-img'))('a qcow2 against its specification', () =
   });
 
   it(
-    'is the same disk for us and for qemu-img or refused, whatever was done to header, extensions and tables',
+    'is the same disk for Bullion and for qemu-img or rejected, however header, extensions and tables were changed',
     async () => {
       const names = [...Object.keys(kinds), 'snapshots', 'bitmaps'];
       /** Header and extensions, the tables behind them, anything. */

@@ -26,6 +26,6 @@ it.each([
   `KUBEVIRT_IO_TEST=${'x'.repeat(64)}`,
   `${'X'.repeat(80)}_KUBEVIRT_IO_TEST=x`,
   'SOMETHING_ELSE_IO=x',
-])('%s is none', (variable) => {
+])('%s sets no label', (variable) => {
   expect(labelsOfEnvironment([variable])).toEqual({});
 });

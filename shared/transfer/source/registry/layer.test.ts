@@ -92,7 +92,7 @@ const layerIn = (format: string, ...options: readonly string[]): Buffer => {
 
 describe('a layer', () => {
   it.each(['gnu', 'pax', 'ustar'])(
-    'in the format %s becomes the disk that GNU tar finds in it, or is refused, whatever was done to it',
+    'in the format %s becomes the disk that GNU tar finds in it, or is rejected, however it was changed',
     async (format) => {
       const layer = layerIn(format);
       const damage = fc.array(damagesOf([[0, layer.length]]), { maxLength: 2 });
@@ -136,7 +136,7 @@ describe('a layer', () => {
     ['a link states a size', edited(tarOf([other, disk]), '1', 512)],
     ['a directory states a size', edited(tarOf([{ name: 'etc', type: '5' }, disk]), '5', 512)],
     ['another archive follows', Buffer.concat([tarOf([disk]), tarOf([{ ...disk, content: Buffer.from('two') }])])],
-  ])('where %s has the disk that GNU tar finds', async (_what, layer) => {
+  ])('with %s has the disk that GNU tar finds', async (_what, layer) => {
     expect(String(await diskOf(layer))).toBe('one');
     expect(disksByTar(layer).map(String)).toEqual(['one']);
   });
@@ -148,7 +148,7 @@ describe('a layer', () => {
     ['sizes all its entries at once', edited(tarOf([{ name: 'g', content: record('size=000001') }, disk]), 'g')],
     ['has an attribute without a value', edited(tarOf([{ name: 'x', content: record('pathdisk/b.img') }, disk]), 'x')],
     ['has attributes on one line', edited(tarOf([{ name: 'x', content: Buffer.from('9 path=ab') }, disk]), 'x')],
-  ])('that %s is refused', async (_what, layer) => {
+  ])('that %s is rejected', async (_what, layer) => {
     await expect(diskOf(layer)).rejects.toMatchObject({ code: 'ImageCorrupt' });
   });
 
@@ -160,11 +160,11 @@ describe('a layer', () => {
     },
   );
 
-  it('that has nothing behind its end is one without a disk', async () => {
+  it('without content after its end marker has no disk', async () => {
     await expect(diskOf(ending)).rejects.toMatchObject({ code: 'NotADiskImage' });
   });
 
-  it('that has its disk twice is refused: which one is meant, nobody says', async () => {
+  it('that contains its disk twice is rejected as ambiguous', async () => {
     const twice = tarOf(['one', 'two'].map((text) => ({ name: 'disk/a.img', content: Buffer.from(text) })));
     await expect(diskOf(twice)).rejects.toMatchObject({
       code: 'NotADiskImage',
@@ -193,7 +193,7 @@ describe('a manifest', () => {
     return { ...value, [key]: changed((value as Record<string, unknown>)[key], rest, to) };
   };
 
-  it('of any shape is read as what a registry can be asked for, or refused in words', () => {
+  it('of any form is parsed to a valid request, or rejected with a message', () => {
     const document = fc
       .tuple(fc.constantFrom('index', 'image'), fc.array(change, { maxLength: 3 }), fc.nat(20), fc.string())
       .map(([is, changes, cut, text]) => {
