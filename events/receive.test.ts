@@ -92,7 +92,7 @@ describe.each(['binary', 'structured'] as const)('an event in %s mode', (mode) =
     ['a source with spaces', { source: 'not a uri' }, 'source must match format "uri-reference"'],
     ['a relative dataschema', { dataschema: '/schema' }, 'dataschema must match format "uri"'],
     ['an extension with a dash', { 'my-ext': 'x' }, 'my-ext is not a valid attribute name'],
-    ['a type nobody handles', { type: 'com.example.other' }, 'which is not handled here'],
+    ['an unknown type', { type: 'com.example.other' }, 'which is not handled here'],
   ])('with %s is rejected with a message', async (_, wrong, words) => {
     expect(await refusal(make({ attributes: wrong }))).toContain(words);
   });

@@ -44,7 +44,7 @@ const createWorld = (over: Partial<ImportRule> = {}, token?: string) => {
     keys: () => made().map(({ metadata }) => metadata.annotations?.['bullion.dev/object-key']),
     names: () => kube.all(dataSources),
     tick: () => sendEvent(app, eventTypes.ping, {}),
-    /** An import that is under way comes to its end, and says so. */
+    /** Completes a running import. */
     finish: async (image = made().find((one) => !isReady(one))) => {
       if (image === undefined || kube.all(images).every(({ metadata }) => metadata.uid !== image.metadata.uid)) return;
       kube.edit(images, { ...image.metadata, namespace }, (object) => {
@@ -230,9 +230,9 @@ describe('401', () => {
 
 describe('400', () => {
   it.each<[string, string | object]>([
-    ['no JSON', '{'],
-    ['what no store sends', { hello: 'world' }],
-    ['what is too large', ' '.repeat(2 ** 20 + 1)],
+    ['a body that is not JSON', '{'],
+    ['a body that no store sends', { hello: 'world' }],
+    ['a body that is too large', ' '.repeat(2 ** 20 + 1)],
   ])('to %s', async (_, body) => expect((await createWorld().post(body)).status).toBe(400));
 });
 
@@ -274,7 +274,7 @@ describe('an image of an object', () => {
 
 type Step =
   | { readonly do: 'put' | 'remove'; readonly key: string }
-  /** Tells of so many of the changes nobody told of yet, last first, twice; or loses them. */
+  /** Sends notifications about so many of the unreported changes, last first, twice; or loses them. */
   | { readonly do: 'tell' | 'lose'; readonly count: number }
   | { readonly do: 'finish' | 'tick' };
 
@@ -318,7 +318,7 @@ const play = async (world: World, steps: readonly Step[]): Promise<void> => {
   }
 };
 
-/** The claim of the image that an object should have; `undefined`: there is no such object. */
+/** The claim of the image for an object; `undefined`: there is no such object. */
 const claimFor = async ({ bucket, rule, made }: World, key: string): Promise<string | undefined> => {
   if (!bucket.keys().includes(key)) return undefined;
   const place = { bucket: 'images', key };
@@ -346,7 +346,7 @@ describe('when notifications are repeated, reordered and lost', () => {
             const isOf = ({ metadata }: KubeObject) => metadata.annotations?.['bullion.dev/object-key'] === key;
             const [names, versions] = [world.names().filter(isOf), world.made().filter(isOf)];
             expect(versions.length).toBeLessThanOrEqual(2);
-            // What is kept of an object that is gone is what there was.
+            // The images of a deleted object are those that existed.
             const kept = onDelete === 'keep' ? names.map(({ spec }) => spec.source.pvc?.name) : [];
             const claim = await claimFor(world, key);
             expect(names.map(({ spec }) => spec.source.pvc?.name)).toEqual(claim === undefined ? kept : [claim]);

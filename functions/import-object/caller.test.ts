@@ -39,7 +39,7 @@ describe('any caller of import-object', () => {
     issuer = await createIssuer();
   });
 
-  /** As the entry point puts it together. Without rules, every object is nobody's: taken is answered 204. */
+  /** As combined by the entry point. Without rules, every object is ignored: an accepted request is answered with 204. */
   const statusOf = async (set: { readonly token: boolean; readonly oidc: boolean }, request: Request) => {
     const kube = createMemoryKube();
     const openStore = () => Promise.reject(new Error('no rule is about this object'));

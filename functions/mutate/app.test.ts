@@ -94,7 +94,7 @@ describe('no default is set', () => {
 
   it.each([
     ['a HyperCloud image, which leaves nothing open', { object: aHyperCloudImage() }],
-    ['an object whose shape the CRD will refuse', { object: aHarvesterImage({ displayName: 5 }) }],
+    ['an object that the CRD will reject', { object: aHarvesterImage({ displayName: 5 }) }],
     ['an object on its way out', { object: aHarvesterImage({}, { deletionTimestamp: '2026-01-01T00:00:00Z' }) }],
     ['status', { object: aHarvesterImage(), oldObject: aHarvesterImage({ retry: 4 }), subResource: 'status' }],
     [

@@ -63,7 +63,7 @@ describe('storage of a DataVolume', () => {
 
   it.each<[what: string, storage: object, completed: object]>([
     [
-      'the default class, by what is known of its driver',
+      'the default class, by the capabilities of its driver',
       {},
       { storageClassName: 'ceph', volumeMode: 'Block', accessModes: ['ReadWriteMany'] },
     ],

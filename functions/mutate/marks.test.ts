@@ -1,4 +1,4 @@
-// Marks that give an object power are nobody's to write but ours, whatever is made and by whatever client.
+// Marks with an effect on an object can be set only by Bullion, whatever is created and by whatever client.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createApp as createMutate } from '#functions/mutate/app.ts';

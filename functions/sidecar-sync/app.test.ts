@@ -21,7 +21,7 @@ let app: Hono;
 let kube: MemoryKube;
 let owner: ObjectRef;
 
-/** An image whose volume and Job have just been made. */
+/** An image whose volume and Job have just been created. */
 beforeEach(async () => {
   const deps = createTestReconciler();
   kube = deps.kube;
@@ -107,9 +107,9 @@ describe('sidecar-sync answers 204', () => {
   };
   const withSignature = (signature: string): Forged => ({ ...signed(1, 40), extensions: { signature } });
   const forgeries: readonly (readonly [what: string, forge: () => Forged, meanwhile?: () => void])[] = [
-    ['that nobody signed', () => withSignature('')],
+    ['that is not signed', () => withSignature('')],
     ['with a signature that is none', () => withSignature('AAAA')],
-    ['signed with a key of somebody else', () => signEvent(signed(1, 40), othersKey)],
+    ['signed with the key of another Job', () => signEvent(signed(1, 40), othersKey)],
     ['with other progress than was signed', () => altered(({ progress }) => Object.assign(progress!, { percent: 90 }))],
     [
       'with a later sequence than was signed',

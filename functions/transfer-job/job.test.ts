@@ -40,7 +40,7 @@ interface Job {
   readonly child: ChildProcess;
   readonly target: string;
   readonly directory: string;
-  /** Exit status, report and log once it is over. */
+  /** Exit status, report and log after its end. */
   readonly over: Promise<{ status: number | null; report: TransferReport | undefined; log: string }>;
 }
 

@@ -1,4 +1,4 @@
-// Who may make what from content of other namespaces: asked for the author, before anything is told of it.
+// Permissions for content of other namespaces: checked for the author, before any information about it is returned.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createApp as createMutate } from '#functions/mutate/app.ts';
@@ -185,7 +185,7 @@ describe('Secrets that the class of an image refers to', () => {
     ['of its own namespace', stage('key', 'tenant'), [], undefined],
     ['of the namespace of each claim', stage('${pvc.name}', '${pvc.namespace}'), [], undefined],
     ['that its author may read', stage('key', 'bank'), ['get secrets bank/key'], [['bank', 'key']]],
-    ['where its author may read all', stage('${pvc.name}', 'bank'), ['get secrets bank/*'], [['bank', '*']]],
+    ['if its author may read all of them', stage('${pvc.name}', 'bank'), ['get secrets bank/*'], [['bank', '*']]],
     ['that are half named', { 'csi.storage.k8s.io/node-publish-secret-name': 'key' }, [], undefined],
   ])('%s are accepted', async (_what, parameters, rights, grants) => {
     const { object, answer } = await admit({ object: imageWith(parameters) }, having(rights));
@@ -242,7 +242,7 @@ describe('the backup that an image is restored from', () => {
       'stays',
       { object: { ...image(mark), metadata: { ...image(mark).metadata, labels: { a: 'b' } } }, oldObject: image(mark) },
     ],
-    ['is ours to say', { object: image(mark), username: `${ownAccountPrefix}backup-metadata` }],
+    ['may be set by backup-metadata', { object: image(mark), username: `${ownAccountPrefix}backup-metadata` }],
   ])('%s', async (_, asked) => {
     expect((await answerTo(asked)).allowed).toBe(true);
   });
@@ -257,7 +257,7 @@ describe('a grant', () => {
   });
 
   it.each<[what: string, object: Draft, kube: KubeClient]>([
-    ['by hand', dataVolume({ source: { blank: {} } }, forged), having([])],
+    ['manually', dataVolume({ source: { blank: {} } }, forged), having([])],
     ['for a source that is not granted', dataVolume(claimSource, forged), having([])],
     ['for more than is granted', dataVolume(claimSource, forged), having(['create datavolumes/source golden/fedora'])],
   ])('that was written %s is rejected when mutate was bypassed', async (_what, object, kube) => {

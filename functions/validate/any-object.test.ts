@@ -31,7 +31,7 @@ interface Crd {
   };
 }
 
-/** Texts that rules look at closely, among any. */
+/** Strings with a special meaning in rules, among any others. */
 const texts = [
   '',
   '10Gi',
@@ -122,7 +122,7 @@ describe.each(crds.map((crd) => [`${crd.spec.names.plural}.${crd.spec.group}`, c
         fc.asyncProperty(drafts, async (object) => {
           const filled = patched(object, await ask(mutate, '/mutate', { object }));
           const answer = await ask(validate, '/validate', { object: filled });
-          // Where a grant is needed, only what mutation wrote down is answered at all.
+          // When a grant is needed, only grants written by mutation are accepted.
           const plain = await ask(validate, '/validate', { object }).catch(() => answer);
           expect(answer.allowed || !plain.allowed).toBe(true);
           expect(fieldsOf(plain)).toEqual(expect.arrayContaining([...fieldsOf(answer)]));

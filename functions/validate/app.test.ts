@@ -19,7 +19,7 @@ import {
 const validate = (asked: Asked, kube: KubeClient = clusterOf()) =>
   ask(createApp({ kube, log: silentLogger }), '/validate', asked);
 
-/** A refusal: the field of every cause, and a word of each. */
+/** A rejection: the field of every cause, and a part of each message. */
 interface Denial {
   readonly code: number;
   readonly causes: Readonly<Record<string, string>>;
@@ -42,7 +42,7 @@ const sha512 = 'b2'.repeat(64);
 const objectStore = { bucketName: 'vmimage', objectName: 'disk.img' };
 const pvc = { volumeMode: 'Block', accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '3Gi' } } };
 
-/** Rule, an object it lets pass, one it refuses, and the field and words of the refusal. */
+/** Rule, an accepted object, a rejected one, and the field and message of the rejection. */
 type Row = readonly [rule: string, allowed: Draft, denied: Draft, fault: readonly [field: string, words: string]];
 
 describe('creating a HyperCloud image', () => {
@@ -468,7 +468,11 @@ describe('deleting a golden volume or snapshot', () => {
     ['another image has taken its name', volume, clusterOf(imageWith({ uid: 'uid-7' }))],
     ['the image records nothing', volume, clusterOf(imageWith({}, { children: undefined }))],
     ['the image records another one', volume, clusterOf(imageWith({}, { children: { volume: 'other' } }))],
-    ['the image lies elsewhere', { ...volume, metadata: { ...volume.metadata, namespace: 'other' } }, clusterOf(image)],
+    [
+      'the image is stored elsewhere',
+      { ...volume, metadata: { ...volume.metadata, namespace: 'other' } },
+      clusterOf(image),
+    ],
     [
       'the volume is not filled yet',
       {

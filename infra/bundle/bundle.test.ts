@@ -1,4 +1,4 @@
-// What a function carries and what it loads at its start. Bundles once, runs what it made.
+// What a function contains and what it loads at its start. Bundles once, runs the result.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -35,7 +35,7 @@ const inputsOf = (name: string): readonly string[] =>
     bytes > 0 ? [path] : [],
   );
 
-/** Required before a function: with its first word, it tells which of Node's own modules it has loaded. */
+/** Required before a function: it prints which of Node's own modules the function has loaded. */
 const noteLoaded = `const { write } = process.stdout;
 process.stdout.write = function (...given) {
   process.stdout.write = write;
@@ -45,7 +45,7 @@ process.stdout.write = function (...given) {
 /** Those that take as long as much of a start. */
 const slow = ['crypto', 'tls', 'https', 'http2', 'fs/promises', 'dns/promises', 'internal/deps/undici/undici'];
 
-/** Code, not schemas: what is left of the generated client once it is shaken is a few hundred bytes of servers and headers. */
+/** Code, not schemas: after tree shaking a few hundred bytes of servers and headers are left of the generated client. */
 const generatedClient = /client-node\/dist\/gen\/(models|apis|types)\//;
 const devOnly = /node_modules\/(@marcbachmann\/cel-js|@peculiar|vitest|fast-check|esbuild)\//;
 

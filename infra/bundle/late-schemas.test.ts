@@ -30,17 +30,17 @@ describe('lazy schemas', () => {
       'const A = /* @__PURE__ */ late(() => z.string());\nconst B = /* @__PURE__ */ late(() => z.array(A));\n',
     ],
     [
-      'made of another one',
+      'derived from another one',
       'const B = A.extend({\n  name: z.string()\n});\n',
       'const B = /* @__PURE__ */ late(() => A.extend({\n  name: z.string()\n}));\n',
     ],
     [
-      'of which there are the fields alone',
+      'of which only the fields are declared',
       'const shape = {\n  name: z.string(),\n  of: A.optional()\n};\n',
       'const shape = /* @__PURE__ */ late(() => ({\n  name: z.string(),\n  of: A.optional()\n}));\n',
     ],
     [
-      'of which there are the fields alone, on one line',
+      'of which only the fields are declared, on one line',
       'const shape = { name: z.string() };\n',
       'const shape = /* @__PURE__ */ late(() => ({ name: z.string() }));\n',
     ],

@@ -20,7 +20,7 @@ const outputs = manifestOutputs();
 const documents = Object.entries(outputs).flatMap(([path, text]) =>
   parseAllDocuments(text).map((document) => ({ path, doc: document.toJSON() as Doc })),
 );
-/** Those that a cluster gets once it has what they watch. */
+/** Those that a cluster gets once it has the kinds that they watch. */
 const optional = documents
   .filter(({ doc }) => doc.kind === 'ConfigMap' && doc.metadata.name === 'optional-sources')
   .flatMap(({ doc }) => Object.values((doc as Doc & { readonly data: Record<string, string> }).data))
@@ -134,7 +134,7 @@ describe('Knative manifests', () => {
       apiVersion.startsWith('serving.knative.dev/'),
     );
     const times = services.map(({ metadata: { name }, spec: { template } }) => [name, template.spec] as const);
-    // Knative's drain; the longest that it allows as installed; and what it takes for the first byte of an answer where nothing is said.
+    // Knative's drain; its default maximum; and its time-out for the first byte of a response by default.
     const [drain, most, firstByte] = [45, 600, 300];
     for (const [, { timeoutSeconds }] of times) {
       expect(timeoutSeconds).toBeGreaterThan(drain);
@@ -199,7 +199,7 @@ describe('Knative manifests', () => {
     );
     for (const terms of ours ?? []) expect(terms).toEqual([{ key: 'bullion.dev/owner-uid', operator: 'Exists' }]);
     expect(ours?.length).toBeGreaterThan(3);
-    // But for claims that are to be uploaded into, which are nobody's yet.
+    // Except claims that request an upload, which have no owner yet.
     expect(others).toEqual([
       [
         { key: 'cdi.kubevirt.io/applyStorageProfile', operator: 'Exists' },
@@ -212,7 +212,7 @@ describe('Knative manifests', () => {
     interface Source {
       readonly resources: readonly { readonly apiVersion: string; readonly kind: string; readonly selector?: object }[];
     }
-    // What has no owner of ours is told apart from what has one.
+    // Objects without an owner of Bullion are distinguished from those with one.
     const isOurs = (selector: object | undefined) => !JSON.stringify(selector ?? {}).includes('DoesNotExist');
     const watched = ofKind<Source>('ApiServerSource').flatMap(({ spec }) =>
       spec.resources.map(({ apiVersion, kind, selector }) => `${apiVersion} ${kind}${isOurs(selector) ? '' : ' free'}`),
@@ -274,7 +274,7 @@ describe('webhook configurations', () => {
     expect(webhooks.map(({ name, failurePolicy }) => [name, failurePolicy])).toEqual([
       ['images.mutate.bullion.dev', 'Ignore'],
       ['marks.mutate.bullion.dev', 'Ignore'],
-      // Nobody could repair the size of a claim afterwards; only claims that ask for it are held up.
+      // The size of a claim could not be corrected afterwards; only claims that request it are blocked.
       ['profiles.mutate.bullion.dev', 'Fail'],
       ['images.validate.bullion.dev', 'Fail'],
       ['golden.validate.bullion.dev', 'Fail'],
@@ -289,7 +289,7 @@ describe('webhook configurations', () => {
     ]);
   });
 
-  /** What keeps a webhook from the objects of others: a label of ours or one that asks for us, a name or a field that only images and their keys have, or an open door when nobody answers. */
+  /** What excludes objects of other projects from a webhook: a label of Bullion or one that requests it, a name or a field that only images and their keys have, or the failure policy Ignore. */
   const isNarrow = ({ objectSelector, matchConditions, failurePolicy, rules }: Webhook): boolean =>
     /applyStorageProfile/.test(JSON.stringify(objectSelector ?? {})) ||
     /'bullion.dev\/owner-uid'|startsWith\('lh-'\)|'CRYPTO_KEY_VALUE'/.test(JSON.stringify(matchConditions)) ||

@@ -1,4 +1,4 @@
-// What Knative's own webhooks would say of our manifests, as it is installed and with what components ask for: they are stricter than its CRDs.
+// What Knative's own webhooks would report about our manifests, with its defaults and with the settings that components require: they are stricter than its CRDs.
 import { spawnSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ interface Judgement {
   readonly fault: string;
 }
 
-/** What ConfigMaps `config-features` say beside their defaults. */
+/** The ConfigMap `config-features`, as far as it differs from the defaults. */
 interface Features {
   readonly eventing?: Readonly<Record<string, string>>;
   readonly serving?: Readonly<Record<string, string>>;

@@ -1,4 +1,4 @@
-// Alerts and dashboard against the exporter: every metric they name is one it gives, every alert has its runbook, and Prometheus itself agrees.
+// Alerts and dashboard compared with the exporter: every metric they use is provided, every alert has its runbook, and Prometheus itself accepts them.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,7 +21,7 @@ const namedIn = (expr: string): readonly string[] =>
 describe('alerts', () => {
   it.each(alerts)('$name uses metrics that the exporter provides, with labels that they have', ({ expr, summary }) => {
     const names = namedIn(expr);
-    // Prometheus' own word for a scrape that worked.
+    // Prometheus' own metric for a successful scrape.
     expect(names.length > 0 || expr.includes('up{')).toBe(true);
     for (const name of names) expect(given).toContain(name);
     const labels = [...`${expr} ${summary}`.matchAll(/by \(([^)]*)\)|\$labels\.(\w+)/g)].flatMap(([, list, one]) =>
@@ -94,7 +94,7 @@ describe.skipIf(promtool === undefined)('Prometheus', () => {
 
   it('parses what the exporter provides', () => {
     const { said } = run(['check', 'metrics'], toText(metrics));
-    // Its taste: the original's names end in the word that is kept for counters, or lack a unit. Only form is asked for here.
+    // Conventions of promtool: names of the original end with the suffix that is reserved for counters, or lack a unit. Only the syntax is checked here.
     expect(said).not.toMatch(/error while linting|parse|text format/i);
   });
 
@@ -136,7 +136,7 @@ describe.skipIf(promtool === undefined)('Prometheus', () => {
       fires: [{ ns: 'golden', cron_name: 'fedora' }],
     },
     {
-      what: 'a poll that nobody makes is overdue',
+      what: 'a poll that is not made is overdue',
       alert: 'BullionPollOverdue',
       series: { 'bullion_golden_image_next_poll_seconds{ns="golden", cron_name="fedora"}': '60x60' },
       at: '30m',
@@ -150,7 +150,7 @@ describe.skipIf(promtool === undefined)('Prometheus', () => {
       fires: [],
     },
     {
-      what: 'a missing exporter is told of',
+      what: 'a missing exporter is reported',
       alert: 'BullionMetricsMissing',
       series: {
         'up{job="metrics", namespace="bullion-system"}': '1x5 0x60',
@@ -186,14 +186,14 @@ describe.skipIf(promtool === undefined)('Prometheus', () => {
       ],
     },
     {
-      what: 'uploads that keep failing are told of although imports are well',
+      what: 'failing uploads are reported although imports succeed',
       alert: 'CDIDataVolumeUnusualRestartCount',
       series: { kubevirt_cdi_import_pods_high_restart: '0x60', kubevirt_cdi_upload_pods_high_restart: '2x60' },
       at: '10m',
       fires: [{}],
     },
     {
-      what: 'admission that is down for a moment is no alert',
+      what: 'admission that is down for a moment does not fire',
       alert: 'BullionAdmissionDown',
       series: { bullion_admission_replicas: '0x2 2x60' },
       at: '10m',

@@ -1,5 +1,5 @@
-// Our CRDs take what the originals' take: for every field that an original has, an object with that field and whatever it needs beside it, sent to an
-// API server that refuses fields it does not know. The originals' CRDs lie beside the repository where it is developed, never in it.
+// Our CRDs accept what those of the originals accept: for every field of an original, an object with that field and the fields it requires is sent to an
+// API server that rejects unknown fields. The CRDs of the originals are next to the repository during development, never in it.
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -81,7 +81,7 @@ const pairs = kinds.flatMap((kind) => {
 const schemaOf = ({ spec }: OriginalCrd): Schema =>
   spec.validation?.openAPIV3Schema ?? spec.versions[0]?.schema?.openAPIV3Schema ?? {};
 
-/** What an original has as plain text, and whoever reads it as a few words. */
+/** Plain strings in an original whose consumer accepts only a few values. */
 const words: Readonly<Record<string, unknown>> = {
   accessModes: 'ReadWriteOnce',
   volumeMode: 'Block',
@@ -114,13 +114,13 @@ const leastOf: Readonly<Record<string, (schema: Schema) => unknown>> = {
 
 interface Leaf {
   readonly path: string;
-  /** The value of the schema that was asked about, with this leaf in it. */
+  /** The value of the requested schema, with this leaf in it. */
   readonly value: unknown;
 }
 
 const within = (value: unknown, name: string, inner: unknown): unknown => ({ ...(value as object), [name]: inner });
 
-/** One value for each field below, each with what its siblings must have. */
+/** One value for each field below, each with the siblings that it requires. */
 const leavesOf = (schema: Schema, path: string, field = ''): readonly Leaf[] => {
   const { properties = {}, items, additionalProperties } = schema;
   const below = Object.entries(properties).flatMap(([name, inner]) =>
@@ -142,7 +142,7 @@ const leavesOf = (schema: Schema, path: string, field = ''): readonly Leaf[] => 
   return [{ path, value: least(schema, field) }];
 };
 
-/** Fields of which exactly one is there: what stands in for the others where a leaf is none of them. */
+/** Fields of which exactly one must be set: the default for those whose leaf is none of them. */
 const choices: Readonly<
   Record<string, { readonly at: string; readonly oneOf: readonly string[]; readonly else: object }>
 > = {

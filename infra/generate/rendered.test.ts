@@ -1,4 +1,4 @@
-// What kustomize makes of the manifests: each way to install is whole by itself. Needs kubectl.
+// The output of kustomize for the manifests: each way to install is complete. Needs kubectl.
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -37,7 +37,7 @@ interface Pod {
   readonly volumes: readonly (Named & { readonly secret: { readonly secretName: string } })[];
 }
 
-/** What is looked at of Triggers, Certificates and what has pods; each kind has its part of it. */
+/** The checked parts of Triggers, Certificates and workloads; each kind has some of them. */
 interface Spec {
   readonly broker: string;
   readonly subscriber: { readonly ref: Named; readonly audience: string };
@@ -121,15 +121,15 @@ const schemaOf = ({ apiVersion, kind }: Rendered): JsonSchema | undefined => {
   const [group = '', version = ''] = apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion];
   return group.endsWith('knative.dev') ? schemas.get(`${apiVersion} ${kind}`) : builtinSchema(group, version, kind);
 };
-/** Neither lies beside the repository nor is Kubernetes' own; a real API server judges them by their definitions: applied.test.ts. */
+/** Neither next to the repository nor part of Kubernetes; a real API server validates them by their definitions: applied.test.ts. */
 const ofOthers = /^(monitoring\.coreos\.com|cert-manager\.io)\//;
 
-/** The object as its definition knows it, with what is wrong about it. */
+/** The object as parsed by its definition, with its errors. */
 const judge = (object: Rendered): object => {
   const schema = schemaOf(object);
   if (schema === undefined) return { faults: `nobody defines ${object.apiVersion} ${object.kind}` };
   const checked = object as unknown as Parameters<typeof validateObject>[1];
-  // Definitions hold schemas within schemas without end: what is in them is for a real API server to judge.
+  // Definitions contain recursive schemas: their content is validated by a real API server.
   const faults = object.kind === 'CustomResourceDefinition' ? [] : validateObject(schema, checked);
   return { faults, object: pruneObject(schema, checked).object };
 };
@@ -157,7 +157,7 @@ describe.skipIf(!canRender).each([...ways.map((way) => join(infra, way)), ...ove
       const keys = objects.map(({ apiVersion, kind, metadata }) => `${apiVersion} ${kind} ${metadata.name}`);
       expect(new Set(keys).size).toBe(keys.length);
       expect(names('Namespace')).toEqual(['bullion-system']);
-      // Extension servers are let read one ConfigMap where the API server keeps it.
+      // Extension servers may read one ConfigMap in the namespace of the API server.
       const own = objects.filter(({ roleRef }) => roleRef?.name !== 'extension-apiserver-authentication-reader');
       for (const { metadata } of own) expect(['bullion-system', undefined]).toContain(metadata.namespace);
     });
@@ -173,7 +173,7 @@ describe.skipIf(!canRender).each([...ways.map((way) => join(infra, way)), ...ove
       }
       for (const { roleRef, subjects } of ofKind('ClusterRoleBinding')) {
         expect(names('ClusterRole')).toContain(roleRef?.name);
-        // Whoever may log in may ask one thing: where files are sent to.
+        // Every user with access to the cluster may read one thing: the URL for uploads.
         const others = roleRef?.name === 'bullion-config-reader' ? ['system:authenticated'] : [];
         for (const { name } of subjects ?? []) expect([...names('ServiceAccount'), ...others]).toContain(name);
       }
@@ -183,7 +183,7 @@ describe.skipIf(!canRender).each([...ways.map((way) => join(infra, way)), ...ove
 
     it('mounts only certificates that something creates', () => {
       const [{ spec }] = ofKind('Deployment') as [Specified];
-      // Made by cron-tick unless it is told to leave that to others.
+      // Created by cron-tick unless it is configured to leave that to others.
       const tick = objects.find((one) => one.apiVersion.startsWith('serving') && one.metadata.name === 'cron-tick');
       const environment = tick!.spec!.template!.spec.containers[0]!.env;
       const isOurs = !environment.some(({ name, value }) => name === 'OWN_CERTIFICATE' && value === 'false');
@@ -208,7 +208,7 @@ describe.skipIf(!canRender).each([...ways.map((way) => join(infra, way)), ...ove
   },
 );
 
-/** Of every container, and of the Jobs that functions make. */
+/** Of every container, and of the Jobs that functions create. */
 const imagesOf = (folder: string): readonly string[] =>
   render(folder)
     .flatMap(({ spec }) => spec?.template?.spec.containers ?? [])

@@ -1,4 +1,4 @@
-// The CEL in the manifests, by the embedded evaluator: what the CRDs refuse, and which requests reach a webhook at all.
+// The CEL in the manifests, by the embedded evaluator: what the CRDs reject, and which requests are sent to a webhook at all.
 import { describe, expect, it } from 'vitest';
 import { buildCrd } from '#infra/generate/crd.ts';
 import { objects } from '#infra/generate/declared.ts';

@@ -1,4 +1,4 @@
-// The images, built without a daemon, through a registry and run from what comes out of it. Needs Debian's tools, a registry, and root for chroot.
+// The images, built without a daemon, pushed to a registry, pulled and run. Needs Debian's tools, a registry, and root for chroot.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -60,7 +60,7 @@ const functions = await startedBy(kindOf('functions'));
 const build = (name: ImageKind['name'], outDir: string) =>
   buildImage(kindOf(name), { bundleDir, outDir: join(dir, outDir), cacheDir, level: 1 });
 
-/** As the image sets it; `chroot` itself is beside. */
+/** As set by the image; `chroot` itself is outside of it. */
 const environmentOf = ({ Env }: Said, more: readonly string[]): Record<string, string> => {
   const env = Object.fromEntries(
     [...Env, ...more].map((text) => [text.slice(0, text.indexOf('=')), text.slice(text.indexOf('=') + 1)]),
@@ -85,7 +85,7 @@ const pull = async (name: ImageKind['name'], path: string): Promise<Buffer> => {
   expect(response.status).toBe(200);
   return Buffer.from(await response.arrayBuffer());
 };
-/** Through the registry, into a root file system of its own. */
+/** Pulled from the registry, into a separate root file system. */
 const unpack = async (image: BuiltImage, name: ImageKind['name']): Promise<string> => {
   await pushImage({ ...image, registry: `http://${registry.host}`, repository: `bullion/${name}`, tag: 'v1' });
   const rootDir = join(dir, `root-${name}`);
@@ -137,7 +137,7 @@ interface Started {
   readonly env?: readonly { readonly name: string; readonly value?: string }[];
 }
 
-/** Every container of what is installed, and of what functions make with the settings that is installed with. */
+/** Every container of the manifests, and those that functions create with the settings in them. */
 const containers = ((): readonly Started[] => {
   const files = { ...manifestOutputs(), ...kustomizeOutputs(manifestOutputs()) };
   const pods = (value: unknown): readonly Omit<Started, 'where'>[] => {
@@ -167,7 +167,7 @@ const containers = ((): readonly Started[] => {
   return [...installed.filter(({ image }) => image !== undefined), ...made];
 })();
 
-/** What a container starts, as its image has it where nothing is said. */
+/** The program of a container, by default that of its image. */
 const startOf = ({ image, command, args = [] }: Started) => {
   const kind = kindOf(/^bullion\/([a-z-]+):/.exec(image)?.[1] as ImageKind['name']);
   return { kind, argv: [...(command ?? kind.entrypoint), ...args] };
@@ -198,7 +198,7 @@ describe.skipIf(!canBuild)('the image for functions', () => {
     writeFileSync(join(rootDir, 'tmp', 'kubeconfig'), kubeconfigFor());
   }, 600_000);
 
-  /** Until it is ready and told to end: what Node says of compiled code, and how it ended. */
+  /** Runs until it is ready, then terminates it: the messages of Node about compiled code, and the exit code. */
   const runAs = async (user: string, name: string): Promise<{ readonly words: string; readonly code: unknown }> => {
     const [program = '', ...args] = said.Entrypoint;
     const child = spawn('chroot', [`--userspec=${user}`, rootDir, program, ...args, name], {

@@ -1,4 +1,4 @@
-// What the table of Workers says they lack, tried under workerd: the day one of these comes, a function that waits for it may run as a Worker.
+// What Workers lack according to the table, tried under workerd: once one of these is supported, a function that needs it may run as a Worker.
 import { once } from 'node:events';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';

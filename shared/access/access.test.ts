@@ -46,7 +46,7 @@ describe('the right to a source', () => {
       ['create pods golden/*', 'create persistentvolumeclaims golden/*'],
       '*',
     ],
-    // The original asks for "pvcs", which nobody can have.
+    // The original checks the resource "pvcs", for which nobody can have a permission.
     ['running pods alone beside a snapshot', snapshot, ['create pods golden/*', 'create pvcs golden/*'], undefined],
     ['seeing a claim to export', { ...claim, use: 'export-claim' }, [`${get}/fedora`], 'fedora'],
     ['cloning a claim to export', { ...claim, use: 'export-claim' }, ['create datavolumes/source golden/*'], undefined],
@@ -77,7 +77,7 @@ describe('a grant', () => {
   const one = toGrantText([{ use: 'clone-claim', namespace: 'golden', name: 'fedora' }]);
 
   it.each<[what: string, text: string | undefined, source: UsedSource, holds: boolean]>([
-    ['of a namespace holds for what is in it', all, claim, true],
+    ['for a namespace applies to its objects', all, claim, true],
     ['of a namespace holds for no other', all, { ...claim, namespace: 'other' }, false],
     ['of one name holds for it', one, claim, true],
     ['of one name holds for no other', one, { ...claim, name: 'debian' }, false],
@@ -85,7 +85,7 @@ describe('a grant', () => {
     ['is not needed in the own namespace', undefined, { ...claim, namespace: 'tenant' }, true],
     ['that is missing holds for nothing', undefined, claim, false],
     ['that is not valid JSON holds for nothing', '{', claim, false],
-    ['that is no list holds for nothing', '{"use":"clone-claim"}', claim, false],
+    ['that is not a list applies to nothing', '{"use":"clone-claim"}', claim, false],
   ])('%s', (_what, text, source, holds) => {
     expect(isGranted(object(text), source)).toBe(holds);
   });

@@ -74,7 +74,7 @@ const texts = servedKinds.flatMap((kind) =>
 );
 const references = texts.filter(({ path }) => !noNames.has(path.at(-1) ?? ''));
 
-/** `value` at a path, and what is needed around it. */
+/** `value` at a path, and the fields it requires. */
 const around = (path: readonly string[], value: string): unknown =>
   path.reduceRight<unknown>((inner, step) => {
     const name = step.replace(/\[\]$|\{\}$/, '');

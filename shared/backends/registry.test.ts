@@ -1,4 +1,4 @@
-// Outside its folder nobody compares backend names; and every known name is served, or says what to do instead.
+// Backend names are compared only in their own folder; and every known name is served, or the error names another one.
 import { readFile, readdir } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { backendNames } from '#shared/api/harvester/image.ts';

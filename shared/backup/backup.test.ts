@@ -1,4 +1,4 @@
-// What must hold of backups whatever targets and clusters do: each case plays on clusters in memory that share a store.
+// What must hold for backups whatever targets and clusters do: each case runs on clusters in memory that share a store.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { configMaps, jobs, kubeEvents, secrets, storageClasses } from '#shared/api/foreign/core.ts';
 import { backingImages } from '#shared/api/foreign/longhorn.ts';
@@ -126,7 +126,7 @@ describe('an image that is kept', () => {
       reason: 'NoBackupTarget',
       message: expect.stringContaining('backup-target'),
     });
-    // Nobody holds what nobody keeps.
+    // Without a backup there is no finalizer.
     expect((await other.image(image))?.metadata.finalizers ?? []).not.toContain(finalizers.backup);
     other.setTarget();
     await other.tick();
@@ -390,7 +390,7 @@ describe('two clusters with one target', () => {
     const second = (await two.image(other))?.status?.backup?.object;
     expect(second).not.toBe(key);
     expect(metadataAt(second!)?.data).toEqual({ kept: 'chunks', disk: otherDisk });
-    // And each names the other where it stands in its way.
+    // And each names the other, with which it conflicts.
     expect(conditionOf(await two.image(other), 'RestoreConflict')).toMatchObject({
       status: 'True',
       message: expect.stringMatching(new RegExp(`${other.metadata.uid}.*${image.metadata.uid}`)),
@@ -614,7 +614,7 @@ describe('a restore', () => {
       ...(aHarvesterImage() as unknown as BackupImageObject),
       metadata: { namespace: 'default', name: 'image-x' },
     };
-    // Longhorn has not looked at the target yet.
+    // Longhorn has not listed the target yet.
     expect(await two.image(x)).toBeUndefined();
     two.kube.seed(bbiType, {
       apiVersion: 'longhorn.io/v1beta2',

@@ -1,4 +1,4 @@
-// What is written down must go on being so: volumes that are made anew, deletions by others, more than can be remembered.
+// What is recorded must stay so: recreated volumes, deletions by others, more deletions than can be stored.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { jobs, persistentVolumeClaims, secrets } from '#shared/api/foreign/core.ts';
 import { type BackupImageObject, imageTypes } from '#shared/backup/image.ts';

@@ -25,7 +25,7 @@ const metadata: ImageMetadata = {
   data: { kept: 'chunks', disk: 'a'.repeat(64) },
 };
 
-/** Keys of labels begin and end with a letter or a digit: `__proto__`, which JSON cannot bring into an object safely, is none. */
+/** Keys of labels start and end with a letter or a digit, so `__proto__`, which JSON cannot safely set in an object, is not one. */
 const labelsLike = fc.dictionary(
   fc.string().filter((key) => key !== '__proto__'),
   fc.string(),

@@ -1,4 +1,4 @@
-// What is there only once somebody gives it: Secrets in namespaces that are new, and whatever else a restored image failed for want of.
+// What exists only once a user provides it: Secrets in new namespaces, and whatever else a restored image lacked when it failed.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { jobs, kubeEvents, secrets } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';

@@ -91,7 +91,7 @@ describe('a store behind TLS', { timeout: 240_000 }, () => {
     made.setTarget({ type: 's3', endpoint: `https://${domain}/`, bucketName: backupBucket, ...fields });
     return made;
   };
-  /** As the kubelet does: what the namespace's Secret holds is where the spec says, and nothing else is. */
+  /** As the kubelet does: the content of the namespace's Secret is at the path in the spec, and nothing else is. */
   const mounted = (over: object, data: Readonly<Record<string, string>>): object => {
     const secretDir = mkdtempSync(join(dir, 'secret-'));
     for (const [key, value] of Object.entries(data)) writeFileSync(join(secretDir, key), value);

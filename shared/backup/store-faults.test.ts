@@ -1,4 +1,4 @@
-// A real store behind a proxy that spoils its answers: what the worker of a backup and the function make of it.
+// A real store behind a proxy that corrupts its responses: the reaction of the worker of a backup and of the function.
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, type ServerResponse, createServer, request as forward } from 'node:http';
@@ -21,7 +21,7 @@ const mib = 2 ** 20;
 const prefix = 'harvester/vmimage-data/';
 const metadataKey = 'harvester/vmimages/default-ubuntu/vmimage-metadata.yaml';
 
-/** What becomes of one request. */
+/** The fault of one request. */
 type How = 'pass' | 'refused' | 'busy' | 'cut' | 'slow' | 'empty';
 
 const error = (code: string) => `<?xml version="1.0"?><Error><Code>${code}</Code></Error>`;
@@ -50,7 +50,7 @@ describe('an unreliable backup target', { timeout: 300_000 }, () => {
       case 'busy':
         return void response.writeHead(503, xml).end(error('SlowDown'));
       case 'cut':
-        // After the first bytes, where there are any.
+        // After the first bytes, if there are any.
         incoming.once('data', () => incoming.destroy()).once('end', () => incoming.destroy());
         return;
       case 'empty':

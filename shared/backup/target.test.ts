@@ -65,7 +65,7 @@ describe('a backup target', () => {
     [{ ...s3, type: 'ftp' }, 'type "ftp"'],
     [{ type: 'nfs', endpoint: 'https://nas/x' }, 'nfs://<server>:/<path>'],
     [{ type: 'nfs', endpoint: 'nfs://nas:/a/../b' }, 'nfs://<server>:/<path>'],
-    // Folders of servers stand side by side where they are mounted.
+    // Exports of different servers are mounted in separate folders.
     [{ type: 'nfs', endpoint: 'nfs://..:/etc' }, 'nfs://<server>:/<path>'],
     [{ ...s3, bucketName: {} }, 'texts'],
   ])('that cannot be used reports why: %o', (fields, words) => {

@@ -77,7 +77,7 @@ describe('notifications', () => {
     ['expiry', { Records: [record('aws:s3', 'LifecycleExpiration:Delete', 'b.img')] }, 'b.img'],
     ['R2, whose keys are plain', r2('CopyObject', 'a+b%20c.img'), 'a+b%20c.img'],
     ['R2 removal', r2('LifecycleDeletion', 'x.img'), 'x.img'],
-    ['a key that is no encoding', { Records: [record('aws:s3', 'ObjectCreated:Put', '100%.img')] }, '100%.img'],
+    ['a key with an invalid encoding', { Records: [record('aws:s3', 'ObjectCreated:Put', '100%.img')] }, '100%.img'],
   ])('of %s name the object', (_, body, key) => expect(readNotification(body)).toEqual([hint(key)]));
 
   it.each([
@@ -89,7 +89,7 @@ describe('notifications', () => {
     ['locks', { Records: [record('minio:s3', 's3:ObjectCreated:PutRetention', 'a.img')] }],
     ['restores from an archive', { Records: [record('aws:s3', 'ObjectRestore:Completed', 'a.img')] }],
     ['tags, by EventBridge', bridged('Object Tags Added', 'a.img')],
-    ['actions of R2 nobody knows', r2('PutBucket', 'a.img')],
+    ['unknown actions of R2', r2('PutBucket', 'a.img')],
     ['no records', { Records: [] }],
   ])('of %s are ignored', (_, body) => expect(readNotification(body)).toEqual([]));
 

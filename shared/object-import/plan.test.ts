@@ -83,7 +83,7 @@ describe('the plan for an object', () => {
       ['create-image jammy-2'],
     ],
     [
-      'imported anew: the name moves on, the old one stays',
+      'imported again: the name refers to the new one, the old one is kept',
       { versions: [aVersion('1', true), aVersion('2', true)], dataSource: aName('1') },
       ['point jammy-2-image-pvc'],
     ],

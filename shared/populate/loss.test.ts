@@ -1,4 +1,4 @@
-// What is made again after a loss never has other bytes silently: through every backend that fetches, and for each way to compare.
+// What is populated again after a loss never has different bytes without a report: through every backend that fetches, and for each way to compare.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { csi } from '#shared/backends/csi/index.ts';

@@ -235,7 +235,7 @@ describe('buildTransferJob', () => {
     ['fills a device', { target: block }, 0, 107],
     ['reads a device', { source: { type: 'claim', claimName: 'root', volumeMode: 'Block' } }, 0, 107],
     ['fills a file system', { target: { ...block, volumeMode: 'Filesystem' } }, 107, 107],
-    ['looks at a source', { mode: 'inspect', target: undefined }, 107, 107],
+    ['inspects a source', { mode: 'inspect', target: undefined }, 107, 107],
   ])('runs %s as root only when that is allowed, and never with capabilities', (_what, more, asRoot, otherwise) => {
     for (const [devicesAsRoot, user] of [
       [true, asRoot],

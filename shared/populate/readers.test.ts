@@ -1,4 +1,4 @@
-// Who reads what an image is kept in does not keep it from being started over, or removed, once that is lost.
+// Jobs that read the volume of an image do not prevent its restart, or its deletion, once that volume is lost.
 import { describe, expect, it } from 'vitest';
 import { type Job, jobs, pods } from '#shared/api/foreign/core.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';

@@ -1,4 +1,4 @@
-// The table of sources: what a worker is given is there in its pod, and each type is treated as what it is.
+// The table of sources: the pod of a worker contains everything in its configuration, and each type is treated as what it is.
 import { describe, expect, it } from 'vitest';
 import {
   type JobSource,

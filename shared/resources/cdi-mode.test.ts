@@ -1,4 +1,4 @@
-// Whose the kinds of CDI are, by what the cluster holds.
+// Which project reconciles the kinds of CDI, by the objects in the cluster.
 import { describe, expect, it } from 'vitest';
 import { cdis } from '#shared/api/foreign/cdi.ts';
 import type { KubeObject } from '#shared/api/object.ts';

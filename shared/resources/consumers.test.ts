@@ -1,4 +1,4 @@
-// Which disks were made from what: every way in which a disk names its source, and which of them hold an earlier version.
+// Which disks were made from which image: every way in which a disk records its source, and which of them contain an earlier version.
 import { describe, expect, it } from 'vitest';
 import { annotations } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';

@@ -1,4 +1,4 @@
-// What each kind says, in its own words; and that nothing a pass wrote down is lost when the next one reads it.
+// The status of each kind, in its own format; and that nothing written by one pass is lost when the next one reads it.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
@@ -46,7 +46,7 @@ const text = fc.string({ maxLength: 20 });
 const time = fc.date({ noInvalidDate: true, min: new Date(0), max: new Date(4e12) }).map((date) => date.toISOString());
 const count = fc.nat();
 const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
-/** Of every field, or it could be lost unseen; what a clone is made of is for volumes alone. */
+/** Every field is set, or a loss would not be noticed; the source of a clone exists only for volumes. */
 type Fields<T> = { readonly [K in keyof T]-?: fc.Arbitrary<T[K]> };
 const transfer: Fields<TransferState> = {
   run: text,

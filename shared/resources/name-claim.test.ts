@@ -1,4 +1,4 @@
-// Images of one display name that were created at one moment, so that admission saw none beside them.
+// Images of the same display name that were created concurrently, so that admission saw only one.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { leases } from '#shared/api/foreign/coordination.ts';

@@ -1,4 +1,4 @@
-// What an operator says of where transfers run, in the pods that come of it.
+// The settings of an operator for the placement of transfers, and the resulting pods.
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';

@@ -1,4 +1,4 @@
-// One pass over one image: what is read, what is written, and what the sender of an event is told.
+// One pass over one image: what is read, what is written, and what is returned to the sender of an event.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { jobs, kubeEvents, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';

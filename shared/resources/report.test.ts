@@ -24,7 +24,7 @@ const reportOf = (run: string, over: Partial<TransferProgress> = {}): TransferPr
   ...over,
 });
 
-/** What the status says of the transfer once a look at the source has reported. */
+/** The transfer in the status once an inspection of the source has reported. */
 const reportedAfter = async (note: string | undefined): Promise<string | undefined> => {
   const driver = createTestReconciler();
   const seeded = driver.kube.seed(type, aHyperCloudImage());
@@ -45,14 +45,14 @@ const reportedAfter = async (note: string | undefined): Promise<string | undefin
 
 it.each([
   ['what keeps it from its end', 'cannot connect to the server'],
-  ['nothing while all is well: that is no news', undefined],
+  ['nothing without a change', undefined],
 ])('an inspection of a source reports %s', async (_what, note) => {
   expect(await reportedAfter(note)).toBe(note);
 });
 
 const imageOf = (driver: ReturnType<typeof createTestReconciler>) => driver.kube.all(type)[0]!;
 
-/** An import, its Job made. Pods come one after the other; what the Job counts and what a pass sees lags behind. */
+/** An import with its Job. Pods are created one after the other; the counts of the Job and what a pass observes lag behind. */
 const beginImport = async () => {
   let now = testTime;
   let started = 0;
@@ -90,7 +90,7 @@ const beginImport = async () => {
       const event = signedProgress(kube, owner, reportOf(`${job.metadata.name}-pod-${of}`, over));
       await recordProgress(driver, event, event.data!);
     },
-    /** What status says, `undefined` once it has failed. */
+    /** The progress in the status, `undefined` once it has failed. */
     look: () => {
       now += 3000;
       const { attempts = 0, progress = 0, state } = imageOf(driver).status ?? {};

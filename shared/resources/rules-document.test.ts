@@ -1,4 +1,4 @@
-// RULES.md, the rule tables and the rows that are sent through kubectl name the same rules: what one of them has and another lacks fails here.
+// RULES.md, the rule tables and the rows that are sent through kubectl list the same rules: a rule that is missing in one of them fails here.
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { backends } from '#shared/backends/registry.ts';
@@ -48,7 +48,7 @@ const lines: readonly Line[] = textOf('shared/resources/RULES.md')
   .map(([, id = '', , original = '', by = '']) => ({ id, original, by }));
 const ids = lines.map(({ id }) => id);
 
-/** Some are asked of creations and of changes. */
+/** Some rules apply to creations and to changes. */
 const isFirst = ({ id }: { readonly id: string }, place: number, all: readonly { readonly id: string }[]): boolean =>
   all.findIndex((one) => one.id === id) === place;
 
@@ -70,7 +70,7 @@ const tables: Readonly<Record<string, Rules>> = {
 };
 const ruled = Object.entries(tables).flatMap(([table, rules]) => rules.map(({ id }) => `${table}/${id}`));
 
-/** What else holds rules. */
+/** Other places that implement rules. */
 const elsewhere = ['schema', 'access', 'finalizer', 'backend', 'reading', 'api server'];
 
 type Way = 'table' | 'elsewhere' | 'others' | 'better' | 'not ours';
@@ -95,9 +95,9 @@ const titles = sourcesIn('test/flows')
   .flatMap((path) => textOf(path).match(/\bit\(\s*'[^'\n]*'/g) ?? [])
   .flatMap(bracketed);
 
-/** Rules with a request that passes and one that is refused, or that is filled in and one that is kept. */
+/** Rules with an accepted and a rejected request, or with a default that is set and a value that is kept. */
 const held = [...[...admissionRows, ...imageRows, ...protectedRows, ...fillRows].map(({ id }) => id), ...titles];
-/** Rules with a request that passes although the original refuses it. */
+/** Rules with an accepted request that the original rejects. */
 const better = [...exemptRows.flatMap((row) => row.ids), ...titles];
 
 /** How often each is there. */

@@ -1,4 +1,4 @@
-// Whom transfers trust: what Harvester's setting says, asked once a minute at most.
+// The authorities that transfers trust: those in Harvester's setting, read once a minute at most.
 import { describe, expect, it } from 'vitest';
 import { harvesterSettings } from '#shared/api/foreign/backup.ts';
 import { createTrustLook, trusting } from '#shared/resources/trust.ts';
@@ -16,10 +16,10 @@ const aSetting = (fields: { readonly value?: string; readonly default?: string }
 
 describe('the trusted authorities', () => {
   it.each<[what: string, fields: Parameters<typeof aSetting>[0] | undefined, found: string | undefined]>([
-    ['nobody beside without the setting', undefined, undefined],
-    ['nobody beside where it is empty', { value: '' }, undefined],
-    ['whom it names', { value: pem }, pem],
-    ['whom it names by default', { value: '', default: pem }, pem],
+    ['the defaults without the setting', undefined, undefined],
+    ['the defaults when it is empty', { value: '' }, undefined],
+    ['those in the setting', { value: pem }, pem],
+    ['those in its default', { value: '', default: pem }, pem],
   ])('are %s', async (_what, fields, found) => {
     const kube = createMemoryKube();
     if (fields !== undefined) kube.seed(harvesterSettings, aSetting(fields));

@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { withLimits } from '#shared/runtime/deadline.ts';
 
-/** Ends with the name of what ended it. */
+/** Ends with the name of the cause. */
 const untilAborted = (signal: AbortSignal) =>
   new Promise<string>((resolve) => {
     const end = () => resolve((signal.reason as Error).name);

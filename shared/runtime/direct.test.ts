@@ -36,7 +36,7 @@ const given = async () => {
 
 it.each([
   ['a review', JSON.stringify(review), 200],
-  ['what is none', '{}', 400],
+  ['a request without an event', '{}', 400],
   ['what is not valid JSON', 'hello', 400],
   ['a body that is too large', 'x'.repeat(6 * 2 ** 20 + 1), 413],
 ])('answers %s as the app does', async (_what, body, status) => {

@@ -47,7 +47,7 @@ describe('a token', () => {
     fc.assert(
       fc.property(fc.nat(token.length - 1), fc.constantFrom(...alphabet.split('')), (at, character) => {
         const changed = token.slice(0, at) + character + token.slice(at + 1);
-        // The last character of base64url has bits that say nothing.
+        // The last character of base64url has unused bits.
         fc.pre(changed !== token && !Buffer.from(changed.split('.')[2] ?? '', 'base64url').equals(signatureOf()));
         expect(verifyToken(keys, changed, now).is).not.toBe('good');
       }),

@@ -22,7 +22,7 @@ interface Exported {
 let close: (() => void) | undefined;
 afterEach(() => close?.());
 
-/** Answers when it is told to, and notes how many spans came with each request. */
+/** Answers when the test releases it, and records how many spans each request contained. */
 const startCollector = async () => {
   const counts: number[] = [];
   const answers: (() => void)[] = [];

@@ -1,4 +1,4 @@
-// What a look at the beginning of a file finds, on a real server, and what it costs: Longhorn is given no address of a file that is refused here.
+// What an inspection of the beginning of a file finds, on a real server, and what it costs: Longhorn gets no URL of a file that is rejected here.
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';

@@ -113,7 +113,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz'))('images that qemu-img made', () => 
     },
   );
 
-  /** Bytes in which a format keeps its headers and tables: at its beginning and its end. */
+  /** The regions of headers and tables of a format: at its beginning and its end. */
   const tables = { vmdk: 128 * 1024, vdi: 4096, vpc: 4096, vhdx: 4 * mib, qcow2: 512 * 1024 };
   const kinds: readonly (readonly [what: string, driver: keyof typeof tables, options: readonly string[]])[] = [
     ['vmdk', 'vmdk', []],
@@ -132,7 +132,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz'))('images that qemu-img made', () => 
   ];
   const drivers: Readonly<Record<string, string>> = { vhd: 'vpc,force_size_calc=current_size' };
 
-  /** The guest's disk as qemu-img has it; `undefined` where it refuses the file. */
+  /** The guest's disk according to qemu-img; `undefined` if it rejects the file. */
   const byQemu = (file: Buffer, format: string): Buffer | undefined => {
     const [path, to] = [join(root, 'damaged'), join(root, 'damaged.raw')];
     writeFileSync(path, file);

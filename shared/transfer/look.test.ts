@@ -1,5 +1,5 @@
-// A look at a source tells how large its disk is before anything is made for it: each published form, plain and packed, over HTTP, whether or not the server
-// says how long the file is.
+// An inspection of a source determines the size of its disk before anything is created for it: each published format, plain and compressed, over HTTP, whether
+// or not the server reports the length of the file.
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -10,7 +10,7 @@ import { serve, transfer } from '#test/support/transfer.ts';
 
 const mib = 2 ** 20;
 const diskBytes = 24 * mib;
-/** `CD001` where a disc has its first descriptor. */
+/** `CD001` at the offset of the first descriptor of a disc. */
 const disc = noise('disc', 4 * mib);
 disc.write('CD001', 0x80_01, 'latin1');
 

@@ -1,4 +1,4 @@
-// Formats by sources, sinks and what goes wrong on the way: what arrives is the same disk, or nothing at all.
+// Formats by sources, sinks and failures in between: the result is the same disk, or nothing at all.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
@@ -151,7 +151,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz') || !hasRegistry())('the disk that ar
     });
     return TransferReport.parse(report);
   };
-  /** An attempt that is ended in the middle: what is left of it must not be taken for a disk. */
+  /** An attempt that is ended in the middle: what it leaves must not be mistaken for a disk. */
   const endedAttempt = async (spec: TransferSpec, kind: Kind, size: number): Promise<void> => {
     const line = lineTo(kind);
     const control = new AbortController();

@@ -43,7 +43,7 @@ describe('raw disks', () => {
   it.each<[string, FileOptions]>([
     ['has no ranges', { ranges: false }],
     ['has weak tags', { etag: 'W/"x"' }],
-    ['tells no length', { ranges: false, chunked: true, etag: null }],
+    ['reports no length', { ranges: false, chunked: true, etag: null }],
     ['claims a content encoding', { headers: { 'content-encoding': 'gzip' } }],
   ])('are copied from a server that %s', async (_, options) => {
     const { report, target } = await transfer(serve(raw, options));

@@ -118,7 +118,7 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
 
   it.each<[string, readonly string[], ExitCode, RegExp]>([
     ['an image that is not there', ['why', 'nothing'], exitCodes.notFound, /there is no image nothing in namespace/],
-    ['what is no command', ['imports'], exitCodes.usage, /there is no command imports/],
+    ['an unknown command', ['imports'], exitCodes.usage, /there is no command imports/],
     ['a wrong source', ['import', 'x', '/etc/passwd'], exitCodes.usage, /is not a source/],
     ['two files for one download', ['download', 'x', 'a', '-o', 'b'], exitCodes.usage, /a and --output b are two/],
     [
@@ -129,7 +129,7 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     ],
     ['a context that is not there', ['images', '--context', 'x'], exitCodes.usage, /has no context x: it has/],
     [
-      'what admission refuses',
+      'a request that admission rejects',
       ['import', 'x', 'http://a.example/x', '--checksum', 'sha256:ab'],
       exitCodes.failed,
       /spec\.checksum/,

@@ -207,11 +207,11 @@ describe('what is too large is rejected with JSON that says what to do', () => {
 describe('pages of other origins', () => {
   it.each<[string, string, Asked, number]>([
     ['without a token', action(''), { headers: { authorization: '' }, body: Buffer.from('x') }, 401],
-    ['for what is not there', `/downloads/datavolumes/${namespace}/nothing`, { method: 'GET' }, 404],
+    ['for a missing object', `/downloads/datavolumes/${namespace}/nothing`, { method: 'GET' }, 404],
     ['at a path that is none', '/nothing', { method: 'GET' }, 404],
-    ['for what is not ready', `/downloads/datavolumes/${namespace}/volume`, { method: 'GET' }, 409],
+    ['for an object that is not ready', `/downloads/datavolumes/${namespace}/volume`, { method: 'GET' }, 409],
     [
-      'of tus for what was never begun',
+      'of tus for an upload that was never started',
       `${file('volume')}/x.1`,
       {
         method: 'PATCH',

@@ -97,7 +97,7 @@ describe('an import that cannot succeed', { timeout: 180_000 }, () => {
       says: /\d/,
     },
     {
-      what: 'an image larger than the volume asked for',
+      what: 'an image larger than the requested volume',
       source: async () => server.offer(basename(qcow2), qcow2),
       spec: {
         pvc: {

@@ -292,7 +292,7 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
 
   it.each([
     ['a name of more than 40 characters', { name: 'x'.repeat(41) }, {}, 'invalid name'],
-    ['a checksum that is no SHA-512', {}, { checksum: 'ab' }, 'invalid checksum'],
+    ['a checksum that is not a SHA-512', {}, { checksum: 'ab' }, 'invalid checksum'],
     ['a download without a URL', {}, { sourceParameters: {} }, 'invalid parameter url'],
   ])('Longhorn itself rejects %s', async (_what, metadata, spec, words) => {
     const object = {

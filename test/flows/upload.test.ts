@@ -199,7 +199,7 @@ describe('the upload action of an image', () => {
 
   it.each([
     ['nobody', {}, 401],
-    ['a stranger', { authorization: 'Bearer a.b.c' }, 401],
+    ['an unknown user', { authorization: 'Bearer a.b.c' }, 401],
   ])('rejects %s', async (_who, headers, status) => {
     const answer = await request(actionOf('raw-qcow2', '&size=1'), {
       method: 'POST',
@@ -434,7 +434,7 @@ describe('requests of virtctl', () => {
       'this token is not for an upload',
     ],
     [
-      'a token that somebody has changed',
+      'a modified token',
       async () => {
         const [head, payload] = (await uploadToken('nowhere')).split('.');
         return { authorization: `Bearer ${head}.${payload}.${Buffer.alloc(64).toString('base64url')}` };

@@ -7,7 +7,7 @@ import { silentLogger } from '#shared/runtime/log.ts';
 import { anR2Message } from '#test/support/r2.ts';
 
 interface Run {
-  /** What was said to the queue of each message. */
+  /** The result for each message of the queue. */
   readonly fates: readonly string[];
   readonly told: readonly string[];
   readonly buried: readonly unknown[];

@@ -47,7 +47,7 @@ describe('the Worker between R2 and import-object', { timeout: 240_000 }, () => 
   const open = async (port: number) => (server = await startServer({ app, log: silentLogger, port, drainMs: 100 }));
 
   beforeAll(async () => {
-    // Of ports that nobody takes while it is closed.
+    // A port that no other process uses while it is closed.
     const { url } = await open((await freePorts(1))[0] ?? 0);
     r2 = await startR2(url);
   });

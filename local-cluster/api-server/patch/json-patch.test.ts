@@ -40,7 +40,7 @@ describe('applyJsonPatch', () => {
       'add operation does not apply: doc is missing path: "/a/b": missing value',
     ],
     [
-      'removing what is not there',
+      'removing a missing value',
       {},
       [{ op: 'remove', path: '/a' }],
       "error in remove for path: '/a': Unable to remove nonexistent key: a: missing value",

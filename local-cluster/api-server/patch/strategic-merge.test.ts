@@ -21,7 +21,7 @@ const patchPod = (spec: JsonObject, patch: Json): Json => {
 describe('applyStrategicMergePatch', () => {
   const cases: [string, JsonObject, Json, Json][] = [
     [
-      'merges items by their key and puts new ones where the patch has them',
+      'merges items by their key and inserts new ones at their position in the patch',
       {
         containers: [
           { name: 'a', image: '1' },

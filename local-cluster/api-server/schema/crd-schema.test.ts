@@ -73,7 +73,7 @@ describe('validateCrdSchema', () => {
       [`${at}.x-kubernetes-preserve-unknown-fields: Invalid value: false: must be true or undefined`],
     ],
     [
-      'a pattern that is no expression',
+      'an invalid pattern',
       { type: 'string', pattern: '(' },
       [
         `${at}.pattern: Invalid value: "(": must be a valid regular expression, but isn't: error parsing regexp: missing closing ): \`(\``,

@@ -38,7 +38,7 @@ describe('pruneObject', () => {
     ['drops inside map values', { map: { k: { a: '1', b: 2 } } }, { map: { k: { a: '1' } } }, ['spec.map.k.b']],
     ['keeps what preserve-unknown-fields covers', { free: { z: { y: 1 } } }, { free: { z: { y: 1 } } }, []],
     [
-      'prunes what is specified inside it',
+      'prunes specified fields inside it',
       { free: { inner: { a: '1', b: 2 } } },
       { free: { inner: { a: '1' } } },
       ['spec.free.inner.b'],
@@ -97,11 +97,11 @@ describe('applyDefaults', () => {
   const cases: [string, JsonObject, JsonObject][] = [
     ['fills nested defaults after the parent was defaulted', {}, { spec: { size: 3, maybe: 'd' } }],
     [
-      'replaces null by the default where null may not stay',
+      'replaces null by the default where null is not allowed',
       { spec: { size: null } },
       { spec: { size: 3, maybe: 'd' } },
     ],
-    ['keeps null where it may stay', { spec: { maybe: null } }, { spec: { size: 3, maybe: null } }],
+    ['keeps null where it is allowed', { spec: { maybe: null } }, { spec: { size: 3, maybe: null } }],
     ['drops null without a default', { spec: { plain: null } }, { spec: { size: 3, maybe: 'd' } }],
     [
       'fills items of lists',
@@ -227,7 +227,7 @@ describe('validateObject returns the messages of Kubernetes', () => {
       ['<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.x'],
     ],
     [
-      'a number where a formatted text belongs',
+      'a number instead of a formatted string',
       { type: 'string', format: 'date-time' },
       5,
       ['spec.x: Invalid value: "int64": spec.x in body must be of type date-time: "int64"'],

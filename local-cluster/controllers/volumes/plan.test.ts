@@ -67,7 +67,7 @@ describe('planClaim', () => {
   it.each<[string, Partial<ClaimSeen>, RegExp, boolean]>([
     ['an unknown class', { storageClass: undefined }, /storageclass "local" not found/, true],
     [
-      'no class at all',
+      'no class',
       { claim: aClaim({ spec: { storageClassName: '' } }), storageClass: undefined },
       /no storage class/,
       false,

@@ -1,4 +1,4 @@
-// The copies of a backing image together: Longhorn's states, one row each, and what several say at once.
+// The combined state of the copies of a backing image: Longhorn's states, one row each, and several at once.
 import { describe, expect, it } from 'vitest';
 import type { BackingImageCopy, CopyState } from '#shared/api/foreign/longhorn.ts';
 import { foldCopies } from '#shared/backends/backingimage/copies.ts';

@@ -1,4 +1,4 @@
-// What an image has in Longhorn: the backing image and the class that its disks are made with, field by field as Harvester and its tools look for them.
+// The objects of an image in Longhorn: the backing image and the class of its disks, field by field as Harvester and its tools expect them.
 import { describe, expect, it } from 'vitest';
 import { buildBackingImage, buildStorageClass } from '#shared/backends/backingimage/manifests.ts';
 import { anImage, imageRef } from '#test/support/builders.ts';

@@ -1,4 +1,4 @@
-// The backingimage backend's decisions, one row per situation. Plans are pure, so a row is an image, what is observed, and what must come out.
+// The decisions of the backend backingimage, one row per situation. Plans are pure, so a row is an image, the observed state, and the expected result.
 import { describe, expect, it } from 'vitest';
 import type { StorageClass } from '#shared/api/foreign/core.ts';
 import type { BackingImage, BackingImageCopy, CopyState } from '#shared/api/foreign/longhorn.ts';
@@ -46,7 +46,7 @@ const leaving: BackingImage = {
   metadata: { ...aBackingImage().metadata, deletionTimestamp: '2026-01-02T03:04:00Z' },
 };
 
-/** On its way, and made for that retry. */
+/** In progress, and created for that retry. */
 const answering = (retryToken: string): ObservedBackingImage => {
   const built = aBackingImage([{ state: 'in-progress', progress: 10 }]);
   const marks = { ...built.metadata.annotations, [annotations.retry]: retryToken };
@@ -75,13 +75,13 @@ const rows: readonly Row[] = [
     state: { phase: 'Pending', reason: 'Starting', attempts: 1, storageClassName: storageClass.metadata.name },
   },
   {
-    name: 'Longhorn is not there: said, and not for ever',
+    name: 'Longhorn is not installed: reported, until a deadline',
     observed: observed({ isInstalled: false }),
     actions: [],
     state: { phase: 'Pending', reason: 'BackendUnavailable', deadline: '2026-01-02T03:14:05Z' },
   },
   {
-    name: 'the name is taken by a backing image of somebody else',
+    name: 'the name is in use by a backing image of another owner',
     observed: observed({ foreign: aBackingImage() }),
     actions: [],
     state: { phase: 'Pending', reason: 'NameTaken' },
@@ -283,14 +283,14 @@ const rows: readonly Row[] = [
     state: { attempts: 1, attemptsFailed: 0, failures: 4, handledRetryToken: '1' },
   },
   {
-    name: 'a retry throws away what is still on its way',
+    name: 'a retry deletes what is still in progress',
     image: anImage({ retryToken: '1', state: { phase: 'Downloading', attempts: 1 } }),
     observed: answering('0'),
     actions: ['delete BackingImage vmi-<uid>'],
     state: { phase: 'Pending', reason: 'Restarting' },
   },
   {
-    name: 'a retry does not throw away what was made for it by a pass whose status was lost',
+    name: 'a retry keeps what a pass created for it whose status was lost',
     image: anImage({ retryToken: '1', state: { phase: 'Downloading', attempts: 1 } }),
     observed: answering('1'),
     actions: [],

@@ -1,4 +1,4 @@
-// Names, parameters and what Longhorn is asked for: tables, against an in-memory cluster where something is looked up.
+// Names, parameters and the requests to Longhorn: tables, with an in-memory cluster where objects are read.
 import { describe, expect, it } from 'vitest';
 import { persistentVolumeClaims, persistentVolumes, storageClasses } from '#shared/api/foreign/core.ts';
 import { backingImages } from '#shared/api/foreign/longhorn.ts';
@@ -93,7 +93,7 @@ describe('names', () => {
 describe('class parameters', () => {
   const defaults = { numberOfReplicas: '3', staleReplicaTimeout: '30', migratable: 'true' };
   it.each([
-    ['nothing said', undefined, undefined, defaults],
+    ['no parameters', undefined, undefined, defaults],
     ['a class of another driver', { numberOfReplicas: '1' }, aStorageClass(), { ...defaults, numberOfReplicas: '1' }],
     [
       'a Longhorn class wins',
@@ -102,7 +102,7 @@ describe('class parameters', () => {
       { ...defaults, numberOfReplicas: '2' },
     ],
     [
-      'what is not of disks is left out',
+      'parameters that are not for disks are omitted',
       undefined,
       longhorn('a', { fsType: 'ext4', dataLocality: 'disabled' }),
       { ...defaults, dataLocality: 'disabled' },
@@ -226,7 +226,7 @@ describe('Longhorn gets', () => {
       },
     ],
     [
-      'a decrypted copy, with the key of what it is made from',
+      'a decrypted copy, with the key of its source',
       clone('encrypted', 'decrypt'),
       {
         sourceType: 'clone',
@@ -253,7 +253,7 @@ describe('Longhorn gets', () => {
     ['a qcow2', { format: 'qcow2', size: 1000 }],
     ['a raw disk', { size: 1024 }],
     ['a disc', { format: 'iso', size: 2048 }],
-    ['a raw disk of a length that nobody says', { size: undefined }],
+    ['a raw disk of unknown length', { size: undefined }],
   ])('a download of %s', async (_what, found) => {
     const { actions } = await startWith(found);
     const made = actions.map((action) => action.do === 'create' && action.object.kind);
@@ -278,8 +278,16 @@ describe('Longhorn gets', () => {
   });
 
   it.each([
-    ['what cannot be looked at now', { is: 'waiting', reason: 'SourceUnreachable', message: 'no route' }, 'Pending'],
-    ['what is no disk', { is: 'refused', reason: 'ExternalReference', message: 'it has a backing file' }, 'Failed'],
+    [
+      'a source that is unreachable at the moment',
+      { is: 'waiting', reason: 'SourceUnreachable', message: 'no route' },
+      'Pending',
+    ],
+    [
+      'a file that is not a disk',
+      { is: 'refused', reason: 'ExternalReference', message: 'it has a backing file' },
+      'Failed',
+    ],
   ] as const)('nothing of %s', async (_what, looked, phase) => {
     const image = from({ type: 'http', url: 'https://x.example/a' });
     const context = { now: 0, settings: testSettings };

@@ -1,5 +1,5 @@
 // The DataVolume of an image is one that an installed CDI takes as it is: valid by its own definition, and without a field that it would drop unread. That
-// definition lies beside the repository where it is developed, never in it.
+// definition is next to the repository during development, never in it.
 import { describe, expect, it } from 'vitest';
 import { type JsonSchema, pruneObject, validateObject } from '#local-cluster/api-server/schema/structural.ts';
 import { type Shape, buildDataVolume } from '#shared/backends/cdi/manifests.ts';

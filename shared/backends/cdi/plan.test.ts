@@ -1,4 +1,4 @@
-// A DataVolume told as an image: phases, trouble that CDI would try for ever, what is thrown away and what is kept. One row each.
+// A DataVolume as an image: phases, errors that CDI would retry for ever, what is deleted and what is kept. One row each.
 import { describe, expect, it } from 'vitest';
 import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import {
@@ -166,11 +166,11 @@ describe('a new image', () => {
 
     it.each([
       [
-        'whose source is no server',
+        'the source is not a server',
         { source: { type: 'export-from-volume', namespace: 'a', claimName: 'b' } as const },
         trusting,
       ],
-      ['nobody needs it', { storage: sized }, context],
+      ['no additional authority is configured', { storage: sized }, context],
     ])('gets none when %s', (_what, over, given) => {
       const { actions } = cdi.initialize(image(over), observed(), given);
       expect(actions).toMatchObject([{ do: 'create', object: { kind: 'DataVolume' } }]);
@@ -206,10 +206,10 @@ describe('a new image', () => {
 
 describe('a DataVolume', () => {
   it.each<[what: string, status: DataVolumeStatus, expected: Partial<ImageState>]>([
-    ['nobody has looked at', {}, { phase: 'Pending', reason: 'Starting' }],
+    ['without a status', {}, { phase: 'Pending', reason: 'Starting' }],
     ['in progress', { phase: 'ImportInProgress', progress: '37.42%' }, { phase: 'Downloading', progress: 37 }],
     [
-      'that does not tell its progress',
+      'that does not report its progress',
       { phase: 'ImportInProgress', progress: 'N/A' },
       { phase: 'Downloading', progress: 0 },
     ],
@@ -229,7 +229,7 @@ describe('a DataVolume', () => {
       { phase: 'Failed', attempts: 1, attemptsFailed: 1 },
     ],
     [
-      'whose claim is refused for a quota',
+      'whose claim is rejected because of a quota',
       { phase: 'Pending', conditions: [condition('Bound', 'False', 'ErrExceededQuota', 'exceeded quota: storage')] },
       { phase: 'Pending', reason: 'ErrExceededQuota', message: 'exceeded quota: storage' },
     ],

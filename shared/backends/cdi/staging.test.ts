@@ -1,4 +1,4 @@
-// A disk out of a backup target, step by step: into a claim of ours, and from there into the DataVolume, whoever works on that one.
+// A disk from a backup target, step by step: into a claim of Bullion, and from there into the DataVolume, whichever controller reconciles that.
 import { describe, expect, it } from 'vitest';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type Job, jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
@@ -18,7 +18,7 @@ const complete = { conditions: [{ type: 'Complete', status: 'True' }] } as const
 
 const begin = (source: ImageSource) => {
   const { kube, settings, now } = createTestReconciler();
-  // What it makes is collected with it, and not before.
+  // Its children are garbage-collected with it, and not before.
   kube.seed(hyperCloudImageKind.type, aHyperCloudImage({ metadata: { name: imageRef.name, uid: imageRef.uid } }));
   let image: Image = anImage({ backend: 'cdi', source, storage: { className: 'local' } });
   const context = { now: now(), settings };
@@ -35,7 +35,7 @@ const begin = (source: ImageSource) => {
     });
     kube.seed(pods, aPod(job, 'a', 'Succeeded', { report }));
   };
-  /** As CDI does, or ours: its claim is made and bound, and it says so. */
+  /** As CDI or Bullion does: its claim is created and bound, and its status is written. */
   const cloneIt = (): void => {
     const [made] = kube.all(dataVolumeKind.type);
     const owner = { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'DataVolume', controller: true };

@@ -1,4 +1,4 @@
-// What a sweep takes, and what it must never take, in whatever order everybody else does what they do meanwhile.
+// What a sweep deletes, and what it must never delete, in whatever order other processes do their work meanwhile.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -152,7 +152,7 @@ describe('a sweep', () => {
         };
       },
     ],
-    ['no metadata at all', 'is empty although', () => void store.objects.delete(keyOf('x'))],
+    ['missing metadata', 'is empty although', () => void store.objects.delete(keyOf('x'))],
     [
       'metadata that cannot be read',
       'may refer to any disk',
@@ -175,7 +175,7 @@ describe('a sweep', () => {
       { keys: new Set([keyOf('own')]), disks: new Set() },
     ],
     [
-      'a store that refuses',
+      'a store that rejects requests',
       '503',
       () => {
         store.fault = (verb, key) => (verb === 'read' && key === keyOf('x') ? new Error('503') : undefined);
@@ -291,7 +291,7 @@ describe('in any order of steps', () => {
       await put(store, 'old', await write(store, 'bc'));
       age(10 * graceMs);
       const unsteady = scheduled(scheduler, store);
-      /** What a function does within one request: a sweep begins only after all of these are over. */
+      /** The work of a function within one request: a sweep starts only after all of these have ended. */
       const requests = new Set<Promise<unknown>>();
       const request = <T>(work: () => Promise<T>): Promise<T> => {
         const running = work();
@@ -320,7 +320,7 @@ describe('in any order of steps', () => {
           await keepForAWhile(unsteady, data.kept === 'chunks' ? data.disk : '');
           await unsteady.remove(keyOf('old'));
         });
-      /** Its announcement lasts as long as the requests that had begun by then. */
+      /** Its announcement is valid as long as the requests that had started by then. */
       const wait = async (): Promise<void> => {
         await Promise.allSettled(requests);
       };

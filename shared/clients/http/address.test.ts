@@ -77,7 +77,7 @@ describe('the address policy', () => {
     },
   );
 
-  /** Ways to write an IPv4 address as IPv6; `free` fills what the form leaves open. */
+  /** Ways to write an IPv4 address as IPv6; `free` fills the unspecified bytes. */
   const forms: Readonly<Record<string, (v4: readonly number[], free: readonly number[]) => readonly number[]>> = {
     mapped: (v4) => [...zeroes(10), 0xff, 0xff, ...v4],
     compatible: (v4) => [...zeroes(12), ...v4],
@@ -89,7 +89,7 @@ describe('the address policy', () => {
     isatap: (v4) => [0x20, 0x01, 0x0d, 0xb8, ...zeroes(5), 0, 0x5e, 0xfe, ...v4],
     'isatap, known everywhere': (v4) => [0x20, 0x01, 0x0d, 0xb8, ...zeroes(4), 2, 0, 0x5e, 0xfe, ...v4],
   };
-  /** Forms whose other bytes may be read as an address, too, so that they refuse more than the policy does. */
+  /** Forms whose other bytes may also be read as an address, so that they reject more than the policy does. */
   const shortForms: typeof forms = {
     '/48': ([a = 0, b = 0, c = 0, d = 0], free) => [0, 0x64, 0xff, 0x9b, 0, 1, a, b, 0, c, d, ...free.slice(0, 5)],
     '/56': ([a = 0, b = 0, c = 0, d = 0], free) => [0, 0x64, 0xff, 0x9b, 0, 1, 9, a, 0, b, c, d, ...free.slice(0, 4)],

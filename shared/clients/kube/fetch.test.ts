@@ -15,7 +15,7 @@ interface Observed {
   readonly body: string;
 }
 
-/** A client of a server that answers as told, and what that was asked. */
+/** A client of a server with the given responses, and the requests it received. */
 const clientOf = async (answer: (path: string) => Response) => {
   const observed: Observed[] = [];
   const app = new Hono().all('*', async (c) => {

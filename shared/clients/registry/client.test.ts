@@ -80,7 +80,7 @@ describe.skipIf(!hasRegistry())('against a real registry', () => {
     const tags = Array.from({ length: 7 }, (_, index) => `v1.${index}`);
     for (const tag of tags) await pushDisk(many, Buffer.alloc(512, 1), tag);
     registry.intercept = ({ path }, response) => {
-      // The registry gives everything at once unless it is asked for pages: ask in the client's place.
+      // The registry returns everything at once unless a page size is requested: set it on behalf of the client.
       if (!path.endsWith('/tags/list')) return false;
       response.writeHead(200, { link: '</v2/disks/many/tags/list?n=3&last=v1.2>; rel="next"' });
       response.end(JSON.stringify({ tags: ['v1.0', 'v1.1', 'v1.2'] }));

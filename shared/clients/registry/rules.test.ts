@@ -196,7 +196,7 @@ describe('ranges of tags', () => {
     ['dates, which the range is written in', ['9.11.0', '9.12.0', ...dates.slice(1)], '>=2023', '20240101', /^$/],
     ['dates by their numbers, as the range is', ['20240101', '20250101'], '>=20240101 <20241231', '20240101', /^$/],
     ['versions, not numbers of builds', ['v1.2.3', 'v1.2.4', '8712'], '*', 'v1.2.4', /^8712 \(build numbers/],
-    ['numbers, where there is nothing else', ['8712', '8713', 'latest'], '*', '8713', /^$/],
+    ['numbers, if there are no other tags', ['8712', '8713', 'latest'], '*', '8713', /^$/],
     ['the newest build of a day', ['20240101.2', '20240101.10', '2023.12.31'], '*', '20240101.10', /^$/],
     ['the newest rebuild of a version', ['9.4', '9.4-1214', '9.4-999.5', '9.3-2000'], '*', '9.4-1214', /^$/],
     ['a year as a version of its kind', ['2019', '2022'], '*', '2022', /^$/],

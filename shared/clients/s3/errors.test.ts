@@ -1,4 +1,4 @@
-// What a store answers is put into words, whatever code it gives.
+// The message for an error response of a store, whatever its code.
 import { describe, expect, it } from 'vitest';
 import { toS3Failure } from '#shared/clients/s3/errors.ts';
 

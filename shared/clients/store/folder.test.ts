@@ -18,7 +18,7 @@ beforeEach(() => {
 const bytes = (text: string): Buffer => Buffer.from(text);
 const failure = (code: string): Error => Object.assign(new Error(`${code}: as NFS says it`), { code });
 const filesIn = (folder: string): readonly string[] => readdirSync(join(root, folder)).toSorted();
-/** `before` is told of each call, and may throw in its place. */
+/** `before` is called before each call, and may throw instead. */
 const files = (before: (name: keyof FileSystem, ...args: unknown[]) => unknown): FileSystem =>
   new Proxy(fileSystem, {
     get:
@@ -31,7 +31,7 @@ const files = (before: (name: keyof FileSystem, ...args: unknown[]) => unknown):
   });
 
 describe('two writers of one key', () => {
-  /** Counts up, as often as asked, over nothing but what was read. */
+  /** Increments a counter as often as requested, and overwrites only what was read. */
   const countUp = async (store: Store, times: number): Promise<void> => {
     for (let done = 0; done < times;) {
       const before = (await store.read('a/count', 100))!;
@@ -95,7 +95,7 @@ describe('two writers of one key', () => {
     );
     await expect(slow.write('a/b', bytes('two'), { revision })).rejects.toMatchObject({ retryable: true });
     expect(readFileSync(join(root, 'a', 'b'), 'utf8')).toBe('one');
-    // Nor does it let go of what is not its own.
+    // It does not release a lock of another process either.
     expect(filesIn('a')).toEqual(['.draft-lock-b', 'b']);
   });
 });
@@ -155,7 +155,7 @@ describe('a faulty mount', () => {
     expect(filesIn('a')).toEqual(['b']);
   });
 
-  /** The call is done, its answer is lost, and it is sent again: the second one is refused. */
+  /** The call took effect, its response was lost, and it is sent again: the second one is rejected. */
   const lost = (name: 'link' | 'rename', code: string): Store => {
     let isFirst = true;
     return createFolderStore(

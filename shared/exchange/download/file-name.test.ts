@@ -24,7 +24,7 @@ describe('an ISO image', () => {
   it.each([
     ['iso', 'raw', 'winiso.iso'],
     ['iso', 'raw.gz', 'winiso.iso.gz'],
-    // Asked for: what is in the file is a qcow2.
+    // Requested: the content of the file is a qcow2.
     ['iso', 'qcow2', 'winiso.qcow2'],
     ['qcow2', 'raw', 'winiso.raw'],
     [undefined, 'raw', 'winiso.raw'],

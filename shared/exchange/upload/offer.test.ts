@@ -1,4 +1,4 @@
-// An upload into what has failed starts it again, and waits until that is so.
+// An upload into a failed volume restarts it, and waits until that has happened.
 import { describe, expect, it } from 'vitest';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { annotations } from '#shared/api/names.ts';

@@ -59,8 +59,8 @@ describe('a snapshot as the source of a clone', () => {
   const mode = 'cdi.kubevirt.io/storage.import.sourceVolumeMode';
   const known = { [annotations.populated]: JSON.stringify(filled) };
   it.each<[what: string, restoreSize: string, marks: Record<string, string>, mib: number, disk: number]>([
-    ['what its driver says', '256Mi', { [advised]: '512Mi' }, 256, 256],
-    ['what is advised, where its driver says nothing', '0', { [advised]: '512Mi', ...known }, 512, 64],
+    ['the size that its driver reports', '256Mi', { [advised]: '512Mi' }, 256, 256],
+    ['the advised size, when its driver reports none', '0', { [advised]: '512Mi', ...known }, 512, 64],
     ['the disk that it is known to hold', '0', known, 64, 64],
     ['a disk that is smaller than it', '256Mi', known, 256, 64],
   ])('is as large as %s', async (_what, restoreSize, marks, ...[size, disk]) => {
@@ -69,9 +69,9 @@ describe('a snapshot as the source of a clone', () => {
   });
 
   it.each<[what: string, told: 'Block' | undefined, marks: Record<string, string>, found: string]>([
-    ['its content says', 'Block', {}, 'Block'],
-    ['is noted on it, where its snapshotter is older', undefined, { [mode]: 'Block' }, 'Block'],
-    ['Kubernetes has where nobody says', undefined, {}, 'Filesystem'],
+    ['its content has', 'Block', {}, 'Block'],
+    ['its annotation has, when its snapshotter is older', undefined, { [mode]: 'Block' }, 'Block'],
+    ['is the default of Kubernetes', undefined, {}, 'Filesystem'],
   ])('has the mode that %s', async (_what, sourceVolumeMode, ...[marks, found]) => {
     expect(await originOf({ sourceVolumeMode, marks })).toMatchObject({ clone: { volumeMode: found } });
   });

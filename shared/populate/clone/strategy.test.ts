@@ -1,4 +1,4 @@
-// Which way a clone is made, and why: one row for each reason there is.
+// The chosen clone strategy, and why: one row for each reason.
 import { describe, expect, it } from 'vitest';
 import { type CloneSource, type CloneTarget, chooseClone } from '#shared/populate/clone/strategy.ts';
 import { cloneStrategyOf } from '#shared/populate/storage/profile.ts';
@@ -36,7 +36,7 @@ const bare = { hasSnapshot: false } as const;
 describe('chooseClone', () => {
   it.each<[what: string, CloneSource, CloneTarget, strategy: string, because: RegExp]>([
     ['a snapshot that is there', aSource(), aTarget(), 'snapshot', /restores a snapshot/],
-    ['a snapshot, although somebody uses the volume', aSource({ inUseBy: 'guest' }), aTarget(), 'snapshot', /restores/],
+    ['a snapshot, although a pod uses the volume', aSource({ inUseBy: 'guest' }), aTarget(), 'snapshot', /restores/],
     ['a snapshot that outlived its volume', aSource({ hasClaim: false }), aTarget(), 'snapshot', /restores/],
     ['a snapshot that can be taken', aSource({ ...bare, snapshotClass: 'fast' }), aTarget(), 'snapshot', /restores/],
     ['a larger block volume', aSource(), aTarget({ bytes: 3 * gib }), 'snapshot', /restores/],
@@ -55,7 +55,7 @@ describe('chooseClone', () => {
       /clones/,
     ],
     [
-      'a class that asks for clones, of what is in use: a snapshot can be taken',
+      'a class with the clone strategy csi-clone, of a volume in use: a snapshot can be taken',
       aSource({ ...bare, inUseBy: 'guest', snapshotClass: 'fast' }),
       aTarget({ storageClass: annotated('csi-clone') }),
       'snapshot',
@@ -70,7 +70,7 @@ describe('chooseClone', () => {
     ],
     ['a driver that can do neither', aSource(bare), aTarget(), 'copy', /makes no snapshots/],
     ['another driver', aSource({ driver: 'other' }), aTarget(), 'copy', /lies with other/],
-    ['a driver nobody knows', aSource({ driver: undefined }), aTarget(), 'copy', /no known driver/],
+    ['an unknown driver', aSource({ driver: undefined }), aTarget(), 'copy', /no known driver/],
     [
       'another volume mode',
       aSource(),
@@ -158,7 +158,7 @@ describe('chooseClone', () => {
       { is: 'refused', reason: 'TargetTooSmall' },
     ],
     [
-      'a snapshot that cannot be restored as asked, nor in any class',
+      'a snapshot that cannot be restored as requested, nor in any class',
       aSource({ hasClaim: false }),
       aTarget({ volumeMode: 'Filesystem', bytes: 4 * gib }),
       {
@@ -174,13 +174,13 @@ describe('chooseClone', () => {
       { is: 'refused', reason: 'TargetNotFileSystem', message: expect.stringContaining('volumeMode Filesystem') },
     ],
     [
-      'a copy of what is in use',
+      'a copy of a volume in use',
       aSource({ ...bare, inUseBy: 'guest' }),
       aTarget(),
       { is: 'waiting', reason: 'SourceInUse', message: expect.stringContaining('pod guest') },
     ],
     [
-      'a clone of what is in use',
+      'a clone of a volume in use',
       aSource({ ...bare, inUseBy: 'guest' }),
       aTarget({ storageClass: annotated('csi-clone') }),
       { is: 'waiting', reason: 'SourceInUse' },

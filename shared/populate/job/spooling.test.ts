@@ -1,4 +1,4 @@
-// The claim that keeps an upload: in every plan that fills a volume by hand, made before its Job and gone before its disk is usable.
+// The spool of an upload: in every plan that populates a volume by an upload, created before its Job and deleted before its disk is usable.
 import { describe, expect, it } from 'vitest';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
@@ -69,10 +69,10 @@ const rows: readonly Row[] = [
   { name: 'a crash came after the volume', hasVolume: true, actions: ['create Spool', 'create Job'] },
   { name: 'a crash came after both claims', spool: there, hasVolume: true, actions: ['create Job'] },
   { name: 'bytes arrive', spool: there, hasVolume: true, job: active, pods: [running], actions: [] },
-  { name: 'somebody took it away', hasVolume: true, job: active, pods: [running], actions: ['create Spool'] },
+  { name: 'a user deleted it', hasVolume: true, job: active, pods: [running], actions: ['create Spool'] },
   { name: 'it is leaving', spool: leaving, hasVolume: true, job: active, pods: [running], actions: ['delete Job'] },
   {
-    name: 'nobody sent the rest',
+    name: 'the rest was not sent',
     spool: there,
     hasVolume: true,
     job: complete,
@@ -170,10 +170,10 @@ describe('the spool of a volume', () => {
   });
 });
 
-describe('the spool has the size for', () => {
+describe('the size of the spool is', () => {
   it.each([
-    ['as the disk and the tables of its file', 0, 2 ** 30 + 2 ** 24],
-    ['as the file, where that is larger', 3 * 2 ** 30, 3 * 2 ** 30],
+    ['that of the disk and the tables of its file', 0, 2 ** 30 + 2 ** 24],
+    ['that of the file, when that is larger', 3 * 2 ** 30, 3 * 2 ** 30],
   ])('%s', (_what, fileBytes, least) => {
     const target = { ...aVolume(), spec: { ...aVolume().spec, resources: { requests: { storage: '1Gi' } } } };
     const made = buildSpool(image.ref, { target, fileBytes, overhead: 0.06 });

@@ -1,4 +1,4 @@
-// What is known of drivers, what an administrator says instead, and what is asked for where the user does not say.
+// The known capabilities of drivers, the settings of an administrator that override them, and the defaults for requests of users.
 import { describe, expect, it } from 'vitest';
 import type { StorageProfile, StorageProfileSpec } from '#shared/api/cdi/storage-profile.ts';
 import type { AccessMode, PersistentVolume, VolumeMode } from '#shared/api/foreign/core.ts';
@@ -109,7 +109,7 @@ describe('the annotations of a class, as Harvester sets them', () => {
     ["how it is cloned, in CDI's word", { 'cdi.kubevirt.io/clone-strategy': 'copy' }, {}, { cloneStrategy: 'copy' }],
     ['its class of snapshots', { [`${prefix}VolumeSnapshotClass`]: 'mine' }, {}, { snapshotClass: 'mine' }],
     [
-      'nothing that its profile says otherwise',
+      'nothing that its profile overrides',
       { [`${prefix}CloneStrategy`]: 'csi-clone', [`${prefix}VolumeSnapshotClass`]: 'mine' },
       { cloneStrategy: 'copy', snapshotClass: 'snaps' },
       { cloneStrategy: 'copy', snapshotClass: 'snaps' },
@@ -187,9 +187,17 @@ describe('the minimum volume size of a class', () => {
 describe('the snapshot class in a profile', () => {
   it.each<[what: string, profile: Partial<StorageProfile>, told: string | undefined]>([
     ['is the one found to fit', { status: { snapshotClass: 'snaps' } }, 'snaps'],
-    ['is the one asked for, once found to fit', { spec: { snapshotClass: 'a' }, status: { snapshotClass: 'a' } }, 'a'],
-    ['is none while another is asked for', { spec: { snapshotClass: 'b' }, status: { snapshotClass: 'a' } }, undefined],
-    ['is none before anybody looked', {}, undefined],
+    [
+      'is the requested one, once it was found to match',
+      { spec: { snapshotClass: 'a' }, status: { snapshotClass: 'a' } },
+      'a',
+    ],
+    [
+      'is none while another one is requested',
+      { spec: { snapshotClass: 'b' }, status: { snapshotClass: 'a' } },
+      undefined,
+    ],
+    ['is none before it was determined', {}, undefined],
   ])('%s', (_what, profile, told) => {
     expect(namedSnapshotClass(aStorageProfile(profile))).toBe(told);
   });

@@ -1,4 +1,4 @@
-// What must hold of whatever is filled, a golden image as well as somebody's own disk: one row for each rule, run over both.
+// What must hold for every populated volume, a golden image as well as a user's own disk: one case for each rule, run for both.
 import { describe, expect, it } from 'vitest';
 import {
   type Job,
@@ -77,7 +77,7 @@ const claimOf = ({ ref, claim: { name, role } }: Volume, asked: NonNullable<Situ
   return claim;
 };
 
-/** One pass over what is there; what it did, and what it says. */
+/** One pass over the current state; its actions, and its status. */
 const pass = async (kind: Volume, { claim, job, state, volume }: Situation) => {
   const kube = createMemoryKube();
   kube.seed(storageClasses, aStorageClass());

@@ -1,4 +1,4 @@
-// The decisions about a volume, one row per situation: what is observed, what is done, and what is said.
+// The decisions about a volume, one row per situation: the observed state, the actions, and the status.
 import { describe, expect, it } from 'vitest';
 import { type PersistentVolume, type PersistentVolumeClaim, persistentVolumes } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
@@ -178,14 +178,14 @@ type Row = [
 
 const rows: readonly Row[] = [
   [
-    'an image that is not there is waited for, without end',
+    'a missing image is waited for, without a deadline',
     aVolume(),
     { origin: waitingFor('SourceNotFound') },
     [],
     { phase: 'Pending', reason: 'SourceNotFound', deadline: undefined },
   ],
   [
-    'a class that is not there is waited for, not for ever',
+    'a missing class is waited for, until a deadline',
     aVolume(),
     { origin: anOrigin() },
     [],
@@ -206,14 +206,14 @@ const rows: readonly Row[] = [
     { phase: 'Cloning' },
   ],
   [
-    'a snapshot is taken first where the driver can',
+    'a snapshot is taken first when the driver supports it',
     aVolume(),
     { origin: anOrigin({ hasSnapshot: false, snapshotClass: 'fast' }, null), storageClass },
     ['create VolumeSnapshot clone-<uid>'],
     { phase: 'Cloning', reason: 'Snapshotting' },
   ],
   [
-    'a snapshot that nothing else is left of is restored for a copy, where it cannot be otherwise',
+    'a snapshot whose source is gone is restored for a copy, when it cannot be used otherwise',
     aVolume({ claim: { name: 'disk-vmv-pvc', volumeMode: 'Filesystem' } }),
     { origin: restorable, storageClass },
     [
@@ -224,7 +224,7 @@ const rows: readonly Row[] = [
     { phase: 'Cloning', clone: { strategy: 'copy', because: expect.stringContaining('restored first') as string } },
   ],
   [
-    'of what is in use a snapshot is taken first, also where it cannot be restored as it is wanted',
+    'of a volume in use a snapshot is taken first, also when it cannot be restored as requested',
     aVolume({ claim: { name: 'disk-vmv-pvc', volumeMode: 'Filesystem' } }),
     { origin: used, storageClass },
     ['create VolumeSnapshot clone-<uid>'],
@@ -242,7 +242,7 @@ const rows: readonly Row[] = [
     { clone: { strategy: 'copy', because: expect.stringContaining('pod guest may write to it') as string } },
   ],
   [
-    'what it was restored into goes once it is copied',
+    'the intermediate claim is deleted once it is copied',
     aVolume({ state: { phase: 'Verifying' } }),
     { claim: aClaim(clone('copy')), job: complete, pods: [copied], storageClass, restored: aRestored },
     [
@@ -253,7 +253,7 @@ const rows: readonly Row[] = [
     { phase: 'Available' },
   ],
   [
-    'what it was restored into goes with what failed, when it is started over',
+    'the intermediate claim is deleted with the failed volume, when it is restarted',
     aVolume({ retryToken: '1', state: { phase: 'Failed' } }),
     { claim: aClaim(clone('copy')), storageClass, restored: aRestored },
     ['delete PersistentVolumeClaim disk-vmv-pvc', 'delete PersistentVolumeClaim restored'],
@@ -345,7 +345,7 @@ const rows: readonly Row[] = [
     { phase: 'Pending', reason: 'Starting' },
   ],
   [
-    'a copy under way is told',
+    'a copy in progress is reported',
     aVolume(),
     { claim: aClaim(clone('copy')), storageClass, job: active, pods: [aPod(active, 'a', 'Running')] },
     [],
@@ -397,14 +397,14 @@ const rows: readonly Row[] = [
     { phase: 'Failed', reason: 'VolumeLost' },
   ],
   [
-    'a claim that is being deleted under a Job takes it along, whose pod would hold it for ever',
+    'a claim that is being deleted under a Job deletes it, whose pod would keep it for ever',
     aVolume(),
     { claim: leaving(aClaim(clone('copy'))), storageClass, job: active },
     ['delete Job import-<uid>'],
     { reason: 'ChildDeleted' },
   ],
   [
-    'so does one where the source lies',
+    'also one in the namespace of the source',
     aVolume(),
     {
       storageClass,
@@ -439,14 +439,14 @@ const rows: readonly Row[] = [
     { phase: 'Failed', reason: 'X' },
   ],
   [
-    'a retry throws away what is not filled',
+    'a retry deletes what is not populated',
     aVolume({ state: { phase: 'Failed' }, retryToken: '1' }),
     { claim: aClaim(clone('copy')), job: exhausted },
     ['delete Job import-<uid>', 'delete PersistentVolumeClaim disk-vmv-pvc'],
     { phase: 'Pending', reason: 'Restarting' },
   ],
   [
-    'a retry begins anew once nothing is left',
+    'a retry starts over once nothing is left',
     aVolume({ state: { phase: 'Failed', failures: 4 }, retryToken: '1' }),
     { origin: anOrigin(), storageClass },
     ['create PersistentVolumeClaim disk-vmv-pvc'],
@@ -498,7 +498,7 @@ const serve = (claim: PersistentVolumeClaim): PersistentVolumeClaim => ({
 describe('a claim that a user created to be populated', () => {
   it.each<[string, Volume, Partial<ObservedVolume>, readonly string[], Partial<ImageState>]>([
     [
-      'is marked, and not taken from whoever made it',
+      'is labelled, and keeps its owner',
       serving,
       { foreign: theirs() },
       ['patch PersistentVolumeClaim disk'],
@@ -506,14 +506,14 @@ describe('a claim that a user created to be populated', () => {
     ],
     ['is then filled by a Job', serving, { claim: serve(theirs()), storageClass }, ['create Job import-<uid>'], {}],
     [
-      'says when somebody listens',
+      'reports when the upload server is ready',
       serving,
       { claim: serve(theirs()), storageClass, job: active, pods: [aPod(active, 'a', 'Running')] },
       ['patch PersistentVolumeClaim disk'],
       {},
     ],
     [
-      'and says it once',
+      'and reports it once',
       serving,
       { claim: serve(theirs({ ready: 'yes' })), storageClass, job: active, pods: [aPod(active, 'a', 'Running')] },
       [],
@@ -640,7 +640,7 @@ describe('planVolume', () => {
   });
 
   it.each([
-    { as: 'looks at a restored claim once, where its class waits and its user does not', isBoundAtOnce: true },
+    { as: 'inspects a restored claim once, when its class waits and its user does not', isBoundAtOnce: true },
     { as: 'waits for its consumer otherwise', isBoundAtOnce: false },
   ])('$as', ({ isBoundAtOnce }) => {
     const waiting = aStorageClass('local', { volumeBindingMode: 'WaitForFirstConsumer' });

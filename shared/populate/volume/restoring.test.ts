@@ -1,4 +1,4 @@
-// A volume of another mode than the snapshot that it is made from, which nothing else is left of: restored for a copy, through the driver, killed at each call.
+// A volume with another mode than the snapshot that it is made from, whose source is gone: restored for a copy, through the driver, killed at each call.
 import { describe, expect, it } from 'vitest';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { jobs, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';

@@ -1,4 +1,4 @@
-// Singleflight where no snapshot can be kept of a disk: classes that make none, and classes that wait for a consumer.
+// Singleflight when no snapshot can be retained of a disk: classes without snapshots, and classes that wait for a consumer.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
@@ -58,7 +58,7 @@ describe('a disk of a class without snapshots', () => {
       expect(readyOf(shared, name)?.message).toContain('DataVolume disk fetches the same image');
     fill();
     await reconcileAll(['disk']);
-    // Not handed over yet: nobody may write to what is being copied.
+    // Not handed over yet: no pod may write to it while it is being copied.
     expect([phaseOf('disk'), readyOf(shared, 'disk')?.message, keptOf(shared).length]).toEqual([
       'ImportInProgress',
       expect.stringContaining('for others that wait'),
@@ -70,7 +70,7 @@ describe('a disk of a class without snapshots', () => {
     const [kept] = keptOf(shared);
     expect(['two', 'golden'].map((name) => recordOf(claimOf(shared, name))?.from?.name)).toContain(kept?.metadata.name);
     expect(['two', 'golden'].map((name) => recordOf(claimOf(shared, name))?.from?.name)).not.toContain('disk');
-    // Counted: it goes with the last who has the bytes from it.
+    // Counted: it is deleted with the last volume cloned from it.
     await remove('disk');
     expect(keptOf(shared).length).toBe(1);
     await remove('two');

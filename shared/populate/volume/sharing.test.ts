@@ -72,7 +72,7 @@ describe('volumes that request the same bytes', () => {
     expect(fetching().length).toBe(1);
     fill();
     await reconcileAll(['disk']);
-    // Versions say when they were last cloned from.
+    // Versions record when they were last cloned.
     const used = kube
       .all(persistentVolumeClaims)
       .map(({ metadata }) => [metadata.name, metadata.annotations?.[lastUse]]);

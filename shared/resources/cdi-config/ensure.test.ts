@@ -119,7 +119,7 @@ describe('the settings in its spec', () => {
     ['of all classes', { filesystemOverhead: { global: '0.2' } }, 'local', 0.2],
     ['of one class', { filesystemOverhead: { global: '0.2', storageClass: { local: '0.3' } } }, 'local', 0.3],
     ['of another class', { filesystemOverhead: { storageClass: { local: '0.3' } } }, 'other', 0.06],
-    ['what is no share', { filesystemOverhead: { global: '1.5', storageClass: { local: 'x' } } }, 'local', 0.06],
+    ['an invalid share', { filesystemOverhead: { global: '1.5', storageClass: { local: 'x' } } }, 'local', 0.06],
   ])('of overheads apply to plans: %s', (_what, spec, className, overhead) => {
     expect(overheadOf(aStorageClass(className), configuredSettings(testSettings, spec))).toBe(overhead);
   });

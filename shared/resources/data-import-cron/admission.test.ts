@@ -1,4 +1,4 @@
-// What admission says of crons.
+// The admission rules of crons.
 import { describe, expect, it } from 'vitest';
 import type { DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
 import { createValidator } from '#shared/resources/admission.ts';

@@ -1,4 +1,4 @@
-// Crons where a CDI is installed: only their sources are asked.
+// Crons with an installed CDI: only their sources are polled.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';

@@ -28,7 +28,7 @@ const someCrons = (count: number, host?: string): DataImportCron[] =>
 interface Limit {
   /** Polls that the host answers in a minute. */
   readonly perMinute: number;
-  /** Seconds that it asks for; left out: it does not say. */
+  /** The delay in seconds that it asks for; unset: none. */
   readonly retryAfter?: number;
   /** A poll of this source needs more than there ever is. */
   readonly tooMuch?: (source: string) => boolean;
@@ -39,7 +39,7 @@ interface Observed {
   readonly answered: Map<string, number[]>;
   /** Refused polls by minute. */
   readonly refused: number[];
-  /** Polls within the time that the host asked for. */
+  /** Polls during the delay that the host asked for. */
   tooEarly: number;
 }
 
@@ -55,7 +55,7 @@ const run = async (
   world.answer = ({ source }) => {
     const at = (world.time - start) / minute;
     const name = sourceName(source);
-    // What is under way at the first refusal was asked before it.
+    // Polls in progress at the first rejection were sent before it.
     if (world.time < leftAlone) observed.tooEarly += 1;
     if (left <= 0 || tooMuch(name)) {
       left = 0;
@@ -75,7 +75,7 @@ const run = async (
   return observed;
 };
 
-/** A tick, and what the answers make of crons, without what else happens to these. */
+/** A tick, and the effect of the results on crons, without other changes of these. */
 const polls = (crons: DataImportCron[]) => async (): Promise<void> => {
   const send = ({ data }: { readonly data?: unknown }) => {
     const { cron, observation } = data as {
@@ -114,7 +114,7 @@ describe('a host that answers only a few polls per minute', () => {
     'is not overloaded, and answers every one of $count crons: %o',
     async ({ count, minutes, most, ...limit }) => {
       const observed = await run(polls(someCrons(count)), minutes, limit);
-      // In the first minute nobody knows yet, and eight are asked at once.
+      // In the first minute the limit is unknown, and eight are polled at once.
       const [first = 0, ...later] = Array.from(observed.refused, (refused) => refused ?? 0);
       expect(first).toBeLessThanOrEqual(8);
       expect(Math.max(...later)).toBeLessThanOrEqual(1);

@@ -1,4 +1,4 @@
-// Where versions are kept: the class, also one that is no longer the default, and as a volume or a snapshot.
+// Where versions are stored: the class, also one that is no longer the default, and as a volume or a snapshot.
 import { describe, expect, it } from 'vitest';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';

@@ -1,4 +1,4 @@
-// When sources are asked, how often, and what an answer that is late or was heard before changes.
+// When sources are polled, how often, and the effect of a late or repeated result.
 import { describe, expect, it } from 'vitest';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
@@ -204,7 +204,7 @@ describe('polls', () => {
     world.time += 13 * 60 * minute;
     await tick(world.deps);
     expect(polls()).toMatchObject([{ type: 'Warning', count: 4, message: 'not asked: quay.io answered 401' }]);
-    // A poll writes digest and times, what it remembers, and the Event; one that is not due writes nothing.
+    // A poll writes digest and times, its remembered state, and the Event; one that is not due writes nothing.
     world.answer = () => ({ is: 'same', message: 'still a' });
     world.time += 13 * 60 * minute;
     world.kube.calls.length = 0;

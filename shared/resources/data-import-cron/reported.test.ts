@@ -1,4 +1,4 @@
-// Who hears of the versions of a cron: machines by events, people by kubectl, monitoring by metrics.
+// How the versions of a cron are reported: by events to other systems, by kubectl to users, by metrics to monitoring.
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Delivery } from '#events/sender.ts';
 import type { CloudEvent } from '#events/event.ts';

@@ -1,4 +1,4 @@
-// Which versions a cron keeps, and what is left when it goes.
+// Which versions a cron keeps, and what is left when it is deleted.
 import { describe, expect, it } from 'vitest';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';

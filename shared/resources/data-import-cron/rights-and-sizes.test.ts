@@ -57,7 +57,7 @@ describe('15: the advised size of volumes restored from a version', () => {
   });
 });
 
-describe('20: a version has the access mode ReadWriteOnce when the profile of its class says so', () => {
+describe('20: the access mode ReadWriteOnce of the profile', () => {
   const profile: StorageProfile = {
     apiVersion: 'cdi.kubevirt.io/v1beta1',
     kind: 'StorageProfile',
@@ -72,10 +72,10 @@ describe('20: a version has the access mode ReadWriteOnce when the profile of it
     return buildImport(cron, version, { profile: observed, right: { is: 'not needed' } }).spec.storage?.['accessModes'];
   };
   it.each([
-    ['is the one', {}, profile, ['ReadWriteOnce']],
-    ['is the one for an empty list', { accessModes: [] }, profile, ['ReadWriteOnce']],
-    ['is not, where the template names modes', { accessModes: ['ReadWriteMany'] }, profile, ['ReadWriteMany']],
-    ['is not, where the profile does not say so', {}, undefined, undefined],
+    ['is used', {}, profile, ['ReadWriteOnce']],
+    ['is used for an empty list', { accessModes: [] }, profile, ['ReadWriteOnce']],
+    ['is not used when the template sets modes', { accessModes: ['ReadWriteMany'] }, profile, ['ReadWriteMany']],
+    ['is not used when the profile does not set it', {}, undefined, undefined],
   ])('%s', (_what, storage, observed, modes) => {
     expect(modesOf(storage, observed)).toEqual(modes);
   });
@@ -153,8 +153,8 @@ describe('19: a volume that a cron follows', () => {
   });
 
   it.each([
-    ['another account may', (user: string) => user === `${account}-2`],
-    ['nobody may', () => false],
+    ['only another account has the permission', (user: string) => user === `${account}-2`],
+    ['no account has the permission', () => false],
   ])('is not imported when %s, and the cron reports it and what to do', async (_what, mayDo) => {
     volumeIn('other');
     following('other', 'importer');
@@ -167,7 +167,7 @@ describe('19: a volume that a cron follows', () => {
     });
     const degraded = cronNow().status?.conditions?.find(({ type }) => type === 'Degraded');
     expect(degraded?.message).toContain('golden-images/importer may not clone from namespace other: give it the right');
-    // Who may not clone is not told what is there.
+    // Without the permission to clone, the message does not reveal what exists.
     expect(JSON.stringify(cronNow())).not.toContain('12345678-9abc');
   });
 

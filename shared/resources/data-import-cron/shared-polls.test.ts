@@ -1,4 +1,4 @@
-// Crons that follow one file of which nobody tells the digest: it is fetched once for all of them, also by who comes when the first is done.
+// Crons that follow one file without a published digest: it is fetched once for all of them, also for one that is created when the first is done.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';

@@ -1,4 +1,4 @@
-// Versions of files of which nobody tells the digest before they are fetched: named by it afterwards.
+// Versions of files whose digest is unknown before they are fetched: named by it afterwards.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';

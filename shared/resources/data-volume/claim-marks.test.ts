@@ -1,4 +1,4 @@
-// What the claim of a DataVolume says to its clients, and which claims that others prepared it takes over. One row each.
+// The marks on the claim of a DataVolume for its clients, and which claims that users prepared it adopts. One row each.
 import { describe, expect, it } from 'vitest';
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { claimMarks, mayAdopt } from '#shared/resources/data-volume/claim-marks.ts';
@@ -17,7 +17,7 @@ const aDataVolume = (spec: object = {}, metadata: object = {}): DataVolume => ({
 describe('the claim of a DataVolume', () => {
   it.each<[what: string, object: DataVolume, marks: object]>([
     [
-      'of a disk',
+      'a disk',
       aDataVolume(),
       {
         [`${cdi}/storage.populatedFor`]: 'disk',
@@ -25,24 +25,20 @@ describe('the claim of a DataVolume', () => {
         [`${cdi}/storage.contentType`]: 'kubevirt',
       },
     ],
-    ['of files', aDataVolume({ contentType: 'archive' }), { [`${cdi}/storage.contentType`]: 'archive' }],
-    ['for an upload', aDataVolume({ source: { upload: {} } }), { [`${cdi}/storage.upload.target`]: '' }],
+    ['files', aDataVolume({ contentType: 'archive' }), { [`${cdi}/storage.contentType`]: 'archive' }],
+    ['an upload', aDataVolume({ source: { upload: {} } }), { [`${cdi}/storage.upload.target`]: '' }],
+    ['preallocation', aDataVolume({ preallocation: true }), { [`${cdi}/storage.preallocation.requested`]: 'true' }],
     [
-      'that is to take its room at once',
-      aDataVolume({ preallocation: true }),
-      { [`${cdi}/storage.preallocation.requested`]: 'true' },
-    ],
-    [
-      'that is urgent',
+      'its priority class',
       aDataVolume({ priorityClassName: 'high' }),
       { [`${cdi}/storage.pod.priorityclassname`]: 'high' },
     ],
     [
-      'that is wanted at once',
+      'immediate binding',
       aDataVolume({}, { annotations: { [`${cdi}/storage.bind.immediate.requested`]: '' } }),
       { [`${cdi}/storage.bind.immediate.requested`]: '' },
     ],
-    ['with a note of its user', aDataVolume({}, { annotations: { note: 'mine' } }), { note: 'mine' }],
+    ['an annotation of its user', aDataVolume({}, { annotations: { note: 'mine' } }), { note: 'mine' }],
   ])('records %s', (_what, object, marks) => {
     expect(claimMarks(object)).toMatchObject(marks);
   });

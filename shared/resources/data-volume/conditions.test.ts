@@ -1,4 +1,4 @@
-// The original's conditions for each state a DataVolume comes to, one row each: reasons that KubeVirt and Harvester look for.
+// The original's conditions for each state of a DataVolume, one row each: reasons that KubeVirt and Harvester expect.
 import { describe, expect, it } from 'vitest';
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { type ImageState, initialState } from '#shared/populate/filled.ts';
@@ -109,7 +109,7 @@ describe('the conditions of a DataVolume', () => {
     ['had no room', failed('TargetFull', 'no space left'), 'Error', /^DataVolume too small to contain image: no space/],
     ['found a larger disk', failed('ImageTooLarge', '3 GiB'), 'Error', /^DataVolume too small to contain image: 3 GiB/],
     [
-      'never ran for want of room',
+      'never ran for lack of space',
       { phase: 'Failed', reason: 'TargetTooSmall', message: 'too small' },
       'Error',
       /^DataVolume too small to contain image: too small/,

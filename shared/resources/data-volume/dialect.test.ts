@@ -1,4 +1,4 @@
-// What a DataVolume asks of the pods that fill it, and when its conditions say that they changed.
+// The settings of a DataVolume for its pods, and the transition times of its conditions.
 import { describe, expect, it } from 'vitest';
 import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
@@ -20,7 +20,7 @@ const withoutMesh = { 'sidecar.istio.io/inject': 'false', 'linkerd.io/inject': '
 describe('the pods of a DataVolume', () => {
   it.each<[what: string, annotations: Record<string, string>, told: object]>([
     ['no mesh', {}, withoutMesh],
-    ['a mesh where its user wants one', { 'sidecar.istio.io/inject': 'true' }, { 'sidecar.istio.io/inject': 'true' }],
+    ['a mesh when its user requests one', { 'sidecar.istio.io/inject': 'true' }, { 'sidecar.istio.io/inject': 'true' }],
     ['further networks', { 'k8s.v1.cni.cncf.io/networks': 'storage' }, { 'k8s.v1.cni.cncf.io/networks': 'storage' }],
     ['another network', { 'v1.multus-cni.io/default-network': 'n' }, { 'v1.multus-cni.io/default-network': 'n' }],
     ['open ports', { 'k8s.ovn.org/open-default-ports': 'p' }, { 'k8s.ovn.org/open-default-ports': 'p' }],
@@ -74,7 +74,7 @@ describe('its conditions', () => {
 
   it.each<[what: string, state: Partial<ImageState>, transition: string, heartbeat: string]>([
     ['nothing', { phase: 'Cloning', reason: 'Starting', message: 'a' }, first, first],
-    ['what is said', { phase: 'Cloning', reason: 'Starting', message: 'b' }, first, later],
+    ['a change of the message', { phase: 'Cloning', reason: 'Starting', message: 'b' }, first, later],
     ['whether it is so', { phase: 'Available', reason: 'Ready', message: 'c' }, later, later],
   ])('change on %s', (_what, state, lastTransitionTime, lastHeartbeatTime) => {
     expect(readyOf(told(state, later, before))).toMatchObject({ lastTransitionTime, lastHeartbeatTime });

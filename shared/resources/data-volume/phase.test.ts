@@ -1,4 +1,4 @@
-// The original's words for each state a DataVolume comes to, and back: one row each.
+// The original's phase for each state of a DataVolume, and back: one row each.
 import { describe, expect, it } from 'vitest';
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { type ImageState, initialState } from '#shared/populate/filled.ts';

@@ -1,4 +1,4 @@
-// Disks of virtual machines as Harvester's clients write them: what becomes of each template, by what is there.
+// Disks of virtual machines as written by clients of Harvester: the objects for each template, by the existing ones.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
@@ -52,7 +52,7 @@ const aMachine = (templates: readonly unknown[] | string, more: Record<string, s
 });
 const eventAbout = (type: string, data: unknown) =>
   handleObjectEvent(deps, { specversion: '1.0', id: '1', source: 'test', type, data } as never);
-/** A machine is told of by name. */
+/** An event about a machine contains only its name. */
 const tell = ({ apiVersion, kind, metadata: { namespace, name } }: KubeObject) =>
   eventAbout('dev.knative.apiserver.ref.update', { apiVersion, kind, namespace, name });
 const imageEventOf = (image: HarvesterImage) => eventAbout('dev.knative.apiserver.resource.update', image);
@@ -222,7 +222,7 @@ describe('disks of a virtual machine', () => {
     kube.edit(virtualMachines, key, ({ metadata }) => {
       metadata.annotations = { ...metadata.annotations, [harvesterAnnotations.removedClaims]: 'web-root,web-data' };
     });
-    // Neither change is told; hours later the tick comes by.
+    // There is no event for either change; the tick follows hours later.
     await kube.delete(virtualMachines, key);
     time += 7_200_000;
     expect(await kube.get(virtualMachines, key)).toBeDefined();

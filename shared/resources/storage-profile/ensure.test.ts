@@ -1,4 +1,4 @@
-// StorageProfiles are made for classes, and their annotations follow what is known of the driver and which snapshot classes there are.
+// StorageProfiles are created for classes, and their annotations follow the capabilities of the driver and the existing snapshot classes.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';

@@ -336,7 +336,7 @@ describe('a HyperConverged', () => {
     const drawn = hco().status?.dataImportSchedule ?? '';
     expect(drawn).toMatch(/^[0-5]?\d ([0-9]|1[01])\/12 \* \* \*$/);
     expect([schedules().get('fedora-image-cron'), schedules().get('own')]).toEqual([drawn, '0 */12 * * *']);
-    // Another process, after a restart, a death or a scaling to zero: nothing is drawn anew, and nothing written.
+    // Another process, after a restart, a crash or scaling to zero: no new random schedule, and no write.
     const before = kube.calls.length;
     await syncTemplates({ ...deps });
     expect(kube.calls.slice(before).filter(({ verb }) => verb !== 'get' && verb !== 'list')).toEqual([]);
@@ -400,7 +400,7 @@ describe('a HyperConverged', () => {
     expect(crons().length).toBe(3);
     deps = { ...deps, templates: settings };
     await sync();
-    // What was made is the operator's to deal with now.
+    // The operator is now responsible for the created objects.
     expect(crons().length).toBe(3);
   });
 

@@ -28,14 +28,10 @@ describe('a claim requests an upload', () => {
     ['not once it is filled', aClaim({ ...target, 'cdi.kubevirt.io/storage.pod.phase': 'Succeeded' }), false],
     ['again after a failure', aClaim({ ...target, 'cdi.kubevirt.io/storage.pod.phase': 'Failed' }), true],
     ['not on its way out', aClaim(target, { deletionTimestamp: '2026-01-01T00:00:00Z' }), false],
+    ['not when its storage fills it', aClaim(target, {}, { dataSource: { kind: 'VolumeSnapshot', name: 's' } }), false],
+    ['not when a DataVolume created it', aClaim({ ...target, 'cdi.kubevirt.io/createdForDataVolume': 'x' }), false],
     [
-      'not where its storage fills it',
-      aClaim(target, {}, { dataSource: { kind: 'VolumeSnapshot', name: 's' } }),
-      false,
-    ],
-    ['not where a DataVolume made it', aClaim({ ...target, 'cdi.kubevirt.io/createdForDataVolume': 'x' }), false],
-    [
-      'not where it is ours',
+      'not when it is a child of Bullion',
       aClaim(
         { ...target, 'bullion.dev/owner-name': 'd', 'bullion.dev/owner-namespace': 'vms' },
         { labels: { [labels.ownerUid]: 'o', [labels.ownerKind]: 'DataVolume.cdi.kubevirt.io' } },

@@ -33,7 +33,7 @@ const name = 'export-uid-1';
 const deps = { ...nothingElse, backends, settings: context.settings, now: () => testTime, log: silentLogger };
 const running: Partial<ExportState> = { phase: 'Exporting', children: { job: name }, from: 'claim' };
 
-/** Has the claim from one second to another; it is there still where the latter is left out. */
+/** Mounts the claim from one second to another; it still does when the latter is unset. */
 const aWriter = (begin?: number, end?: number): Pod => ({
   apiVersion: 'v1',
   kind: 'Pod',
@@ -66,8 +66,8 @@ describe('an export that read a claim directly', () => {
   it.each([
     ['came after the end', [aWriter(90)]],
     ['was gone before', [aWriter(-60, -30)]],
-    ['was gone in the second of its begin', [aWriter(-60, 0)]],
-    ['has not begun', [aWriter()]],
+    ['was deleted within the second of its start', [aWriter(-60, 0)]],
+    ['has not started', [aWriter()]],
   ])('is valid when a pod that mounts the claim %s', (_, writers) => {
     expect(planExport(anExport(running), observedWith({ job, pods, writers }), context).state.reason).toBe('Ready');
   });

@@ -1,4 +1,4 @@
-// What an export decides, by tables: which way is read, when it is given up, what is removed before that is said.
+// The decisions about an export, by tables: what is read, when it fails, what is removed before that is reported.
 import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -57,15 +57,15 @@ const doing = ({ actions }: { actions: readonly { do: string; type: { kind: stri
 
 describe('the volume that an export reads', () => {
   it.each([
-    ['a snapshot where the driver takes one', { snapshotClass: 'snap' }, ['create VolumeSnapshot'], 'Snapshotting'],
+    ['a snapshot when the driver supports them', { snapshotClass: 'snap' }, ['create VolumeSnapshot'], 'Snapshotting'],
     [
       'a snapshot also of a disk in use',
       { snapshotClass: 'snap', inUseBy: 'vm' },
       ['create VolumeSnapshot'],
       'Snapshotting',
     ],
-    ['the claim where nobody writes to it', {}, ['create Job'], 'Starting'],
-    ['nothing while somebody writes to it', { inUseBy: 'vm' }, [], 'SourceInUse'],
+    ['the claim when no pod writes to it', {}, ['create Job'], 'Starting'],
+    ['not available while a pod writes to it', { inUseBy: 'vm' }, [], 'SourceInUse'],
   ] as const)('is %s', (_, clone, actions, reason) => {
     const plan = planExport(anExport(), observedWith({ origin: anOrigin(clone) }), context);
     expect(doing(plan)).toEqual(actions);

@@ -1,4 +1,4 @@
-// Archives as files of a folder: what comes out is what went in, and nothing leads out of it.
+// Archives as files of a folder: the unpacked files are the packed ones, and none is outside of it.
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   existsSync,
@@ -79,13 +79,13 @@ const files = {
 };
 const expected = Object.fromEntries(Object.entries(files).map(([name, bytes]) => [name, bytes.toString('base64')]));
 
-/** Asked only of what was unpacked here: so nothing in it is a link or leads out. */
+/** Called only for archives that were unpacked here: so they contain no link and no path outside. */
 const verdictOfTar = (archive: Buffer, into: string): string => {
   const jail = mkdtempSync(join(root, 'jail-'));
   const { status } = spawnSync('tar', ['-x', '-C', jail, '--no-same-owner', '--no-same-permissions', '--mode=u+rwX'], {
     input: archive,
   });
-  // Of a broken time, which nobody asks for, GNU tar complains, too, and unpacks the file.
+  // GNU tar reports an invalid time, which is not needed, and unpacks the file.
   if (JSON.stringify(filesIn(jail)) === JSON.stringify(filesIn(into))) return 'same';
   return status === 0 ? 'different' : 'refused by tar';
 };
@@ -155,7 +155,7 @@ describe('an archive', () => {
     const into = mkdtempSync(join(root, 'old-'));
     mkdirSync(join(into, 'lost+found'));
     writeFileSync(join(into, 'old'), 'old');
-    // What an earlier attempt could not have made, and somebody else did.
+    // Files that an earlier attempt could not have created, but somebody else did.
     symlinkSync(root, join(into, 'a'));
     const { report } = await unpack(tarOf([{ name: 'a/new', content: Buffer.from('new') }]), { into });
     expect(report.outcome).toBe('succeeded');
@@ -192,7 +192,7 @@ describe('is rejected, and leaves nothing', () => {
       /ENAMETOOLONG/,
     ],
     [
-      'with a name that is no text',
+      'with a name that is not valid text',
       tarOf([
         { name: 'first', type: 'L', content: Buffer.from([0x61, 0xe4]) },
         { name: 'a', content },

@@ -30,7 +30,7 @@ const mib = 1024 * 1024;
 const credentials = { accessKeyId: 'tester', secretAccessKey: 's3cret-key-of-tests' };
 const bucket = 'exports';
 
-/** Mixed contents: holes, zeroes that are no holes, noise that cannot be packed, text, and an odd end. */
+/** Mixed content: holes, zeroes that are not holes, incompressible noise, text, and an odd end. */
 const makeVolume = (name: string, size: number): string => {
   const path = join(root, name);
   writeDisk(path, size);

@@ -3,7 +3,7 @@ import type { S3Client } from '#shared/clients/s3/client.ts';
 import { type S3Fault, S3Failure } from '#shared/clients/s3/errors.ts';
 import { type UploadContext, clearUploads, discardObject } from '#shared/transfer/export/upload.ts';
 
-/** A store that refuses whatever is asked. */
+/** A store that rejects every request. */
 const refusing = (code: S3Fault): UploadContext => {
   const refuse = async () => {
     throw new S3Failure(code, 'the words of the store');

@@ -39,7 +39,7 @@ const look = async (format: StructuredFormat, bytes: Buffer): Promise<number> =>
   const reader = bufferReader(bytes, bytes.length);
   const { virtualSize } = await inspectDisk(format, reader);
   await verifyDisk(format, reader);
-  // As its disk is made (`scratch-route.ts`).
+  // As in `scratch-route.ts`.
   return roundToSector(virtualSize);
 };
 
@@ -66,7 +66,7 @@ describe.skipIf(!hasTools('qemu-img'))('formats with a structure', () => {
     }
   });
 
-  /** Bytes of the guest's disk in a file, as qemu-img reads it; `undefined` where it does not. */
+  /** Bytes of the guest's disk in a file, as qemu-img reads it; `undefined` if it does not. */
   const sizeByQemu = (driver: string, image: Buffer): number | undefined => {
     const path = join(directory, 'damaged');
     const [target, extra] = [join(directory, 'damaged.raw'), driver === 'vpc' ? ',force_size_calc=current_size' : ''];
@@ -134,7 +134,7 @@ describe.skipIf(!hasTools('qemu-img'))('formats with a structure', () => {
     async () => {
       const path = join(directory, 'interrupted.vhdx');
       writeFileSync(path, imageOf(kinds[3] as Kind));
-      // Of what is written, all but the block table at 2 MiB: that is in the log alone.
+      // All writes except the block table at 2 MiB: that is only in the log.
       const failing =
         'driver=vhdx,file.driver=blkdebug,file.inject-error.0.event=none,file.inject-error.0.iotype=write,' +
         `file.inject-error.0.sector=4096,file.image.driver=file,file.image.filename=${path}`;
@@ -177,14 +177,14 @@ describe.skipIf(!hasTools('qemu-img'))('formats with a structure', () => {
     await expect(look('vmdk', hidden)).rejects.toThrow(words);
   });
 
-  /** A sparse header whose capacity is 0 makes qemu take the descriptor behind it, extents and all. */
+  /** A sparse header with capacity 0 makes qemu use the descriptor after it, including its extents. */
   const sparseHeader = (): Buffer => {
     const header = Buffer.from(imageOf(kinds[4] as Kind).subarray(0, 512));
     header.writeBigUInt64LE(0n, 12);
     return header;
   };
 
-  /** The descriptor is where qemu-img puts it, with room for 20 sectors. */
+  /** The descriptor is at the offset that qemu-img uses, with room for 20 sectors. */
   const described = (text: string, kind = 5): Buffer => {
     const image = Buffer.from(imageOf(kinds[kind] as Kind));
     image.fill(0, 512, 21 * 512);

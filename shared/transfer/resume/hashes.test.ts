@@ -36,9 +36,9 @@ describe('isWorthSaving', () => {
   const course = { bytes: 32 * mib, ms: 1000, leftBytes: 100 * 32 * mib, hasDigests: true };
   it.each([
     ['what takes long over a slow link', course, true],
-    ['what is done in a moment', { ...course, leftBytes: 32 * mib }, false],
-    ['what is faster than its digests could be saved', { ...course, ms: 100, leftBytes: 10 ** 12 }, false],
-    ['the same, where no digests must be saved', { ...course, ms: 100, leftBytes: 10 ** 12, hasDigests: false }, true],
+    ['a short transfer', { ...course, leftBytes: 32 * mib }, false],
+    ['a transfer faster than its digests could be saved', { ...course, ms: 100, leftBytes: 10 ** 12 }, false],
+    ['the same, without digests to save', { ...course, ms: 100, leftBytes: 10 ** 12, hasDigests: false }, true],
   ])('%s', (_, given, expected) => {
     expect(isWorthSaving(given, savePolicy)).toBe(expected);
   });

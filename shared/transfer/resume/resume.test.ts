@@ -92,7 +92,7 @@ const attempt = async ({ spec }: Place, signal = new AbortController().signal) =
   return { report: TransferReport.parse(report), lines };
 };
 
-/** Of the file's content nothing from there on is ever sent. Tables are: they are asked for in small pieces. */
+/** No content of the file from this offset on is ever sent. Tables are: they are requested in small pieces. */
 const upTo =
   (file: Buffer, end: number) =>
   (request: OriginRequest): Answer => {
@@ -148,7 +148,7 @@ describe.skipIf(!hasTools('qemu-img')).each(Object.entries(published))('%s', (_,
         expect(made.subarray(0, wanted.length).equals(wanted)).toBe(true);
         expect(made.subarray(wanted.length).every((byte) => byte === 0)).toBe(true);
         const asked = origin.requests.slice(before).map(firstOf);
-        // Tables may lie anywhere; a plain disk has none.
+        // Tables may be anywhere; a plain disk has none.
         const isNeeded = (at: number) => file !== raw || at >= position || at < 300 * 1024;
         expect(asked.filter((at) => !isNeeded(at))).toEqual([]);
         expect(report.receivedBytes).toBeLessThan(file.length - mib);

@@ -1,4 +1,4 @@
-// What keeps a disk at work, and that a fault the kernel tells once is not lost.
+// What keeps a disk busy, and that an error which the kernel reports once is not lost.
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -8,7 +8,7 @@ import { temporaryDirectory } from '#test/support/directory.ts';
 
 const mib = 1024 * 1024;
 
-/** Flushes that end when they are told to, in order. */
+/** Flushes that end when the test releases them, in order. */
 const createDisk = () => {
   const ends: (() => void)[] = [];
   let begun = 0;

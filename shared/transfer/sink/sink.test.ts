@@ -83,7 +83,7 @@ describe('the file sink', () => {
 });
 
 describe.each(['Filesystem', 'Block'] as const)('a sink of a %s volume', (volumeMode) => {
-  /** A device is there before anybody writes to it, and holds what was in it. */
+  /** A device exists before it is written, and contains old data. */
   const open = async (bytes: number, preallocated: boolean, there = bytes) => {
     const wanted = { ...target(volumeMode), capacityBytes: bytes, diskBytes: bytes, preallocated };
     if (volumeMode === 'Block') writeFileSync(wanted.path, Buffer.alloc(there, 1));
@@ -91,9 +91,9 @@ describe.each(['Filesystem', 'Block'] as const)('a sink of a %s volume', (volume
   };
 
   it.each([
-    ['all of its room where that is asked for', true],
-    ['the room of what was written', false],
-  ])('accepts %s', async (_what, preallocated) => {
+    ['all of its space when preallocation is requested', true],
+    ['only the space of what was written', false],
+  ])('allocates %s', async (_what, preallocated) => {
     const { path, sink } = await open(1024 * kib, preallocated);
     await sink.prepare(512 * kib);
     await sink.write(noise('s', 4 * kib), 64 * kib);
@@ -112,7 +112,7 @@ describe.each(['Filesystem', 'Block'] as const)('a sink of a %s volume', (volume
       await sink.prepare(512 * kib);
       await sink.commit(512 * kib);
     };
-    // A file that stands for a device says something else than one whose file system is full.
+    // A file in place of a device reports a different error than one whose file system is full.
     const code = expect.stringMatching(volumeMode === 'Filesystem' ? /^TargetFull$/ : /^Target/) as string;
     await expect(write()).rejects.toMatchObject({ code });
     await sink.abandon();
@@ -143,7 +143,7 @@ describe('the block sink', () => {
     expect((await openSink(wanted, signal)).limitBytes).toBe(300 * kib);
   });
 
-  // Takes a kernel that lets us have one.
+  // Needs a kernel with loop devices.
   it.runIf(canHaveDevices())('preallocates the whole device, or only what was written', async () => {
     const backing = target('Block').path;
     writeFileSync(backing, '');

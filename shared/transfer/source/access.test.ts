@@ -1,4 +1,4 @@
-// What a source is read with: the words of Secrets people have, and what is said where one is missing or odd.
+// The credentials for a source: the keys of Secrets that users have, and the errors when one is missing or invalid.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

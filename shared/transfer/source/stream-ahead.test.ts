@@ -30,9 +30,9 @@ describe('the number of connections', () => {
 
   it.each([
     ['grows while each connection has a limit of its own', { each: 50, link: 1e9 }, 16],
-    ['stays where the link is full', { each: 125, link: 125 }, 2],
+    ['is kept when the link is saturated', { each: 125, link: 125 }, 2],
     ['goes back when the link is full with fewer', { each: 50, link: 200 }, 4],
-    ['stays when whoever takes the bytes is slower', { each: 50, link: 1e9, isAwaited: false }, 2],
+    ['is kept when the consumer is slower', { each: 50, link: 1e9, isAwaited: false }, 2],
   ])('%s', (_what, network, expected) => {
     expect(play(12, network).at(-1)).toBe(expected);
   });

@@ -21,7 +21,7 @@ describe('a program with limits', () => {
   });
 
   it('does not run without limits', async () => {
-    // No limit can be above what this process may have.
+    // No limit can exceed that of this process.
     const beyond = { ...limits, cpuSeconds: Number.MAX_SAFE_INTEGER * 1e6 };
     const { status, output } = await runTool({ program: 'echo', args: ['ran'], signal, limits: beyond });
     expect([status === 0, output]).toEqual([false, '']);

@@ -40,7 +40,7 @@ afterAll(() => void keyServer.close());
 interface Worker {
   readonly target: string;
   readonly report: Promise<TransferReport>;
-  /** Ends as a pod that is told to. */
+  /** Ends like a pod that is terminated. */
   readonly kill: () => Promise<void>;
 }
 
@@ -311,7 +311,7 @@ describe('an upload', () => {
       'ImageTooLarge',
     ],
     ['whose packing is cut', cut, 'ImageTruncated'],
-    ['that is no disk', Buffer.from('<!doctype html>'.padEnd(5000)), 'NotADiskImage'],
+    ['that is not a disk', Buffer.from('<!doctype html>'.padEnd(5000)), 'NotADiskImage'],
   ];
   const begin = (file: Buffer) => ({ length: file.length, maybeFollowed: true });
 

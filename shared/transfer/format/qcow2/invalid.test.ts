@@ -1,5 +1,5 @@
-// What the qcow2 specification does not allow, field by field, in images that qemu-img made: refused here wherever qemu-img refuses it, and what is taken becomes
-// the bytes that qemu-img makes of it.
+// Violations of the qcow2 specification, field by field, in images that qemu-img created: rejected here wherever qemu-img rejects them, and accepted files
+// become the bytes that qemu-img makes of them.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -42,7 +42,7 @@ const baseOf = (name: string): Buffer => {
   return image;
 };
 
-/** Whether qemu-img opens the file, to tell of it and to read it. */
+/** Whether qemu-img opens the file, to inspect it and to read it. */
 const isOpened = (image: Buffer): boolean => {
   const path = join(directory, 'opened.qcow2');
   writeFileSync(path, image);
@@ -132,11 +132,11 @@ describe.skipIf(!hasTools('qemu-img'))('a qcow2 against its specification', () =
   it.each<[what: string, base: string, change: Change]>([
     ...Object.keys(kinds).map((kind): [string, string, Change] => [`of kind ${kind}`, kind, () => {}]),
     ['with snapshots', 'snapshots', () => {}],
-    ['with an extension that nobody knows', 'plain', extension(0x1234, 64)],
+    ['with an unknown extension', 'plain', extension(0x1234, 64)],
     ['with an extension that fills its area', 'plain', extension(0x1234, 65_536 - 120)],
     ['with a data file that no bit asks for', 'plain', extension(0x44415441, 16)],
     ['with bitmaps that do not hold', 'plain', aBitmap(1n << 32n, 0n, 1n, 0n)],
-    ['with compatible features that nobody knows', 'plain', u64(80, 2n ** 40n)],
+    ['with unknown compatible features', 'plain', u64(80, 2n ** 40n)],
     ['with the length of a backing file, and none', 'plain', u32(16, 50)],
   ])('a qcow2 %s is accepted, by Bullion and by qemu-img', async (_what, base, change) => {
     const image = Buffer.from(baseOf(base));

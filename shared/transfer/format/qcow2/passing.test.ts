@@ -15,9 +15,9 @@ import { hasTools } from '#test/support/tools.ts';
 
 interface Passed {
   readonly disk: Buffer;
-  /** Bytes that had to be kept, tables and all. */
+  /** Bytes that had to be kept, including tables. */
   readonly keptBytes: number;
-  /** Clusters are used twice, so that not all was kept. */
+  /** Clusters are used twice, so not all of them were kept. */
   readonly isAgain: boolean;
 }
 

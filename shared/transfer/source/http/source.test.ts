@@ -92,7 +92,7 @@ describe('probe', () => {
   });
 
   it.each([
-    ['a range nobody asked for', { 'content-range': `bytes 5-99/${image.length}` }],
+    ['a range that was not requested', { 'content-range': `bytes 5-99/${image.length}` }],
     ['a range of unknown total', { 'content-range': `bytes 0-${headBytes - 1}/*` }],
     ['several ranges', { 'content-type': 'multipart/byteranges; boundary=x' }],
   ])('falls back to a plain request when the server answers with %s', async (_, headers) => {
@@ -130,7 +130,7 @@ describe('stream', () => {
     ['a weak tag', { etag: 'W/"v1"' }],
     ['no ranges', { ranges: false }],
     ['no length', { ranges: false, chunked: true, etag: null }],
-    ['a content encoding it was not asked for', { headers: { 'content-encoding': 'gzip' } }],
+    ['a content encoding that was not requested', { headers: { 'content-encoding': 'gzip' } }],
   ])('returns the whole file from a server with %s', async (_, options) => {
     const { source } = await setup(honest(options));
     await source.probe();
@@ -153,7 +153,7 @@ describe('stream', () => {
       const answer = fileAnswer(request, image);
       if (request.index === 0) return answer;
       if (request.headers['if-range'] === undefined) return { ...answer, cutAfter: 700_000 };
-      // The range asked for by its headers, and the beginning of the file by its bytes.
+      // The requested range by its headers, and the beginning of the file by its bytes.
       return { ...answer, body: image.subarray(0, answer.body?.length) };
     });
     await source.probe();

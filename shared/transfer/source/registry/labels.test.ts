@@ -1,4 +1,4 @@
-// Environment variables of a containerDisk that stand for labels, as CDI reads them.
+// Environment variables of a containerDisk that become labels, as in CDI.
 import { expect, it } from 'vitest';
 import { labelsOfEnvironment } from '#shared/transfer/source/registry/labels.ts';
 

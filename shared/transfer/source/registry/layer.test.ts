@@ -1,4 +1,4 @@
-// Layers of images, whatever was done to them: the disk that GNU tar finds in them, or a refusal; and manifests of any shape.
+// Layers of images, however they were changed: the disk that GNU tar finds in them, or a rejection; and manifests of any form.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -65,7 +65,7 @@ const diskOf = async (layer: Buffer): Promise<Buffer> => {
   }
 };
 
-/** Every plain file that GNU tar puts into the folder of the disk, whatever it says of other files. */
+/** Every plain file that GNU tar unpacks into the folder of the disk, whatever errors it reports about other files. */
 const disksByTar = (archive: Buffer): readonly Buffer[] => {
   const jail = mkdtempSync(join(root, 'jail-'));
   mkdirSync(join(jail, 'disk'));
@@ -83,7 +83,7 @@ const layerIn = (format: string, ...options: readonly string[]): Buffer => {
   writeFileSync(join(source, 'etc/motd'), 'hello');
   linkSync(join(source, 'etc/motd'), join(source, 'etc/again'));
   symlinkSync('motd', join(source, 'etc/link'));
-  // A long one is kept beside its header.
+  // A long name is stored next to its header.
   const isShort = format === 'ustar' || options.length > 0;
   const name = isShort ? 'disk.img' : `${'long-'.repeat(25)}.img`;
   writeFileSync(join(source, 'disk', name), noise('disk', 3000));
@@ -122,7 +122,7 @@ describe('a layer', () => {
   );
 
   const disk = { name: 'disk/a.img', content: Buffer.from('one') };
-  /** An entry of another type, or with another size, than it was made with. */
+  /** An entry with a modified type or size. */
   const edited = (archive: Buffer, type: string, size?: number): Buffer => {
     const copy = Buffer.from(archive);
     copy.write(type, 156, 'latin1');
@@ -143,7 +143,7 @@ describe('a layer', () => {
 
   const record = (text: string): Buffer => Buffer.from(`${text.length + 4} ${text}\n`);
   it.each<[what: string, layer: Buffer]>([
-    ['goes on behind one empty block', Buffer.concat([Buffer.alloc(512), tarOf([disk])])],
+    ['continues after one empty block', Buffer.concat([Buffer.alloc(512), tarOf([disk])])],
     ['names all its entries at once', edited(tarOf([{ name: 'g', content: record('path=disk/b.img') }, disk]), 'g')],
     ['sizes all its entries at once', edited(tarOf([{ name: 'g', content: record('size=000001') }, disk]), 'g')],
     ['has an attribute without a value', edited(tarOf([{ name: 'x', content: record('pathdisk/b.img') }, disk]), 'x')],

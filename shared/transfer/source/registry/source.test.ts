@@ -39,7 +39,7 @@ describe.skipIf(!hasRegistry())('a containerDisk', () => {
     const report = await runTransfer(transferSpec(url(rest), path, options), quiet);
     return { report, bytes: isSuccess(report) ? readFileSync(path) : undefined };
   };
-  /** Without the image's configuration, which is asked for once and comes first. */
+  /** Without the image's configuration, which is requested once and first. */
   const blobs = () => registry.requests.filter(({ path }) => path.includes('/blobs/')).slice(1);
 
   it.each(['gzip', 'zstd', 'none', 'docker'] as const)(

@@ -156,8 +156,8 @@ describe('an image in an object store', { timeout: 240_000 }, () => {
   });
 
   it.each<[string, Partial<S3Source>, object]>([
-    ['no such object', { key: 'absent' }, { reason: 'SourceNotFound', retryable: false }],
-    ['no such bucket', { bucket: 'absent' }, { reason: 'SourceNotFound', retryable: false }],
+    ['a missing object', { key: 'absent' }, { reason: 'SourceNotFound', retryable: false }],
+    ['a missing bucket', { bucket: 'absent' }, { reason: 'SourceNotFound', retryable: false }],
     ['no credentials', { secretDir: undefined }, { reason: 'SourceForbidden', retryable: false }],
     ['the store is down', { endpoint: 'http://127.0.0.1:1' }, { reason: 'SourceUnreachable', retryable: true }],
     [
