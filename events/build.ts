@@ -1,4 +1,4 @@
-// The events the product sends about its objects. Ids are the owner's UID, generation and transition, so that a repeat is recognisable.
+// The events that the product sends about its objects. Ids contain the UID of the owner, the generation and the transition, so that duplicates are recognized.
 import type { z } from 'zod';
 import {
   type BackupData,
@@ -15,7 +15,7 @@ import {
 } from '#events/catalogue.ts';
 import type { ObjectRef, ResourceType } from '#shared/api/object.ts';
 
-/** Who sends it: a URI reference such as `bullion.dev/transfer-job`. */
+/** The sender: a URI reference such as `bullion.dev/transfer-job`. */
 interface Origin {
   readonly source: string;
   readonly now?: Date;
@@ -35,7 +35,7 @@ export const buildImageReady = (
 ): EventOf<typeof eventTypes.imageReady> =>
   about(eventTypes.imageReady, data.image, { id: `${data.image.uid}.${data.generation}.ready`, data, origin });
 
-/** `attempt` tells one failure of a generation from the next. */
+/** `attempt` distinguishes the failures of one generation. */
 export const buildImageFailed = (
   data: z.infer<typeof ImageFailedData>,
   attempt: number,
@@ -54,7 +54,7 @@ export const buildSourcePolled = (
 ): EventOf<typeof eventTypes.sourcePolled> =>
   about(eventTypes.sourcePolled, data.cron, { id: `${data.cron.uid}.polled.${origin.now.getTime()}`, data, origin });
 
-/** Those about a channel of a policy. */
+/** Events about a channel of a policy. */
 export type PolicyVersionEventType =
   | typeof eventTypes.versionPromoted
   | typeof eventTypes.versionPinned
@@ -63,7 +63,7 @@ export type PolicyVersionEventType =
 
 export type VersionEventType = Exclude<Extract<EventType, `dev.bullion.version.${string}`>, PolicyVersionEventType>;
 
-/** `transition` tells it from what else became of versions of the same cron. */
+/** `transition` distinguishes the events about versions of the same cron. */
 export const buildVersionEvent = (
   type: VersionEventType,
   data: z.infer<typeof VersionData>,
@@ -72,7 +72,7 @@ export const buildVersionEvent = (
 ): EventOf<VersionEventType> =>
   about(type, data.cron, { id: `${data.cron.uid}.${transition}`, data, origin }) as EventOf<VersionEventType>;
 
-/** `transition` tells it from what else became of versions under the same policy. */
+/** `transition` distinguishes the events about versions under the same policy. */
 export const buildPolicyVersionEvent = (
   type: PolicyVersionEventType,
   data: z.infer<typeof PolicyVersionData>,
@@ -83,7 +83,7 @@ export const buildPolicyVersionEvent = (
 
 export type BackupEventType = Extract<EventType, `dev.bullion.backup.${string}`>;
 
-/** `transition` tells it from what else became of the backups of the same image. */
+/** `transition` distinguishes the events about backups of the same image. */
 export const buildBackupEvent = (
   type: BackupEventType,
   data: z.infer<typeof BackupData>,
@@ -92,7 +92,7 @@ export const buildBackupEvent = (
 ): EventOf<BackupEventType> =>
   about(type, data.image, { id: `${data.image.uid}.backup.${transition}`, data, origin }) as EventOf<BackupEventType>;
 
-/** Of the store that `source` names. No object of the cluster is meant, so the subject is the key, as the CloudEvents adapter for S3 has it. */
+/** An event of the store in `source`. It concerns no object of the cluster, so the subject is the key, as in the CloudEvents adapter for S3. */
 export const buildStoredObjectChanged = (
   data: z.infer<typeof StoredObjectData>,
   { id, source, time }: { readonly id: string; readonly source: string; readonly time: string },
@@ -128,9 +128,9 @@ const about = <T extends EventType, D>(
   data,
 });
 
-// The subject ApiServerSource gives an object's events. Its plural is a guess from the kind, wrong for some kinds; see isGuessable.
+// The subject of the events that ApiServerSource sends. Its plural is derived from the kind, which is wrong for some kinds; see isGuessable.
 
-/** The plural Kubernetes libraries guess from a kind: lower case, then `s`, `es` after s, or `ies` for y. */
+/** The plural that Kubernetes libraries derive from a kind: lower case, then `s`, `es` after s, or `ies` for y. */
 export const guessPlural = (kind: string): string => {
   const singular = kind.toLowerCase();
   if (singular.endsWith('endpoints')) return singular;
@@ -138,7 +138,7 @@ export const guessPlural = (kind: string): string => {
   return singular.endsWith('y') ? `${singular.slice(0, -1)}ies` : `${singular}s`;
 };
 
-/** Whether Knative finds the kind: it watches the guessed plural and silently skips a kind whose real plural differs. */
+/** Whether Knative finds the kind: it watches the derived plural and silently skips a kind whose real plural differs. */
 export const isGuessable = (type: Pick<ResourceType, 'kind' | 'plural'>): boolean =>
   guessPlural(type.kind) === type.plural;
 

@@ -1,18 +1,18 @@
-// Every event type the product accepts or sends, with the schema of its data. A type that is not here is refused.
+// Every event type that the product accepts or sends, with the schema of its data. An unknown type is rejected.
 import { z } from 'zod';
 import type { CloudEvent } from '#events/event.ts';
 import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
 import { Observation } from '#shared/golden/poll/observation.ts';
 import { TransferProgress } from '#shared/transfer/progress.ts';
 
-/** The whole object, as ApiServerSource sends it in Resource mode. Whatever else it holds is passed on. */
+/** The whole object, as ApiServerSource sends it in Resource mode. Unknown fields are preserved. */
 const ObjectData = z.looseObject({
   apiVersion: z.string(),
   kind: z.string(),
   metadata: z.looseObject({ name: z.string(), namespace: z.string().optional(), uid: z.string().optional() }),
 });
 
-/** Which object it is, as ApiServerSource sends it in Reference mode: neither UID nor version. */
+/** A reference to an object, as ApiServerSource sends it in Reference mode, without UID and version. */
 const ReferenceData = z.looseObject({
   apiVersion: z.string(),
   kind: z.string(),
@@ -20,7 +20,7 @@ const ReferenceData = z.looseObject({
   name: z.string(),
 });
 
-/** Names one object of one life: a namesake made later has another UID. */
+/** Identifies one object: another one created later under the same name has a different UID. */
 export const ObjectRefData = z.object({
   apiVersion: z.string(),
   kind: z.string(),
@@ -29,7 +29,7 @@ export const ObjectRefData = z.object({
   uid: z.string(),
 });
 
-/** What PingSource sends is what its manifest says; a job is named where one source reconciles one of several. */
+/** PingSource sends the data in its manifest; a job is named where one source triggers one of several. */
 const PingData = z.union([z.looseObject({ job: z.string().optional() }), z.string()]).optional();
 
 export const TransferProgressedData = z.object({ owner: ObjectRefData, progress: TransferProgress });
@@ -40,10 +40,10 @@ export const ImageFailedData = ImageReadyData.extend({
   message: z.string(),
 });
 
-/** What a poll of a cron's source told. */
+/** The result of a poll of a cron's source. */
 export const SourcePolledData = z.object({ cron: ObjectRefData, observation: Observation });
 
-/** What became of one version of a golden image. */
+/** What happened to one version of a golden image. */
 export const VersionData = z.object({
   cron: ObjectRefData,
   /** Name of its volume or snapshot. */
@@ -54,20 +54,20 @@ export const VersionData = z.object({
   message: z.string(),
 });
 
-/** What became of a version under a policy: a channel came to have it, or it was marked as bad. */
+/** What happened to a version under a policy: a channel changed to it, or it was marked as bad. */
 export const PolicyVersionData = z.object({
   policy: ObjectRefData,
-  /** Left out where every channel is meant. */
+  /** Unset when every channel is meant. */
   channel: z.string().optional(),
   /** Name of its volume or snapshot. */
   version: z.string(),
   /** CamelCase, stable; the same as on the policy's Events. */
   reason: z.string(),
-  /** What happened, by whom and why. */
+  /** What happened, who caused it and why. */
   message: z.string(),
 });
 
-/** What became of the backup of an image, or that it was made from one. */
+/** What happened to the backup of an image, or that the image was restored from one. */
 export const BackupData = z.object({
   image: ObjectRefData,
   /** CamelCase, stable; the same as on the image's Events. */
@@ -75,7 +75,7 @@ export const BackupData = z.object({
   message: z.string(),
 });
 
-/** An object of a store that was made, replaced or removed: what it is now, the store is asked. */
+/** An object of a store that was created, replaced or deleted: its current state is read from the store. */
 export const StoredObjectData = z.object({ bucket: z.string().min(1), key: z.string().min(1) });
 
 export const eventTypes = {
@@ -132,14 +132,14 @@ export const catalogue = {
   [eventTypes.storedObjectChanged]: StoredObjectData,
 } as const satisfies Record<EventType, z.ZodType>;
 
-/** An event of one catalogued type with its data checked. */
+/** An event of a catalogued type with validated data. */
 export type EventOf<T extends EventType> = CloudEvent<z.infer<(typeof catalogue)[T]>, T>;
 /** Any catalogued event; switch on `type` to narrow `data`. */
 export type KnownEvent = { [T in EventType]: EventOf<T> }[EventType];
 
 export const isKnownType = (type: string): type is EventType => Object.hasOwn(catalogue, type);
 
-/** The Kubernetes object an event is about; undefined for a ping and for objects of stores. The UID is unknown in Reference mode. */
+/** The Kubernetes object that an event is about; undefined for a ping and for objects of stores. In Reference mode the UID is unknown. */
 export const objectOf = (event: KnownEvent): (Omit<ObjectRef, 'uid'> & { readonly uid?: string }) | undefined => {
   switch (event.type) {
     case eventTypes.ping:
@@ -160,7 +160,7 @@ export const objectOf = (event: KnownEvent): (Omit<ObjectRef, 'uid'> & { readonl
 
 type OwnEvent = EventOf<Exclude<Extract<EventType, `dev.bullion.${string}`>, typeof eventTypes.storedObjectChanged>>;
 
-/** Ours name their object in full. */
+/** Events of the product contain the complete reference of their object. */
 const aboutOf = (event: OwnEvent): z.infer<typeof ObjectRefData> | undefined => {
   const { data } = event;
   if (data === undefined) return undefined;

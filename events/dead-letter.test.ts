@@ -6,7 +6,7 @@ import type { KubeEvent } from '#shared/api/foreign/core.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Conflict, Unavailable } from '#shared/runtime/errors.ts';
 
-/** An API that holds Events, and is down when told so. */
+/** An API that stores Events, and fails while `isDown`. */
 const given = (options: { readonly isDown?: boolean } = {}) => {
   const stored = new Map<string, KubeEvent>();
   const client: Partial<KubeClient> = {
@@ -47,7 +47,7 @@ const aLetter = (more: Partial<CloudEvent> = {}, error: CloudEvent['extensions']
 });
 
 describe('a dead letter', () => {
-  it('becomes a Kubernetes Event on the object concerned', async () => {
+  it('becomes a Kubernetes Event on its object', async () => {
     const { take, stored } = given();
     await take(aLetter());
     expect([...stored.values()]).toEqual([
@@ -75,7 +75,7 @@ describe('a dead letter', () => {
     ]);
   });
 
-  it('counts up when it comes again, apart from another life of the object or another fault', async () => {
+  it('is counted when it is repeated, separately for another object of the same name and for another error', async () => {
     const { take, stored } = given();
     await take(aLetter());
     await take(aLetter({ id: 'e-2' }));
@@ -87,7 +87,7 @@ describe('a dead letter', () => {
     expect(stored.size).toBe(3);
   });
 
-  it('about a cluster-scoped object goes to the default namespace', async () => {
+  it('about a cluster-scoped object is recorded in the default namespace', async () => {
     const { take, stored } = given();
     await take(aLetter({}, { namespace: '' }));
     const [event] = [...stored.values()];
@@ -95,7 +95,7 @@ describe('a dead letter', () => {
     expect(event?.involvedObject).not.toHaveProperty('namespace');
   });
 
-  it('about no object is read all the same', async () => {
+  it('about no object is parsed as well', async () => {
     const { take, stored } = given();
     const ping = aLetter({ type: eventTypes.ping, extensions: { knativeerrorcode: 500 }, data: undefined });
     expect(await take(ping)).toEqual({ destination: '', code: 500, words: '', object: undefined });

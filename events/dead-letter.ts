@@ -1,4 +1,4 @@
-// A dead letter → what a person should see of it: a Kubernetes Event on the object concerned. Called by whatever a Broker's deadLetterSink is.
+// Records a dead letter as a Kubernetes Event on the object concerned. Called by the deadLetterSink of a Broker.
 import { createHash } from 'node:crypto';
 import type { CloudEvent } from '#events/event.ts';
 import { type KubeEvent, kubeEvents } from '#shared/api/foreign/core.ts';
@@ -8,17 +8,17 @@ import { isConflict } from '#shared/runtime/errors.ts';
 import { redact, redactUrl } from '#shared/runtime/redact.ts';
 
 export interface DeadLetter {
-  /** Who could not be told, as a URL without query. */
+  /** The receiver that could not be reached, as a URL without query. */
   readonly destination: string;
-  /** The last HTTP status; 500 when nobody answered. */
+  /** The last HTTP status; 500 when there was no answer. */
   readonly code: number;
-  /** Beginning of the last answer's body, as text. */
+  /** The beginning of the last response body, as text. */
   readonly words: string;
   /** The object the event is about; undefined for a ping. */
   readonly object: KubeEvent['involvedObject'] | undefined;
 }
 
-/** Reads the `knativeerror*` extensions and the object's from an event of ApiServerSource or one of ours. */
+/** Parses the `knativeerror*` extensions and the object of an event of ApiServerSource or of the product. */
 const toDeadLetter = ({ extensions, data }: CloudEvent): DeadLetter => {
   const { knativeerrordest: destination = '', knativeerrorcode: code, knativeerrordata: words = '' } = extensions;
   const { apiversion, kind, name, namespace } = extensions;
@@ -40,17 +40,17 @@ const toDeadLetter = ({ extensions, data }: CloudEvent): DeadLetter => {
   };
 };
 
-/** Of the object itself, or of the one our own events name. */
+/** From the object in the event, or from the object that an event of the product refers to. */
 const uidOf = (data: unknown): string | undefined => {
   const { metadata, owner, image } = (data ?? {}) as Record<string, { readonly uid?: unknown } | undefined>;
   const uid = metadata?.uid ?? owner?.uid ?? image?.uid;
   return typeof uid === 'string' ? uid : undefined;
 };
 
-/** Bytes of the answer that are shown: the API server takes messages of 1024 bytes. */
+/** Maximum length of the quoted answer: the API server accepts messages of 1024 bytes. */
 const maxWords = 600;
 
-/** The manifest of the Kubernetes Event. Letters of one object for one reason share a name, and are counted. */
+/** The manifest of the Kubernetes Event. Dead letters about one object with one reason share a name, and are counted. */
 const buildDeadLetterEvent = (letter: DeadLetter & { readonly object: object }, type: string, now: Date): KubeEvent => {
   const { object, destination, code, words } = letter;
   const { kind = '', name = '', namespace = 'default', uid = '' } = object;
@@ -73,7 +73,7 @@ const buildDeadLetterEvent = (letter: DeadLetter & { readonly object: object }, 
   };
 };
 
-/** Records a dead letter on its object; returns what was read from it. Throws AppErrors of the API. */
+/** Records a dead letter on its object; returns its content. Throws AppErrors of the API. */
 export const recordDeadLetter = async (client: KubeClient, event: CloudEvent, now: Date): Promise<DeadLetter> => {
   const letter = toDeadLetter(event);
   const { object } = letter;

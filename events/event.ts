@@ -1,4 +1,4 @@
-// A CloudEvent as the product handles it: attributes as they came, and their rules; data decoded. Written by receive.ts, read by senders and the broker.
+// A CloudEvent in the product: attributes as received, and their rules; data decoded. Created by receive.ts, read by senders and the broker.
 import { CloudEvent as SdkEvent, ValidationError } from 'cloudevents';
 import { type Fault, InvalidInput } from '#shared/runtime/errors.ts';
 
@@ -14,13 +14,13 @@ export interface CloudEvent<D = unknown, T extends string = string> {
   readonly datacontenttype?: string | undefined;
   /** Absolute URI. */
   readonly dataschema?: string | undefined;
-  /** Names are lower-case letters and digits. Binary mode carries texts only. */
+  /** Names are lower-case letters and digits. Binary mode contains only strings. */
   readonly extensions: Readonly<Record<string, ExtensionValue>>;
-  /** JSON for JSON content types; otherwise text, or bytes where they are no text. */
+  /** JSON for JSON content types; otherwise text, or bytes that are not valid text. */
   readonly data?: D | undefined;
 }
 
-/** An event on its way: what an HTTP request or reply holds. Header names are lower case. */
+/** An event as an HTTP request or reply. Header names are lower case. */
 export interface Message {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array;
@@ -31,7 +31,7 @@ export const extensionName = /^[a-z0-9]+$/;
 export interface MediaType {
   /** Lower case, without parameters; empty when there is none. */
   readonly essence: string;
-  /** Lower case; UTF-8 when not said. */
+  /** Lower case; UTF-8 by default. */
   readonly charset: string;
 }
 
@@ -43,14 +43,14 @@ export const parseMediaType = (value: string | undefined): MediaType => {
 
 export const isJson = ({ essence }: MediaType): boolean => essence.endsWith('/json') || essence.endsWith('+json');
 
-/** The attributes of an event, checked all at once: presence and types here, formats by the `cloudevents` package. */
+/** The attributes of an event, validated all at once: presence and types here, formats by the `cloudevents` package. */
 const coreAttributes = ['id', 'source', 'type', 'subject', 'time', 'datacontenttype', 'dataschema'] as const;
 const requiredAttributes = ['id', 'source', 'type'] as const;
 const rfc3339 = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,18})?(?:[Zz]|[+-]\d{2}:\d{2})$/;
 
 type Attributes = Readonly<Record<string, unknown>>;
 
-/** Checks all attributes at once. Unset values (`null`, and an empty optional attribute) are left out. */
+/** Validates all attributes at once. Unset values (`null`, and an empty optional attribute) are omitted. */
 export const toEvent = (attributes: Attributes): CloudEvent => {
   const core: Record<string, string> = {};
   const extensions: Record<string, ExtensionValue> = {};
@@ -98,7 +98,7 @@ const faultsOfCore = (core: Record<string, string>, specversion: unknown): Fault
   return faults;
 };
 
-/** Extensions stay out: an extension called `validate` would replace the method. */
+/** Extensions are not attributes of this object: an extension named `validate` would replace the method. */
 const judge = (core: Readonly<Record<string, string>>): void => {
   try {
     SdkEvent.prototype.validate.call(new SdkEvent({ ...core, specversion: '1.0' }, false));

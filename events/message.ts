@@ -1,17 +1,18 @@
-// CloudEvent ↔ HTTP message, binary and structured mode. The `cloudevents` package misreads content types, falsy data, missing ids and header
-// encodings, so the message is taken apart here and the package only judges the attributes. Called by senders, receive.ts and the broker.
+// Converts a CloudEvent from and to an HTTP message, in binary and structured mode. The `cloudevents` package misreads content types, falsy data,
+// missing ids and header encodings, so the message is parsed here and the package only validates the attributes. Called by senders, receive.ts and
+// the broker.
 import { toEvent, undecodable } from '#events/event.ts';
 import { type CloudEvent, type MediaType, isJson, parseMediaType, type Message } from '#events/event.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 
 const structuredType = 'application/cloudevents+json';
 
-/** Whether a message says of itself that it is a CloudEvent, in either mode. */
+/** Whether a message declares itself a CloudEvent, in either mode. */
 export const isCloudEvent = (headers: Headers): boolean =>
   headers.has('ce-specversion') ||
   parseMediaType(headers.get('content-type') ?? '').essence.startsWith('application/cloudevents');
 
-/** Decodes one event; throws InvalidInput that names every fault. */
+/** Decodes one event; throws InvalidInput that names every error. */
 export const decodeEvent = (headers: Headers, body: Uint8Array): CloudEvent => {
   const contentType = headers.get('content-type') ?? undefined;
   const media = parseMediaType(contentType);
@@ -31,7 +32,7 @@ const fromBinary = (headers: Headers, contentType: string | undefined, body: Uin
   }
   if (Object.keys(attributes).length === 0) {
     throw undecodable([
-      { field: 'ce-specversion', message: 'is missing: this is no CloudEvent in binary or structured mode' },
+      { field: 'ce-specversion', message: 'is missing: this is not a CloudEvent in binary or structured mode' },
     ]);
   }
   const reserved = ['data', 'datacontenttype'].filter((name) => name in attributes);
@@ -57,7 +58,7 @@ const fromStructured = (value: unknown): CloudEvent => {
   return { ...event, data: decodeData(parseBase64(base64), event.datacontenttype) };
 };
 
-/** Raw UTF-8 (which HTTP hands over as Latin-1), double-quoted texts and percent-encoding, as the HTTP binding has it (3.1.3.2). */
+/** Raw UTF-8 (which HTTP passes as Latin-1), double-quoted strings and percent-encoding, as in the HTTP protocol binding (3.1.3.2). */
 const decodeHeader = (value: string): string => {
   const utf8 = /[\u0080-\u00ff]/.test(value) ? (decodeUtf8(Buffer.from(value, 'latin1')) ?? value) : value;
   const text = /^".*"$/s.test(utf8) && utf8.length > 1 ? utf8.slice(1, -1).replace(/\\(.)/gs, '$1') : utf8;
@@ -86,7 +87,7 @@ const toText = (body: Uint8Array, { charset }: MediaType): string => {
   try {
     return new TextDecoder(charset, { fatal: true }).decode(body);
   } catch (error) {
-    throw undecodable([{ field: 'body', message: `is no ${charset} text: ${messageOf(error)}` }]);
+    throw undecodable([{ field: 'body', message: `is not valid ${charset} text: ${messageOf(error)}` }]);
   }
 };
 
@@ -104,12 +105,12 @@ const parseBase64 = (value: unknown): Uint8Array => {
   throw undecodable([{ field: 'data_base64', message: 'is not valid base64' }]);
 };
 
-/** CloudEvent → HTTP message. */
+/** Encodes a CloudEvent as an HTTP message. */
 export type Encoding = 'binary' | 'structured';
 
 /**
- * Binary mode as asked for, unless an attribute is unsafe in a header: receivers disagree on percent-encoding, non-ASCII, quotes and spaces,
- * so such an event goes out structured.
+ * Binary mode when requested, unless an attribute is unsafe in a header: receivers disagree on percent-encoding, non-ASCII, quotes and spaces,
+ * so such an event is sent in structured mode.
  */
 export const encodeEvent = (event: CloudEvent, encoding: Encoding = 'binary'): Message =>
   encoding === 'structured' || !isHeaderSafe(event) ? encodeStructured(event) : encodeBinary(event);

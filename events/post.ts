@@ -1,4 +1,4 @@
-// One POST of an event, and one to a function in the same process. Called by senders and the broker; undici-post.ts goes over sockets.
+// One POST of an event over the network, and one to a function in the same process. Called by senders and the broker; undici-post.ts uses sockets.
 import type { Message } from '#events/event.ts';
 
 export interface Answer {
@@ -7,19 +7,19 @@ export interface Answer {
   readonly body: Uint8Array;
 }
 
-/** Sends one message; rejects when no answer came: refused, cut, or the signal fired. Redirects are answers, not followed. */
+/** Sends one message; rejects when there is no answer: connection refused or cut, or signal aborted. Redirects are returned, not followed. */
 export type Post = (url: string, message: Message, signal: AbortSignal) => Promise<Answer>;
 
-/** A function's entry, as `app.fetch` of Hono. */
+/** The entry point of a function, like `app.fetch` of Hono. */
 export type FetchHandler = (request: Request) => Response | Promise<Response>;
 
-/** Posts to a handler in the same process, or over what the runtime has for `fetch`: the same contract. */
+/** Posts to a handler in the same process, or through the `fetch` of the runtime: the contract is the same. */
 export const createHandlerPost =
   (handler: FetchHandler): Post =>
   async (url, { headers, body }, signal) => {
     signal.throwIfAborted();
     const bytes = typeof body === 'string' ? body : new Uint8Array(body);
-    // A Request adds `text/plain` to a text without a content type; an event may rightly have none.
+    // A Request adds `text/plain` to a text without a content type, which is optional for an event.
     const sent = new Request(url, { method: 'POST', headers: { ...headers }, body: bytes, signal });
     if (headers['content-type'] === undefined) sent.headers.delete('content-type');
     const response = await unlessAborted(async () => handler(sent), signal);

@@ -25,7 +25,7 @@ interface Given {
   readonly body?: string | Uint8Array;
 }
 
-/** Drops attributes set to undefined, so that a row can take one away. */
+/** Drops attributes set to undefined, so that a row can remove one. */
 const present = (values: Record<string, unknown>) =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 
@@ -92,8 +92,8 @@ describe.each(['binary', 'structured'] as const)('an event in %s mode', (mode) =
     ['a source with spaces', { source: 'not a uri' }, 'source must match format "uri-reference"'],
     ['a relative dataschema', { dataschema: '/schema' }, 'dataschema must match format "uri"'],
     ['an extension with a dash', { 'my-ext': 'x' }, 'my-ext is not a valid attribute name'],
-    ['a type nobody handles', { type: 'com.example.other' }, 'which nothing here handles'],
-  ])('with %s is refused with words', async (_, wrong, words) => {
+    ['an unknown type', { type: 'com.example.other' }, 'which is not handled here'],
+  ])('with %s is rejected with a message', async (_, wrong, words) => {
     expect(await refusal(make({ attributes: wrong }))).toContain(words);
   });
 
@@ -102,25 +102,25 @@ describe.each(['binary', 'structured'] as const)('an event in %s mode', (mode) =
     expect(event.extensions).toEqual({ kind: 'Pod', namespace: '' });
   });
 
-  it('leaves out an empty optional attribute and needs no time', async () => {
+  it('omits an empty optional attribute and needs no time', async () => {
     const event = await updated(make({ attributes: { subject: '', time: undefined } }));
     expect(event.subject).toBeUndefined();
     expect(event.time).toBeUndefined();
   });
 
-  it('survives extensions that shadow methods and prototypes', async () => {
+  it('accepts extensions that shadow methods and prototypes', async () => {
     const names = { validate: 'x', tojson: 'x', emit: 'x', constructor: 'x', tostring: 'x' };
     const event = await updated(make({ attributes: names }));
     expect(event.extensions).toEqual({ kind: 'Pod', namespace: 'd', ...names });
   });
 
-  it('takes a body of 1.5 MiB', async () => {
+  it('accepts a body of 1.5 MiB', async () => {
     const large = { ...pod, metadata: { ...pod.metadata, annotations: { large: 'x'.repeat(1.5 * 1024 * 1024) } } };
     const request = mode === 'binary' ? make({ body: JSON.stringify(large) }) : make({ attributes: { data: large } });
     expect((await updated(request)).data).toEqual(large);
   });
 
-  it('refuses data that has not the shape of its type', async () => {
+  it('rejects data that does not match the schema of its type', async () => {
     const wrong = { apiVersion: 'v1', metadata: {} };
     const request = mode === 'binary' ? make({ body: JSON.stringify(wrong) }) : make({ attributes: { data: wrong } });
     const message = await refusal(request);
@@ -138,11 +138,11 @@ describe('binary mode', () => {
     'Application/JSON; Charset="utf-8"; x=y',
     'text/json',
     'application/merge-patch+json',
-  ])('reads JSON data of content type %s', async (contentType) => {
+  ])('decodes JSON data of content type %s', async (contentType) => {
     expect((await updated(binary({ contentType }))).data).toEqual(pod);
   });
 
-  it('reads JSON data in another character set', async () => {
+  it('decodes JSON data in another character set', async () => {
     const body = Buffer.from(JSON.stringify({ ...pod, note: 'ä€' }), 'utf16le');
     const event = await updated(binary({ contentType: 'application/json; charset=utf-16le', body }));
     expect(event.data).toMatchObject({ note: 'ä€' });
@@ -151,7 +151,7 @@ describe('binary mode', () => {
   it.each([
     ['whitespace first', `\n  ${JSON.stringify(pod)}\n`, pod],
     ['a byte order mark first', `\uFEFF${JSON.stringify(pod)}`, pod],
-  ])('reads JSON with %s', async (_, body, data) => {
+  ])('decodes JSON with %s', async (_, body, data) => {
     expect((await updated(binary({ body }))).data).toEqual(data);
   });
 
@@ -169,16 +169,18 @@ describe('binary mode', () => {
 
   it.each([
     ['{', 'body is not valid JSON'],
-    [Buffer.from([0x22, 0xff, 0x22]), 'body is no utf-8 text'],
-  ])('refuses a broken body', async (body, words) => {
+    [Buffer.from([0x22, 0xff, 0x22]), 'body is not valid utf-8 text'],
+  ])('rejects an invalid body', async (body, words) => {
     expect(await refusal(binary({ body }))).toContain(words);
   });
 
-  it('refuses an unknown character set', async () => {
-    expect(await refusal(binary({ contentType: 'application/json; charset=klingon' }))).toContain('no klingon text');
+  it('rejects an unknown character set', async () => {
+    expect(await refusal(binary({ contentType: 'application/json; charset=klingon' }))).toContain(
+      'not valid klingon text',
+    );
   });
 
-  it('gives a ping without a content type as text', async () => {
+  it('returns a ping without a content type as text', async () => {
     const ping = { type: eventTypes.ping, subject: undefined };
     expect((await receiveEvent(binary({ attributes: ping, contentType: null, body: 'tick' }))).data).toBe('tick');
   });
@@ -188,20 +190,20 @@ describe('binary mode', () => {
     ['raw UTF-8 (Latin-1 in Node)', Buffer.from('/k/€').toString('latin1'), '/k/€'],
     ['a lone percent sign', '/k/100%', '/k/100%'],
     ['double quotes', '"a \\"b\\""', 'a "b"'],
-  ])('reads a subject in %s', async (_, subject, decoded) => {
+  ])('decodes a subject in %s', async (_, subject, decoded) => {
     expect((await updated(binary({ attributes: { subject } }))).subject).toBe(decoded);
   });
 
-  it('refuses a request that is no event', async () => {
+  it('rejects a request that is not an event', async () => {
     const request = new Request('http://f/', {
       method: 'POST',
       body: '{}',
       headers: { 'content-type': 'application/json' },
     });
-    expect(await refusal(request)).toContain('no CloudEvent in binary or structured mode');
+    expect(await refusal(request)).toContain('not a CloudEvent in binary or structured mode');
   });
 
-  it('refuses data attributes as headers', async () => {
+  it('rejects data attributes as headers', async () => {
     expect(await refusal(binary({ attributes: { data: 'x' } }))).toContain('ce-data may not be a header');
   });
 });
@@ -212,7 +214,7 @@ describe('structured mode', () => {
     'application/cloudevents+json; charset=utf-8',
     'application/cloudevents+json;charset=utf-8',
     'application/cloudevents+json; charset=UTF-8',
-  ])('is recognised by %s', async (contentType) => {
+  ])('is recognized by %s', async (contentType) => {
     expect((await updated(structured({ contentType }))).data).toEqual(pod);
   });
 
@@ -235,7 +237,7 @@ describe('structured mode', () => {
     expect(event.data instanceof Uint8Array ? new Uint8Array(event.data) : event.data).toEqual(data);
   });
 
-  it('keeps native extension types and leaves out null', async () => {
+  it('keeps native extension types and omits null', async () => {
     const event = await updated(structured({ attributes: { knativeerrorcode: 503, flag: true, gone: null } }));
     expect(event.extensions).toEqual({ kind: 'Pod', namespace: 'd', knativeerrorcode: 503, flag: true });
   });
@@ -246,7 +248,7 @@ describe('structured mode', () => {
     ['an object as extension', { nested: {} }, 'nested must be'],
     ['a number as id', { id: 7 }, 'id must be a string'],
     ['both kinds of data', { data_base64: 'YQ==' }, 'together with data'],
-  ])('refuses %s', async (_, wrong, words) => {
+  ])('rejects %s', async (_, wrong, words) => {
     expect(await refusal(structured({ attributes: wrong }))).toContain(words);
   });
 
@@ -255,7 +257,7 @@ describe('structured mode', () => {
     ['a batch', '[]', 'application/cloudevents-batch+json', 'send one event as'],
     ['another format', '<e/>', 'application/cloudevents+xml', 'send one event as'],
     ['an own __proto__', '{"__proto__":{"id":"x"}}', undefined, '__proto__ is not a valid attribute name'],
-  ])('refuses %s', async (_, body, contentType, words) => {
+  ])('rejects %s', async (_, body, contentType, words) => {
     expect(await refusal(structured({ body, ...(contentType === undefined ? {} : { contentType }) }))).toContain(words);
   });
 });
@@ -271,7 +273,7 @@ describe('encodeEvent', () => {
     ...more,
   });
 
-  it('writes binary mode with texts only', () => {
+  it('writes only strings in binary mode', () => {
     expect(encodeEvent(anEvent())).toEqual({
       headers: {
         'ce-specversion': '1.0',
@@ -286,11 +288,11 @@ describe('encodeEvent', () => {
     });
   });
 
-  it.each(['€', 'a b', '100%', '"q"', 'line\nbreak'])('goes structured for the unsafe subject %j', (subject) => {
+  it.each(['€', 'a b', '100%', '"q"', 'line\nbreak'])('uses structured mode for the unsafe subject %j', (subject) => {
     expect(encodeEvent(anEvent({ subject })).headers).toEqual({ 'content-type': 'application/cloudevents+json' });
   });
 
-  it('comes back the same in both modes, and as the cloudevents package reads it', () => {
+  it('is decoded to the same event in both modes, also by the cloudevents package', () => {
     const text = fc.string({ minLength: 1, unit: 'binary' }).filter((value) => value.isWellFormed());
     const event = fc.record({
       id: text,

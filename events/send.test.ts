@@ -19,7 +19,7 @@ const event: CloudEvent = {
   data: { a: 1 },
 };
 
-/** A sink that answers the given statuses in turn, then 204, and a clock that only counts. */
+/** A sink that answers with the given statuses in turn, then 204, and a clock that only counts. */
 const given = (statuses: readonly (number | Error)[], options: Partial<SocketSenderOptions> = {}) => {
   const requests: Request[] = [];
   const waits: number[] = [];
@@ -38,7 +38,7 @@ const given = (statuses: readonly (number | Error)[], options: Partial<SocketSen
 };
 
 describe('createSender', () => {
-  it('shows the token of its file, as it is at the time, and none where there is no file', async () => {
+  it('sends the current token in its file, and none when there is no file', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'bullion-token-'));
     onTestFinished(() => rm(folder, { recursive: true }));
     const tokenFile = join(folder, 'token');
@@ -53,7 +53,7 @@ describe('createSender', () => {
   });
 
   it.each([404, 413, 425, 429, 502, 503, 504])(
-    'retries status %d with the pauses of a Knative source',
+    'retries status %d with the delays of a Knative source',
     async (status) => {
       const { send, requests, waits } = given(Array<number>(9).fill(status));
       expect(await send(event)).toMatchObject({ isDelivered: false, attempts: 6 });
@@ -62,22 +62,25 @@ describe('createSender', () => {
     },
   );
 
-  it.each([301, 400, 401, 403, 405, 408, 409, 410, 415, 422, 500, 501])('drops at status %d', async (status) => {
-    const { send, waits } = given([status]);
-    expect(await send(event)).toMatchObject({ isDelivered: false, attempts: 1, last: { answer: { status } } });
-    expect(waits).toEqual([]);
-  });
+  it.each([301, 400, 401, 403, 405, 408, 409, 410, 415, 422, 500, 501])(
+    'drops the event at status %d',
+    async (status) => {
+      const { send, waits } = given([status]);
+      expect(await send(event)).toMatchObject({ isDelivered: false, attempts: 1, last: { answer: { status } } });
+      expect(waits).toEqual([]);
+    },
+  );
 
-  it.each([200, 202, 204])('is content with status %d', async (status) => {
+  it.each([200, 202, 204])('accepts status %d', async (status) => {
     expect(await given([status]).send(event)).toMatchObject({ isDelivered: true, attempts: 1 });
   });
 
-  it('retries when nobody answers', async () => {
+  it('retries when there is no answer', async () => {
     const { send } = given([new Error('refused')]);
     expect(await send(event)).toMatchObject({ isDelivered: true, attempts: 2 });
   });
 
-  it('gives up on an attempt that takes too long, and tries again', async () => {
+  it('aborts an attempt that takes too long, and retries', async () => {
     let calls = 0;
     const slow: FetchHandler = () =>
       (calls += 1) === 1 ? new Promise(() => undefined) : new Response(null, { status: 204 });
@@ -85,7 +88,7 @@ describe('createSender', () => {
     expect(await send(event)).toMatchObject({ isDelivered: true, attempts: 2 });
   });
 
-  it('stops when told to', async () => {
+  it('stops when aborted', async () => {
     const stop = new AbortController();
     const { send } = given([503, 503], {
       sleep: async () => stop.abort(),
@@ -93,7 +96,7 @@ describe('createSender', () => {
     expect(await send(event, stop.signal)).toMatchObject({ isDelivered: false, attempts: 2 });
   });
 
-  it('carries the trace of the invocation in progress, else the event’s own', async () => {
+  it('propagates the trace of the current invocation, or otherwise that of the event', async () => {
     const own = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
     const other = '00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-bbbbbbbbbbbbbbbb-00';
     const traced = { ...event, extensions: { traceparent: own } };
@@ -105,7 +108,7 @@ describe('createSender', () => {
 });
 
 describe('createSender over a socket', () => {
-  it('posts binary mode, keeps an empty attribute, and follows no redirect', async () => {
+  it('posts in binary mode, keeps an empty attribute, and follows no redirect', async () => {
     const observed: { headers: Headers; body: string }[] = [];
     const server = await startServer({
       app: {

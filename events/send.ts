@@ -1,4 +1,4 @@
-// Senders over sockets: a POST by undici, and with it the token that Knative mounts. Used by functions, the forwarder, the ping source and the broker.
+// Senders over sockets: a POST by undici, with the token that Knative mounts. Used by functions, the forwarder, the ping source and the broker.
 import { readFile } from 'node:fs/promises';
 import { type Send, type SenderOptions, createSenderOver } from '#events/sender.ts';
 import { type Dispatcher, request } from 'undici';
@@ -13,7 +13,7 @@ export const createPost =
       headers: { ...headers },
       body,
       signal,
-      // The signal alone says how long to wait.
+      // Only the signal limits the time.
       headersTimeout: 0,
       bodyTimeout: 0,
       ...(dispatcher === undefined ? {} : { dispatcher }),
@@ -31,13 +31,13 @@ const toHeaders = (headers: Dispatcher.ResponseData['headers']): Headers => {
 };
 
 export interface SocketSenderOptions extends Omit<SenderOptions, 'post' | 'token'> {
-  /** Left out: over a socket. */
+  /** Unset: over a socket. */
   readonly post?: SenderOptions['post'];
-  /** File with a bearer token; it may be missing, and changes before it expires. */
+  /** File with a bearer token; it may be missing, and changes before the token expires. */
   readonly tokenFile?: string | undefined;
 }
 
-/** None where there is no file: whether one is asked for is the receiver's to say. */
+/** None when there is no file: whether a token is required is up to the receiver. */
 const tokenIn = async (file: string): Promise<string | undefined> => {
   try {
     return (await readFile(file, 'utf8')).trim();

@@ -1,4 +1,4 @@
-// Typed event → sink, with a deadline and the bounded retries of Knative's own sources, over any way to post. Made by send.ts, and by Workers.
+// Sends typed events to a sink, with a deadline and the bounded retries of Knative's own sources, over any transport. Created by send.ts, and by Workers.
 import { type Encoding, encodeEvent } from '#events/message.ts';
 import type { CloudEvent } from '#events/event.ts';
 import type { Post, Answer } from '#events/post.ts';
@@ -9,7 +9,7 @@ import { messageOf } from '#shared/runtime/errors.ts';
 
 const retriedStatuses = new Set([404, 413, 425, 429, 502, 503, 504]);
 
-/** What Knative's sources do with a direct sink: 100, 200, 400, 800 and 1600 ms, about 3.1 s in all, then the event is dropped. */
+/** The retries of Knative's sources for a direct sink: after 100, 200, 400, 800 and 1600 ms, about 3.1 s in all, then the event is dropped. */
 const directPolicy: RetryPolicy = {
   retries: 5,
   delayMs: (retry) => 50 * 2 ** retry,
@@ -18,7 +18,7 @@ const directPolicy: RetryPolicy = {
 
 const defaultTimeoutMs = 30_000;
 
-/** Sends one event; never throws. Whether a lost event matters is for the caller to say. */
+/** Sends one event; never throws. The caller decides whether a lost event matters. */
 export type Send = (event: CloudEvent, signal?: AbortSignal) => Promise<Delivery>;
 
 export interface SenderOptions {
@@ -27,12 +27,12 @@ export interface SenderOptions {
   readonly post: Post;
   readonly encoding?: Encoding;
   readonly policy?: RetryPolicy;
-  /** Milliseconds for one attempt; 30 s when left out, `none` to wait for an answer as long as it takes. */
+  /** Milliseconds for one attempt; 30 s by default, `none` to wait for an answer without limit. */
   readonly timeoutMs?: number | 'none';
-  /** Headers of every request beside the event's. */
+  /** Headers of every request in addition to those of the event. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly sleep?: Sleep;
-  /** A bearer token to show, asked for before each event; without one none is shown. */
+  /** Returns a bearer token, called before each event; without it none is sent. */
   readonly token?: (() => Promise<string | undefined>) | undefined;
 }
 
@@ -51,7 +51,7 @@ export const createSenderOver = (options: SenderOptions): Send => {
 
 // Attempts with back-off until an answer is final.
 
-/** What one attempt brought: an answer, or the reason there was none. */
+/** The result of one attempt: an answer, or the reason why there was none. */
 export type Attempt =
   | { readonly kind: 'answered'; readonly answer: Answer }
   | { readonly kind: 'unreachable'; readonly message: string };
@@ -61,7 +61,7 @@ export interface RetryPolicy {
   readonly retries: number;
   /** Milliseconds before the k-th retry, k = 1…retries. */
   delayMs(retry: number, attempt: Attempt): number;
-  /** Whether this attempt deserves another one. Never asked about a success. */
+  /** Whether this attempt is retried. Not called for a success. */
   isRetried(attempt: Attempt): boolean;
 }
 
@@ -74,18 +74,18 @@ export interface Delivery {
 
 interface DeliveryOptions {
   readonly policy: RetryPolicy;
-  /** Milliseconds one attempt may take; no limit when left out. */
+  /** Milliseconds one attempt may take; no limit by default. */
   readonly timeoutMs?: number | undefined;
   readonly sleep: Sleep;
-  /** Holds an attempt until it may begin, such as for a limit on concurrency. Its time-out starts then. */
+  /** Delays an attempt until it may start, for example for a limit on concurrency. Its time-out starts then. */
   readonly gate?: Gate | undefined;
-  /** Ends the delivery early; the last attempt then counts. */
+  /** Ends the delivery early; the last attempt is then the result. */
   readonly signal?: AbortSignal | undefined;
 }
 
 type Gate = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** Resolves after `ms`, early when the signal fires. */
+/** Resolves after `ms`, or earlier when the signal is aborted. */
 export type Sleep = (ms: number, signal?: AbortSignal) => Promise<void>;
 
 export const sleep: Sleep = (ms, signal) =>
@@ -100,7 +100,7 @@ export const sleep: Sleep = (ms, signal) =>
     signal?.addEventListener('abort', wake, { once: true });
   });
 
-/** Tries `post` until it succeeds, the policy gives up or the signal fires. Never throws. */
+/** Calls `post` until it succeeds, the policy stops or the signal is aborted. Never throws. */
 export const deliver = async (
   post: (signal: AbortSignal) => Promise<Answer>,
   options: DeliveryOptions,
@@ -115,7 +115,7 @@ export const deliver = async (
   }
 };
 
-/** What to say about an attempt that failed. */
+/** Describes a failed attempt. */
 export const wordsOf = (attempt: Attempt): string =>
   attempt.kind === 'unreachable' ? attempt.message : `status ${attempt.answer.status}`;
 

@@ -1,9 +1,9 @@
-// Who sent an event is shown by a signature over its content, since nothing else about a sender survives a Broker. Transfers sign their reports, and
-// each is verified before it is recorded in a status. Ed25519; the signature is the extension `signature`.
+// The sender of an event is authenticated by a signature over its content, since a Broker preserves nothing else about a sender. Transfers sign their
+// reports, and each is verified before it is recorded in a status. Ed25519; the signature is the extension `signature`.
 import { createPrivateKey, createPublicKey, sign, verify } from 'node:crypto';
 import type { CloudEvent } from '#events/event.ts';
 
-/** The same text for the same data, however a Broker wrote it anew in between. */
+/** The same text for the same data, however a Broker serialized it in between. */
 const canonical = (value: unknown): string =>
   JSON.stringify(value, (_key, inner: unknown) =>
     typeof inner === 'object' && inner !== null && !Array.isArray(inner)
@@ -20,7 +20,7 @@ export const signEvent = <E extends CloudEvent>(event: E, privateKey: string): E
   return { ...event, extensions: { ...event.extensions, signature } };
 };
 
-/** `publicKey` is base64 of DER (SPKI). False as well where either is missing, or is none. */
+/** `publicKey` is base64 of DER (SPKI). Returns false as well when either is missing or invalid. */
 export const isSignedBy = (event: CloudEvent, publicKey: string | undefined): boolean => {
   const { signature } = event.extensions;
   if (publicKey === undefined || typeof signature !== 'string') return false;

@@ -1,16 +1,16 @@
-// A change of an object → the CloudEvent that Knative's ApiServerSource sends for it. Called by stream.ts.
+// Converts a change of an object into the CloudEvent that Knative's ApiServerSource sends for it. Called by stream.ts.
 import { subjectOf } from '#events/build.ts';
 import type { CloudEvent } from '#events/event.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
 export type Verb = 'add' | 'update' | 'delete';
 
-/** `Resource` sends the whole object, `Reference` only which one it is. */
+/** `Resource` sends the whole object, `Reference` only a reference to it. */
 export type ForwardMode = 'Resource' | 'Reference';
 
 export interface ConvertOptions {
   readonly mode: ForwardMode;
-  /** The API server's URL, verbatim. */
+  /** The URL of the API server, verbatim. */
   readonly source: string;
   /** Added to every event (`ceOverrides`). */
   readonly extensions: Readonly<Record<string, string>>;
@@ -34,7 +34,7 @@ export const toObjectEvent = (verb: Verb, object: KubeObject, options: ConvertOp
   };
 };
 
-/** Cluster-scoped objects have no namespace here, though the extension is there and empty. */
+/** Cluster-scoped objects have no namespace here, though the extension exists with an empty value. */
 const toReference = ({ apiVersion, kind, metadata: { name, namespace } }: KubeObject) => ({
   kind,
   ...(namespace === undefined ? {} : { namespace }),

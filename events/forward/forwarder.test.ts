@@ -28,7 +28,7 @@ const anObject = (version: string, more: object = {}): KubeObject => ({
 type Step = WatchEvent<KubeObject> | { readonly type: 'BREAK'; readonly error?: Error };
 const observed = (type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK', object: KubeObject) => ({ type, object });
 
-/** An API with some objects, whose watch plays `steps`: a BREAK ends one connection, after the last step it stays silent. */
+/** An API with some objects, whose watch sends `steps`: a BREAK ends one connection, and after the last step it sends nothing more. */
 const scripted = (steps: readonly Step[], items: readonly KubeObject[] = []) => {
   const calls: string[] = [];
   const rest = [...steps];
@@ -81,7 +81,7 @@ const forward = async (
   });
   await forwarder.ready;
   await expect.poll(api.isPlayed).toBe(true);
-  // What was played is still on its way, in steps of this process: they are counted, since time says nothing on a busy machine.
+  // The events of the script are still being delivered by this process: they are counted, since a fixed time is unreliable on a busy machine.
   for (let step = 0; step < 200; step += 1) await new Promise((resolve) => setImmediate(resolve));
   await forwarder.stop();
   return { requests, lines, counts: forwarder.counts };
@@ -90,7 +90,7 @@ const forward = async (
 const typesOf = (requests: readonly { headers: Record<string, string> }[]) =>
   requests.map(({ headers }) => headers['ce-type']?.replace('dev.knative.apiserver.', ''));
 
-describe('the request of a change', () => {
+describe('the request for a change', () => {
   const headers = {
     'ce-apiversion': 'kubevirt.io/v1',
     'ce-id': 'id-1',
@@ -111,14 +111,14 @@ describe('the request of a change', () => {
     ['ADDED', 'add'],
     ['MODIFIED', 'update'],
     ['DELETED', 'delete'],
-  ] as const)('%s in Resource mode is the one of ApiServerSource', async (watched, verb) => {
+  ] as const)('%s in Resource mode is the same as that of ApiServerSource', async (watched, verb) => {
     const { requests } = await forward(scripted([observed(watched, object)]));
     expect(requests).toEqual([
       { headers: { ...headers, 'ce-type': `dev.knative.apiserver.resource.${verb}` }, body: JSON.stringify(object) },
     ]);
   });
 
-  it('in Reference mode holds neither UID nor version', async () => {
+  it('in Reference mode contains neither UID nor version', async () => {
     const { requests } = await forward(scripted([observed('ADDED', object)]), { mode: 'Reference' });
     expect(requests).toEqual([
       {
@@ -128,7 +128,7 @@ describe('the request of a change', () => {
     ]);
   });
 
-  it('of a cluster-scoped core object has an empty namespace', async () => {
+  it('for a cluster-scoped core object has an empty namespace', async () => {
     const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1', resourceVersion: '7' } };
     const { requests } = await forward(scripted([observed('MODIFIED', node)]), {
       resources: [{ type: nodes }],
@@ -138,34 +138,34 @@ describe('the request of a change', () => {
     expect(requests[0]?.body).toBe('{"kind":"Node","name":"n1","apiVersion":"v1"}');
   });
 
-  it('carries the extensions of ceOverrides', async () => {
+  it('contains the extensions of ceOverrides', async () => {
     const { requests } = await forward(scripted([observed('ADDED', object)]), { extensions: { partitionkey: 'p' } });
     expect(requests[0]?.headers).toMatchObject({ 'ce-partitionkey': 'p' });
   });
 });
 
 describe('startForwarder', () => {
-  it('tells nothing of what was there before, like ApiServerSource', async () => {
+  it('sends nothing about existing objects, like ApiServerSource', async () => {
     const api = scripted([observed('BOOKMARK', anObject('150')), { type: 'BREAK' }], [anObject('1')]);
     expect((await forward(api)).requests).toEqual([]);
     expect(api.calls.slice(0, 3)).toEqual(['list', 'watch 100', 'watch 150']);
   });
 
-  it('replays it as additions when asked to', async () => {
+  it('sends existing objects as additions when configured to', async () => {
     const { requests } = await forward(scripted([observed('MODIFIED', anObject('101'))], [anObject('1')]), {
       replay: 'add',
     });
     expect(typesOf(requests)).toEqual(['resource.add', 'resource.update']);
   });
 
-  it('goes on from the last version after the connection broke', async () => {
+  it('continues from the last version after a broken connection', async () => {
     const broken: Step = { type: 'BREAK', error: new Unavailable('cut') };
     const api = scripted([observed('ADDED', anObject('101')), broken, observed('DELETED', anObject('102'))]);
     expect(typesOf((await forward(api)).requests)).toEqual(['resource.add', 'resource.delete']);
     expect(api.calls).toEqual(['list', 'watch 100', 'watch 101']);
   });
 
-  it('lists again in silence when its version is too old', async () => {
+  it('lists again without sending when its version is too old', async () => {
     const tooOld: Step = { type: 'BREAK', error: new Conflict('too old') };
     const api = scripted(
       [observed('ADDED', anObject('50')), tooOld, observed('MODIFIED', anObject('101'))],
@@ -177,7 +177,7 @@ describe('startForwarder', () => {
     expect(lines[0]).toMatchObject({ message: 'watch interrupted', isTooOld: true });
   });
 
-  it('repeats an event with its id, then gives it up and says so', async () => {
+  it('retries an event with the same id, then drops it and reports it', async () => {
     const api = scripted([observed('ADDED', anObject('101')), observed('MODIFIED', anObject('102'))]);
     const { requests, lines, counts } = await forward(api, { statuses: [503, 503, 503, 503, 503, 503] });
     expect(requests.map(({ headers }) => headers['ce-id'])).toEqual([...Array<string>(6).fill('id-1'), 'id-2']);
@@ -191,12 +191,12 @@ describe('startForwarder', () => {
     });
   });
 
-  it('drops an event at once that the sink calls a conflict or a bug', async () => {
+  it('drops an event at once when the sink answers with a conflict or a client error', async () => {
     const api = scripted([observed('ADDED', anObject('101')), observed('MODIFIED', anObject('102'))]);
     expect((await forward(api, { statuses: [500, 409] })).counts).toEqual({ sent: 0, lost: 2 });
   });
 
-  it('passes only objects of the owner it was given', async () => {
+  it('forwards only objects of the configured owner', async () => {
     const owner = { apiVersion: 'g/v1', kind: 'Owner' };
     const owned = (controller: boolean) => ({ ownerReferences: [{ ...owner, name: 'o', uid: 'u', controller }] });
     const steps = [anObject('1'), anObject('2', owned(false)), anObject('3', owned(true))].map((object) =>
@@ -206,7 +206,7 @@ describe('startForwarder', () => {
     expect(requests).toHaveLength(1);
   });
 
-  it('warns of a kind that Knative would skip', async () => {
+  it('warns about a kind that Knative would skip', async () => {
     const attachments = { ...type, kind: 'NetworkAttachmentDefinition', plural: 'network-attachment-definitions' };
     const { lines } = await forward(scripted([]), { resources: [{ type: attachments }] });
     expect(lines[0]).toMatchObject({ message: 'Knative would skip this kind', kind: 'NetworkAttachmentDefinition' });
@@ -220,7 +220,7 @@ describe('guessPlural', () => {
     ['NetworkPolicy', 'networkpolicies'],
     ['Gateway', 'gatewaies'],
     ['Endpoints', 'endpoints'],
-  ])('guesses %s to be %s', (kind, plural) => {
+  ])('derives from %s the plural %s', (kind, plural) => {
     expect(guessPlural(kind)).toBe(plural);
   });
 });
@@ -294,12 +294,12 @@ describe('an ApiServerSource manifest', () => {
     expect(resolved.namespaces).toEqual(['bullion']);
   });
 
-  it('with a field that is not served is refused', () => {
+  it('with an unsupported field is rejected', () => {
     const spec = { ...manifest.spec, filters: [{ exact: { type: 'x' } }] };
     expect(() => parseApiServerSource({ ...manifest, spec })).toThrow(/filters/);
   });
 
-  it('of a kind that is not served cannot be resolved', async () => {
+  it('of an unknown kind cannot be resolved', async () => {
     const spec = { ...manifest.spec, resources: [{ apiVersion: 'kubevirt.io/v1', kind: 'Nothing' }] };
     await expect(resolveSource(client, parseApiServerSource({ ...manifest, spec }))).rejects.toThrow(/no kind Nothing/);
   });

@@ -18,9 +18,9 @@ export interface ForwarderOptions {
   readonly client: KubeClient;
   readonly resources: readonly ForwardedResource[];
   readonly mode: ForwardMode;
-  /** One watch for each; a single one over all namespaces when left out. */
+  /** One watch for each; a single one over all namespaces when unset. */
   readonly namespaces?: readonly string[] | undefined;
-  /** Passes only objects whose controller is of this kind. */
+  /** Forwards only objects whose controller is of this kind. */
   readonly owner?: { readonly apiVersion: string; readonly kind: string } | undefined;
   readonly extensions?: Readonly<Record<string, string>>;
   readonly replay?: 'none' | 'add';
@@ -30,16 +30,16 @@ export interface ForwarderOptions {
   readonly newId?: () => string;
   readonly now?: () => Date;
   readonly sleep?: Sleep;
-  /** Counted up here instead of in an object of its own. */
+  /** Counters to increment instead of new ones. */
   readonly counts?: { sent: number; lost: number };
 }
 
 export interface Forwarder {
-  /** Resolves once every stream is about to be watched: later changes are not missed. */
+  /** Resolves just before every watch starts: later changes are not missed. */
   readonly ready: Promise<void>;
   /** Events delivered, and events lost after all retries. */
   readonly counts: { readonly sent: number; readonly lost: number };
-  /** Resolves when all streams have ended; an event in flight is abandoned. */
+  /** Resolves when all streams have ended; an event in flight is dropped. */
   stop(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-// An ApiServerSource from its manifest to its events: waits for its kinds, then forwards. Started by the local cluster for each manifest.
+// Runs an ApiServerSource from its manifest: waits for its kinds, then forwards their changes. Started by the local cluster for each manifest.
 import { type Sleep, sleep as realSleep } from '#events/sender.ts';
 import { type Forwarder, startForwarder } from '#events/forward/forwarder.ts';
 import { parseApiServerSource, resolveSource } from '#events/forward/source.ts';
@@ -9,7 +9,7 @@ import type { Logger } from '#shared/runtime/log.ts';
 
 export interface SourceOptions {
   readonly client: KubeClient;
-  /** Of kind ApiServerSource. Its `spec.sink` is not looked at: events go to `sink`. */
+  /** Of kind ApiServerSource. Its `spec.sink` is ignored: events are sent to `sink`. */
   readonly manifest: unknown;
   readonly sink: string;
   readonly post?: Post;
@@ -18,17 +18,17 @@ export interface SourceOptions {
   readonly sleep?: Sleep;
 }
 
-/** Pause between two looks for a kind that is not served yet. */
+/** Delay between two checks for a kind that is not served yet. */
 const lookAgainMs = 1_000;
 
-/** Throws InvalidInput when the manifest is wrong. A kind that is not served is waited for, as Knative's adapter restarts until it is. */
+/** Throws InvalidInput when the manifest is invalid. Waits for a kind that is not served, as Knative's adapter restarts until it is. */
 export const startSource = (options: SourceOptions): Forwarder => {
   const { client, log, replay = 'none', sleep = realSleep } = options;
   const source = parseApiServerSource(options.manifest);
   const { name, namespace } = source.metadata;
   const send = createSender({
     sink: options.sink,
-    // Knative's source waits for ever too: giving up on a broker that is still delivering would only repeat the event.
+    // Knative's source also waits without limit: giving up on a broker that is still delivering would only repeat the event.
     timeoutMs: 'none',
     headers: { 'kn-namespace': namespace },
     sleep,
@@ -43,7 +43,7 @@ export const startSource = (options: SourceOptions): Forwarder => {
         const resolved = await resolveSource(client, source);
         return startForwarder({ ...resolved, client, log, replay, send, sleep, counts });
       } catch (error) {
-        log.warn('source waits for its kinds', { source: name, error });
+        log.warn('source is waiting for its kinds', { source: name, error });
         await sleep(lookAgainMs, stop.signal);
       }
     }

@@ -1,4 +1,4 @@
-// An ApiServerSource manifest → what to forward. Called by the local cluster, which reads the manifests of infra/knative.
+// Resolves an ApiServerSource manifest to what is forwarded. Called by the local cluster, which reads the manifests of infra/knative.
 import { z } from 'zod';
 import type { ForwardedResource, ForwarderOptions } from '#events/forward/forwarder.ts';
 import type { ResourceType } from '#shared/api/object.ts';
@@ -18,7 +18,7 @@ const LabelSelector = z.object({
     .optional(),
 });
 
-/** The part of `sources.knative.dev/v1` ApiServerSource that is served. Unknown fields are refused, as they would change what is sent. */
+/** The supported part of `sources.knative.dev/v1` ApiServerSource. Unknown fields are rejected, as they would change what is sent. */
 export const ApiServerSource = z.looseObject({
   kind: z.literal('ApiServerSource'),
   metadata: z.looseObject({ name: z.string(), namespace: z.string().default('default') }),
@@ -36,7 +36,7 @@ export const ApiServerSource = z.looseObject({
 });
 export type ApiServerSource = z.infer<typeof ApiServerSource>;
 
-/** Throws InvalidInput naming every fault. */
+/** Throws InvalidInput that names every error. */
 export const parseApiServerSource = (manifest: unknown): ApiServerSource => {
   const result = ApiServerSource.safeParse(manifest);
   if (result.success) return result.data;
@@ -48,8 +48,8 @@ export const parseApiServerSource = (manifest: unknown): ApiServerSource => {
 };
 
 /**
- * What to forward, with kinds and namespaces looked up once, as Knative does: a namespace made later is not watched unless the selector is
- * `{}`. Throws NotFound while a kind is not served; try again, as Knative's adapter crashes and restarts then.
+ * What to forward, with kinds and namespaces resolved once, as Knative does: a namespace created later is not watched unless the selector is
+ * `{}`. Throws NotFound while a kind is not served; retry then, as Knative's adapter crashes and restarts.
  */
 export const resolveSource = async (
   client: KubeClient,
@@ -73,10 +73,10 @@ export const resolveSource = async (
 };
 
 type Listed = { readonly name: string; readonly kind: string; readonly namespaced: boolean };
-/** What is served in each version that was asked for so far. */
+/** What is served in each API version that was requested so far. */
 type Served = Map<string, readonly Listed[]>;
 
-/** The kind as the API server's discovery has it. Throws NotFound when it is not served. */
+/** The kind in the API server's discovery. Throws NotFound when it is not served. */
 const resolveType = async (
   client: KubeClient,
   known: Served,
@@ -93,7 +93,7 @@ const resolveType = async (
   return { group, version, kind, plural: found.name, namespaced: found.namespaced };
 };
 
-/** Absent: the source's own namespace; `{}`: all, by one watch; otherwise those that match now. */
+/** Unset: the namespace of the source; `{}`: all, with one watch; otherwise those that match now. */
 const namespacesOf = async (
   client: KubeClient,
   own: string,
@@ -108,7 +108,7 @@ const namespacesOf = async (
   return names;
 };
 
-/** The selector as a query has it; undefined when it selects everything. */
+/** The selector as a query parameter; undefined when it selects everything. */
 const toSelectorText = (selector: z.infer<typeof LabelSelector> | undefined): string | undefined => {
   const equal = Object.entries(selector?.matchLabels ?? {}).map(([key, value]) => `${key}=${value}`);
   const terms = (selector?.matchExpressions ?? []).map(({ key, operator, values = [] }) => {

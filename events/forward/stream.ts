@@ -1,4 +1,4 @@
-// One watch, resumed for ever: hands each change to a consumer, one at a time and in order. Called by forwarder.ts.
+// One watch that is always resumed: passes each change to a consumer, one at a time and in order. Called by forwarder.ts.
 import type { Verb } from '#events/forward/convert.ts';
 import type { Sleep } from '#events/sender.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
@@ -9,16 +9,16 @@ import type { Logger } from '#shared/runtime/log.ts';
 export interface StreamOptions {
   readonly client: KubeClient;
   readonly type: ResourceType;
-  /** All namespaces when left out. */
+  /** All namespaces when unset. */
   readonly namespace?: string | undefined;
   readonly labelSelector?: string | undefined;
   /**
-   * What a list brings forth, at the start and after the watch fell too far behind: `none`, like ApiServerSource, which never tells of
-   * objects that are there already, or `add` for each.
+   * Which events a list results in, at the start and after the watch expired: `none`, like ApiServerSource, which sends nothing about existing
+   * objects, or `add` for each.
    */
   readonly replay: 'none' | 'add';
   readonly onChange: (verb: Verb, object: KubeObject) => Promise<void>;
-  /** The watch is about to be established, so changes from here on are observed; also called at the end. */
+  /** Called when the watch is about to start, so that later changes are observed; also called at the end. */
   readonly onReady: () => void;
   readonly log: Logger;
   readonly sleep: Sleep;
@@ -27,10 +27,10 @@ export interface StreamOptions {
 
 const verbs = { ADDED: 'add', MODIFIED: 'update', DELETED: 'delete' } as const satisfies Record<string, Verb>;
 
-/** The pauses of client-go's reflector: 0.8 s after a watch that ended well, doubling to 30 s while the API gives errors. */
+/** The delays of client-go's reflector: 0.8 s after a watch that ended normally, doubling to 30 s while the API returns errors. */
 const pause = { firstMs: 800, maxMs: 30_000 };
 
-/** Runs until the signal fires. Never throws because of the API: it waits and goes on from the last version observed. */
+/** Runs until the signal is aborted. Never throws because of the API: it waits and continues from the last observed version. */
 export const runStream = async (options: StreamOptions): Promise<void> => {
   const { log, signal, sleep } = options;
   let version: string | undefined;
@@ -72,7 +72,7 @@ const list = async (options: StreamOptions): Promise<string> => {
   }
 };
 
-/** Yields the version reached, after the change that led to it was handed on. */
+/** Yields the version that was reached, after the change was passed on. */
 async function* watch(options: StreamOptions, resourceVersion: string): AsyncIterable<string> {
   const { client, type, namespace, labelSelector, signal } = options;
   for await (const event of client.watch(type, { namespace, labelSelector, resourceVersion, signal })) {

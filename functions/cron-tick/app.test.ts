@@ -14,14 +14,14 @@ const given = () => {
 };
 
 describe('cron-tick answers 204', () => {
-  it('and reconciles an image whose events were all lost', async () => {
+  it('and reconciles an image none of whose events arrived', async () => {
     const { app, kube } = given();
     kube.seed(hyperCloudImageKind.type, aHyperCloudImage());
     expect((await sendEvent(app, eventTypes.ping, { job: 'sweep' })).status).toBe(204);
     expect(kube.all(jobs)).toHaveLength(1);
   });
 
-  it('and shows an event that nobody could handle on the object it was about', async () => {
+  it('and records an event that no function could process on the object it is about', async () => {
     const { app, kube } = given();
     const image = kube.seed(hyperCloudImageKind.type, aHyperCloudImage());
     expect((await sendChange(app, 'update', image, '/dead-letters')).status).toBe(204);
@@ -34,15 +34,15 @@ describe('cron-tick answers 204', () => {
     ]);
   });
 
-  it('to a dead letter of a type that nobody knows', async () => {
+  it('to a dead letter of an unknown type', async () => {
     const headers = { 'ce-specversion': '1.0', 'ce-id': '1', 'ce-source': '/x', 'ce-type': 'com.example.unknown' };
     const response = await given().app.request('/dead-letters', { method: 'POST', headers });
     expect(response.status).toBe(204);
   });
 });
 
-describe('cron-tick and the certificate of admission', () => {
-  it('makes it where that is asked for, and answers 204 when it cannot', async () => {
+describe('cron-tick and the admission certificate', () => {
+  it('creates it when that is configured, and answers 204 when it cannot', async () => {
     const deps = createTestReconciler();
     const app = createApp({ ...deps, ownCertificate: true });
     deps.kube.failNext({ verb: 'create', resource: 'secrets' }, { error: new Unavailable('down'), when: 'before' });
@@ -52,7 +52,7 @@ describe('cron-tick and the certificate of admission', () => {
     expect(deps.kube.all(secrets).map(({ metadata }) => metadata.name)).toEqual(['admission-ca', 'admission-tls']);
   });
 
-  it('leaves it alone otherwise', async () => {
+  it('does not touch it otherwise', async () => {
     const { app, kube } = given();
     await sendEvent(app, eventTypes.ping, { job: 'sweep' });
     expect(kube.all(secrets)).toEqual([]);
@@ -60,7 +60,7 @@ describe('cron-tick and the certificate of admission', () => {
 });
 
 describe('cron-tick answers 503', () => {
-  it('when it cannot even list', async () => {
+  it('when it cannot list objects', async () => {
     const { app, kube } = given();
     kube.failNext({ verb: 'list' }, { error: new Unavailable('down'), when: 'before' });
     expect((await sendEvent(app, eventTypes.ping, { job: 'sweep' })).status).toBe(503);

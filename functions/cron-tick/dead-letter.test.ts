@@ -18,8 +18,8 @@ const given = () => {
   return { kube, app: createApp({ ...nothingElse, kube, backends, settings: defaultSettings, now: Date.now, log }) };
 };
 
-describe('an event that no function can read', () => {
-  it('ends as a Kubernetes Event on its object, by the wiring of infra/knative', async () => {
+describe('an event that no function can parse', () => {
+  it('is recorded as a Kubernetes Event on its object, by the wiring of infra/knative', async () => {
     const { kube, app } = given();
     const broker = createBroker({
       manifests: parseBrokerManifests(await readManifests('infra/knative')),

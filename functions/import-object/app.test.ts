@@ -44,7 +44,7 @@ const createWorld = (over: Partial<ImportRule> = {}, token?: string) => {
     keys: () => made().map(({ metadata }) => metadata.annotations?.['bullion.dev/object-key']),
     names: () => kube.all(dataSources),
     tick: () => sendEvent(app, eventTypes.ping, {}),
-    /** An import that is under way comes to its end, and says so. */
+    /** Completes a running import. */
     finish: async (image = made().find((one) => !isReady(one))) => {
       if (image === undefined || kube.all(images).every(({ metadata }) => metadata.uid !== image.metadata.uid)) return;
       kube.edit(images, { ...image.metadata, namespace }, (object) => {
@@ -163,7 +163,7 @@ describe('204', () => {
       },
       { bucket: 'images', key: odd },
     ],
-  ])('%s tells of an object, and it becomes an image', async (_, headers, body) => {
+  ])('%s reports an object, and an image is created from it', async (_, headers, body) => {
     const world = createWorld();
     world.bucket.put(odd);
     expect((await world.post(body, headers)).status).toBe(204);
@@ -187,7 +187,7 @@ describe('204', () => {
     ['an object of another bucket', { ...r2('PutObject', 'golden/a.img'), bucket: 'other' }],
     ['an object beside the prefix', r2('PutObject', 'a.img')],
     ['tags', minio('s3:ObjectCreated:PutTagging', 'golden/a.img')],
-  ])('to %s, and nothing is made of it', async (_, body) => {
+  ])('to %s, and no image is created', async (_, body) => {
     const world = createWorld();
     world.bucket.put('golden/a.img');
     world.bucket.put('a.img');
@@ -195,7 +195,7 @@ describe('204', () => {
     expect(world.made()).toEqual([]);
   });
 
-  it('to an object that is refused, whose namespace shows why', async () => {
+  it('to an object that is rejected, and records the reason in its namespace', async () => {
     const world = createWorld();
     world.bucket.put('golden/a.img');
     world.bucket.put('golden/a.img.json', '{"name":"A_B"}');
@@ -216,7 +216,7 @@ describe('204', () => {
 });
 
 describe('401', () => {
-  it('to a plain notification that does not show the token', async () => {
+  it('to a plain notification without the token', async () => {
     const world = createWorld({}, 'shared');
     world.bucket.put('golden/a.img');
     const body = minio('s3:ObjectCreated:Put', 'golden/a.img');
@@ -230,14 +230,14 @@ describe('401', () => {
 
 describe('400', () => {
   it.each<[string, string | object]>([
-    ['no JSON', '{'],
-    ['what no store sends', { hello: 'world' }],
-    ['what is too large', ' '.repeat(2 ** 20 + 1)],
+    ['a body that is not JSON', '{'],
+    ['a body that no store sends', { hello: 'world' }],
+    ['a body that is too large', ' '.repeat(2 ** 20 + 1)],
   ])('to %s', async (_, body) => expect((await createWorld().post(body)).status).toBe(400));
 });
 
 describe('503', () => {
-  it('while the store cannot be asked, and with it nothing is lost', async () => {
+  it('while the store is unreachable, and creates the image when the notification is sent again', async () => {
     const world = createWorld();
     world.bucket.put('golden/a.img');
     world.bucket.isAway = true;
@@ -250,7 +250,7 @@ describe('503', () => {
 });
 
 describe('an image of an object', () => {
-  it('has what key, metadata and watchedChildren say, and goes along when they say something else', async () => {
+  it('is described by key, metadata and sidecar files, and follows their changes', async () => {
     const world = createWorld();
     world.bucket.put('golden/a.img', 'bytes', { 'bullion-name': 'jammy', 'bullion-labels': 'os=ubuntu,tier=gold' });
     world.bucket.put('golden/a.img.sha256', `${'ab'.repeat(32)}  a.img\n`);
@@ -274,7 +274,7 @@ describe('an image of an object', () => {
 
 type Step =
   | { readonly do: 'put' | 'remove'; readonly key: string }
-  /** Tells of so many of the changes nobody told of yet, last first, twice; or loses them. */
+  /** Sends notifications about so many of the unreported changes, last first, twice; or loses them. */
   | { readonly do: 'tell' | 'lose'; readonly count: number }
   | { readonly do: 'finish' | 'tick' };
 
@@ -318,7 +318,7 @@ const play = async (world: World, steps: readonly Step[]): Promise<void> => {
   }
 };
 
-/** The claim of the image that an object should have; `undefined`: there is no such object. */
+/** The claim of the image for an object; `undefined`: there is no such object. */
 const claimFor = async ({ bucket, rule, made }: World, key: string): Promise<string | undefined> => {
   if (!bucket.keys().includes(key)) return undefined;
   const place = { bucket: 'images', key };
@@ -327,9 +327,9 @@ const claimFor = async ({ bucket, rule, made }: World, key: string): Promise<str
   return `${image?.metadata.name}-image-pvc`;
 };
 
-describe('however notifications are repeated, reordered and lost', () => {
+describe('when notifications are repeated, reordered and lost', () => {
   it.each(['keep', 'delete'] as const)(
-    'names lead to what the store holds in the end (onDelete: %s)',
+    'names resolve to what the store holds in the end (onDelete: %s)',
     async (onDelete) => {
       await fc.assert(
         fc.asyncProperty(steps, async (played) => {
@@ -346,7 +346,7 @@ describe('however notifications are repeated, reordered and lost', () => {
             const isOf = ({ metadata }: KubeObject) => metadata.annotations?.['bullion.dev/object-key'] === key;
             const [names, versions] = [world.names().filter(isOf), world.made().filter(isOf)];
             expect(versions.length).toBeLessThanOrEqual(2);
-            // What is kept of an object that is gone is what there was.
+            // The images of a deleted object are those that existed.
             const kept = onDelete === 'keep' ? names.map(({ spec }) => spec.source.pvc?.name) : [];
             const claim = await claimFor(world, key);
             expect(names.map(({ spec }) => spec.source.pvc?.name)).toEqual(claim === undefined ? kept : [claim]);

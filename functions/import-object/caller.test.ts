@@ -10,13 +10,13 @@ const plain = () => new Request('http://import-object/', { method: 'POST', body:
 const event = (headers: Record<string, string> = {}) =>
   new Request('http://import-object/', { method: 'POST', headers: { 'ce-specversion': '1.0', ...headers } });
 
-describe('import-object where callers are asked who they are', () => {
-  it('takes plain notifications by the token that stores share with it, and asks all others', async () => {
+describe('import-object with authentication of callers', () => {
+  it('accepts plain notifications with the token shared with stores, and authenticates all other callers', async () => {
     const app = withStores(answering(204), answering(401), 'shared');
     expect([(await app.fetch(plain())).status, (await app.fetch(event())).status]).toEqual([204, 401]);
   });
 
-  it('takes an event that shows the token, and asks one that shows another', async () => {
+  it('accepts an event with the token, and authenticates the sender of an event with another one', async () => {
     const app = withStores(answering(204), answering(401), 'shared');
     const answers = ['Bearer shared', 'Bearer guessed', 'shared'].map(async (authorization) =>
       app.fetch(event({ authorization })),
@@ -24,14 +24,14 @@ describe('import-object where callers are asked who they are', () => {
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([204, 401, 401]);
   });
 
-  it('asks everybody where no such token is set', async () => {
+  it('authenticates every caller when no token is set', async () => {
     const app = withStores(answering(204), answering(401), undefined);
     expect([(await app.fetch(plain())).status, (await app.fetch(event())).status]).toEqual([401, 401]);
   });
 });
 
 /** The table of shared/object-import/README.md. */
-describe('whoever calls import-object', () => {
+describe('any caller of import-object', () => {
   const audience = 'serving.knative.dev/service/bullion-system/import-object';
   const trigger = 'import-object-objects-oidc-eventing.knative.dev-trigger';
   let issuer: Issuer;
@@ -39,7 +39,7 @@ describe('whoever calls import-object', () => {
     issuer = await createIssuer();
   });
 
-  /** As the entry point puts it together. Without rules, every object is nobody's: taken is answered 204. */
+  /** As combined by the entry point. Without rules, every object is ignored: an accepted request is answered with 204. */
   const statusOf = async (set: { readonly token: boolean; readonly oidc: boolean }, request: Request) => {
     const kube = createMemoryKube();
     const openStore = () => Promise.reject(new Error('no rule is about this object'));

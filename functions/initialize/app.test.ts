@@ -21,7 +21,7 @@ describe('initialize answers 204', () => {
     expect(kube.all(jobs)).toHaveLength(1);
   });
 
-  it('and asks the API nothing about its own writes', async () => {
+  it('and sends no API request for its own writes', async () => {
     const { app, kube, image } = given();
     await sendChange(app, 'add', image);
     const [reconciled] = kube.all(hyperCloudImageKind.type);
@@ -30,7 +30,7 @@ describe('initialize answers 204', () => {
     expect(kube.calls).toHaveLength(before);
   });
 
-  it('and reconciles an image whose retry annotation is new', async () => {
+  it('and reconciles an image with a new retry annotation', async () => {
     const { app, kube, image } = given();
     await sendChange(app, 'add', image);
     const [reconciled] = kube.all(hyperCloudImageKind.type);
@@ -40,7 +40,7 @@ describe('initialize answers 204', () => {
     expect(kube.calls.length).toBeGreaterThan(before);
   });
 
-  it('and needs no more than a reference', async () => {
+  it('to an event that contains only a reference', async () => {
     const { app, kube, image } = given();
     const { apiVersion, kind, metadata } = image;
     const reference = { apiVersion, kind, namespace: metadata.namespace, name: metadata.name };
@@ -48,7 +48,7 @@ describe('initialize answers 204', () => {
     expect(kube.all(jobs)).toHaveLength(1);
   });
 
-  it('to what is no image', async () => {
+  it('to an event about something other than an image', async () => {
     const { app, kube } = given();
     expect((await sendChange(app, 'add', aVolume())).status).toBe(204);
     expect(kube.calls).toEqual([]);
@@ -56,14 +56,14 @@ describe('initialize answers 204', () => {
 });
 
 describe('initialize answers 400', () => {
-  it('to what is no event', async () => {
+  it('to a request that is not an event', async () => {
     const response = await given().app.request('/', { method: 'POST', body: 'hello' });
     expect(response.status).toBe(400);
   });
 });
 
 describe('initialize answers 503', () => {
-  it('when the API is down, and carries on when the event comes again', async () => {
+  it('while the API is down, and continues when the event is sent again', async () => {
     const { app, kube, image } = given();
     kube.failNext({ verb: 'create', resource: 'jobs' }, { error: new Unavailable('down'), when: 'after' });
     const response = await sendChange(app, 'add', image);

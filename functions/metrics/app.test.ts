@@ -3,7 +3,7 @@ import { createApp } from '#functions/metrics/app.ts';
 import { createMetricsWorld } from '#test/support/metrics-world.ts';
 
 describe('metrics', () => {
-  it('answers a scrape in the words of Prometheus, and nothing else', async () => {
+  it('answers a scrape in the Prometheus text format, and no other request', async () => {
     const app = createApp(createMetricsWorld());
     const response = await app.request('/metrics');
     expect([response.status, response.headers.get('content-type')]).toEqual([
@@ -14,7 +14,7 @@ describe('metrics', () => {
     expect((await app.request('/')).status).toBe(404);
   });
 
-  it('reads the cluster once for scrapes that come at once, and anew for the next', async () => {
+  it('reads the cluster once for concurrent scrapes, and again for the next scrape', async () => {
     const deps = createMetricsWorld();
     const app = createApp(deps);
     const lists = () => deps.kube.calls.filter(({ verb }) => verb === 'list').length;

@@ -38,20 +38,20 @@ const settled = (name: string) => ({
 describe('a Harvester image gets', () => {
   const image = aHarvesterImage;
 
-  it('its backend and retries where the CRD did not fill them in, and keeps what was written (defaults/backend-and-retry)', async () => {
+  it('its backend and retries when the CRD did not default them, and keeps values that were set (defaults/backend-and-retry)', async () => {
     const bare = image({ backend: undefined, retry: undefined });
     expect(await mutate({ object: bare })).toMatchObject({ spec: { backend: 'backingimage', retry: 3 } });
     expect(await mutate({ object: image({ retry: 0 }) })).toMatchObject({ spec: { backend: 'csi', retry: 0 } });
   });
 
-  it('a label of its display name, whatever the user wrote into it (defaults/display-name-label)', async () => {
+  it('a label with its display name, whatever label the user set (defaults/display-name-label)', async () => {
     const forged = image({}, { labels: { [nameLabel]: 'other', mine: 'x' } });
     expect(await mutate({ object: forged })).toMatchObject({
       metadata: { labels: { [nameLabel]: 'leap', mine: 'x' } },
     });
   });
 
-  it('a digest as label where the display name is no label value (defaults/display-name-label)', async () => {
+  it('a digest as label when the display name is not a valid label value (defaults/display-name-label)', async () => {
     const { metadata } = await mutate({ object: image({ displayName: 'Debian 12 (bookworm)' }) });
     expect((metadata['labels'] as Record<string, string>)[nameLabel]).toMatch(/^sha256-[0-9a-f]{48}$/);
   });
@@ -64,12 +64,12 @@ describe('a Harvester image gets', () => {
     expect(await mutate({ object })).toMatchObject(settled(name));
   });
 
-  it('no storage class where the cluster has no default (defaults/one-storage-class)', async () => {
+  it('no storage class when the cluster has no default (defaults/one-storage-class)', async () => {
     const { spec, metadata } = await mutate({ object: image() }, clusterOf(aClass('fast')));
     expect([spec?.['targetStorageClassName'], metadata['annotations']]).toEqual([undefined, undefined]);
   });
 
-  it('no other storage class than the two it wrote, which validation refuses (defaults/one-storage-class)', async () => {
+  it('no third storage class when it names two different ones, which validation rejects (defaults/one-storage-class)', async () => {
     const object = image({ targetStorageClassName: 'a' }, { annotations: { [classAnnotation]: 'b' } });
     expect(await mutate({ object })).toMatchObject({
       metadata: { annotations: { [classAnnotation]: 'b' } },
@@ -77,24 +77,24 @@ describe('a Harvester image gets', () => {
     });
   });
 
-  it('its storage class back when a client applies a manifest that does not know of it (defaults/one-storage-class)', async () => {
+  it('its storage class back when a client applies a manifest without it (defaults/one-storage-class)', async () => {
     const oldObject = image({ targetStorageClassName: 'fast' }, { annotations: { [classAnnotation]: 'fast' } });
     expect(await mutate({ object: image({ description: 'new' }), oldObject })).toMatchObject(settled('fast'));
   });
 
-  it('no storage class on update that it never had (defaults/one-storage-class)', async () => {
+  it('no storage class on update when it had none before (defaults/one-storage-class)', async () => {
     const { spec } = await mutate({ object: image({ description: 'new' }), oldObject: image() });
     expect(spec).not.toHaveProperty('targetStorageClassName');
   });
 });
 
-describe('nothing is filled in', () => {
+describe('no default is set', () => {
   const patchOf = async (asked: Asked): Promise<string | undefined> =>
     (await ask(createApp({ kube: cluster, log: silentLogger }), '/mutate', asked)).patch;
 
   it.each([
     ['a HyperCloud image, which leaves nothing open', { object: aHyperCloudImage() }],
-    ['an object whose shape the CRD will refuse', { object: aHarvesterImage({ displayName: 5 }) }],
+    ['an object that the CRD will reject', { object: aHarvesterImage({ displayName: 5 }) }],
     ['an object on its way out', { object: aHarvesterImage({}, { deletionTimestamp: '2026-01-01T00:00:00Z' }) }],
     ['status', { object: aHarvesterImage(), oldObject: aHarvesterImage({ retry: 4 }), subResource: 'status' }],
     [
@@ -110,7 +110,7 @@ describe('nothing is filled in', () => {
   });
 });
 
-describe('whatever is asked', () => {
+describe('for any request', () => {
   const displayName = fc.string({ minLength: 1, maxLength: 80 });
   const names = fc.constantFrom('fast', 'standard', '');
   const drafts = fc
@@ -135,7 +135,7 @@ describe('whatever is asked', () => {
       ),
     );
 
-  it('twice is once', async () => {
+  it('mutation is idempotent', async () => {
     await fc.assert(
       fc.asyncProperty(drafts, async (object) => {
         const once = await mutate({ object });
@@ -144,7 +144,7 @@ describe('whatever is asked', () => {
     );
   });
 
-  it('an image that is fine without the defaults is fine with them', async () => {
+  it('an image that is valid without the defaults is valid with them', async () => {
     const app = createValidate({ kube: cluster, log: silentLogger });
     await fc.assert(
       fc.asyncProperty(drafts, async (object) => {

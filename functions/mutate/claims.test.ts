@@ -57,7 +57,7 @@ it.each<[what: string, claim: Draft, spec: readonly [className: string, mode: st
     ['the usual class for files', aClaim({}, archive), ['usual', 'Filesystem', rwx, '71135396']],
     ['the class that it names', aClaim({ storageClassName: 'files' }), ['files', 'Filesystem', rwx, '71135396']],
     [
-      'what the class prefers, where it asks for that by name',
+      'what the class prefers, when it is requested by name',
       aClaim({ storageClassName: 'files', volumeMode: 'FromStorageProfile' }),
       ['files', 'Filesystem', rwx, '71135396'],
     ],
@@ -74,7 +74,7 @@ it.each<[what: string, claim: Draft, spec: readonly [className: string, mode: st
       ['new', 'Filesystem', rwo, '71135396'],
     ],
     [
-      'no larger size where it restores a snapshot',
+      'no larger size when it restores a snapshot',
       aClaim({ storageClassName: 'files', dataSource: snapshot }),
       ['files', 'Filesystem', rwx, '64Mi'],
     ],
@@ -108,16 +108,16 @@ it.each<[what: string, claim: Draft, says: string]>([
     aClaim({ storageClassName: 'gone' }),
     'PVC spec is missing accessMode and no storageClass to choose profile',
   ],
-])('a claim is refused that asks for %s', async (_what, claim, says) => {
+])('rejects a claim that requests %s', async (_what, claim, says) => {
   const { allowed, status } = await answerTo(claim);
   expect([allowed, status?.message]).toEqual([false, expect.stringContaining(says)]);
 });
 
 it.each<[what: string, claim: Draft, by?: ReturnType<typeof createApp>]>([
   ['has no such label', aClaim({}, { labels: {} })],
-  ['says no', aClaim({}, { labels: { 'cdi.kubevirt.io/applyStorageProfile': 'false' } })],
+  ['has the label with the value false', aClaim({}, { labels: { 'cdi.kubevirt.io/applyStorageProfile': 'false' } })],
   ['is for a CDI that is installed', aClaim({}), createApp({ kube, log: silentLogger, cdi: async () => 'use' })],
-])('a claim stays as it is that %s', async (_what, claim, by) => {
+])('leaves a claim unchanged that %s', async (_what, claim, by) => {
   const answer = await answerTo(claim, by);
   expect([answer.allowed, answer.patch]).toEqual([true, undefined]);
 });

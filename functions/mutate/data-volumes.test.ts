@@ -44,7 +44,7 @@ const of = (storage: object, source: object = http): Draft => dataVolume({ sourc
 const storageOf = async (asked: Asked): Promise<unknown> => (await mutate(asked)).spec?.['storage'];
 
 describe('storage of a DataVolume', () => {
-  it('of an archive is in the default class of the cluster, whatever is marked for disks', async () => {
+  it('of an archive uses the default class of the cluster, not the default for virtual disks', async () => {
     const virt = aClass('virt', 'nfs.csi.k8s.io', { 'storageclass.kubevirt.io/is-default-virt-class': 'true' });
     const usual = aClass('usual', 'nfs.csi.k8s.io', { 'storageclass.kubernetes.io/is-default-class': 'true' });
     const both = createApp({ kube: withAccess(clusterOf(virt, usual), () => true), log: silentLogger });
@@ -56,14 +56,14 @@ describe('storage of a DataVolume', () => {
     expect(await classOf('archive')).toMatchObject({ storageClassName: 'usual' });
   });
 
-  it('is a file system for an archive, whatever its class is best at', async () => {
+  it('has the mode Filesystem for an archive, whatever its class prefers', async () => {
     const object = dataVolume({ source: http, storage: { resources }, contentType: 'archive' });
     expect(await storageOf({ object })).toMatchObject({ storageClassName: 'ceph', volumeMode: 'Filesystem' });
   });
 
   it.each<[what: string, storage: object, completed: object]>([
     [
-      'the default class, by what is known of its driver',
+      'the default class, by the capabilities of its driver',
       {},
       { storageClassName: 'ceph', volumeMode: 'Block', accessModes: ['ReadWriteMany'] },
     ],
@@ -89,7 +89,7 @@ describe('storage of a DataVolume', () => {
     expect(await mutate({ object: once })).toEqual(once);
   });
 
-  it('is a file system where files of an archive go into it, whatever its class prefers', async () => {
+  it('has the mode Filesystem for the files of an archive, whatever its class prefers', async () => {
     const object = dataVolume({ source: http, storage: { resources }, contentType: 'archive' });
     expect(await storageOf({ object })).toEqual({
       resources,
@@ -107,11 +107,11 @@ describe('storage of a DataVolume', () => {
       dataVolume({ sourceRef: { kind: 'DataSource', name: 'fedora' }, storage: { resources } }),
     ],
     ['a class that is not there yet', of({ resources, storageClassName: 'later' })],
-  ])('is left alone: %s', async (_what, object) => {
+  ])('is left unchanged: %s', async (_what, object) => {
     expect((await mutate({ object })).spec).toEqual(object.spec);
   });
 
-  it('stays as it was decided when a client replaces the object with its own manifest', async () => {
+  it('keeps its defaulted values when a client replaces the object with its own manifest', async () => {
     const oldObject = of({ resources, storageClassName: 'mine', volumeMode: 'Block', accessModes: ['ReadWriteOnce'] });
     const object = { ...of({ resources }), metadata: { ...oldObject.metadata, labels: { a: 'b' } } };
     expect(await storageOf({ object, oldObject })).toEqual(oldObject.spec?.['storage']);

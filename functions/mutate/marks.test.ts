@@ -1,4 +1,4 @@
-// Marks that give an object power are nobody's to write but ours, whatever is made and by whatever client.
+// Marks with an effect on an object can be set only by Bullion, whatever is created and by whatever client.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createApp as createMutate } from '#functions/mutate/app.ts';
@@ -54,7 +54,7 @@ const marksOf = ({ metadata }: Draft): Readonly<Record<string, string>> => ({
 const own: readonly string[] = [...ownMarks.labels, ...ownMarks.annotations];
 
 describe('marks', () => {
-  it('are taken off what others make, and nothing else is', async () => {
+  it('are removed from objects of other users, and nothing else is', async () => {
     await fc.assert(
       fc.asyncProperty(drafts, async (object) => {
         const left = marksOf(await made(object));
@@ -64,7 +64,7 @@ describe('marks', () => {
     );
   });
 
-  it('are refused by name where mutation was passed by', async () => {
+  it('are rejected by name when mutation was bypassed', async () => {
     await fc.assert(
       fc.asyncProperty(drafts, async (object) => {
         const foreign = Object.keys(marksOf(object)).filter((key) => own.includes(key) && !isGrant(object, key));
@@ -76,7 +76,7 @@ describe('marks', () => {
     );
   });
 
-  it('are ours to write', async () => {
+  it('may be written by Bullion', async () => {
     await fc.assert(
       fc.asyncProperty(drafts, async (object) => {
         const username = 'system:serviceaccount:bullion-system:initialize';
@@ -86,7 +86,7 @@ describe('marks', () => {
     );
   });
 
-  it('stay on the claim of a data volume that has them, as a CDI makes it', async () => {
+  it('stay on the claim of a data volume that has them, as in CDI', async () => {
     const username = 'system:serviceaccount:cdi:cdi-sa';
     const { labels, annotations: notes } = goldenVolume.metadata;
     const object = claimOfVolume('image-a', { labels, annotations: notes });
@@ -96,7 +96,7 @@ describe('marks', () => {
     expect(marksOf(await made(forged, username))).toEqual(notes);
   });
 
-  it('do not hold a namespace that is being deleted', async () => {
+  it('do not block the deletion of a namespace', async () => {
     const ending: Draft = {
       apiVersion: 'v1',
       kind: 'Namespace',

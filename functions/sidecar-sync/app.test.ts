@@ -21,7 +21,7 @@ let app: Hono;
 let kube: MemoryKube;
 let owner: ObjectRef;
 
-/** An image whose volume and Job have just been made. */
+/** An image whose volume and Job have just been created. */
 beforeEach(async () => {
   const deps = createTestReconciler();
   kube = deps.kube;
@@ -64,7 +64,7 @@ const progressOf = (sequence: number, percent: number) => ({
 });
 
 describe('sidecar-sync answers 204', () => {
-  it('and moves the image on when its Job is done, and again when its snapshot is ready', async () => {
+  it('and advances the image when its Job has finished, and again when its snapshot is ready', async () => {
     finishJob();
     expect((await sendChange(app, 'update', jobNow())).status).toBe(204);
     expect(statusNow()).toMatchObject({ phase: 'Snapshotting', progress: 99 });
@@ -74,7 +74,7 @@ describe('sidecar-sync answers 204', () => {
     expect(statusNow()).toMatchObject({ state: 'Available', phase: 'Available', progress: 100 });
   });
 
-  it('and notices that the golden volume of an available image is gone', async () => {
+  it('and detects that the golden volume of an available image was deleted', async () => {
     finishJob();
     await sendChange(app, 'update', jobNow());
     kube.edit(
@@ -89,7 +89,7 @@ describe('sidecar-sync answers 204', () => {
     expect(statusNow()).toMatchObject({ state: 'Error', phase: 'Failed' });
   });
 
-  it('and folds progress into status', async () => {
+  it('and copies progress into the status', async () => {
     seedWorker(kube, runName());
     expect((await postEvent(app, '/', signed(1, 40))).status).toBe(204);
     expect(statusNow()).toMatchObject({ phase: 'Downloading', progress: 40, attempts: 1 });
@@ -107,9 +107,9 @@ describe('sidecar-sync answers 204', () => {
   };
   const withSignature = (signature: string): Forged => ({ ...signed(1, 40), extensions: { signature } });
   const forgeries: readonly (readonly [what: string, forge: () => Forged, meanwhile?: () => void])[] = [
-    ['that nobody signed', () => withSignature('')],
+    ['that is not signed', () => withSignature('')],
     ['with a signature that is none', () => withSignature('AAAA')],
-    ['signed with a key of somebody else', () => signEvent(signed(1, 40), othersKey)],
+    ['signed with the key of another Job', () => signEvent(signed(1, 40), othersKey)],
     ['with other progress than was signed', () => altered(({ progress }) => Object.assign(progress!, { percent: 90 }))],
     [
       'with a later sequence than was signed',
@@ -137,7 +137,7 @@ describe('sidecar-sync answers 204', () => {
     ],
   ];
   it.each(forgeries.map(([what, forge, meanwhile]) => ({ what, forge, meanwhile })))(
-    'and believes no report $what',
+    'and rejects a report $what',
     async ({ forge, meanwhile }) => {
       seedWorker(kube, runName());
       const event = forge();
@@ -148,7 +148,7 @@ describe('sidecar-sync answers 204', () => {
     },
   );
 
-  it('and ignores the progress of an image that was made anew', async () => {
+  it('and ignores the progress of an image that was recreated under the same name', async () => {
     const { progress } = progressOf(1, 40);
     const stranger = { ...owner, uid: 'that of an earlier one' };
     expect((await sendEvent(app, eventTypes.transferProgressed, { owner: stranger, progress })).status).toBe(204);
@@ -156,7 +156,7 @@ describe('sidecar-sync answers 204', () => {
   });
 
   it.each(['add', 'update'] as const)(
-    'and asks the API nothing about a child that says nothing new (%s)',
+    'and sends no API request for a child without relevant changes (%s)',
     async (change) => {
       const before = kube.calls.length;
       await sendChange(app, change, jobNow());
@@ -165,7 +165,7 @@ describe('sidecar-sync answers 204', () => {
     },
   );
 
-  it('and gives a claim that is to be uploaded into a DataVolume, once', async () => {
+  it('and hands the claim of an upload over to its DataVolume, once', async () => {
     const marks = { labels: { [cdiLabels.applyProfile]: 'true' }, annotations: { [cdiAnnotations.uploadTarget]: '' } };
     const claim = kube.seed(persistentVolumeClaims, {
       apiVersion: 'v1',
@@ -183,7 +183,7 @@ describe('sidecar-sync answers 204', () => {
     expect(kube.all(dataVolumeKind.type)).toEqual([]);
   });
 
-  it('to children of nobody', async () => {
+  it('to children without an owner', async () => {
     const job = { ...jobNow(), metadata: { ...jobNow().metadata, labels: {} } };
     const before = kube.calls.length;
     expect((await sendChange(app, 'delete', job)).status).toBe(204);

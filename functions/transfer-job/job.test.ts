@@ -40,7 +40,7 @@ interface Job {
   readonly child: ChildProcess;
   readonly target: string;
   readonly directory: string;
-  /** Exit status, report and log once it is over. */
+  /** Exit status, report and log after its end. */
   readonly over: Promise<{ status: number | null; report: TransferReport | undefined; log: string }>;
 }
 
@@ -126,7 +126,7 @@ const serve =
   (request: OriginRequest) => ({ ...fileAnswer(request, bytes), ...more });
 
 describe('transfer-job', () => {
-  it('fills the target, reports, and exits 0', async () => {
+  it('fills the target, sends its report, and exits 0', async () => {
     const job = startJob(await open(serve(gzipSync(disk))));
     const { status, report, log } = await job.over;
     expect(status).toBe(0);
@@ -139,21 +139,21 @@ describe('transfer-job', () => {
     for (const line of log.trim().split('\n')) expect(JSON.parse(line)).toHaveProperty('message');
   });
 
-  it('exits 0 with a failed report when trying again cannot help', async () => {
+  it('exits 0 with a failed report when a retry cannot help', async () => {
     const { status, report } = await startJob(await open(() => ({ status: 404 }))).over;
     expect(status).toBe(0);
     expect(report).toMatchObject({ outcome: 'failed', reason: 'SourceNotFound', retryable: false });
     expect(JSON.stringify(report)).not.toMatch(/pa55word|s1gnature/);
   });
 
-  it('exits 1 when trying again may help', async () => {
+  it('exits 1 when a retry may help', async () => {
     const { status, report } = await startJob(await open(() => ({ status: 503 })), { spec: { limits: { retries: 0 } } })
       .over;
     expect(status).toBe(1);
     expect(report).toMatchObject({ outcome: 'failed', reason: 'SourceUnavailable', retryable: true });
   });
 
-  it('looks for programs where it was told to, wherever a package manager puts them', async () => {
+  it('looks for programs where it is configured to, wherever a package manager installs them', async () => {
     const directory = mkdtempSync(join(root, 'path-'));
     const raw = join(directory, 'disk.raw');
     writeFileSync(raw, disk);
@@ -172,7 +172,7 @@ describe('transfer-job', () => {
     expect(there.report).toMatchObject({ outcome: 'succeeded', inspection: { format: 'vmdk' } });
   });
 
-  it('reports a spec that is wrong, every fault at once', async () => {
+  it('reports every error of an invalid spec at once', async () => {
     const origin = await open(() => ({}));
     const { status, report } = await startJob(origin, { spec: { mode: 'guess', scratchDir: 7 } }).over;
     expect(status).toBe(0);
@@ -183,22 +183,19 @@ describe('transfer-job', () => {
     });
   });
 
-  it.each(['SIGTERM', 'SIGINT'] as const)(
-    'is gone within a second of %s, leaves a report and nothing else',
-    async (signal) => {
-      const job = startJob(await open(serve(disk, { pace: 150 })));
-      await expect.poll(() => existsSync(`${job.target}.partial`), { interval: 20 }).toBe(true);
-      const begin = Date.now();
-      job.child.kill(signal);
-      const { status, report } = await job.over;
-      expect((Date.now() - begin) / slowness()).toBeLessThan(1000);
-      expect(status).toBe(1);
-      expect(report).toMatchObject({ outcome: 'failed', reason: 'Cancelled', retryable: true });
-      expect(readdirSync(job.directory)).toEqual(['report']);
-    },
-  );
+  it.each(['SIGTERM', 'SIGINT'] as const)('exits within a second of %s, and leaves only a report', async (signal) => {
+    const job = startJob(await open(serve(disk, { pace: 150 })));
+    await expect.poll(() => existsSync(`${job.target}.partial`), { interval: 20 }).toBe(true);
+    const begin = Date.now();
+    job.child.kill(signal);
+    const { status, report } = await job.over;
+    expect((Date.now() - begin) / slowness()).toBeLessThan(1000);
+    expect(status).toBe(1);
+    expect(report).toMatchObject({ outcome: 'failed', reason: 'Cancelled', retryable: true });
+    expect(readdirSync(job.directory)).toEqual(['report']);
+  });
 
-  it('exports a volume to a store, and discards what it made', async () => {
+  it('exports a volume to a store, and deletes its temporary files', async () => {
     const storeDir = mkdtempSync(join(root, 'store-'));
     const key = { accessKeyId: 'tester', secretAccessKey: 's3cret-key-of-tests' };
     const store = await startObjectStore({ dir: storeDir, credentials: [key], region: 'us-east-1' });
@@ -238,7 +235,7 @@ describe('transfer-job', () => {
     expect(broken).toMatchObject({ status: 0, report: { reason: 'InvalidSpec' } });
   });
 
-  it('begins anew after it was killed', async () => {
+  it('starts again after it was killed', async () => {
     const origin = await open(serve(disk, { pace: 20 }));
     const first = startJob(origin);
     await expect.poll(() => existsSync(`${first.target}.partial`), { interval: 20 }).toBe(true);
@@ -253,8 +250,8 @@ describe('transfer-job', () => {
   });
 });
 
-describe('what only this run may know', () => {
-  it('comes from a mounted Secret: neither arguments, environment nor log show it, and reports are signed with its key', async () => {
+describe('what only this run may read', () => {
+  it('is in a mounted Secret and not in arguments, environment or log; reports are signed with its key', async () => {
     let target = '';
     const sink = await openSink(() => target);
     const origin = await open(serve(disk, { pace: 100 }));
@@ -299,7 +296,7 @@ describe('what only this run may know', () => {
 });
 
 describe('progress events', () => {
-  it('carry owner and progress; the inspection arrives before the target is touched', async () => {
+  it('contain owner and progress; the inspection is sent before the target is written', async () => {
     let target = '';
     const sink = await openSink(() => target);
     const origin = await open(serve(disk));
@@ -323,7 +320,7 @@ describe('progress events', () => {
     expect(sink.events.at(-1)?.data.progress.phase).toBe('Verifying');
   });
 
-  it('come at most every two seconds, phase changes aside', async () => {
+  it('are sent at most every two seconds, except when the phase changes', async () => {
     const sink = await openSink(() => '');
     const begin = Date.now();
     const job = startJob(await open(serve(disk, { pace: 40 })), { env: { K_SINK: sink.url } });
@@ -337,12 +334,12 @@ describe('progress events', () => {
     ).toBe(true);
   });
 
-  it('that nobody takes do not fail the transfer', async () => {
+  it('that cannot be delivered do not fail the transfer', async () => {
     const job = startJob(await open(serve(disk)), { env: { K_SINK: 'http://127.0.0.1:9/' } });
     expect(await job.over).toMatchObject({ status: 0, report: { outcome: 'succeeded' } });
   });
 
-  it('that nobody answers cost a few seconds at most', async () => {
+  it('that are not answered delay it by a few seconds at most', async () => {
     const sink = await openSink(() => '', 'never');
     const begin = Date.now();
     const job = startJob(await open(serve(disk)), { env: { K_SINK: sink.url } });

@@ -60,7 +60,7 @@ const familyOf = (pid: number): readonly number[] => {
   }
 };
 
-/** Bytes of memory of its own that a process has now. */
+/** Bytes of private memory of a process now. */
 const memoryOf = (pid: number): number => {
   try {
     const counts = readFileSync(`/proc/${pid}/status`, 'utf8').matchAll(/Rss(?:Anon|Shmem):\s+(\d+)/g);
@@ -114,7 +114,7 @@ const importOf = async (file: string, virtualSize: number, over: object = {}): P
 };
 
 describe.skipIf(!hasTools('qemu-img', 'xz', 'zstd'))('the memory of a transfer', () => {
-  it('is the same for a disk of 1 GiB and one of 200 GiB', { timeout: 120_000 }, async () => {
+  it('is the same for disks of 1 GiB and 200 GiB', { timeout: 120_000 }, async () => {
     const peaks: number[] = [];
     for (const virtualSize of [gib, 200 * gib]) {
       const [raw, file] = [join(root, `raw-${virtualSize}`), join(root, `${virtualSize}.qcow2`)];
@@ -122,7 +122,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz', 'zstd'))('the memory of a transfer',
       runTool('qemu-img', ['convert', '-c', '-f', 'raw', '-O', 'qcow2', raw, file]);
       const { peak, outcome, target } = await importOf(file, virtualSize);
       expect(outcome).toBe('succeeded');
-      // Fails where they differ. Of holes it reads nothing.
+      // Fails if they differ. Nothing is read of holes.
       runTool('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', raw, target]);
       peaks.push(peak);
     }
@@ -155,7 +155,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz', 'zstd'))('the memory of a transfer',
       runTool('sh', ['-c', `${command} -c '${raw}' > '${file}'`]);
     };
 
-  /** What unpacks it makes room for a dictionary of so many bytes (2^n or 3·2^(n-1), in `code`), whatever it was packed with. */
+  /** The decompressor allocates a dictionary of this many bytes (2^n or 3·2^(n-1), in `code`), whatever it was compressed with. */
   const withDictionary =
     (code: number) =>
     (raw: string, file: string): void => {

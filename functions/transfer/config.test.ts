@@ -11,7 +11,7 @@ const podOf = (environment: Readonly<Record<string, string>>) => {
   return buildTransferJob({ mode: 'serve', owner, source, retries: 0 }, toServeSettings(config)).spec.template.spec;
 };
 
-it('starts the Jobs of downloads where, as whom and with as much as the operator says', () => {
+it('runs the Jobs of downloads with the namespace, service account and resources of its settings', () => {
   const { containers, volumes, ...pod } = podOf({
     TRANSFER_NODE_SELECTOR: 'disktype=ssd',
     TRANSFER_TOLERATIONS: '[{"key":"storage","operator":"Exists"}]',

@@ -1,4 +1,4 @@
-// Who may make what from content of other namespaces: asked for the author, before anything is told of it.
+// Permissions for content of other namespaces: checked for the author, before any information about it is returned.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createApp as createMutate } from '#functions/mutate/app.ts';
@@ -65,7 +65,7 @@ describe('an author who may not', () => {
     ['use what a DataSource leads to', dataVolume(reference), 'spec.sourceRef'],
     ['export a claim (harvester/claim-allowed)', exported(), 'spec.pvcName'],
     ['use an image (harvester/source-image-allowed)', cloned, 'spec.securityParameters.sourceImageName'],
-  ])('%s learns that alone', async (_what, object, field) => {
+  ])('%s learns nothing but that', async (_what, object, field) => {
     const { answer } = await admit({ object }, having([], dataSource({ pvc: { name: 'secret-claim' } })));
     expect(answer).toMatchObject({ allowed: false, status: { code: 403, reason: 'Forbidden' } });
     expect(answer.status?.details?.causes).toEqual([
@@ -74,7 +74,7 @@ describe('an author who may not', () => {
     expect(JSON.stringify(answer)).not.toContain('secret');
   });
 
-  it('is told the same whether the source is there or not', async () => {
+  it('gets the same message whether or not the source exists', async () => {
     const there = await admit({ object: dataVolume(claimSource) }, having([], dataSource({ pvc: { name: 'fedora' } })));
     const missing = await admit({ object: dataVolume(claimSource) }, having([]));
     expect(there.answer).toEqual(missing.answer);
@@ -118,13 +118,13 @@ describe('an author who may', () => {
       [grant('clone-claim', 'fedora-1')],
       [dataSource({ pvc: { name: 'old' } }, { source: { pvc: { name: 'fedora-1' } } })],
     ],
-  ])('%s has it written down', async (_what, object, rights, ...[grants, objects]) => {
+  ])('%s gets a grant recorded', async (_what, object, rights, ...[grants, objects]) => {
     const { object: stored, answer } = await admit({ object }, having(rights, ...objects));
     expect(grantsOf(stored)).toEqual(grants);
     expect(answer.status?.code).not.toBe(403);
   });
 
-  it('needs nobody in the own namespace, for the kinds of CDI', async () => {
+  it('needs no permission in its own namespace, for the kinds of CDI', async () => {
     const kube = having([]);
     const { object, answer } = await admit(
       { object: dataVolume({ source: { pvc: { namespace: 'tenant', name: 'a' } } }) },
@@ -133,20 +133,20 @@ describe('an author who may', () => {
     expect([answer.allowed, grantsOf(object), kube.questions]).toEqual([true, undefined, []]);
   });
 
-  it('is asked about what a DataSource leads to, wherever that is', async () => {
+  it('is checked against what a DataSource refers to, in whatever namespace that is', async () => {
     const elsewhere = dataSource({ pvc: { namespace: 'vault', name: 'x' } });
     const { answer } = await admit({ object: dataVolume(reference) }, having([clone], elsewhere));
     expect(answer.status?.code).toBe(403);
   });
 
-  it('adopts a claim that is filled already, and clones nothing', async () => {
+  it('adopts a claim that is already populated, and clones nothing', async () => {
     const object = dataVolume(claimSource, { annotations: { 'cdi.kubevirt.io/storage.prePopulated': 'disk' } });
     const { object: stored } = await admit({ object }, having([]));
     expect(grantsOf(stored)).toBeUndefined();
   });
 });
 
-describe('Secrets that the class of an image names', () => {
+describe('Secrets that the class of an image refers to', () => {
   const stage = (name: string, namespace: string, prefix = 'node-publish') => ({
     [`csi.storage.k8s.io/${prefix}-secret-name`]: name,
     [`csi.storage.k8s.io/${prefix}-secret-namespace`]: namespace,
@@ -162,7 +162,7 @@ describe('Secrets that the class of an image names', () => {
     parameters: { encrypted: 'true', ...stage('key', 'bank') },
   };
 
-  it('of another namespace are refused by name, whichever stage they are for, and kept out of no right', async () => {
+  it('of another namespace are rejected by name for every stage, whatever the author may do', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.subarray(stagesOfDrivers, { minLength: 1 }),
@@ -185,9 +185,9 @@ describe('Secrets that the class of an image names', () => {
     ['of its own namespace', stage('key', 'tenant'), [], undefined],
     ['of the namespace of each claim', stage('${pvc.name}', '${pvc.namespace}'), [], undefined],
     ['that its author may read', stage('key', 'bank'), ['get secrets bank/key'], [['bank', 'key']]],
-    ['where its author may read all', stage('${pvc.name}', 'bank'), ['get secrets bank/*'], [['bank', '*']]],
+    ['if its author may read all of them', stage('${pvc.name}', 'bank'), ['get secrets bank/*'], [['bank', '*']]],
     ['that are half named', { 'csi.storage.k8s.io/node-publish-secret-name': 'key' }, [], undefined],
-  ])('%s are taken', async (_what, parameters, rights, grants) => {
+  ])('%s are accepted', async (_what, parameters, rights, grants) => {
     const { object, answer } = await admit({ object: imageWith(parameters) }, having(rights));
     expect(answer).toMatchObject({ allowed: true });
     const written = (grantsOf(object) as { use: string; namespace: string; name: string }[] | undefined)?.map(
@@ -196,12 +196,12 @@ describe('Secrets that the class of an image names', () => {
     expect(written).toEqual(grants);
   });
 
-  it('are not taken by a name that is made for each claim, where its author may read one', async () => {
+  it('are rejected when the name is a template, even if the author may read one of them', async () => {
     const object = imageWith(stage('${pvc.name}', 'bank'));
     expect((await admit({ object }, having(['get secrets bank/key']))).answer.status?.code).toBe(403);
   });
 
-  it('are those of the class it is modelled on, as well', async () => {
+  it('include those of the class that it is derived from', async () => {
     const object = imageWith({}, { targetStorageClassName: 'vault' });
     const on = (...rights: string[]) =>
       withAccess(clusterOf(longhorn), (question) => rights.includes(rightOf(question)));
@@ -210,7 +210,7 @@ describe('Secrets that the class of an image names', () => {
   });
 
   it.each(['controller-publish', 'controller-expand', 'anything-else'])(
-    'for %s, which no class of an image has, are refused where mutation was passed by',
+    'for %s, which no class of an image has, are rejected when mutation was bypassed',
     async (prefix) => {
       const object = imageWith({ numberOfReplicas: '1', ...stage('key', 'bank', prefix) });
       const deps = { kube: having([]), log: silentLogger };
@@ -219,7 +219,7 @@ describe('Secrets that the class of an image names', () => {
   );
 });
 
-describe('which backup an image is made from', () => {
+describe('the backup that an image is restored from', () => {
   const nfs = { type: 'nfs', server: 'nas', path: '/backups', key: 'of/others' };
   const mark = JSON.stringify({ from: nfs, target: 'nfs://nas:/backups', object: 'o', uid: 'u' });
   const image = (text?: string) =>
@@ -230,7 +230,7 @@ describe('which backup an image is made from', () => {
     ['at its creation', { object: image(mark) }],
     ['later', { object: image(mark), oldObject: image() }],
     ['in place of another', { object: image(mark), oldObject: image(mark.replace('others', 'mine')) }],
-  ])("is not its author's to say %s", async (_, asked) => {
+  ])('cannot be set by its author %s', async (_, asked) => {
     expect(await answerTo(asked)).toMatchObject({
       allowed: false,
       status: { code: 403, message: expect.stringContaining('may be set only by backup-metadata') as string },
@@ -242,7 +242,7 @@ describe('which backup an image is made from', () => {
       'stays',
       { object: { ...image(mark), metadata: { ...image(mark).metadata, labels: { a: 'b' } } }, oldObject: image(mark) },
     ],
-    ['is ours to say', { object: image(mark), username: `${ownAccountPrefix}backup-metadata` }],
+    ['may be set by backup-metadata', { object: image(mark), username: `${ownAccountPrefix}backup-metadata` }],
   ])('%s', async (_, asked) => {
     expect((await answerTo(asked)).allowed).toBe(true);
   });
@@ -251,27 +251,27 @@ describe('which backup an image is made from', () => {
 describe('a grant', () => {
   const forged = { annotations: { [annotations.granted]: '[{"use":"clone-claim","namespace":"golden","name":"*"}]' } };
 
-  it('that was written by hand is taken away by mutate', async () => {
+  it('that was written by hand is removed by mutate', async () => {
     const { object } = await admit({ object: dataVolume({ source: { blank: {} } }, forged) }, having([]));
     expect(grantsOf(object)).toBeUndefined();
   });
 
   it.each<[what: string, object: Draft, kube: KubeClient]>([
-    ['by hand', dataVolume({ source: { blank: {} } }, forged), having([])],
+    ['manually', dataVolume({ source: { blank: {} } }, forged), having([])],
     ['for a source that is not granted', dataVolume(claimSource, forged), having([])],
     ['for more than is granted', dataVolume(claimSource, forged), having(['create datavolumes/source golden/fedora'])],
-  ])('that was written %s past mutate is refused', async (_what, object, kube) => {
+  ])('that was written %s is rejected when mutate was bypassed', async (_what, object, kube) => {
     const answer = await ask(createApp({ kube, log: silentLogger }), '/validate', { object });
     expect(answer).toMatchObject({ allowed: false, status: { code: 403 } });
   });
 
-  it('that mutate could not write is waited for: the failure policy refuses, and the next try may succeed', async () => {
+  it('that mutate could not determine leads to a rejection by the failure policy, and the next request may succeed', async () => {
     const kube = having([clone]);
     const asked = ask(createApp({ kube, log: silentLogger }), '/validate', { object: dataVolume(claimSource) });
     await expect(asked).rejects.toThrow(/HTTP 500.*try again/);
   });
 
-  it('stays as it is on update, however the object is written, and costs no question', async () => {
+  it('is kept on update, however the object is written, without an access review', async () => {
     const kube = having([]);
     const oldObject = dataVolume(claimSource, forged);
     const { object, answer } = await admit(
@@ -286,7 +286,7 @@ describe('a grant', () => {
     expect(past).toMatchObject({ allowed: false, status: { code: 403 } });
   });
 
-  it('is written by functions of ours for those they act for', async () => {
+  it('is set by functions of Bullion for the users they act for', async () => {
     const username = 'system:serviceaccount:bullion-system:initialize';
     const kube = having([]);
     const { object, answer } = await admit({ object: dataVolume(claimSource, forged), username }, kube);

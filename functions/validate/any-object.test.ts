@@ -31,7 +31,7 @@ interface Crd {
   };
 }
 
-/** Texts that rules look at closely, among any. */
+/** Strings with a special meaning in rules, among any others. */
 const texts = [
   '',
   '10Gi',
@@ -105,7 +105,7 @@ describe.each(crds.map((crd) => [`${crd.spec.names.plural}.${crd.spec.group}`, c
       spec: JSON.parse(JSON.stringify(made ?? {})) as Record<string, unknown>,
     }));
 
-    it('is answered, and mutated once for all', async () => {
+    it('is answered, and mutation is idempotent', async () => {
       await fc.assert(
         fc.asyncProperty(drafts, async (object) => {
           const once = patched(object, await ask(mutate, '/mutate', { object }));
@@ -117,12 +117,12 @@ describe.each(crds.map((crd) => [`${crd.spec.names.plural}.${crd.spec.group}`, c
       );
     });
 
-    it('is denied nothing that its author did not write', async () => {
+    it('is not rejected for fields that its author did not set', async () => {
       await fc.assert(
         fc.asyncProperty(drafts, async (object) => {
           const filled = patched(object, await ask(mutate, '/mutate', { object }));
           const answer = await ask(validate, '/validate', { object: filled });
-          // Where a grant is needed, only what mutation wrote down is answered at all.
+          // When a grant is needed, only grants written by mutation are accepted.
           const plain = await ask(validate, '/validate', { object }).catch(() => answer);
           expect(answer.allowed || !plain.allowed).toBe(true);
           expect(fieldsOf(plain)).toEqual(expect.arrayContaining([...fieldsOf(answer)]));

@@ -19,7 +19,7 @@ import {
 const validate = (asked: Asked, kube: KubeClient = clusterOf()) =>
   ask(createApp({ kube, log: silentLogger }), '/validate', asked);
 
-/** A refusal: the field of every cause, and a word of each. */
+/** A rejection: the field of every cause, and a part of each message. */
 interface Denial {
   readonly code: number;
   readonly causes: Readonly<Record<string, string>>;
@@ -42,7 +42,7 @@ const sha512 = 'b2'.repeat(64);
 const objectStore = { bucketName: 'vmimage', objectName: 'disk.img' };
 const pvc = { volumeMode: 'Block', accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '3Gi' } } };
 
-/** Rule, an object it lets pass, one it refuses, and the field and words of the refusal. */
+/** Rule, an accepted object, a rejected one, and the field and message of the rejection. */
 type Row = readonly [rule: string, allowed: Draft, denied: Draft, fault: readonly [field: string, words: string]];
 
 describe('creating a HyperCloud image', () => {
@@ -154,21 +154,21 @@ describe('creating a HyperCloud image', () => {
       ['metadata.name', 'at most 238 characters'],
     ],
   ];
-  it.each(rows)('asks for %s', async (_rule, allowed, denied, fault) => {
+  it.each(rows)('requires %s', async (_rule, allowed, denied, fault) => {
     expect(await denialOf({ object: allowed })).toBe('allowed');
     expect(await denialOf({ object: denied })).toEqual(invalid(...fault));
   });
 
-  it('takes a file system as well as a block device, unlike the original', async () => {
+  it('accepts a file system as well as a block device, unlike the original', async () => {
     expect(await denialOf({ object: image({ pvc: { ...pvc, volumeMode: 'Filesystem' } }) })).toBe('allowed');
   });
 
-  it('takes a generated name', async () => {
+  it('accepts a generated name', async () => {
     const object = { ...image(), metadata: { generateName: 'img-', namespace: 'default' } };
     expect(await denialOf({ object })).toBe('allowed');
   });
 
-  it('reports every fault at once, as causes of one Status', async () => {
+  it('reports every error at once, as causes of one Status', async () => {
     const object = image({ source: { http: 'ftp://a/b' }, checksum: 'x', pvc: { accessModes: ['ReadOnlyMany'] } });
     const { status } = await validate({ object });
     expect(status).toMatchObject({
@@ -229,7 +229,7 @@ describe('creating a Harvester image', () => {
     ],
     ['retries in bounds', image({ retry: 10 }), image({ retry: 11 }), ['spec.retry', '<=10']],
   ];
-  it.each(rows)('asks for %s', async (_rule, allowed, denied, fault) => {
+  it.each(rows)('requires %s', async (_rule, allowed, denied, fault) => {
     expect(await denialOf({ object: allowed })).toBe('allowed');
     expect(await denialOf({ object: denied })).toEqual(invalid(...fault));
   });
@@ -247,12 +247,15 @@ describe('creating a Harvester image', () => {
       { securityParameters: { ...nearby, cryptoOperation: 'encrypt' } },
       'makes plain copies and cannot encrypt',
     ],
-  ])('refuses sourceType %s where the backend cannot take it, and says what can', async (sourceType, rest, said) => {
-    const object = image({ sourceType, url: undefined, ...rest });
-    const kube = withAccess(clusterOf(), () => true);
-    const filled = await ask(createMutate({ kube, log: silentLogger }), '/mutate', { object });
-    expect(await denialOf({ object: patched(object, filled) }, kube)).toEqual(invalid('spec.sourceType', said));
-  });
+  ])(
+    'rejects sourceType %s when the backend does not support it, and names the supported ones',
+    async (sourceType, rest, said) => {
+      const object = image({ sourceType, url: undefined, ...rest });
+      const kube = withAccess(clusterOf(), () => true);
+      const filled = await ask(createMutate({ kube, log: silentLogger }), '/mutate', { object });
+      expect(await denialOf({ object: patched(object, filled) }, kube)).toEqual(invalid('spec.sourceType', said));
+    },
+  );
 
   it.each([
     [
@@ -261,19 +264,19 @@ describe('creating a Harvester image', () => {
       ['spec.securityParameters.sourceImageName', 'spec.securityParameters.sourceImageNamespace'],
     ],
     ['harvester/claim-given', 'export-from-volume', ['spec.pvcNamespace', 'spec.pvcName']],
-  ])('asks what the image is made from (%s)', async (_rule, sourceType, fields) => {
+  ])('requires the fields of its source (%s)', async (_rule, sourceType, fields) => {
     const denial = await denialOf({ object: image({ sourceType, url: undefined }) });
     expect(Object.keys((denial as { readonly causes: object }).causes)).toEqual(fields);
   });
 
-  it('refuses a URL beside a source that has none (harvester/no-url)', async () => {
+  it('rejects a URL with a source that does not use one (harvester/no-url)', async () => {
     expect(await denialOf({ object: image({ sourceType: 'upload' }) })).toMatchObject({
       causes: { 'spec.url': 'must be empty when sourceType is "upload"' },
     });
   });
 
   it.each(['backingimage', undefined])(
-    'says what to write where Longhorn is not installed (backend: %s)',
+    'says what to set when Longhorn is not installed (backend: %s)',
     async (backend) => {
       const object = image({ backend });
       expect(await denialOf({ object })).toBe('allowed');
@@ -293,7 +296,7 @@ describe('display names (harvester/unique-display-name)', () => {
     );
   const conflict = { code: 409, causes: { 'spec.displayName': expect.stringContaining('image-b') } };
 
-  it('are taken once in a namespace', async () => {
+  it('are unique in a namespace', async () => {
     expect(await denialOf({ object: aHarvesterImage() }, clusterOf(held()))).toEqual(conflict);
   });
 
@@ -301,11 +304,11 @@ describe('display names (harvester/unique-display-name)', () => {
     ['in another namespace', held({ namespace: 'other' })],
     ['by an image on its way out', held({ deletionTimestamp: '2026-01-01T00:00:00Z' })],
     ['by an image whose label alone is the same', held({}, { displayName: 'another' })],
-  ])('are free when they are taken %s', async (_where, other) => {
+  ])('are available when they are used %s', async (_where, other) => {
     expect(await denialOf({ object: aHarvesterImage() }, clusterOf(other))).toBe('allowed');
   });
 
-  it('of any text are found by the digest in the label', async () => {
+  it('of any length and characters are found by the digest in the label', async () => {
     const displayName = 'Debian 12 (bookworm)';
     const label = 'sha256-e0c1';
     const other = held({ labels: { 'harvesterhci.io/imageDisplayName': label } }, { displayName });
@@ -319,7 +322,7 @@ describe('display names (harvester/unique-display-name)', () => {
     expect(await denialOf({ object: aHarvesterImage({ displayName }) }, kube)).toEqual(conflict);
   });
 
-  it('are not looked up again on update', async () => {
+  it('are not checked again on update', async () => {
     const oldObject = aHarvesterImage({ description: 'old' });
     expect(await denialOf({ object: aHarvesterImage({ description: 'new' }), oldObject }, clusterOf(held()))).toBe(
       'allowed',
@@ -354,7 +357,7 @@ describe('updating an image', () => {
       change({ targetStorageClassName: 'b' }),
       'spec.targetStorageClassName',
     ],
-  ])('refuses %s', async (_rule, object, field) => {
+  ])('rejects %s', async (_rule, object, field) => {
     expect(await denialOf({ object, oldObject: before })).toMatchObject({
       code: 422,
       causes: { [field]: expect.stringContaining('must stay a') },
@@ -369,30 +372,30 @@ describe('updating an image', () => {
       change({}, { annotations: { ...(before.metadata['annotations'] as object), 'bullion.dev/retry': '1' } }),
     ],
     ['a finalizer', change({}, { finalizers: ['x'] })],
-  ])('lets %s change', async (_what, object) => {
+  ])('accepts a change of %s', async (_what, object) => {
     expect(await denialOf({ object, oldObject: before })).toBe('allowed');
   });
 
-  it('lets a class be set that was left out', async () => {
+  it('accepts a class when none was set before', async () => {
     expect(
       await denialOf({ object: aHarvesterImage({ targetStorageClassName: 'a' }), oldObject: aHarvesterImage() }),
     ).toBe('allowed');
   });
 
-  it('lets an object on its way out lose its finalizer, whatever is wrong with it', async () => {
+  it('lets an object that is being deleted lose its finalizer, however invalid it is', async () => {
     const gone = { deletionTimestamp: '2026-01-01T00:00:00Z' };
     const oldObject = change({ backend: 'cdi', url: 'nowhere' }, { ...gone, finalizers: ['bullion.dev/image'] });
     const object = { ...oldObject, metadata: { ...oldObject.metadata, finalizers: [], annotations: {} } };
     expect(await denialOf({ object, oldObject })).toBe('allowed');
   });
 
-  it('lets metadata of an image change that could not be created today', async () => {
+  it('accepts a change of metadata of an image that could not be created any more', async () => {
     const oldObject = aHyperCloudImage({ source: { hostPath: { path: '/x', nodeName: 'n' } } });
     const object = { ...oldObject, metadata: { ...oldObject.metadata, annotations: { a: 'b' } } };
     expect(await denialOf({ object, oldObject })).toBe('allowed');
   });
 
-  it('has no say about status', async () => {
+  it('does not validate the status', async () => {
     const object = change({}, { annotations: {} });
     expect(await denialOf({ object, oldObject: before, subResource: 'status' })).toBe('allowed');
   });
@@ -433,7 +436,7 @@ describe('deleting a golden volume or snapshot', () => {
   it.each([
     ['volume', volume],
     ['snapshot', snapshot],
-  ])('is refused while the image of a %s is there', async (_what, oldObject) => {
+  ])('is rejected while the image of a %s exists', async (_what, oldObject) => {
     const { allowed, status } = await validate({ oldObject }, clusterOf(image));
     expect(allowed).toBe(false);
     expect(status).toMatchObject({ code: 403, reason: 'Forbidden' });
@@ -447,7 +450,7 @@ describe('deleting a golden volume or snapshot', () => {
     'system:serviceaccount:kube-system:namespace-controller',
     'system:kube-controller-manager',
     'system:serviceaccount:bullion-system:initialize',
-  ])('is allowed to %s', async (username) => {
+  ])('is allowed for %s', async (username) => {
     expect(await denialOf({ oldObject: volume, username }, clusterOf(image))).toBe('allowed');
   });
 
@@ -455,7 +458,7 @@ describe('deleting a golden volume or snapshot', () => {
     'system:serviceaccount:bullion-system-2:initialize',
     'system:serviceaccount:default:generic-garbage-collector',
     'system:admin',
-  ])('is not allowed to %s', async (username) => {
+  ])('is not allowed for %s', async (username) => {
     expect(await denialOf({ oldObject: volume, username }, clusterOf(image))).toMatchObject({ code: 403 });
   });
 
@@ -465,7 +468,11 @@ describe('deleting a golden volume or snapshot', () => {
     ['another image has taken its name', volume, clusterOf(imageWith({ uid: 'uid-7' }))],
     ['the image records nothing', volume, clusterOf(imageWith({}, { children: undefined }))],
     ['the image records another one', volume, clusterOf(imageWith({}, { children: { volume: 'other' } }))],
-    ['the image lies elsewhere', { ...volume, metadata: { ...volume.metadata, namespace: 'other' } }, clusterOf(image)],
+    [
+      'the image is stored elsewhere',
+      { ...volume, metadata: { ...volume.metadata, namespace: 'other' } },
+      clusterOf(image),
+    ],
     [
       'the volume is not filled yet',
       {
@@ -481,14 +488,14 @@ describe('deleting a golden volume or snapshot', () => {
   });
 });
 
-describe('when the cluster cannot be asked', () => {
+describe('when the cluster cannot be queried', () => {
   it('leaves the decision to the failure policy', async () => {
     const kube: KubeClient = { ...clusterOf(), list: () => Promise.reject(new Unavailable('down')) };
     await expect(validate({ object: aHarvesterImage() }, kube)).rejects.toThrow('HTTP 500');
   });
 });
 
-describe('whatever is asked', () => {
+describe('for any request', () => {
   const text = fc.oneof(
     fc.string(),
     fc.webUrl(),
@@ -516,7 +523,7 @@ describe('whatever is asked', () => {
   );
   const draft = fc.tuple(fc.constantFrom(aHarvesterImage, aHyperCloudImage), fields);
 
-  it('there is an answer', async () => {
+  it('returns an answer', async () => {
     await fc.assert(
       fc.asyncProperty(draft, draft, async ([build, spec], [, old]) => {
         const created = await validate({ object: build(spec) });

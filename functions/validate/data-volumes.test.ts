@@ -1,4 +1,4 @@
-// What is asked of DataVolumes: one row for each rule, refused and accepted.
+// The rules of DataVolumes: one row for each, rejected and accepted.
 import { describe, expect, it } from 'vitest';
 import { createApp as createMutate } from '#functions/mutate/app.ts';
 import { createApp } from '#functions/validate/app.ts';
@@ -14,7 +14,7 @@ const prepared = aClaim('prepared', { 'cdi.kubevirt.io/storage.populatedFor': 'p
 const kube = withAccess(clusterOf(aClaim('taken'), prepared), () => true);
 const app = createApp({ kube, log: silentLogger });
 const mutate = createMutate({ kube, log: silentLogger });
-/** As the API server asks: what mutation made of it. */
+/** As sent by the API server: the result of mutation. */
 const review = async (object: Draft) =>
   ask(app, '/validate', { object: patched(object, await ask(mutate, '/mutate', { object })) });
 const theirs = createApp({ kube: clusterOf(), log: silentLogger, cdi: () => Promise.resolve('use') });
@@ -114,7 +114,7 @@ describe('DataVolumes', () => {
       aDataVolume({ source: http, storage: { ...storage, accessModes: ['ReadOnlyMany'] } }),
       /accessModes/,
     ],
-  ])('are asked for %s', async (_rule, denied, fault) => {
+  ])('must have %s', async (_rule, denied, fault) => {
     const { allowed, status } = await review(denied);
     expect(allowed).toBe(false);
     expect(status?.message).toMatch(fault);
@@ -134,7 +134,7 @@ describe('DataVolumes', () => {
     ['nothing in it', of({ blank: {} })],
     ['a size that is to be found', aDataVolume({ source: http, storage: {} })],
     [
-      'a web server that wants to know who asks',
+      'a web server that requires authentication',
       httpWith({
         secretRef: 'login',
         certConfigMap: 'ca',

@@ -1,4 +1,4 @@
-// What looks at other objects: how images are made, and what must not be pulled from under them. One row each.
+// Rules that read other objects: the creation of images, and what must not be deleted while they depend on it. One row each.
 import { describe, expect, it } from 'vitest';
 import { createApp as createMutate } from '#functions/mutate/app.ts';
 import { createApp } from '#functions/validate/app.ts';
@@ -10,7 +10,7 @@ import { exemptRows } from '#test/support/exempt-rows.ts';
 import { protectedRows } from '#test/support/protected-rows.ts';
 import { claim, image, imageClass } from '#test/support/row-objects.ts';
 
-/** As the API server asks: validation sees what mutation made of it. */
+/** As sent by the API server: validation gets the result of mutation. */
 const validate = async (asked: Asked, given: readonly Draft[], rights?: readonly string[]) => {
   const kube = withAccess(clusterOf(...given), (question) => rights?.includes(rightOf(question)) ?? true);
   const deps = { kube, log: silentLogger };
@@ -21,7 +21,7 @@ const validate = async (asked: Asked, given: readonly Draft[], rights?: readonly
 };
 
 describe('protected objects', () => {
-  it.each([...imageRows, ...protectedRows])('$id keeps $what', async ({ given, rights, allowed, denied, says }) => {
+  it.each([...imageRows, ...protectedRows])('keep $what ($id)', async ({ given, rights, allowed, denied, says }) => {
     expect(await validate(allowed, given, rights)).toMatchObject({ allowed: true });
     const answer = await validate(denied, given, rights);
     expect([answer.allowed, answer.status?.message]).toEqual([false, expect.stringMatching(says)]);
@@ -38,7 +38,7 @@ describe('protected objects', () => {
       [],
       /^false,.*system:serviceaccount:tenant:default is not allowed to use the image of this/,
     ],
-  ])('let a StatefulSet have disks of an image in %s', async (_what, object, rights, says) => {
+  ])('allow a StatefulSet to have disks of an image in %s', async (_what, object, rights, says) => {
     for (const username of workloadControllers) {
       // Rights of the tenant's accounts: those of the cluster have none about images.
       const kube = withAccess(

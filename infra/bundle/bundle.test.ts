@@ -1,4 +1,4 @@
-// What a function carries and what it loads at its start. Bundles once, runs what it made.
+// What a function contains and what it loads at its start. Bundles once, runs the result.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -35,7 +35,7 @@ const inputsOf = (name: string): readonly string[] =>
     bytes > 0 ? [path] : [],
   );
 
-/** Required before a function: with its first word, it tells which of Node's own modules it has loaded. */
+/** Required before a function: it prints which of Node's own modules the function has loaded. */
 const noteLoaded = `const { write } = process.stdout;
 process.stdout.write = function (...given) {
   process.stdout.write = write;
@@ -45,12 +45,12 @@ process.stdout.write = function (...given) {
 /** Those that take as long as much of a start. */
 const slow = ['crypto', 'tls', 'https', 'http2', 'fs/promises', 'dns/promises', 'internal/deps/undici/undici'];
 
-/** Code, not schemas: what is left of the generated client once it is shaken is a few hundred bytes of servers and headers. */
+/** Code, not schemas: after tree shaking a few hundred bytes of servers and headers are left of the generated client. */
 const generatedClient = /client-node\/dist\/gen\/(models|apis|types)\//;
 const devOnly = /node_modules\/(@marcbachmann\/cel-js|@peculiar|vitest|fast-check|esbuild)\//;
 
 describe('the import graph', () => {
-  it.each(names)('%s is one file, without what it does not use', (name) => {
+  it.each(names)('bundles %s into one file, without unused code', (name) => {
     const inputs = inputsOf(name);
     expect(inputs).toContain(`functions/${name}/index.ts`);
     const unwanted = [
@@ -66,17 +66,17 @@ describe('the import graph', () => {
     expect(inputs.filter((path) => /^(infra|test)\//.test(path))).toEqual([]);
   });
 
-  it('a transfer carries no Kubernetes client, and a server no data plane that needs threads', () => {
+  it('contains no Kubernetes client in a transfer, and no data plane with threads in a server', () => {
     expect(inputsOf('transfer-job').filter((path) => path.includes('client-node'))).toEqual([]);
     for (const name of servers) expect(inputsOf(name)).not.toContain('shared/transfer/decode/segment-work.ts');
   });
 
-  it('the client of clusters carries nothing that was generated', () => {
+  it('contains no generated code in the client of clusters', () => {
     expect(inputsOf('kubernetes')).toContain('node_modules/@kubernetes/client-node/dist/config.js');
     expect(inputsOf('kubernetes').filter((path) => generatedClient.test(path))).toEqual([]);
   });
 
-  it('what is loaded late lies beside the functions', () => {
+  it('keeps lazily loaded packages next to the functions', () => {
     expect(bundles.filter(({ role }) => role !== 'function').map(({ name }) => name)).toEqual(
       expect.arrayContaining(['worker-worker', 'worker-digest-worker', 'aws-sdk', 'kubernetes', 'openpgp', 'undici']),
     );
@@ -91,14 +91,14 @@ describe('the import graph', () => {
     ['sigstore-bundle', 'bundleFromJSON'],
     ['sigstore-verify', 'Verifier'],
     ['undici', 'request'],
-  ])('the late package %s is whole', async (name, part) => {
+  ])('includes the lazily loaded package %s completely', async (name, part) => {
     const late = (await import(join(dir, 'functions', `${name}.mjs`))) as Record<string, unknown>;
     expect(typeof late[part]).toBe('function');
   });
 });
 
-describe('what looks at signatures late', () => {
-  it('verifies one by OpenPGP', async () => {
+describe('the lazily loaded verification of signatures', () => {
+  it('verifies an OpenPGP signature', async () => {
     const { generateKey, createCleartextMessage, sign } = await import('openpgp');
     const { privateKey, publicKey } = await generateKey({ userIDs: [{ name: 'x' }], format: 'object' });
     const message = await createCleartextMessage({ text: 'x' });
@@ -110,7 +110,7 @@ describe('what looks at signatures late', () => {
     expect(await signatures[0]?.verified).toBe(true);
   });
 
-  it('reads a trust root of sigstore', async () => {
+  it('reads a sigstore trust root', async () => {
     const { TrustedRoot } = (await import(join(dir, 'functions', 'sigstore-specs.mjs'))) as typeof SigstoreSpecs;
     const late = (await import(join(dir, 'functions', 'sigstore-verify.mjs'))) as typeof SigstoreVerify;
     const { root } = await createSigstore();
@@ -137,7 +137,7 @@ describe('a bundled function', () => {
     return child;
   };
 
-  it.each(servers)('%s listens, is ready, answers, and ends when told', async (name) => {
+  it.each(servers)('%s listens, becomes ready, answers, and terminates on SIGTERM', async (name) => {
     const child = start(name);
     const lines = createInterface(child.stdout!)[Symbol.asyncIterator]();
     const line = JSON.parse((await lines.next()).value as string) as { message: string; url: string };
@@ -154,7 +154,7 @@ describe('a bundled function', () => {
     expect(await ended).toBe(0);
   });
 
-  it('says in words what its environment lacks', () => {
+  it('reports which environment variables are missing', () => {
     const { status, stderr } = spawnSync(process.execPath, [join(dir, 'functions', 'start.mjs'), 'transfer-job'], {
       env: {},
       encoding: 'utf8',
@@ -163,11 +163,14 @@ describe('a bundled function', () => {
     expect(stderr).toMatch(/BULLION_TRANSFER: is required/);
   });
 
-  it.each([[[]], [['../secrets']], [['nothing']]])('is none of %j: the launcher names those there are', (args) => {
-    const { status, stderr } = spawnSync(process.execPath, [join(dir, 'functions', 'start.mjs'), ...args], {
-      encoding: 'utf8',
-    });
-    expect(status).toBe(64);
-    expect(stderr).toContain('initialize');
-  });
+  it.each([[[]], [['../secrets']], [['nothing']]])(
+    '%j names no function: the launcher lists those that exist',
+    (args) => {
+      const { status, stderr } = spawnSync(process.execPath, [join(dir, 'functions', 'start.mjs'), ...args], {
+        encoding: 'utf8',
+      });
+      expect(status).toBe(64);
+      expect(stderr).toContain('initialize');
+    },
+  );
 });

@@ -12,7 +12,7 @@ const load = async (): Promise<Late> => {
 
 const head = `import { late } from 'bullion:late-schema';\n`;
 
-describe('late schemas', () => {
+describe('lazy schemas', () => {
   it.each([
     [
       'of one line',
@@ -30,21 +30,21 @@ describe('late schemas', () => {
       'const A = /* @__PURE__ */ late(() => z.string());\nconst B = /* @__PURE__ */ late(() => z.array(A));\n',
     ],
     [
-      'made of another one',
+      'derived from another one',
       'const B = A.extend({\n  name: z.string()\n});\n',
       'const B = /* @__PURE__ */ late(() => A.extend({\n  name: z.string()\n}));\n',
     ],
     [
-      'of which there are the fields alone',
+      'of which only the fields are declared',
       'const shape = {\n  name: z.string(),\n  of: A.optional()\n};\n',
       'const shape = /* @__PURE__ */ late(() => ({\n  name: z.string(),\n  of: A.optional()\n}));\n',
     ],
     [
-      'of which there are the fields alone, on one line',
+      'of which only the fields are declared, on one line',
       'const shape = { name: z.string() };\n',
       'const shape = /* @__PURE__ */ late(() => ({ name: z.string() }));\n',
     ],
-  ])('a schema %s is made when it is asked', (_what, code, changed) => {
+  ])('a schema %s is created when it is first used', (_what, code, changed) => {
     expect(withLateSchemas(code)).toBe(head + changed);
   });
 
@@ -53,11 +53,11 @@ describe('late schemas', () => {
     'const size = 3;\n',
     '  const Inner = z.string();\n',
     'const kind = { type: 3 };\n',
-  ])('%j stays as it is', (code) => {
+  ])('%j is left unchanged', (code) => {
     expect(withLateSchemas(code)).toBe(code);
   });
 
-  it('behave as schemas do, in whatever they are put into', async () => {
+  it('behave like schemas in whatever they are part of', async () => {
     const late = await load();
     let made = 0;
     const A = late(() => {

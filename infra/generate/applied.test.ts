@@ -86,7 +86,7 @@ const podsOf = ({ apiVersion, metadata: { name }, spec }: WithPods) => {
 
 const idOf = ({ kind, metadata: { namespace = '', name } }: KubeObject): string => `${kind} ${namespace}/${name}`;
 
-describe.skipIf(!canRun)('on a real API server with the kinds of everybody', { timeout: 120_000 }, () => {
+describe.skipIf(!canRun)('on a real API server with the kinds of all projects', { timeout: 120_000 }, () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'bullion-applied-'));
   const everything = overlayWith(['oidc', 'nfs-backups', 'monitoring', 'cdi', 'retry-after']);
   let server: RealApiServer;
@@ -129,7 +129,7 @@ describe.skipIf(!canRun)('on a real API server with the kinds of everybody', { t
     for (const dir of [dataDir, everything]) rmSync(dir, { recursive: true, force: true });
   });
 
-  it('the kinds of Knative, CDI, Longhorn, snapshots, SSP and HCO are there before us', async () => {
+  it('has the kinds of Knative, CDI, Longhorn, snapshots, SSP and HCO before those of Bullion', async () => {
     const groups = new Set(upstream.map(({ spec }) => spec.group));
     expect([...groups]).toEqual(
       expect.arrayContaining([
@@ -145,7 +145,7 @@ describe.skipIf(!canRun)('on a real API server with the kinds of everybody', { t
     );
   });
 
-  it('whatever comes first, with every component, it is all there when it is applied twice; the kinds of CDI are as they were', async () => {
+  it('has everything, with every component, after a second apply in any order, and the kinds of CDI unchanged', async () => {
     const objects = parse(renderText(everything));
     const before = await kubectl([
       'get',
@@ -169,16 +169,19 @@ describe.skipIf(!canRun)('on a real API server with the kinds of everybody', { t
     ['infra/overlays/minimal', 2],
     ['infra/overlays/production', 3],
     ['infra/overlays/openshift', 4],
-  ])('%s is taken in one go, shuffled, without a warning; another time changes nothing', async (folder, seed) => {
-    const objects = parse(renderText(join(infraDir, '..', folder)));
-    const first = await apply(shuffled(objects, seed));
-    expect([first.said, first.applied.map(idOf).toSorted()]).toEqual(['', objects.map(idOf).toSorted()]);
-    const second = await apply(objects);
-    expect(second.said).toBe('');
-    expect(versionsOf(second.applied)).toEqual(versionsOf(first.applied));
-  });
+  ])(
+    '%s is applied in one pass in any order, without a warning; a second apply changes nothing',
+    async (folder, seed) => {
+      const objects = parse(renderText(join(infraDir, '..', folder)));
+      const first = await apply(shuffled(objects, seed));
+      expect([first.said, first.applied.map(idOf).toSorted()]).toEqual(['', objects.map(idOf).toSorted()]);
+      const second = await apply(objects);
+      expect(second.said).toBe('');
+      expect(versionsOf(second.applied)).toEqual(versionsOf(first.applied));
+    },
+  );
 
-  it('as kubectl apply -k does it, too, and with what is applied on its own', async () => {
+  it('also by kubectl apply -k, including the manifests that are applied on their own', async () => {
     const args = ['apply', '--warnings-as-errors', '--server-side', '--force-conflicts'];
     const base = await kubectl([...args, '-k', infraDir]);
     expect([base.stderr, base.stdout.match(/serverside-applied$/gm)?.length]).toEqual([
@@ -191,7 +194,7 @@ describe.skipIf(!canRun)('on a real API server with the kinds of everybody', { t
     expect(apis).toEqual({ stderr: '', stdout: expect.stringContaining('apiservice.apiregistration.k8s.io/') });
   });
 
-  it('every pod of ours is let into our namespace, which takes none that is not restricted', async () => {
+  it('every pod of Bullion is admitted to its namespace, which enforces the restricted policy', async () => {
     const pods = parse(renderText(infraDir)).flatMap(podsOf);
     expect(pods.length).toBeGreaterThan(6);
     const { stdout, stderr } = await kubectl(['create', '--dry-run=server', '-f', '-'], list(pods));

@@ -86,7 +86,7 @@ describe.skipIf(assetsDir === undefined)('on a real API server', () => {
     }
   };
 
-  it('every manifest of a stock kind is accepted', async () => {
+  it('accepts every manifest of a built-in kind', async () => {
     for (const manifest of manifests.filter(({ apiVersion }) => stock.test(apiVersion))) {
       await kube.apply(anyType(manifest), manifest, { fieldManager: 'test', force: true });
     }
@@ -98,7 +98,7 @@ describe.skipIf(assetsDir === undefined)('on a real API server', () => {
     );
   });
 
-  it.skipIf(examples === '')('every image a user may bring is accepted by the CRDs', async () => {
+  it.skipIf(examples === '')('every example image is accepted by the CRDs', async () => {
     const drafts = readdirSync(examples)
       .filter((file) => /^(hypercloud-image|harvester-images)/.test(file))
       .flatMap((file) => parseAllDocuments(readFileSync(join(examples, file), 'utf8')))
@@ -115,7 +115,7 @@ describe.skipIf(assetsDir === undefined)('on a real API server', () => {
     const patch = (of: keyof typeof createdImages, spec: object): Promise<unknown> =>
       kube.mergePatch(typeOf(createdImages[of]), keyOf(createdImages[of]), { spec }, { dryRun: true });
 
-    it.each(refusedChanges)('refuse a change of %s', async (_what, of, spec, field) => {
+    it.each(refusedChanges)('reject a change of %s', async (_what, of, spec, field) => {
       expect(await fieldsOf(patch(of, spec))).toContain(field);
     });
 
@@ -123,11 +123,11 @@ describe.skipIf(assetsDir === undefined)('on a real API server', () => {
       expect(await fieldsOf(patch(of, spec))).toBe('accepted');
     });
 
-    it.each(refusedImages)('refuse %s', async (_what, image, field) => {
+    it.each(refusedImages)('reject %s', async (_what, image, field) => {
       expect(await fieldsOf(create(image, true))).toContain(field);
     });
 
-    it('fill in defaults', async () => {
+    it('set defaults', async () => {
       const { displayName, sourceType } = aHarvesterImage().spec!;
       const draft = { ...aHarvesterImage(), spec: { displayName, sourceType } };
       expect(await create(draft, true)).toMatchObject({ spec: { backend: 'backingimage', retry: 3 } });
@@ -152,7 +152,7 @@ describe.skipIf(assetsDir === undefined)('on a real API server', () => {
       return status.token;
     };
 
-    it('are told by the tokens it issues: for this function, of an account that may call it', async () => {
+    it('are authenticated by tokens of the API server: for this function, and for an account that may call it', async () => {
       const kind = { apiVersion: 'v1', kind: 'ServiceAccount' };
       for (const name of ['trigger', 'stranger'])
         await kube.create(account, { ...kind, metadata: { name, namespace: 'default' } });
@@ -207,12 +207,12 @@ describe.skipIf(assetsDir === undefined)('on a real API server', () => {
       return { ...rest, webhooks: configured } as KubeObject;
     };
 
-    it('refuse with every fault and its field', async () => {
+    it('reject with every error and its field', async () => {
       const draft = aHyperCloudImage({ source: { http: 'ftp://a/b' }, checksum: 'x' }, { name: 'bad' });
       expect(await fieldsOf(create(draft))).toEqual(expect.arrayContaining(['spec.source.http', 'spec.checksum']));
     });
 
-    it('fill in label and storage class, and let the same display name be taken once', async () => {
+    it('set label and storage class, and accept a display name only once', async () => {
       const displayName = 'Debian 12 (bookworm)';
       const created = await create(aHarvesterImage({ displayName }, { name: 'debian' }));
       expect(created).toMatchObject({
@@ -228,7 +228,7 @@ describe.skipIf(assetsDir === undefined)('on a real API server', () => {
     });
 
     // That the volume of an image is kept: flows/admission-objects, which runs on this server, too.
-    it('take the marks off a claim that only says it holds an image, and let it go', async () => {
+    it('remove marks from a claim that only claims to hold an image, and let it be deleted', async () => {
       const image = await create(aHyperCloudImage({}, { name: 'held' }));
       const volume = {
         apiVersion: 'v1',
@@ -256,7 +256,7 @@ describe.skipIf(assetsDir === undefined)('on a real API server', () => {
       await kube.delete(hyperCloud, { namespace: 'default', name: 'held' });
     });
 
-    it('that are down stop new images, and nothing else', async () => {
+    it('that are down block new images, and nothing else', async () => {
       const type = hyperCloud;
       const key = { namespace: 'default', name: 'leaving' };
       await create(aHyperCloudImage({}, { name: 'leaving', finalizers: ['bullion.dev/image'] }));

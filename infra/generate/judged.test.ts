@@ -1,4 +1,4 @@
-// What Knative's own webhooks would say of our manifests, as it is installed and with what components ask for: they are stricter than its CRDs.
+// What Knative's own webhooks would report about our manifests, with its defaults and with the settings that components require: they are stricter than its CRDs.
 import { spawnSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ interface Judgement {
   readonly fault: string;
 }
 
-/** What ConfigMaps `config-features` say beside their defaults. */
+/** The ConfigMap `config-features`, as far as it differs from the defaults. */
 interface Features {
   readonly eventing?: Readonly<Record<string, string>>;
   readonly serving?: Readonly<Record<string, string>>;
@@ -47,7 +47,7 @@ const faultsOf = (folder: string, features: Features = {}): readonly string[] =>
   return judged.filter(({ fault }) => fault !== '').map(({ kind, name, fault }) => `${kind} ${name}: ${fault}`);
 };
 
-describe.skipIf(!canJudge)('Knative takes', () => {
+describe.skipIf(!canJudge)('Knative accepts', () => {
   const folders: string[] = [];
   const withComponent = (...names: readonly string[]): string => {
     const folder = overlayWith(names);
@@ -56,9 +56,8 @@ describe.skipIf(!canJudge)('Knative takes', () => {
   };
   afterAll(() => folders.forEach((folder) => rmSync(folder, { recursive: true })));
 
-  it.each(['', 'overlays/minimal', 'overlays/production', 'overlays/openshift'])(
-    'infra/%s as it is installed',
-    (folder) => expect(faultsOf(join(infraDir, folder))).toEqual([]),
+  it.each(['', 'overlays/minimal', 'overlays/production', 'overlays/openshift'])('infra/%s as installed', (folder) =>
+    expect(faultsOf(join(infraDir, folder))).toEqual([]),
   );
 
   it.each<[string, Features]>([
@@ -79,7 +78,7 @@ describe.skipIf(!canJudge)('Knative takes', () => {
     expect(faultsOf(withComponent(name), features)).toEqual([]);
   });
 
-  it.each(['retry-after', 'nfs-backups'])('the component %s not without it', (name) => {
+  it.each(['retry-after', 'nfs-backups'])('the component %s only with them', (name) => {
     expect(faultsOf(withComponent(name))).not.toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-// Alerts and dashboard against the exporter: every metric they name is one it gives, every alert has its runbook, and Prometheus itself agrees.
+// Alerts and dashboard compared with the exporter: every metric they use is provided, every alert has its runbook, and Prometheus itself accepts them.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,9 +19,9 @@ const namedIn = (expr: string): readonly string[] =>
   [...expr.matchAll(/\b(?:bullion|kubevirt)_\w+/g)].map(([name]) => name);
 
 describe('alerts', () => {
-  it.each(alerts)('$name asks for metrics that the exporter gives, with labels they have', ({ expr, summary }) => {
+  it.each(alerts)('$name uses metrics that the exporter provides, with labels that they have', ({ expr, summary }) => {
     const names = namedIn(expr);
-    // Prometheus' own word for a scrape that worked.
+    // Prometheus' own metric for a successful scrape.
     expect(names.length > 0 || expr.includes('up{')).toBe(true);
     for (const name of names) expect(given).toContain(name);
     const labels = [...`${expr} ${summary}`.matchAll(/by \(([^)]*)\)|\$labels\.(\w+)/g)].flatMap(([, list, one]) =>
@@ -31,14 +31,14 @@ describe('alerts', () => {
     for (const label of labels) expect(known).toContain(label);
   });
 
-  it.each(alerts)('$name has a runbook that says what it means, where to look and what to do', (alert) => {
+  it.each(alerts)('$name has a runbook with its meaning, the diagnosis and the remedy', (alert) => {
     const text = readFileSync(join(root, runbookOf(alert)), 'utf8');
     expect(text).toMatch(new RegExp(`^# ${alert.name}\n`));
     for (const heading of ['## Meaning', '## Look', '## Do']) expect(text).toContain(heading);
     for (const name of namedIn(text)) expect(given).toContain(name);
   });
 
-  it("CDI's own find the numbers under the names they ask for", () => {
+  it('of CDI find the metrics under the names they use', () => {
     const { groups } = buildAlerts()['spec'] as {
       readonly groups: readonly { readonly rules: readonly { readonly record?: string; readonly expr: string }[] }[];
     };
@@ -49,21 +49,21 @@ describe('alerts', () => {
     for (const name of recorded.flatMap(({ expr }) => namedIn(expr))) expect(given).toContain(name);
   });
 
-  it('and there is no runbook without its alert', () => {
+  it('have a runbook each, and there is no runbook without an alert', () => {
     const files = readdirSync(join(root, 'infra/runbooks')).filter((file) => file !== 'README.md');
     expect(files.toSorted()).toEqual(alerts.map(({ name }) => `${name}.md`).toSorted());
   });
 });
 
 describe('the dashboard', () => {
-  it('shows metrics that the exporter gives, and nothing it gives is shown nowhere', () => {
+  it('shows only metrics that the exporter provides, and shows each of them', () => {
     const shown = panels.flatMap(({ queries }) => queries.flatMap(([expr]) => namedIn(expr)));
     for (const name of shown) expect(given).toContain(name);
     const elsewhere = new Set([...shown, ...alerts.flatMap(({ expr }) => namedIn(expr))]);
     expect([...given].filter((name) => !elsewhere.has(name))).toEqual([]);
   });
 
-  it('lays its panels out without one over another, within 24 columns', () => {
+  it('places its panels within 24 columns without overlap', () => {
     const { data } = buildDashboard() as unknown as { readonly data: Readonly<Record<string, string>> };
     interface Placed {
       readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
@@ -92,13 +92,13 @@ describe.skipIf(promtool === undefined)('Prometheus', () => {
     return { status, said: `${stdout}${stderr}` };
   };
 
-  it('reads what the exporter gives', () => {
+  it('parses what the exporter provides', () => {
     const { said } = run(['check', 'metrics'], toText(metrics));
-    // Its taste: the original's names end in the word that is kept for counters, or lack a unit. Only form is asked for here.
+    // Conventions of promtool: names of the original end with the suffix that is reserved for counters, or lack a unit. Only the syntax is checked here.
     expect(said).not.toMatch(/error while linting|parse|text format/i);
   });
 
-  it('takes the rules', () => {
+  it('accepts the rules', () => {
     expect(run(['check', 'rules', 'rules.yaml'])).toMatchObject({ status: 0 });
   });
 
@@ -136,7 +136,7 @@ describe.skipIf(promtool === undefined)('Prometheus', () => {
       fires: [{ ns: 'golden', cron_name: 'fedora' }],
     },
     {
-      what: 'a poll that nobody makes is overdue',
+      what: 'a poll that is not made is overdue',
       alert: 'BullionPollOverdue',
       series: { 'bullion_golden_image_next_poll_seconds{ns="golden", cron_name="fedora"}': '60x60' },
       at: '30m',
@@ -150,7 +150,7 @@ describe.skipIf(promtool === undefined)('Prometheus', () => {
       fires: [],
     },
     {
-      what: 'a missing exporter is told of',
+      what: 'a missing exporter is reported',
       alert: 'BullionMetricsMissing',
       series: {
         'up{job="metrics", namespace="bullion-system"}': '1x5 0x60',
@@ -186,14 +186,14 @@ describe.skipIf(promtool === undefined)('Prometheus', () => {
       ],
     },
     {
-      what: 'uploads that keep failing are told of although imports are well',
+      what: 'failing uploads are reported although imports succeed',
       alert: 'CDIDataVolumeUnusualRestartCount',
       series: { kubevirt_cdi_import_pods_high_restart: '0x60', kubevirt_cdi_upload_pods_high_restart: '2x60' },
       at: '10m',
       fires: [{}],
     },
     {
-      what: 'admission that is down for a moment is no alert',
+      what: 'admission that is down for a moment does not fire',
       alert: 'BullionAdmissionDown',
       series: { bullion_admission_replicas: '0x2 2x60' },
       at: '10m',

@@ -12,7 +12,7 @@ interface NetworkPolicy {
   };
 }
 
-it('Prometheus reaches what it is told to read of functions, from wherever it runs, and nothing else of them', () => {
+it('Prometheus can reach the metrics ports of functions from any namespace, and no other port', () => {
   const policies = buildNetworkPolicies() as readonly unknown[] as readonly NetworkPolicy[];
   const { ingress = [] } = policies.find(({ metadata }) => metadata.name === 'functions')!.spec;
   const open = ingress.filter(({ from }) => from === undefined).flatMap(({ ports = [] }) => ports);
@@ -20,7 +20,7 @@ it('Prometheus reaches what it is told to read of functions, from wherever it ru
   expect(open.map(({ port }) => port)).toEqual([9091]);
 });
 
-it('functions that ask registries, web servers or object stores themselves reach them, and no others do', () => {
+it('functions that connect to registries, web servers or object stores can reach them, and no other function can', () => {
   const policies = buildNetworkPolicies() as readonly unknown[] as readonly NetworkPolicy[];
   const open = policies
     .filter(({ spec }) => spec.egress?.some((rule) => Object.keys(rule).length === 0))
@@ -49,7 +49,7 @@ const namespacesOf = (peers: readonly Peer[] = []): readonly string[] =>
   peers.flatMap(({ namespaceSelector }) => namespaceSelector.matchExpressions.flatMap(({ values }) => values));
 
 it.each(['kourier-system', 'knative-serving-ingress', 'istio-system', 'contour-internal', 'knative-serving'])(
-  'what Knative sends by way of %s reaches functions',
+  'events from Knative reach functions through %s',
   (namespace) => {
     const [events] = ruleOf('functions', 'ingress');
     expect(namespacesOf(events?.from)).toContain(namespace);
@@ -57,12 +57,12 @@ it.each(['kourier-system', 'knative-serving-ingress', 'istio-system', 'contour-i
   },
 );
 
-it('people reach the transfer function where Contour has a gateway of its own for them, and no other function', () => {
+it('users can reach the transfer function through a separate Contour gateway, and no other function', () => {
   expect(ruleOf('transfers', 'ingress').flatMap(({ from }) => namespacesOf(from))).toEqual(['contour-external']);
   expect(ruleOf('functions', 'ingress').flatMap(({ from }) => namespacesOf(from))).not.toContain('contour-external');
 });
 
-it('the transfer function reaches Longhorn where it looks for it unless it is told another place', () => {
+it('the transfer function can reach Longhorn at its default address unless another one is configured', () => {
   const { hostname, port } = new URL(parseConfig(TransferConfig, {}).longhornUrl);
   const [, namespace = ''] = hostname.split('.');
   const way = ruleOf('transfers', 'egress').find(({ to }) => namespacesOf(to).includes(namespace));

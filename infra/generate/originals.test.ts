@@ -1,5 +1,5 @@
-// Our CRDs take what the originals' take: for every field that an original has, an object with that field and whatever it needs beside it, sent to an
-// API server that refuses fields it does not know. The originals' CRDs lie beside the repository where it is developed, never in it.
+// Our CRDs accept what those of the originals accept: for every field of an original, an object with that field and the fields it requires is sent to an
+// API server that rejects unknown fields. The CRDs of the originals are next to the repository during development, never in it.
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -81,7 +81,7 @@ const pairs = kinds.flatMap((kind) => {
 const schemaOf = ({ spec }: OriginalCrd): Schema =>
   spec.validation?.openAPIV3Schema ?? spec.versions[0]?.schema?.openAPIV3Schema ?? {};
 
-/** What an original has as plain text, and whoever reads it as a few words. */
+/** Plain strings in an original whose consumer accepts only a few values. */
 const words: Readonly<Record<string, unknown>> = {
   accessModes: 'ReadWriteOnce',
   volumeMode: 'Block',
@@ -114,13 +114,13 @@ const leastOf: Readonly<Record<string, (schema: Schema) => unknown>> = {
 
 interface Leaf {
   readonly path: string;
-  /** The value of the schema that was asked about, with this leaf in it. */
+  /** The value of the requested schema, with this leaf in it. */
   readonly value: unknown;
 }
 
 const within = (value: unknown, name: string, inner: unknown): unknown => ({ ...(value as object), [name]: inner });
 
-/** One value for each field below, each with what its siblings must have. */
+/** One value for each field below, each with the siblings that it requires. */
 const leavesOf = (schema: Schema, path: string, field = ''): readonly Leaf[] => {
   const { properties = {}, items, additionalProperties } = schema;
   const below = Object.entries(properties).flatMap(([name, inner]) =>
@@ -142,7 +142,7 @@ const leavesOf = (schema: Schema, path: string, field = ''): readonly Leaf[] => 
   return [{ path, value: least(schema, field) }];
 };
 
-/** Fields of which exactly one is there: what stands in for the others where a leaf is none of them. */
+/** Fields of which exactly one must be set: the default for those whose leaf is none of them. */
 const choices: Readonly<
   Record<string, { readonly at: string; readonly oneOf: readonly string[]; readonly else: object }>
 > = {
@@ -188,7 +188,7 @@ const objectsOf = (kind: ServedKind, original: OriginalCrd): readonly Made[] => 
 };
 
 describe.skipIf(pairs.length === 0).each(presentApiServers)(
-  'what the originals take, on the %s API server',
+  'manifests of the originals are accepted on the %s API server',
   (server) => {
     let dataDir: string;
     let api: ApiServerHandle;
@@ -221,7 +221,7 @@ describe.skipIf(pairs.length === 0).each(presentApiServers)(
     };
 
     it.each(pairs.map((pair) => [pair.kind.type.group, pair.kind.type.kind, pair] as const))(
-      '%s %s: every field, one at a time',
+      '%s %s: every field separately',
       async (_group, _kind, { kind, original }) => {
         const made = objectsOf(kind, original);
         expect(made.length).toBeGreaterThan(3);
@@ -234,7 +234,7 @@ describe.skipIf(pairs.length === 0).each(presentApiServers)(
       },
     );
 
-    it('and every manifest that users bring', async () => {
+    it('accepts every example manifest of users', async () => {
       const refused: string[] = [];
       for (const { file, object } of examples) {
         const kind = servedKinds.find(
@@ -247,7 +247,7 @@ describe.skipIf(pairs.length === 0).each(presentApiServers)(
       expect(examples.length).toBeGreaterThan(8);
     });
 
-    it('and no field that nobody has', async () => {
+    it('rejects unknown fields', async () => {
       const [{ kind, original }] = pairs as [(typeof pairs)[number]];
       const [{ object }] = objectsOf(kind, original) as [Made];
       expect(await send(kind, { ...object, spec: { ...(object as { spec?: object }).spec, orphan: 1 } })).toMatch(
@@ -262,7 +262,7 @@ const hasReady = ({ type }: ServedKind): boolean => type.kind !== 'StorageProfil
 
 describe('columns', () => {
   it.each(servedKinds.map((kind) => [kind.type.group, kind.type.kind, kind] as const))(
-    'of %s %s tell readiness, progress, reason and age, in this order where the original does not say',
+    'of %s %s show readiness, progress, reason and age, in this order unless the original has another',
     (_group, _kind, kind) => {
       const shown = kind.columns.filter(({ priority = 0 }) => priority === 0).map(({ name }) => name);
       const theirs = columnsOf(originalOf(kind));
@@ -282,7 +282,7 @@ describe('columns', () => {
 
 describe.skipIf(pairs.length === 0)('columns', () => {
   it.each(pairs.map((pair) => [pair.kind.type.group, pair.kind.type.kind, pair] as const))(
-    'of %s %s are those of the original first',
+    'of %s %s start with those of the original',
     (_group, _kind, { kind, original }) => {
       const theirs = columnsOf(original);
       expect(kind.columns.map(({ name }) => name.toLowerCase()).slice(0, theirs.length)).toEqual(theirs);

@@ -1,4 +1,4 @@
-// What kustomize makes of the manifests: each way to install is whole by itself. Needs kubectl.
+// The output of kustomize for the manifests: each way to install is complete. Needs kubectl.
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -37,7 +37,7 @@ interface Pod {
   readonly volumes: readonly (Named & { readonly secret: { readonly secretName: string } })[];
 }
 
-/** What is looked at of Triggers, Certificates and what has pods; each kind has its part of it. */
+/** The checked parts of Triggers, Certificates and workloads; each kind has some of them. */
 interface Spec {
   readonly broker: string;
   readonly subscriber: { readonly ref: Named; readonly audience: string };
@@ -102,7 +102,7 @@ afterAll(() => overlays.forEach((dir) => rmSync(dir, { recursive: true })));
 
 const ways = ['', 'overlays/minimal', 'overlays/production', 'overlays/openshift'];
 
-it('the kustomizations are up to date', () => {
+it('keeps the kustomizations up to date', () => {
   for (const [path, text] of Object.entries(kustomizeOutputs(manifestOutputs()))) {
     expect(readFileSync(join(infra, '..', path), 'utf8'), `${path}: run npm run gen`).toBe(text);
   }
@@ -121,15 +121,15 @@ const schemaOf = ({ apiVersion, kind }: Rendered): JsonSchema | undefined => {
   const [group = '', version = ''] = apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion];
   return group.endsWith('knative.dev') ? schemas.get(`${apiVersion} ${kind}`) : builtinSchema(group, version, kind);
 };
-/** Neither lies beside the repository nor is Kubernetes' own; a real API server judges them by their definitions: applied.test.ts. */
+/** Neither next to the repository nor part of Kubernetes; a real API server validates them by their definitions: applied.test.ts. */
 const ofOthers = /^(monitoring\.coreos\.com|cert-manager\.io)\//;
 
-/** The object as its definition knows it, with what is wrong about it. */
+/** The object as parsed by its definition, with its errors. */
 const judge = (object: Rendered): object => {
   const schema = schemaOf(object);
   if (schema === undefined) return { faults: `nobody defines ${object.apiVersion} ${object.kind}` };
   const checked = object as unknown as Parameters<typeof validateObject>[1];
-  // Definitions hold schemas within schemas without end: what is in them is for a real API server to judge.
+  // Definitions contain recursive schemas: their content is validated by a real API server.
   const faults = object.kind === 'CustomResourceDefinition' ? [] : validateObject(schema, checked);
   return { faults, object: pruneObject(schema, checked).object };
 };
@@ -138,7 +138,7 @@ const expectValid = (objects: readonly Rendered[]): void => {
   expect(judged.map(judge)).toEqual(judged.map((object) => ({ faults: [], object })));
 };
 
-it.skipIf(!canRender || schemas.size === 0)('what is applied on its own is valid, too', () => {
+it.skipIf(!canRender || schemas.size === 0)('renders valid manifests where they are applied on their own', () => {
   const apart = parseAllDocuments(readFileSync(join(infra, 'webhooks/certificate.yaml'), 'utf8'));
   const objects = [...render(join(infra, 'apis')), ...apart.map((document) => document.toJS() as Rendered)];
   expectValid(objects);
@@ -153,16 +153,16 @@ describe.skipIf(!canRender).each([...ways.map((way) => join(infra, way)), ...ove
       objects.filter((one) => one.kind === kind).map((one) => one.metadata.name);
     const ofKind = (kind: string): readonly Rendered[] => objects.filter((one) => one.kind === kind);
 
-    it('has each object once, and the namespace all others are in', () => {
+    it('has each object once, and the namespace of all others', () => {
       const keys = objects.map(({ apiVersion, kind, metadata }) => `${apiVersion} ${kind} ${metadata.name}`);
       expect(new Set(keys).size).toBe(keys.length);
       expect(names('Namespace')).toEqual(['bullion-system']);
-      // Extension servers are let read one ConfigMap where the API server keeps it.
+      // Extension servers may read one ConfigMap in the namespace of the API server.
       const own = objects.filter(({ roleRef }) => roleRef?.name !== 'extension-apiserver-authentication-reader');
       for (const { metadata } of own) expect(['bullion-system', undefined]).toContain(metadata.namespace);
     });
 
-    it('names nothing that is not there', () => {
+    it('refers only to objects that exist', () => {
       for (const { spec } of ofKind('Trigger') as readonly Specified[]) {
         expect(names('Service')).toContain(spec.subscriber.ref.name);
         expect(names('Service')).toContain(spec.delivery.deadLetterSink.ref.name);
@@ -173,7 +173,7 @@ describe.skipIf(!canRender).each([...ways.map((way) => join(infra, way)), ...ove
       }
       for (const { roleRef, subjects } of ofKind('ClusterRoleBinding')) {
         expect(names('ClusterRole')).toContain(roleRef?.name);
-        // Whoever may log in may ask one thing: where files are sent to.
+        // Every user with access to the cluster may read one thing: the URL for uploads.
         const others = roleRef?.name === 'bullion-config-reader' ? ['system:authenticated'] : [];
         for (const { name } of subjects ?? []) expect([...names('ServiceAccount'), ...others]).toContain(name);
       }
@@ -181,9 +181,9 @@ describe.skipIf(!canRender).each([...ways.map((way) => join(infra, way)), ...ove
       for (const pod of pods) expect(names('ServiceAccount')).toContain(pod.serviceAccountName);
     });
 
-    it('mounts for every container a certificate somebody makes', () => {
+    it('mounts only certificates that something creates', () => {
       const [{ spec }] = ofKind('Deployment') as [Specified];
-      // Made by cron-tick unless it is told to leave that to others.
+      // Created by cron-tick unless it is configured to leave that to others.
       const tick = objects.find((one) => one.apiVersion.startsWith('serving') && one.metadata.name === 'cron-tick');
       const environment = tick!.spec!.template!.spec.containers[0]!.env;
       const isOurs = !environment.some(({ name, value }) => name === 'OWN_CERTIFICATE' && value === 'false');
@@ -201,14 +201,14 @@ describe.skipIf(!canRender).each([...ways.map((way) => join(infra, way)), ...ove
       }
     });
 
-    it.skipIf(schemas.size === 0)('is valid in every object, without a field that its definition has not', () => {
+    it.skipIf(schemas.size === 0)('has only valid objects, without unknown fields', () => {
       expectValid(objects);
       expect(objects.filter(({ apiVersion, kind }) => schemas.has(`${apiVersion} ${kind}`)).length).toBeGreaterThan(10);
     });
   },
 );
 
-/** Of every container, and of the Jobs that functions make. */
+/** Of every container, and of the Jobs that functions create. */
 const imagesOf = (folder: string): readonly string[] =>
   render(folder)
     .flatMap(({ spec }) => spec?.template?.spec.containers ?? [])
@@ -218,7 +218,7 @@ describe.skipIf(!canRender)('images', () => {
   const { version } = JSON.parse(readFileSync(join(infra, '../package.json'), 'utf8')) as { version: string };
 
   it.each(['', 'overlays/production', 'components/monitoring', 'apis'])(
-    'of infra/%s are those of the release',
+    'of infra/%s have the tags of the release',
     (way) => {
       const images = new Set(imagesOf(way === 'components/monitoring' ? watched : join(infra, way)));
       expect(images).toContain(`bullion/functions:${version}`);
@@ -227,13 +227,13 @@ describe.skipIf(!canRender)('images', () => {
     },
   );
 
-  it('are pulled where they are missing, and by no other rule', () => {
+  it('are pulled when they are missing, with no other pull policy', () => {
     const containers = render(watched).flatMap(({ spec }) => spec?.template?.spec.containers ?? []);
     const policies = containers.map((one) => (one as { imagePullPolicy?: string }).imagePullPolicy);
     expect(new Set(policies)).toEqual(new Set(['IfNotPresent']));
   });
 
-  it('of functions and of Jobs are replaced in one place, and no other setting with them', () => {
+  it('of functions and of Jobs are replaced in one place, and no other setting changes', () => {
     const places = ['functions', 'transfer-job'].map((name) => `registry.example/bullion/${name}:v1`);
     expect(new Set(imagesOf(own))).toEqual(new Set(places));
     const plain = overlayWith(['oidc']);
@@ -245,7 +245,7 @@ describe.skipIf(!canRender)('images', () => {
 });
 
 describe.skipIf(!canRender)('with the component oidc', () => {
-  it('each function knows the Triggers that call it, and each Trigger the audience', () => {
+  it('each function lists the Triggers that call it, and each Trigger the audience', () => {
     const objects = render(own);
     for (const { metadata, spec } of objects.filter(({ kind }) => kind === 'Trigger') as readonly Specified[]) {
       const { name } = spec.subscriber.ref;
@@ -262,7 +262,7 @@ describe.skipIf(!canRender)('with the component oidc', () => {
     }
   });
 
-  it('Jobs may tell the Broker of progress, and of nothing else', () => {
+  it('Jobs may send progress to the Broker, and no other event', () => {
     const policy = render(own).find(({ kind, metadata }) => kind === 'EventPolicy' && metadata.name === 'transfers');
     expect(policy?.spec).toEqual({
       to: [{ ref: { apiVersion: 'eventing.knative.dev/v1', kind: 'Broker', name: 'bullion' } }],
@@ -281,18 +281,18 @@ describe.skipIf(!canRender)('with the component cdi', () => {
     expect(definitions.filter(({ metadata }) => metadata.name.endsWith('.cdi.kubevirt.io'))).toEqual([]);
   });
 
-  it("leaves the API of upload tokens to CDI's own server", () => {
+  it('leaves the API of upload tokens to the server of CDI', () => {
     expect(objects.filter(({ kind }) => kind === 'APIService')).toEqual([]);
   });
 
-  it('tells every function that moves or judges these kinds', () => {
+  it('configures every function that moves or validates these kinds', () => {
     const containers = objects.flatMap(({ spec }) => spec?.template?.spec.containers ?? []);
     const told = containers.filter(({ env }) => env.some(({ name, value }) => name === 'CDI' && value === 'use'));
     const names = ['initialize', 'sidecar-sync', 'cron-tick', 'validate', 'mutate'];
     for (const name of names) expect(told.map((one) => (one as unknown as { args: string[] }).args[0])).toContain(name);
   });
 
-  it('judges none of its objects, and keeps those that images stand on', () => {
+  it('validates none of the objects of CDI, and protects those that images depend on', () => {
     const webhooks = objects.flatMap((one) => one.webhooks ?? []);
     const about = webhooks.filter(({ rules }) => rules.some(({ apiGroups }) => apiGroups.includes('cdi.kubevirt.io')));
     expect(about.map(({ name }) => name.split('.')[0])).toEqual(['marks', 'golden', 'marks', 'disks']);
@@ -308,7 +308,7 @@ describe.skipIf(!canRender)('with the component nfs-backups', () => {
     ) as Specified;
   const pod = () => find('Service', 'backup-metadata', 'serving').spec.template!.spec;
 
-  it('the export is a volume that nobody empties', () => {
+  it('the export is a volume with reclaim policy Retain', () => {
     const claim = find('PersistentVolumeClaim', 'bullion-backups');
     const volume = find('PersistentVolume', 'bullion-backups');
     expect(claim.spec).toMatchObject({ volumeName: volume.metadata.name, accessModes: ['ReadWriteMany'] });
@@ -316,7 +316,7 @@ describe.skipIf(!canRender)('with the component nfs-backups', () => {
     expect(pod().volumes).toMatchObject([{ persistentVolumeClaim: { claimName: claim.metadata.name } }]);
   });
 
-  it('the function that keeps backups has it where it looks for it', () => {
+  it('the function that writes backups has it mounted at the configured path', () => {
     const { env, volumeMounts } = pod().containers[0]!;
     const folder = env.find(({ name }) => name === 'BACKUP_NFS_FOLDER')!.value;
     const fields = { type: 'nfs', endpoint: `nfs://${exported.server}:${exported.path}` };
@@ -324,7 +324,7 @@ describe.skipIf(!canRender)('with the component nfs-backups', () => {
     expect(volumeMounts).toMatchObject([{ name: pod().volumes[0]!.name, mountPath: exportFolder(folder, target) }]);
   });
 
-  it('and works as the user that Jobs write with', () => {
+  it('runs as the user that Jobs write with', () => {
     const job = buildTransferJob(
       { mode: 'inspect', owner: imageRef, source: { type: 'blank' }, retries: 0 },
       defaultSettings,

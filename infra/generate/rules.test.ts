@@ -1,4 +1,4 @@
-// The CEL in the manifests, by the embedded evaluator: what the CRDs refuse, and which requests reach a webhook at all.
+// The CEL in the manifests, by the embedded evaluator: what the CRDs reject, and which requests are sent to a webhook at all.
 import { describe, expect, it } from 'vitest';
 import { buildCrd } from '#infra/generate/crd.ts';
 import { objects } from '#infra/generate/declared.ts';
@@ -35,7 +35,7 @@ const fieldsOf = (object: Draft, spec?: object): readonly string[] => {
 };
 
 describe('the rules of the CRDs', () => {
-  it.each(refusedChanges)('refuse a change of %s', (_what, of, spec, field) => {
+  it.each(refusedChanges)('reject a change of %s', (_what, of, spec, field) => {
     expect(fieldsOf(createdImages[of], spec)).toContain(field);
   });
 
@@ -43,7 +43,7 @@ describe('the rules of the CRDs', () => {
     expect(fieldsOf(createdImages[of], spec)).toEqual([]);
   });
 
-  it.each(refusedImages)('refuse %s', (_what, image, field) => {
+  it.each(refusedImages)('reject %s', (_what, image, field) => {
     expect(fieldsOf(image)).toContain(field);
   });
 });
@@ -120,12 +120,12 @@ describe('the match conditions', () => {
     ['system:serviceaccount:kube-system:namespace-controller', false],
     ['system:kube-controller-manager', false],
     ['system:serviceaccount:bullion-system:cron-tick', false],
-  ])('say of a deletion by %s whether it is looked at', (username, isCalled) => {
+  ])('decide for a deletion by %s whether the webhook is called', (username, isCalled) => {
     expect(calls('golden.validate', { oldObject: claim(), username })).toBe(isCalled);
   });
 
   it.each(['system:kube-controller-manager', 'system:serviceaccount:kube-system:statefulset-controller'])(
-    'let what %s makes for others be looked at',
+    'let the webhook be called for objects that %s creates for others',
     (username) => {
       expect(calls('claims.validate', { object: claim({}, { storageClassName: 'lh-uid-1' }), username })).toBe(true);
       for (const hook of ['marks.validate', 'marks.mutate'])
@@ -148,7 +148,7 @@ describe('the match conditions', () => {
   };
   const scopeOf = (id: string): string => scopes[id] ?? 'class-rules';
 
-  it.each(protectedRows)('let what $id keeps be looked at', ({ id, denied }) => {
+  it.each(protectedRows)('let the webhook be called for what $id keeps', ({ id, denied }) => {
     expect(calls(`${scopeOf(id)}.validate`, denied)).toBe(true);
   });
 
@@ -160,7 +160,7 @@ describe('the match conditions', () => {
     expect(calls(`${scopeOf(id)}.validate`, allowed)).toBe(false);
   });
 
-  it('let other Secrets and claims go without a call', () => {
+  it('let other Secrets and claims pass without a call', () => {
     const [apiVersion, metadata] = ['v1', { name: 'x', namespace: 'default' }];
     const secret = { apiVersion, kind: 'Secret', metadata, data: { password: 'x' } };
     expect(calls('keys.validate', { oldObject: secret })).toBe(false);
@@ -177,7 +177,7 @@ describe('the match conditions', () => {
     ],
     ['with a new disk', { object: aMachine(onClaim), oldObject: aMachine([]) }, true],
     ['with a new disk by its data volume', { object: aMachine(onDataVolume), oldObject: aMachine([]) }, true],
-  ])('say of a machine %s whether it is looked at', (_what, asked, isCalled) => {
+  ])('decide for a machine %s whether the webhook is called', (_what, asked, isCalled) => {
     expect(calls('machines.validate', asked)).toBe(isCalled);
   });
 });

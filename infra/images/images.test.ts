@@ -1,4 +1,4 @@
-// The images, built without a daemon, through a registry and run from what comes out of it. Needs Debian's tools, a registry, and root for chroot.
+// The images, built without a daemon, pushed to a registry, pulled and run. Needs Debian's tools, a registry, and root for chroot.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -60,7 +60,7 @@ const functions = await startedBy(kindOf('functions'));
 const build = (name: ImageKind['name'], outDir: string) =>
   buildImage(kindOf(name), { bundleDir, outDir: join(dir, outDir), cacheDir, level: 1 });
 
-/** As the image sets it; `chroot` itself is beside. */
+/** As set by the image; `chroot` itself is outside of it. */
 const environmentOf = ({ Env }: Said, more: readonly string[]): Record<string, string> => {
   const env = Object.fromEntries(
     [...Env, ...more].map((text) => [text.slice(0, text.indexOf('=')), text.slice(text.indexOf('=') + 1)]),
@@ -85,7 +85,7 @@ const pull = async (name: ImageKind['name'], path: string): Promise<Buffer> => {
   expect(response.status).toBe(200);
   return Buffer.from(await response.arrayBuffer());
 };
-/** Through the registry, into a root file system of its own. */
+/** Pulled from the registry, into a separate root file system. */
 const unpack = async (image: BuiltImage, name: ImageKind['name']): Promise<string> => {
   await pushImage({ ...image, registry: `http://${registry.host}`, repository: `bullion/${name}`, tag: 'v1' });
   const rootDir = join(dir, `root-${name}`);
@@ -112,7 +112,7 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-it.each(imageKinds)('the Dockerfile of $name makes the same of it', async (kind) => {
+it.each(imageKinds)('the Dockerfile of $name builds the same image', async (kind) => {
   const { name, entrypoint, user, packages } = kind;
   const text = readFileSync(join(import.meta.dirname, `${name}.Dockerfile`), 'utf8');
   expect(JSON.parse(/^ENTRYPOINT (.+)$/m.exec(text)?.[1] ?? '')).toEqual(entrypoint);
@@ -137,7 +137,7 @@ interface Started {
   readonly env?: readonly { readonly name: string; readonly value?: string }[];
 }
 
-/** Every container of what is installed, and of what functions make with the settings that is installed with. */
+/** Every container of the manifests, and those that functions create with the settings in them. */
 const containers = ((): readonly Started[] => {
   const files = { ...manifestOutputs(), ...kustomizeOutputs(manifestOutputs()) };
   const pods = (value: unknown): readonly Omit<Started, 'where'>[] => {
@@ -167,13 +167,13 @@ const containers = ((): readonly Started[] => {
   return [...installed.filter(({ image }) => image !== undefined), ...made];
 })();
 
-/** What a container starts, as its image has it where nothing is said. */
+/** The program of a container, by default that of its image. */
 const startOf = ({ image, command, args = [] }: Started) => {
   const kind = kindOf(/^bullion\/([a-z-]+):/.exec(image)?.[1] as ImageKind['name']);
   return { kind, argv: [...(command ?? kind.entrypoint), ...args] };
 };
 
-it.each(containers)('what $where starts with $args is in its image, $image', async (container) => {
+it.each(containers)('the program that $where starts with $args is in its image, $image', async (container) => {
   const { kind, argv } = startOf(container);
   const [program, file = '', name = ''] = argv;
   // Node is all that both images have for certain: no shell, and no coreutils.
@@ -183,7 +183,7 @@ it.each(containers)('what $where starts with $args is in its image, $image', asy
   expect(known).toContain(name);
 });
 
-it('each function and each Job is among what was looked at', () => {
+it('every function and every Job is checked', () => {
   const names = containers.map((one) => startOf(one).argv.at(2));
   expect(names).toEqual(expect.arrayContaining([...functions, 'transfer-job']));
   expect(containers.map(({ where }) => where)).toContain('the pod of an export');
@@ -198,7 +198,7 @@ describe.skipIf(!canBuild)('the image for functions', () => {
     writeFileSync(join(rootDir, 'tmp', 'kubeconfig'), kubeconfigFor());
   }, 600_000);
 
-  /** Until it is ready and told to end: what Node says of compiled code, and how it ended. */
+  /** Runs until it is ready, then terminates it: the messages of Node about compiled code, and the exit code. */
   const runAs = async (user: string, name: string): Promise<{ readonly words: string; readonly code: unknown }> => {
     const [program = '', ...args] = said.Entrypoint;
     const child = spawn('chroot', [`--userspec=${user}`, rootDir, program, ...args, name], {
@@ -224,19 +224,19 @@ describe.skipIf(!canBuild)('the image for functions', () => {
   };
   const accepted = (name: string): RegExp => new RegExp(`/app/${name}\\.mjs was accepted`);
 
-  it.each(functions)('starts %s, whose code is compiled already, as the user that it names', async (name) => {
+  it.each(functions)('starts %s, whose code is already compiled, as its configured user', async (name) => {
     const { code, words } = await runAs(said.User, name);
     expect(code).toBe(0);
     for (const file of ['start', name]) expect(words).toMatch(accepted(file));
   });
 
-  it('starts as any other user, too, such as OpenShift chooses, without what is compiled', async () => {
+  it('starts as any other user, such as one that OpenShift assigns, without the compile cache', async () => {
     const { code, words } = await runAs('1000680000:0', 'initialize');
     expect(code).toBe(0);
     expect(words).not.toMatch(accepted('initialize'));
   });
 
-  it('has the same code compiled when it is compiled again', async () => {
+  it('contains the same compile cache when it is built again', async () => {
     const app = join(rootDir, 'app');
     const digests = () => {
       const files = readdirSync(join(app, 'code'), { recursive: true, withFileTypes: true }).filter((one) =>
@@ -254,7 +254,7 @@ describe.skipIf(!canBuild)('the image for functions', () => {
     expect(digests()).toEqual(before);
   }, 120_000);
 
-  it('names the functions it has where one is asked for that it has not', () => {
+  it('lists its functions when an unknown one is requested', () => {
     const [program = '', ...args] = said.Entrypoint;
     const { status, stderr } = spawnSync('chroot', [rootDir, program, ...args, 'other'], {
       encoding: 'utf8',
@@ -280,7 +280,7 @@ describe.skipIf(!canBuild)('the image for transfers', () => {
     rootDir = await unpack(image, 'transfer-job');
   }, 1_200_000);
 
-  it('has the same layer when it is written again, at another time and in another order', async () => {
+  it('has the same layer when it is built again at another time and in another order', async () => {
     const app = join(dir, 'first', 'application');
     const copy = join(dir, 'copy');
     for (const name of readdirSync(join(app, 'app')).toReversed())
@@ -291,7 +291,7 @@ describe.skipIf(!canBuild)('the image for transfers', () => {
     expect(digest).toBe(layers.at(-1)?.digest);
   });
 
-  it('comes out of the registry as it went in', async () => {
+  it('is the same after a push to a registry and a pull', async () => {
     const { layers } = JSON.parse((await pull('transfer-job', 'manifests/v1')).toString()) as Pulled;
     for (const { digest } of layers) {
       const hash = createHash('sha256').update(await pull('transfer-job', `blobs/${digest}`));
@@ -299,7 +299,7 @@ describe.skipIf(!canBuild)('the image for transfers', () => {
     }
   });
 
-  it('starts what its configuration says', async () => {
+  it('starts the configured program', async () => {
     const said = await configOf('transfer-job');
     expect(said).toMatchObject({ User: '107:107', Entrypoint: ['node', '/app/start.mjs', 'transfer-job'] });
     const { status, stderr } = inside(...said.Entrypoint);
@@ -307,18 +307,18 @@ describe.skipIf(!canBuild)('the image for transfers', () => {
     expect(status).toBe(1);
   });
 
-  it('has every program that a container of it starts', () => {
+  it('contains every program that its containers start', () => {
     const own = containers.map(startOf).filter((one) => one.kind.name === kind.name);
     const programs = [...new Set(own.map(({ argv }) => argv[0] ?? ''))];
     expect(programs.filter((program) => inside(program, '--version').status !== 0)).toEqual([]);
   });
 
-  it('has every tool a transfer starts', () => {
+  it('contains every tool that a transfer starts', () => {
     const tools = ['qemu-img', 'fallocate', 'xz', 'zstd'];
     expect(tools.filter((tool) => inside(tool, '--version').status !== 0)).toEqual([]);
   });
 
-  it('moves a disk from a server into a volume, and leaves its report', async () => {
+  it('moves a disk from a server into a volume, and writes its report', async () => {
     const bytes = noise('image', 2 ** 20);
     writeFileSync(join(rootDir, 'tmp', 'disk.raw'), bytes);
     const made = inside('qemu-img', 'convert', '-f', 'raw', '-O', 'qcow2', '-c', '/tmp/disk.raw', '/tmp/disk.qcow2');
@@ -357,7 +357,7 @@ describe.skipIf(!canBuild)('the image for transfers', () => {
     expect(readFileSync(join(rootDir, 'target', 'disk.img')).equals(bytes)).toBe(true);
   });
 
-  it('comes with a list of what is in it', () => {
+  it('includes a list of its packages', () => {
     const sbom = JSON.parse(readFileSync(image.sbomFile, 'utf8')) as {
       spdxVersion: string;
       packages: { name: string; versionInfo: string }[];

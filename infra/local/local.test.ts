@@ -24,7 +24,7 @@ describe('the command lines', () => {
     expect(parseDemoOptions([])).toEqual({ source: undefined, apiServer: 'embedded', help: false });
   });
 
-  it('are read', () => {
+  it('are parsed', () => {
     const args = ['--data-dir', 'd', '--port=6443', '--apiserver', 'real', '--tick', '0.5'];
     expect(parseStartOptions(args)).toMatchObject({ dataDir: 'd', port: 6443, apiServer: 'real', tickSeconds: 0.5 });
     expect(parseDemoOptions(['disk.img']).source).toBe('disk.img');
@@ -37,7 +37,7 @@ describe('the command lines', () => {
     [['--apiserver', 'fake'], 'embedded or real, not fake'],
     [['--unknown'], "'--unknown' (--help lists the options)"],
     [['word'], 'word'],
-  ])('refuse %j with words', (args, words) => {
+  ])('reject %j with a message', (args, words) => {
     expect(() => parseStartOptions(args)).toThrow(words);
   });
 });
@@ -49,7 +49,7 @@ describe('the data directory', () => {
   });
   afterEach(() => rm(dir, { recursive: true, force: true }));
 
-  it('is held by one cluster at a time', async () => {
+  it('is used by one cluster at a time', async () => {
     const release = await lockDataDir(dir);
     await expect(lockDataDir(dir)).rejects.toThrow(`(process ${process.pid}) already runs`);
     await release();
@@ -73,13 +73,13 @@ describe('the data directory', () => {
     expect(release).toBeTypeOf('function');
   });
 
-  it('is made with the folders it is in', async () => {
+  it('is created with its parent folders', async () => {
     const release = await lockDataDir(join(dir, 'new', 'deep'));
     expect((await stat(join(dir, 'new', 'deep', 'cluster.pid'))).isFile()).toBe(true);
     await release();
   });
 
-  it('is refused at once, with words, where nothing can be kept', { timeout: 30_000 }, async () => {
+  it('is rejected at once with a message when it is not writable', { timeout: 30_000 }, async () => {
     const file = join(dir, 'file');
     await writeFile(file, '');
     await expect(lockDataDir(file)).rejects.toThrow(
@@ -89,12 +89,12 @@ describe('the data directory', () => {
     await expect(below).rejects.toThrow(/no folder can be made in .*file \(ENOTDIR\); choose another/);
   });
 
-  it.skipIf(!existsSync('/proc/self'))('is refused below /proc', { timeout: 30_000 }, async () => {
+  it.skipIf(!existsSync('/proc/self'))('is rejected below /proc', { timeout: 30_000 }, async () => {
     await expect(lockDataDir('/proc/bullion/cluster')).rejects.toThrow(/no folder can be made in \/proc \(ENOENT\)/);
     await expect(lockDataDir('/proc')).rejects.toThrow(/nothing can be kept in \/proc: no file can be written/);
   });
 
-  it('remembers ports, and takes another where one is in use', async () => {
+  it('keeps its ports, and chooses another one when one is in use', async () => {
     const first = await choosePorts(dir);
     expect(await choosePorts(dir)).toEqual(first);
     const squatter = createServer().listen(first.broker, '127.0.0.1');
@@ -113,7 +113,7 @@ describe('the progress of the demo', () => {
     return { written, screen };
   };
 
-  it('shows phase, bar, percent, bytes, speed and time left', () => {
+  it('shows phase, bar, percent, bytes, speed and remaining time', () => {
     const transfer = {
       run: 'r',
       reportedAt: '',
@@ -136,18 +136,18 @@ describe('the progress of the demo', () => {
     [0.2, '1 s'],
     [59, '59 s'],
     [61, '1 min 1 s'],
-  ])('says %d seconds as %s', (seconds, text) => {
+  ])('formats %d seconds as %s', (seconds, text) => {
     expect(formatSeconds(seconds)).toBe(text);
   });
 
-  it('draws over one line on a terminal, within its width', () => {
+  it('redraws one line on a terminal, within its width', () => {
     const { written, screen } = terminal(true);
     screen.progress(progressLine({ phase: 'Downloading', progress: 1 }));
     screen.say('done');
     expect(written).toEqual(['\r\x1b[KDownloading  [.........................', '\ndone\n']);
   });
 
-  it('writes plain lines elsewhere, one for each phase and ten percent', () => {
+  it('writes plain lines elsewhere, for each phase and every ten percent', () => {
     const { written, screen } = terminal(false);
     for (const progress of [1, 2, 9, 11, 12]) screen.progress(progressLine({ phase: 'Downloading', progress }));
     screen.progress(progressLine({ phase: 'Verifying', progress: 13 }));

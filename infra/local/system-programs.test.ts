@@ -13,7 +13,7 @@ const aHost = (given: { readonly isRoot?: boolean; readonly hasApt?: boolean; re
 const silent = (): void => undefined;
 
 describe('ensurePrograms', () => {
-  it('does nothing where everything is there', async () => {
+  it('does nothing when everything is installed', async () => {
     const { host, executed } = aHost({ path: '/nonexistent:/bin' });
     await ensurePrograms(
       [
@@ -26,7 +26,7 @@ describe('ensurePrograms', () => {
     expect(executed).toEqual([]);
   });
 
-  it('installs each missing package once as root, and says when that did not help', async () => {
+  it('installs each missing package once as root, and reports when that did not help', async () => {
     const { host, executed } = aHost({});
     const programs = [qemuImg, { program: 'qemu-io', package: 'qemu-utils' }];
     await expect(ensurePrograms(programs, silent, host)).rejects.toThrow(/still missing .*: qemu-img, qemu-io/);
@@ -36,7 +36,7 @@ describe('ensurePrograms', () => {
   it.each([
     [{ isRoot: false }, 'qemu-img missing: sudo apt-get install -y --no-install-recommends qemu-utils'],
     [{ hasApt: false }, 'qemu-img missing: install the Debian packages qemu-utils'],
-  ])('names what to do where it may not install: %j', async (given, message) => {
+  ])('says what to do when it may not install: %j', async (given, message) => {
     const { host, executed } = aHost(given);
     await expect(ensurePrograms([qemuImg], silent, host)).rejects.toThrow(message);
     expect(executed).toEqual([]);

@@ -41,13 +41,13 @@ const fine =
   /^(cloudevents|jose|hono(\/.*)?|zod|yaml|semver|node:(async_hooks|crypto|net|util|path|timers\/promises))$/;
 
 describe('the table of Workers', () => {
-  it('knows every function, and every Worker is there', async () => {
+  it('lists every function, and every Worker exists', async () => {
     expect(Object.keys(fits).toSorted()).toEqual(await listFunctions());
     for (const name of workers) expect(existsSync(`${root}infra/workers/${name}/wrangler.jsonc`)).toBe(true);
   });
 
   it.each(Object.entries(fits).flatMap(([name, fit]) => ('worker' in fit ? [[name, fit.worker] as const] : [])))(
-    '%s is in Worker %s, and nothing that Workers lack',
+    '%s is in Worker %s, and uses nothing that Workers lack',
     async (name, worker) => {
       const { modules, builtins } = await graphOf(`infra/workers/${worker}/worker.ts`);
       expect(modules).toContain(`functions/${name}/app.ts`);
@@ -55,13 +55,13 @@ describe('the table of Workers', () => {
     },
   );
 
-  it('the Worker for R2 takes nothing that Workers lack', async () => {
+  it('the Worker for R2 uses nothing that Workers lack', async () => {
     const { builtins } = await graphOf('infra/workers/r2-notifications/worker.ts');
     expect(builtins.filter((path) => !fine.test(path))).toEqual([]);
   });
 
   it.each(Object.entries(fits).flatMap(([name, fit]) => ('held' in fit ? [[name, fit.held] as const] : [])))(
-    '%s is held back by %s',
+    '%s cannot run in a Worker because of %s',
     async (name, held) => {
       const { modules } = await graphOf(`functions/${name}/index.ts`);
       expect(modules).toContain(held);

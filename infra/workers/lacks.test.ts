@@ -1,4 +1,4 @@
-// What the table of Workers says they lack, tried under workerd: the day one of these comes, a function that waits for it may run as a Worker.
+// What Workers lack according to the table, tried under workerd: once one of these is supported, a function that needs it may run as a Worker.
 import { once } from 'node:events';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -40,7 +40,7 @@ describe('a Worker', { timeout: 240_000 }, () => {
     return (await workers.server.fetch('http://worker.example/', { method: 'POST', body })).text();
   };
 
-  it('reaches a server, and cannot be told to trust its authority, as Node can', async () => {
+  it('reaches a server, but cannot trust an additional authority, as Node can', async () => {
     const { port } = server.address() as AddressInfo;
     const socket = connect({ host: '127.0.0.1', port, ca: authority.certificate, servername: 'localhost' });
     await once(socket, 'secureConnect');
@@ -49,20 +49,20 @@ describe('a Worker', { timeout: 240_000 }, () => {
     expect(await attempt('trust its authority')).toMatch(/Error/);
   });
 
-  it('does not start with our HTTP client in it, which asks Node what it trusts', async () => {
+  it('does not start with the HTTP client of Node, which queries Node for its trusted authorities', async () => {
     const words = "'node:tls' does not provide an export named 'getCACertificates'";
     await expect(startWorkers([aWorker('http-client')])).rejects.toThrow(words);
   });
 
-  it('does not know its client by a certificate', async () => {
+  it('cannot authenticate with a client certificate', async () => {
     expect(await attempt('know its client by a certificate')).toBe('undefined');
   });
 
-  it('starts no process', async () => {
+  it('cannot start a process', async () => {
     expect(await attempt('start a process')).toContain('child_process.spawn method is not implemented');
   });
 
-  it('forgets a file with the request that wrote it', async () => {
+  it('loses a file at the end of the request that wrote it', async () => {
     expect(await attempt('write a file')).toBe('bytes');
     expect(await attempt('find it later')).toMatch(/no such file/);
   });

@@ -53,7 +53,7 @@ describe.runIf(hasKubectl)('kubectl against the embedded API server', () => {
     const { stdout } = await run('kubectl', ['--kubeconfig', server.kubeconfigPath, '--cache-dir', folder, ...args]);
     return stdout;
   };
-  /** What kubectl says on its way to a failure. */
+  /** The error output of a failing kubectl. */
   const failing = async (...args: string[]): Promise<string> => {
     const failure = await kubectl(...args).then(
       (stdout) => ({ stderr: `no failure: ${stdout}` }),
@@ -80,7 +80,7 @@ describe.runIf(hasKubectl)('kubectl against the embedded API server', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  test('apply creates, changes, and leaves alone what is the same', async () => {
+  test('apply creates, changes, and does not touch unchanged objects', async () => {
     const file = await configMap('applied', { a: '1' });
     expect(await kubectl('apply', '-f', file)).toBe('configmap/applied created\n');
     expect(await kubectl('apply', '-f', file)).toBe('configmap/applied unchanged\n');
@@ -89,7 +89,7 @@ describe.runIf(hasKubectl)('kubectl against the embedded API server', () => {
     expect(await kubectl('get', 'cm', 'applied', '-o', 'jsonpath={.data.a}')).toBe('2');
   });
 
-  test('server-side apply tells who owns what is in conflict', async () => {
+  test('server-side apply reports the managers of conflicting fields', async () => {
     const file = await configMap('shared', { a: '1' });
     expect(await kubectl('apply', '--server-side', '--field-manager=one', '-f', file)).toContain('serverside-applied');
     await configMap('shared', { a: '2' });
@@ -100,7 +100,7 @@ describe.runIf(hasKubectl)('kubectl against the embedded API server', () => {
     );
   });
 
-  test('apply of an unknown field is refused with its path', async () => {
+  test('apply of an unknown field is rejected with its path', async () => {
     const file = await manifest('unknown', { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' }, dta: {} });
     expect(await failing('apply', '-f', file)).toContain('unknown field "dta"');
   });
@@ -116,7 +116,7 @@ describe.runIf(hasKubectl)('kubectl against the embedded API server', () => {
     expect(stdout).toMatch(/^-\s+a: "1"\n\+\s+a: "2"/m);
   });
 
-  test('get prints tables, wide ones, and YAML', async () => {
+  test('get prints tables, wide tables, and YAML', async () => {
     const gadget = { apiVersion: 'example.com/v1', kind: 'Gadget', metadata: { name: 'g' }, spec: {} };
     await kubectl('apply', '-f', await manifest('gadget', gadget));
     expect(await kubectl('get', 'gd')).toMatch(/^NAME\s+SIZE\ng\s+3\n$/);
@@ -127,7 +127,7 @@ describe.runIf(hasKubectl)('kubectl against the embedded API server', () => {
     expect(await kubectl('get', 'gadget', '--show-labels', '-A')).toMatch(/^NAMESPACE\s+NAME\s+SIZE\s+LABELS/);
   });
 
-  test('get -w shows changes as they come', async () => {
+  test('get -w shows changes as they happen', async () => {
     await kubectl('create', 'configmap', 'watched');
     const args = ['--kubeconfig', server.kubeconfigPath, 'get', 'cm', 'watched', '-w', '--no-headers'];
     const watching = spawn('kubectl', args, { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -157,7 +157,7 @@ describe.runIf(hasKubectl)('kubectl against the embedded API server', () => {
     expect(await failing('get', 'job', 'j')).toContain('jobs.batch "j" not found');
   });
 
-  test('a strategic patch of a custom resource is refused, a merge patch is not', async () => {
+  test('a strategic patch of a custom resource is rejected, a merge patch is not', async () => {
     const gadget = { apiVersion: 'example.com/v1', kind: 'Gadget', metadata: { name: 'patched' }, spec: {} };
     await kubectl('apply', '-f', await manifest('patched', gadget));
     expect(await failing('patch', 'gd', 'patched', '-p', '{"spec":{"size":7}}')).toContain('is not supported');
@@ -167,7 +167,7 @@ describe.runIf(hasKubectl)('kubectl against the embedded API server', () => {
     expect(await kubectl('patch', 'gd', 'patched', '--type=merge', '-p', '{"spec":{"size":7}}')).toContain('patched');
   });
 
-  test('explain and api-resources know custom resources', async () => {
+  test('explain and api-resources include custom resources', async () => {
     expect(await kubectl('explain', 'gadget.spec.size')).toContain('How big it is.');
     expect(await kubectl('explain', 'pod.spec.containers.image')).toContain('FIELD: image <string>');
     expect(await kubectl('api-resources', '--api-group=example.com', '--no-headers')).toMatch(
@@ -175,7 +175,7 @@ describe.runIf(hasKubectl)('kubectl against the embedded API server', () => {
     );
   });
 
-  test('auth can-i answers by the roles of a service account', async () => {
+  test('auth can-i answers according to the roles of a service account', async () => {
     await kubectl('create', 'serviceaccount', 'robot');
     await kubectl('create', 'role', 'reader', '--verb=get', '--resource=configmaps');
     await kubectl('create', 'rolebinding', 'reading', '--role=reader', '--serviceaccount=default:robot');

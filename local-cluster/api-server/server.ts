@@ -14,16 +14,16 @@ import { type ApiOptions, createApi } from './server/api.ts';
 import { loadFrontProxy, publishFrontProxy } from './server/front-proxy.ts';
 
 export interface ApiServerOptions extends ApiOptions {
-  /** Everything the server keeps; the same folder gives the same cluster again. */
+  /** All data of the server; the same folder gives the same cluster again. */
   readonly dataDir: string;
-  /** Left out: any free port. */
+  /** Default: any free port. */
   readonly port?: number;
 }
 
 export interface ApiServer {
   /** `https://127.0.0.1:<port>` */
   readonly url: string;
-  /** Grants everything (group `system:masters`); only its owner can read it. */
+  /** Grants all permissions (group `system:masters`); only its owner can read it. */
   readonly kubeconfigPath: string;
   readonly caPem: string;
   readonly token: string;
@@ -31,9 +31,9 @@ export interface ApiServer {
   readonly authority: Authority;
   /** The same API without sockets. */
   readonly handle: Handle;
-  /** A client in this process, under the account of a kubeconfig: same requests, rights and answers at a fraction of what TLS costs. */
+  /** A client in this process, with the account of a kubeconfig: same requests, permissions and responses at a fraction of the cost of TLS. */
   readonly connect: (kubeconfigPath: string) => Promise<KubeClient>;
-  /** Forgets all history up to now: watches from before answer 410. */
+  /** Compacts all history up to now: older watches get 410. */
   readonly compact: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
@@ -54,7 +54,7 @@ export const createApiServer = async (options: ApiServerOptions): Promise<ApiSer
   const url = `https://127.0.0.1:${listener.port}`;
   const kubeconfigPath = join(dataDir, 'kubeconfig');
   await writeFile(kubeconfigPath, buildKubeconfig({ url, caPem: authority.caPem, token: api.token }), { mode: 0o600 });
-  // What a closed socket is to other clients.
+  // Equivalent to a closed socket for other clients.
   const closing = new AbortController();
   return {
     url,

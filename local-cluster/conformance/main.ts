@@ -43,7 +43,7 @@ const runOn = async (kind: ServerKind): Promise<readonly CaseResult[]> => {
   }
 };
 
-/** The table at the end of a run: cases passed of cases run, by topic and server. */
+/** The table at the end of a run: passed cases and all cases, by topic and server. */
 const summaryTable = (results: ReadonlyMap<string, readonly CaseResult[]>): string => {
   const kinds = [...results.keys()];
   const topics = [...new Set([...results.values()].flat().map(({ topic }) => topic))].toSorted();

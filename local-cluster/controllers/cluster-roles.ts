@@ -1,4 +1,4 @@
-// Gives aggregated ClusterRoles the rules of the roles they select, as clusterrole-aggregation does: without it `edit` allows nothing.
+// Sets the rules of aggregated ClusterRoles from the roles they select, like clusterrole-aggregation: without it `edit` allows nothing.
 import { isDeepStrictEqual } from 'node:util';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { type Controller, type ControllerContext, startController } from '#local-cluster/controllers/controller.ts';
@@ -45,7 +45,7 @@ export const startClusterRoleController = (context: ControllerContext): Controll
           const rules = aggregatedRules(role, roles);
           if (isDeepStrictEqual(rules, role.rules ?? [])) continue;
           const { name, resourceVersion } = role.metadata;
-          // One after the other: a role may select one that selects others, and its change brings us back.
+          // One after the other: a role may select one that selects others, and its change triggers another pass.
           // oxlint-disable-next-line no-await-in-loop
           await context.kube.mergePatch(clusterRoles, { name }, { metadata: { resourceVersion }, rules });
         }

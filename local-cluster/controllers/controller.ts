@@ -1,36 +1,36 @@
-// Ties informers and a work queue into one level-triggered controller.
+// Combines informers and a work queue into one level-triggered controller.
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 import { createInformer, type Informer } from '#local-cluster/controllers/informer.ts';
 import { createWorkQueue, type WorkQueue } from '#local-cluster/controllers/work-queue.ts';
 
-/** Where controllers tell of trouble: a constant message and fields. */
+/** Receives errors of controllers: a constant message and fields. */
 export type Report = (message: string, fields: Readonly<Record<string, unknown>>) => void;
 
-/** What every controller is given. */
+/** The common input of all controllers. */
 export interface ControllerContext {
   readonly kube: KubeClient;
   readonly report: Report;
 }
 
 export interface Controller {
-  /** Resolves when its first lists are in and work has begun. */
+  /** Resolves when its first lists are complete and it has started to reconcile. */
   readonly ready: Promise<void>;
-  /** Resolves when nothing of it runs any more. */
+  /** Resolves when none of its work is running any more. */
   stop(): Promise<void>;
 }
 
 export interface ControllerOptions extends ControllerContext {
   readonly name: string;
-  /** Brings one key to its desired state; safe to repeat. Resolves with milliseconds until it is due again, if it is. */
+  /** Reconciles one key; idempotent. Resolves with milliseconds until it is due again, if it is. */
   readonly reconcile: (key: string) => Promise<number | undefined>;
   readonly concurrency?: number;
 }
 
 export interface ControllerParts {
   readonly queue: WorkQueue;
-  /** Follows a kind; `keysOf` names the keys a change concerns. */
+  /** Watches a kind; `keysOf` returns the keys that a change affects. */
   readonly watch: <T extends KubeObject>(
     type: ResourceType<T>,
     keysOf: (object: T, removed: boolean) => readonly string[],
@@ -38,7 +38,7 @@ export interface ControllerParts {
   ) => Informer<T>;
 }
 
-/** Starts a controller; `wire` sets up what it follows. Keys are worked on only once everything it follows is known. */
+/** Starts a controller; `wire` sets up its watches. Keys are reconciled only once all of its lists are complete. */
 export const startController = (options: ControllerOptions, wire: (parts: ControllerParts) => void): Controller => {
   const { kube, name, report } = options;
   const stopping = new AbortController();
@@ -50,7 +50,7 @@ export const startController = (options: ControllerOptions, wire: (parts: Contro
     work: options.reconcile,
     ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
     onFailure: (key, error) => {
-      // Losing a race is daily business: the next pass sees the newer object, or none.
+      // Conflicts are normal: the next pass reads the newer object, or none.
       if (!isConflict(error) && !isNotFound(error))
         report('reconcile failed', { controller: name, key, error: messageOf(error) });
     },

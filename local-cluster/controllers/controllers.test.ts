@@ -106,13 +106,13 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
   };
 
   describe('volumes', () => {
-    it('binds a block claim to a sparse file of exactly the size asked for', async () => {
+    it('binds a block claim to a sparse file of exactly the requested size', async () => {
       await aClaim('exact', { volumeMode: 'Block', size: '12345678' });
       const facts = await stat(await pathOf('exact'));
       expect([facts.size, facts.blocks]).toEqual([12_345_678, 0]);
     });
 
-    it('gives a claim without a class the default one', async () => {
+    it('sets the default class on a claim without one', async () => {
       const { storageClassName: _, ...spec } = (await aClaim('template')).spec;
       await plane.kube.create(persistentVolumeClaims, {
         apiVersion: 'v1',
@@ -123,7 +123,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       expect((await bound('classless'))?.spec.storageClassName).toBe('local');
     });
 
-    it('waits for the first consumer where the class says so', async () => {
+    it('waits for the first consumer when the class requires it', async () => {
       await aClaim('later', { storageClassName: 'local-wffc' });
       expect(await saidAbout('later', 'waiting for first consumer')).toBe(true);
       await aJob(
@@ -166,7 +166,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       expect((await stat(path)).size).toBe(20 * 2 ** 20);
     });
 
-    it('restores a snapshot as it was when taken', async () => {
+    it('restores a snapshot in the state in which it was taken', async () => {
       await aClaim('live');
       await writeFile(join(await pathOf('live'), 'disk.img'), 'before');
       await aSnapshot('snap', 'live');
@@ -202,7 +202,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
         'local',
       ],
       ['a driver that cannot', 'plain-snap', {}, 'cannot take snapshots', 'local-plain'],
-    ])('tells what is wrong with a snapshot of %s', async (...[, name, fields, words, storageClassName]) => {
+    ])('reports what is wrong with a snapshot of %s', async (...[, name, fields, words, storageClassName]) => {
       await aClaim(name, { storageClassName });
       await bound(name);
       await aSnapshot(name, name, fields);
@@ -236,7 +236,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       expect(await readFile(plane.controllers().logFile(pod?.metadata.uid ?? '', 'main'), 'utf8')).toBe('working\n');
     });
 
-    it('hands secrets, config maps, fields and mapped paths to the process', async () => {
+    it('passes secrets, config maps, fields and mapped paths to the process', async () => {
       const metadata = { name: 'inputs', namespace };
       await plane.kube.create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, data: { key: btoa('s3cret') } });
       await plane.kube.create(configMaps, {
@@ -272,7 +272,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       expect(pod?.status?.containerStatuses?.[0]?.state?.terminated?.message).toBe('s3cret|default|config|s3cret');
     });
 
-    it('tries again with a pause and gives up at the limit', async () => {
+    it('retries with a delay and fails at the limit', async () => {
       await aJob('failing', 'exit 3', { backoffLimit: 2 });
       const job = await ended('failing');
       expect([verdictOf(job), job?.status?.failed]).toEqual([['Failed BackoffLimitExceeded'], 3]);
@@ -296,7 +296,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       expect(await podsOf('slow')).toEqual([]);
     });
 
-    it('removes a finished job after its time to live', async () => {
+    it('deletes a finished job after its time to live', async () => {
       await aJob('brief', 'true', { ttlSecondsAfterFinished: 1 });
       await ended('brief');
       await until(plane.kube, jobs, { namespace, name: 'brief' }, gone);
@@ -304,7 +304,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       expect(await podsOf('brief')).toEqual([]);
     });
 
-    it('says which images there are when it does not know one', async () => {
+    it('lists the available images when one is unknown', async () => {
       await aJob('unknown', 'true', {}, { image: 'nobody/knows' });
       let [pod] = await podsOf('unknown');
       for (let tries = 0; tries < 900 && pod?.status?.containerStatuses === undefined; tries += 1) {
@@ -350,7 +350,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       expect([isAlive(pid), await podsOf('deleted')]).toEqual([false, []]);
     });
 
-    it('pauses and goes on as told', async () => {
+    it('suspends and resumes', async () => {
       const job = await aSteadyJob('paused');
       await plane.kube.mergePatch(jobs, { namespace, name: 'paused' }, { spec: { suspend: true } });
       for (let tries = 0; tries < 900 && (await podsOf('paused')).length > 0; tries += 1) await sleep(100);
@@ -370,7 +370,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       expect(pod?.status?.containerStatuses?.[0]?.state?.terminated?.message).toBe('went');
     });
 
-    it('counts a process that vanished as killed', async () => {
+    it('treats a process that disappeared as killed', async () => {
       const job = await aSteadyJob('vanished');
       const [pid = 0] = await job.pids();
       process.kill(Number((await readFile(`/proc/${pid}/stat`, 'utf8')).split(' ')[4]) * -1, 'SIGKILL');
@@ -379,7 +379,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       expect(pod?.status?.containerStatuses?.[0]?.state?.terminated?.exitCode).toBe(137);
     });
 
-    it('stops processes at a shutdown and starts anew without counting a failure', async () => {
+    it('stops processes at a shutdown and restarts them without counting a failure', async () => {
       const job = await aSteadyJob('resumed');
       const [pid] = await job.pids();
       const restarted = plane.restart('drain');
@@ -400,12 +400,12 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       ).toBeDefined();
       await writeFile(job.go, '');
       await ended('guarded');
-      // A pod that has ended holds its claim until it is gone.
+      // A pod that has ended still uses its claim until it is deleted.
       await plane.kube.delete(jobs, { namespace, name: 'guarded' }, { propagation: 'Foreground' });
       await until(plane.kube, persistentVolumeClaims, { namespace, name: 'guarded' }, gone);
     });
 
-    it('ends a pod that fills a claim beyond its size', async () => {
+    it('kills a pod that fills a claim beyond its size', async () => {
       await aClaim('tight', { size: '1Mi' });
       await aJob(
         'tight',
@@ -425,7 +425,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
     });
   });
 
-  it('give an aggregated role the rules of those it selects, now and later', async () => {
+  it('set the rules of an aggregated role to those it selects, now and after changes', async () => {
     const rule = (...verbs: string[]) => ({ apiGroups: ['example.com'], resources: ['gears'], verbs });
     const part = (name: string, rules: readonly object[]) =>
       plane.kube.create(clusterRoles, {
@@ -468,7 +468,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       });
     const goneMap = (name: string) => until(plane.kube, configMaps, { namespace, name }, gone);
 
-    it('collects dependents of dependents in the background', async () => {
+    it('deletes dependents of dependents in the background', async () => {
       const first = await aConfigMap('bg-1');
       const second = await aConfigMap('bg-2', [first]);
       await aConfigMap('bg-3', [second]);
@@ -476,7 +476,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       expect(await goneMap('bg-3')).toBeUndefined();
     });
 
-    it('keeps an owner deleted in the foreground until its dependents are gone', async () => {
+    it('keeps an owner deleted in the foreground until its dependents are deleted', async () => {
       const owner = await aConfigMap('fg-1');
       const dependent = await aConfigMap('fg-2', [owner], true);
       await plane.kube.mergePatch(
@@ -501,7 +501,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       await goneMap('fg-1');
     });
 
-    it('leaves dependents alone when asked to orphan them', async () => {
+    it('keeps dependents with the policy Orphan', async () => {
       const owner = await aConfigMap('or-1');
       await aConfigMap('or-2', [owner]);
       await plane.kube.delete(configMaps, { namespace, name: 'or-1' }, { propagation: 'Orphan' });
@@ -510,7 +510,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       expect(left?.metadata.ownerReferences ?? []).toEqual([]);
     });
 
-    it('collects an object whose owner was replaced by a namesake, and one that has another owner loses only the reference', async () => {
+    it('deletes an object whose owner was replaced by another of the same name, and removes only the reference from one that has another owner', async () => {
       const first = await aConfigMap('same');
       const other = await aConfigMap('other');
       await plane.kube.delete(configMaps, { namespace, name: 'same' }, { propagation: 'Background' });
@@ -527,7 +527,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       expect(left?.metadata.ownerReferences?.[0]?.name).toBe('other');
     });
 
-    it('follows custom kinds: a snapshot owned by a config map', async () => {
+    it('watches custom kinds: a snapshot owned by a config map', async () => {
       const owner = await aConfigMap('snap-owner');
       await aSnapshot('owned-snap', 'nothing');
       await plane.kube.mergePatch(
@@ -557,7 +557,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
     expect(await plane.kube.get(configMaps, { namespace: name, name: 'content' })).toBeUndefined();
   });
 
-  it('complains about nothing', () => {
+  it('reports no errors', () => {
     expect(plane.reports).toEqual([]);
   });
 });

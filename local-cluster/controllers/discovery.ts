@@ -1,5 +1,5 @@
-// Every kind the API server serves right now, in its preferred version. Called by the garbage collector, by namespace termination
-// and by who applies manifests.
+// Every kind that the API server serves now, in its preferred version. Called by the garbage collector, by namespace deletion
+// and by code that applies manifests.
 import type { ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isNotFound, messageOf } from '#shared/runtime/errors.ts';
@@ -23,14 +23,14 @@ interface GroupList {
 
 export interface Discovered {
   readonly types: readonly ResourceType[];
-  /** Groups that could not be asked, with the reason: what they serve is not known. */
+  /** Groups whose discovery failed, with the reason: their resources are unknown. */
   readonly failed: readonly { readonly group: string; readonly message: string }[];
 }
 
-/** Kinds that come and go by themselves and own nothing. */
+/** Kinds with a short lifetime that own nothing. */
 const ignored = new Set(['events', 'leases.coordination.k8s.io', 'events.events.k8s.io']);
 
-/** Kinds that can be listed, watched and deleted. Throws Unavailable when the server cannot be asked at all. */
+/** Kinds that can be listed, watched and deleted. Throws Unavailable when the server is unreachable. */
 export const discover = async (kube: KubeClient): Promise<Discovered> => {
   const { groups = [] } = await kube.raw<GroupList>({ method: 'GET', path: '/apis' });
   const versions = groups.map((group) => ({
@@ -43,7 +43,7 @@ export const discover = async (kube: KubeClient): Promise<Discovered> => {
     try {
       types.push(...(await discoverVersion(kube, group, version)));
     } catch (error) {
-      // Its last definition went after the groups were listed.
+      // Its last definition was deleted after the groups were listed.
       if (!isNotFound(error)) failed.push({ group, message: messageOf(error) });
     }
   }
@@ -74,5 +74,5 @@ const toType =
   (group: string, version: string) =>
   ({ name, kind, namespaced }: Resource): ResourceType => ({ group, version, kind, plural: name, namespaced });
 
-/** Names a kind whatever its version. */
+/** Identifies a kind independently of its version. */
 export const kindText = ({ group, plural }: Pick<ResourceType, 'group' | 'plural'>): string => `${plural}.${group}`;

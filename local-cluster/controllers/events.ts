@@ -1,4 +1,4 @@
-// Writes Kubernetes Events, so that `kubectl describe` tells what a controller did or could not do.
+// Writes Kubernetes Events, so that `kubectl describe` shows what a controller did or could not do.
 import { createHash } from 'node:crypto';
 import { kubeEvents } from '#shared/api/foreign/core.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -10,7 +10,7 @@ export interface EventFacts {
   readonly message: string;
 }
 
-/** Says something about an object under `component`'s name. The same words again count up instead of filling the list. Never throws. */
+/** Records an event about an object with the source `component`. A repeated message increments its count. Never throws. */
 export type Say = (about: KubeObject, facts: EventFacts) => Promise<void>;
 
 export const createSay = (kube: KubeClient, component: string): Say => {
@@ -42,6 +42,6 @@ export const createSay = (kube: KubeClient, component: string): Say => {
       source: { component },
     });
   };
-  // Events are a courtesy: losing one must not stop the work it tells of.
+  // Events are optional: losing one must not stop the work that it reports.
   return (about, facts) => say(about, facts).catch(() => undefined);
 };

@@ -1,4 +1,4 @@
-// Finalizers, put on and taken off without losing a race. Called by the controllers.
+// Adds and removes finalizers with a check for conflicts. Called by the controllers.
 import { type KubeObject, type ResourceType, keyOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
@@ -6,7 +6,7 @@ import { type Pod, type PersistentVolumeClaim, persistentVolumeClaims, pods } fr
 import { type Controller, type ControllerContext, startController } from '#local-cluster/controllers/controller.ts';
 import { keyOfText, textOf } from '#local-cluster/controllers/informer.ts';
 
-/** Puts a finalizer on an object that lacks it; Conflict when the object changed meanwhile. */
+/** Adds a missing finalizer to an object; Conflict when the object changed meanwhile. */
 export const holdFinalizer = async <T extends KubeObject>(
   kube: KubeClient,
   type: ResourceType<T>,
@@ -19,7 +19,7 @@ export const holdFinalizer = async <T extends KubeObject>(
   await kube.mergePatch(type, keyOf(object), { metadata });
 };
 
-/** Takes finalizers off an object; fine when it is gone, Conflict when it changed meanwhile. */
+/** Removes finalizers from an object; does nothing when it is deleted, Conflict when it changed meanwhile. */
 export const dropFinalizers = async <T extends KubeObject>(
   kube: KubeClient,
   type: ResourceType<T>,
@@ -36,7 +36,7 @@ export const dropFinalizers = async <T extends KubeObject>(
   }
 };
 
-/** Keeps a claim until no pod names it any more, as Kubernetes does: also one that has ended holds it until it is gone. */
+/** Keeps a claim until no pod refers to it any more, as Kubernetes does: even a pod that has ended, until it is deleted. */
 const protection = 'kubernetes.io/pvc-protection';
 
 export const startClaimProtection = (context: ControllerContext): Controller =>
@@ -66,7 +66,7 @@ const claimsOf = (pod: Pod): readonly string[] =>
     claim === undefined ? [] : [claim.claimName],
   );
 
-/** Asked of the server and not of the copy here: a pod created a moment ago counts. */
+/** Reads from the server and not from the cache: a pod created a moment ago counts. */
 const isUsed = async (kube: KubeClient, { metadata }: PersistentVolumeClaim): Promise<boolean> => {
   const { items } = await kube.list(pods, { namespace: metadata.namespace });
   return items.some((pod) => claimsOf(pod).includes(metadata.name));

@@ -1,4 +1,4 @@
-// A local copy of all objects of one kind, kept true by list and watch. Every controller here stands on it.
+// A cache of all objects of one kind, kept up to date by list and watch. The basis of every controller here.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -7,19 +7,19 @@ import { isConflict, isNotFound } from '#shared/runtime/errors.ts';
 export interface InformerOptions<T extends KubeObject> {
   readonly kube: KubeClient;
   readonly type: ResourceType<T>;
-  /** Told of every change with the newest object known; `removed` when it is gone. Must not throw. */
+  /** Called for every change with the newest known object; `removed` when it was deleted. Must not throw. */
   readonly onChange: (object: T, removed: boolean) => void;
-  /** Milliseconds between calls of `onChange` for everything known, a safety net for missed work. */
+  /** Milliseconds between calls of `onChange` for all known objects, a safety net for missed work. */
   readonly resyncMs?: number;
   readonly signal: AbortSignal;
 }
 
 export interface Informer<T extends KubeObject> {
-  /** Resolves once the first complete list is in. */
+  /** Resolves once the first list is complete. */
   readonly synced: Promise<void>;
   get(key: string): T | undefined;
   all(): readonly T[];
-  /** Resolves after the signal fired and the watch is closed. */
+  /** Resolves after the signal was aborted and the watch is closed. */
   readonly finished: Promise<void>;
 }
 
@@ -32,10 +32,10 @@ export const keyOfText = (text: string): ObjectKey => {
   return second === undefined ? { name: first } : { namespace: first, name: second };
 };
 
-/** Milliseconds before a closed watch is opened again, so that a server that closes at once is not hammered. */
+/** Milliseconds before a closed watch is opened again, to limit requests to a server that closes at once. */
 const reconnectMs = 20;
 
-/** Milliseconds between tries while the server cannot be reached or does not know the kind. */
+/** Milliseconds between retries while the server is unreachable or does not serve the kind. */
 const pauseMs = 500;
 
 export const createInformer = <T extends KubeObject>(options: InformerOptions<T>): Informer<T> => {
@@ -65,7 +65,7 @@ export const createInformer = <T extends KubeObject>(options: InformerOptions<T>
     return version;
   };
 
-  /** Follows changes until the server closes the connection; returns the version to go on from. */
+  /** Watches changes until the server closes the connection; returns the version to resume from. */
   const follow = async (from: string): Promise<string> => {
     let version = from;
     for await (const { type: change, object } of kube.watch(type, { resourceVersion: from, signal })) {
@@ -83,7 +83,7 @@ export const createInformer = <T extends KubeObject>(options: InformerOptions<T>
         version = await (version === undefined ? relist() : follow(version));
         await sleep(reconnectMs, undefined, { signal });
       } catch (error) {
-        // Too old a version, or a kind that is gone: what is known must be compared anew. Anything else is a broken connection.
+        // An expired version, or a kind that was deleted: the cache must be compared with a new list. Anything else is a broken connection.
         if (isConflict(error) || isNotFound(error)) version = undefined;
         if (isNotFound(error)) objects.forEach(remove);
         await sleep(pauseMs, undefined, { signal }).catch(() => undefined);

@@ -21,8 +21,8 @@ const late = '2026-01-01T00:01:00Z';
 const find = (conditions: ReturnType<typeof toConditions>, type: string) =>
   conditions.find((condition) => condition.type === type);
 
-describe('the conditions of an ending namespace', () => {
-  test('name what remains, by kind in order, and the finalizers that hold it', () => {
+describe('the conditions of a namespace that is being deleted', () => {
+  test('list what remains, by kind in order, and the finalizers that block it', () => {
     const conditions = toConditions(held, [], early);
     expect(find(conditions, 'NamespaceContentRemaining')).toMatchObject({
       status: 'True',
@@ -38,25 +38,25 @@ describe('the conditions of an ending namespace', () => {
     expect(find(after, 'NamespaceContentRemaining')?.lastTransitionTime).toBe(late);
   });
 
-  test('are the same while only time has passed', () => {
+  test('are unchanged while only time has passed', () => {
     expect(isSameConditions(toConditions(held, [], early), toConditions(held, [], late))).toBe(true);
     expect(isSameConditions(toConditions(held, [], early), toConditions(nothing, [], early))).toBe(false);
   });
 
-  test('a group that does not answer keeps the namespace', () => {
+  test('report a group that does not answer', () => {
     const unsure = { ...nothing, unknown: ['example.com: no answer'] };
     expect(isEmptied(nothing)).toBe(true);
     expect(isEmptied(unsure)).toBe(false);
     expect(find(toConditions(unsure, [], early), 'NamespaceDeletionDiscoveryFailure')?.status).toBe('True');
   });
 
-  test('a refused deletion keeps the namespace, with the words of the refusal', () => {
-    const refused = { ...nothing, failures: ['a webhook says no'] };
+  test('report a rejected deletion with its message', () => {
+    const refused = { ...nothing, failures: ['denied by a webhook'] };
     expect(isEmptied(refused)).toBe(false);
     expect(find(toConditions(refused, [], early), 'NamespaceDeletionContentFailure')).toMatchObject({
       status: 'True',
       reason: 'ContentDeletionFailed',
-      message: expect.stringContaining('a webhook says no'),
+      message: expect.stringContaining('denied by a webhook'),
     });
   });
 });

@@ -1,15 +1,15 @@
-// What an ending namespace says it waits for. Called by namespaces.ts; clients read these conditions, kubectl prints them.
+// The conditions of a namespace that is being deleted. Called by namespaces.ts; clients read these conditions, kubectl prints them.
 import type { Condition } from '#shared/api/object.ts';
 
-/** What a pass over the content of a namespace left. */
+/** What is left after a pass over the content of a namespace. */
 export interface NamespaceContent {
-  /** Objects that are still there, by kind such as `configmaps.` or `jobs.batch`. */
+  /** Objects that still exist, by kind such as `configmaps.` or `jobs.batch`. */
   readonly remaining: ReadonlyMap<string, number>;
-  /** Objects that each finalizer holds. */
+  /** The number of objects with each finalizer. */
   readonly finalizers: ReadonlyMap<string, number>;
   /** Why some objects could not be listed or deleted. */
   readonly failures: readonly string[];
-  /** Why some groups could not be asked what they serve. */
+  /** Why discovery of some groups failed. */
   readonly unknown: readonly string[];
 }
 

@@ -11,19 +11,22 @@ const aNamespace = async () => {
   const kube = createMemoryKube();
   await kube.create(configMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'guarded', namespace } });
   await kube.create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'plain', namespace } });
-  kube.failNext({ verb: 'delete', resource: 'configmaps' }, { error: new Denied('a webhook says no'), when: 'before' });
+  kube.failNext(
+    { verb: 'delete', resource: 'configmaps' },
+    { error: new Denied('denied by a webhook'), when: 'before' },
+  );
   return kube;
 };
 
 describe('emptying a namespace', () => {
-  test('goes on past an object that may not be deleted yet, and tells why it stays', async () => {
+  test('continues after an object whose deletion is rejected, and reports why it is kept', async () => {
     const kube = await aNamespace();
     const content = await emptyNamespace(kube, discovered, namespace);
-    expect(content.failures).toEqual(['a webhook says no']);
+    expect(content.failures).toEqual(['denied by a webhook']);
     expect([...content.remaining]).toEqual([['configmaps.', 1]]);
   });
 
-  test('takes what was refused once nothing keeps it any more', async () => {
+  test('deletes rejected objects once nothing protects them any more', async () => {
     const kube = await aNamespace();
     await emptyNamespace(kube, discovered, namespace);
     const content = await emptyNamespace(kube, discovered, namespace);

@@ -1,4 +1,4 @@
-// Deletes everything in a namespace and tells what is left. Called by namespaces.ts.
+// Deletes everything in a namespace and reports what is left. Called by namespaces.ts.
 import { type KubeObject, type ResourceType, keyOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { AppError, isNotFound, messageOf } from '#shared/runtime/errors.ts';
@@ -6,8 +6,8 @@ import { type Discovered, kindText } from '#local-cluster/controllers/discovery.
 import type { NamespaceContent } from '#local-cluster/controllers/namespace-conditions.ts';
 
 /**
- * One pass; what waits for finalizers is there after it. Groups that do not answer may still hold something. A refused deletion stops
- * nothing: a webhook may keep an object only for as long as another one of the namespace is there.
+ * One pass; objects with finalizers still exist after it. Groups that do not answer may still contain objects. A rejected deletion stops
+ * nothing: a webhook may protect an object only as long as another one of the namespace exists.
  */
 export const emptyNamespace = async (
   kube: KubeClient,
@@ -43,7 +43,7 @@ const emptyKind = async (kube: KubeClient, type: ResourceType, namespace: string
     for (const object of staying) faults.push(...(await deleteOne(kube, type, object)));
     return { left: await all(kube, type, namespace), faults };
   } catch (error) {
-    // The kind itself is gone.
+    // The kind itself was deleted.
     if (isNotFound(error)) return { left: [], faults: [] };
     if (error instanceof AppError) return { left: [], faults: [messageOf(error)] };
     throw error;

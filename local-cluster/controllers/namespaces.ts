@@ -1,4 +1,4 @@
-// Empties a namespace that is being deleted and lets it go; gives a new one its default service account.
+// Empties a namespace that is being deleted and removes its finalizer; creates the default service account of a new one.
 import { type Namespace, namespaces } from '#shared/api/foreign/core.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -21,10 +21,10 @@ const serviceAccounts: ResourceType = {
   namespaced: true,
 };
 
-/** Milliseconds between looks at a namespace that is not empty yet. */
+/** Milliseconds between checks of a namespace that is not empty yet. */
 const againMs = 500;
 
-/** Milliseconds for which an answer to what is served holds. */
+/** Milliseconds for which the result of discovery is cached. */
 const discoveryMs = 1000;
 
 interface Terminator {
@@ -57,7 +57,7 @@ const ensureDefaultAccount = async (kube: KubeClient, namespace: string): Promis
   if ((await kube.get(serviceAccounts, key)) !== undefined) return;
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: key };
   await kube.create(serviceAccounts, account).catch((error: unknown) => {
-    // There by now, or the namespace is about to go.
+    // It exists by now, or the namespace is being deleted.
     if (!isConflict(error) && !(error instanceof Denied)) throw error;
   });
 };
@@ -94,7 +94,7 @@ const report = async (kube: KubeClient, namespace: Namespace, content: Namespace
   );
 };
 
-/** What is served, asked anew only after a while: many namespaces may end at once. */
+/** The served kinds, cached for a while: many namespaces may be deleted at once. */
 const createDiscovery = (kube: KubeClient): (() => Promise<Discovered>) => {
   let known: { readonly at: number; readonly answer: Promise<Discovered> } | undefined;
   return () => {

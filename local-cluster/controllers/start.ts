@@ -17,10 +17,10 @@ import { startReclaimController, sweepFiles } from '#local-cluster/controllers/v
 export interface ControllersOptions {
   readonly kube: KubeClient;
   readonly report: Report;
-  /** Where volumes, snapshots and the state of pods are kept. */
+  /** Directory of volumes, snapshots and the state of pods. */
   readonly dataDir: string;
   readonly host: Host;
-  /** Scales the pauses between attempts of a Job; 1 when left out. */
+  /** Factor for the delays between attempts of a Job; default 1. */
   readonly backOffFactor?: number;
   readonly unpack?: (directory: VolumeDirectory) => Unpack;
 }
@@ -29,23 +29,23 @@ export interface Controllers {
   readonly directory: VolumeDirectory;
   /** Path of a container's log. */
   readonly logFile: (podUid: string, container: string) => string;
-  /** Stops everything. Child processes are ended and their Jobs go on at the next start; `abandon` leaves them running instead. */
+  /** Stops everything. Child processes are ended and their Jobs resume at the next start; `abandon` leaves them running instead. */
   readonly stop: (how?: 'drain' | 'abandon') => Promise<void>;
 }
 
 const nothingToUnpack: Unpack = () => Promise.reject(new Error('this cluster has no backing images'));
 
-/** Milliseconds child processes have to end at a shutdown. */
+/** Milliseconds that child processes get to end at a shutdown. */
 const drainMs = 5_000;
 export const nodeName = 'local';
 
 const podsDirOf = (dataDir: string): string => join(dataDir, 'pods');
 
-/** Where the output of a pod's container is kept. */
+/** Path of the output of a pod's container. */
 export const logFileOf = (dataDir: string, podUid: string, container: string): string =>
   pathsOf(join(podsDirOf(dataDir), podUid)).log(container);
 
-/** Resolves when all of them are at work. The snapshot CRDs and the storage classes must be there. */
+/** Resolves when all of them are running. The snapshot CRDs and the storage classes must exist. */
 export const startControllers = async (options: ControllersOptions): Promise<Controllers> => {
   const { kube, report, dataDir } = options;
   const context: ControllerContext = { kube, report };

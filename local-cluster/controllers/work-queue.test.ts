@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createWorkQueue } from '#local-cluster/controllers/work-queue.ts';
 
 describe('createWorkQueue', () => {
-  it('never works on one key twice at a time, and runs once more when asked meanwhile', async () => {
+  it('never processes one key twice at a time, and runs once more when it is added meanwhile', async () => {
     let running = 0;
     let most = 0;
     let runs = 0;
@@ -26,7 +26,7 @@ describe('createWorkQueue', () => {
     expect([most, runs]).toEqual([1, 2]);
   });
 
-  it('comes back after a failure, later each time, and forgets failures after a success', async () => {
+  it('retries after a failure with increasing delays, and resets them after a success', async () => {
     const times: number[] = [];
     const queue = createWorkQueue({
       work: () => {
@@ -46,7 +46,7 @@ describe('createWorkQueue', () => {
     expect(pauses[2]).toBeGreaterThanOrEqual(79);
   });
 
-  it('keeps the earliest of several later times', async () => {
+  it('keeps the earliest of several scheduled times', async () => {
     const seen: string[] = [];
     const queue = createWorkQueue({
       work: (key) => {

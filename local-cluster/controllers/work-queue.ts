@@ -1,23 +1,23 @@
-// A queue of keys for one controller: each key is worked on by one caller at a time, and comes back later after a failure.
+// A queue of keys for one controller: each key is processed by one caller at a time, and retried after a failure.
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface WorkQueueOptions {
-  /** Works on one key. Resolves with the milliseconds after which the key is due again, or `undefined` when a change will tell. */
+  /** Processes one key. Resolves with the milliseconds after which the key is due again, or `undefined` to wait for a change. */
   readonly work: (key: string) => Promise<number | undefined>;
-  /** Told of every failure; the key is retried by itself. */
+  /** Called for every failure; the key is retried automatically. */
   readonly onFailure: (key: string, error: unknown) => void;
-  /** Keys worked on at the same time. */
+  /** Maximum number of keys processed at the same time. */
   readonly concurrency?: number;
-  /** First and longest pause after failures of one key, in milliseconds. */
+  /** First and longest delay after failures of one key, in milliseconds. */
   readonly backOffMs?: { readonly first: number; readonly most: number };
 }
 
 export interface WorkQueue {
-  /** Asks for the key to be worked on soon. Asking while it is being worked on makes it run once more afterwards. */
+  /** Adds the key. Adding it while it is being processed causes another run afterwards. */
   add(key: string): void;
-  /** Asks for the key after `ms`; the earliest of several such requests counts. */
+  /** Adds the key after `ms`; the earliest of several such requests applies. */
   addAfter(key: string, ms: number): void;
-  /** Takes no more keys and resolves when the running ones are finished. */
+  /** Accepts no more keys and resolves when the running ones are finished. */
   stop(): Promise<void>;
 }
 

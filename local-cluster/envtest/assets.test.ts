@@ -21,12 +21,12 @@ describe('the assets of a real control plane', () => {
     expect(findAssets({ KUBEBUILDER_ASSETS: folder })).toBe(folder);
   });
 
-  test('a KUBEBUILDER_ASSETS without the binaries is refused by naming what is missing', () => {
+  test('reject a KUBEBUILDER_ASSETS without the binaries, and name what is missing', () => {
     fill(folder, ['etcd']);
     expect(() => findAssets({ KUBEBUILDER_ASSETS: folder })).toThrow(/has no kube-apiserver/);
   });
 
-  test('come from the cache once it is filled', () => {
+  test('are in the cache once it is filled', () => {
     const env = { BULLION_ENVTEST_CACHE: folder };
     expect(findAssets(env)).toBeUndefined();
     fill(cacheDirOf(env), ['etcd', 'kube-apiserver']);
@@ -34,9 +34,9 @@ describe('the assets of a real control plane', () => {
   });
 });
 
-test.skipIf(!existsSync('/proc/self'))('a folder that cannot be made is refused by name', async () => {
+test.skipIf(!existsSync('/proc/self'))('a folder that cannot be created is reported by name', async () => {
   const build = buildControlPlane({ outDir: '/proc/nope/bin', env: {}, report: () => undefined, minutes: 1 });
-  await expect(build).rejects.toThrow('/proc/nope cannot be made: ENOENT');
+  await expect(build).rejects.toThrow('/proc/nope cannot be created: ENOENT');
 });
 
 describe('the versions', () => {
@@ -45,7 +45,7 @@ describe('the versions', () => {
     expect(parseVersions(goMod)).toEqual({ kubernetes: 'v1.36.3', etcd: 'v3.6.8' });
   });
 
-  test('a module file without them is refused', () => {
+  test('report a module file without them', () => {
     expect(() => parseVersions('module x\n')).toThrow(/k8s.io\/kubernetes/);
   });
 });

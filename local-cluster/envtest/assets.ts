@@ -1,4 +1,4 @@
-// Where the binaries of a real control plane are on this machine. Called by `npm run envtest`, `npm start -- --apiserver=real` and tests.
+// The paths of the binaries of a real control plane on this machine. Called by `npm run envtest`, `npm start -- --apiserver=real` and tests.
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { InvalidInput } from '#shared/runtime/errors.ts';
@@ -7,7 +7,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 const required = ['etcd', 'kube-apiserver'] as const;
 
-/** Where the build puts the binaries: `BULLION_ENVTEST_CACHE`, or `.cache/envtest` in the repository, by version. */
+/** The output folder of the build: `BULLION_ENVTEST_CACHE`, or `.cache/envtest` in the repository, by version. */
 export const cacheDirOf = (env: Environment): string => {
   const root = env['BULLION_ENVTEST_CACHE'] ?? resolve(moduleDir, '../../.cache/envtest');
   return join(resolve(root), readVersions().kubernetes, 'bin');
@@ -30,7 +30,7 @@ export const findAssets = (env: Environment): string | undefined => {
 
 const missingIn = (folder: string): string[] => required.filter((name) => !existsSync(join(folder, name)));
 
-// What go.mod beside this file says: the versions that are built.
+// The versions to build, from go.mod next to this file.
 
 /** Folder of the Go module. */
 export const moduleDir = import.meta.dirname;

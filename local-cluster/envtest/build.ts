@@ -1,4 +1,4 @@
-// Builds the real control plane with the Go toolchain, from the module beside this file. Called by main.ts.
+// Builds the real control plane with the Go toolchain, from the module next to this file. Called by main.ts.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, rename, symlink } from 'node:fs/promises';
@@ -14,20 +14,20 @@ const packages = {
 } as const;
 
 export interface BuildOptions {
-  /** Folder that gets the binaries. */
+  /** Output folder for the binaries. */
   readonly outDir: string;
   readonly env: Environment;
   /** Called with a sentence before each step. */
   readonly report: (line: string) => void;
-  /** For all of it. */
+  /** Limit for the whole build. */
   readonly minutes: number;
 }
 
 export const hasGo = (env: Environment): boolean => spawnSync('go', ['version'], { env }).status === 0;
 
 /**
- * Builds what is missing; a binary appears under its name only when it is whole. Throws Unavailable when the toolchain fails or the time is
- * up, InvalidInput for a folder that cannot be made.
+ * Builds what is missing; a binary appears under its name only when it is complete. Throws Unavailable when the toolchain fails or the time
+ * limit is exceeded, InvalidInput for a folder that cannot be created.
  */
 export const buildControlPlane = async ({ outDir, env, report, minutes }: BuildOptions): Promise<void> => {
   await makeFolder(outDir);
@@ -35,7 +35,7 @@ export const buildControlPlane = async ({ outDir, env, report, minutes }: BuildO
   for (const [name, source] of Object.entries(packages)) {
     const target = join(outDir, name);
     if (existsSync(target)) continue;
-    report(`building ${name} from ${source} (minutes at the first time)`);
+    report(`building ${name} from ${source} (takes minutes the first time)`);
     const started = Date.now();
     await goBuild(source, `${target}.part`, env, deadline);
     await rename(`${target}.part`, target);
@@ -44,7 +44,7 @@ export const buildControlPlane = async ({ outDir, env, report, minutes }: BuildO
   await linkKubectl(outDir, env);
 };
 
-/** One step at a time: where the kernel refuses a folder with ENOENT, as below /proc, Node's own recursion never ends. */
+/** One level at a time: where the kernel rejects a folder with ENOENT, as below /proc, Node's own recursion never ends. */
 export const makeFolder = async (folder: string): Promise<void> => {
   if (existsSync(folder)) return;
   if (dirname(folder) !== folder) await makeFolder(dirname(folder));
@@ -53,7 +53,7 @@ export const makeFolder = async (folder: string): Promise<void> => {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return;
     throw new InvalidInput(
-      `${folder} cannot be made: ${messageOf(error)}; set BULLION_ENVTEST_CACHE to a folder that can`,
+      `${folder} cannot be created: ${messageOf(error)}; set BULLION_ENVTEST_CACHE to a writable folder`,
     );
   }
 };
@@ -62,7 +62,7 @@ const goBuild = async (source: string, output: string, env: Environment, deadlin
   const args = ['build', '-trimpath', '-buildvcs=false', `-ldflags=${linkerFlags()}`, '-o', output, source];
   const goEnv = { ...env, CGO_ENABLED: '0', GOFLAGS: '-p=2' };
   const child = spawn('go', args, { cwd: moduleDir, env: goEnv, stdio: ['ignore', 'inherit', 'inherit'] });
-  // Interrupted, it ends its compilers and keeps what they have done.
+  // When interrupted, it stops its compilers and keeps their results.
   const interrupt = (): void => void child.kill('SIGINT');
   deadline.addEventListener('abort', interrupt, { once: true });
   if (deadline.aborted) interrupt();
@@ -71,11 +71,11 @@ const goBuild = async (source: string, output: string, env: Environment, deadlin
     child.once('exit', resolve);
   });
   deadline.removeEventListener('abort', interrupt);
-  if (deadline.aborted) throw new Unavailable(`go build ${source} was ended: the time is up; run it again to go on`);
+  if (deadline.aborted) throw new Unavailable(`go build ${source} exceeded the time limit; run it again to continue`);
   if (code !== 0) throw new Unavailable(`go build ${source} failed with exit code ${code}; its output is above`);
 };
 
-/** Without symbols; and with the version, which `/version` shows and kubectl compares with its own. */
+/** Without symbols; with the version, which `/version` returns and kubectl compares with its own. */
 const linkerFlags = (): string => {
   const { kubernetes } = readVersions();
   const [major = '', minor = ''] = kubernetes.slice(1).split('.');
@@ -84,7 +84,7 @@ const linkerFlags = (): string => {
   return ['-s', '-w', ...settings].join(' ');
 };
 
-/** The envtest convention has kubectl beside the servers. */
+/** By the envtest convention kubectl is next to the servers. */
 const linkKubectl = async (outDir: string, env: Environment): Promise<void> => {
   const link = join(outDir, 'kubectl');
   const folders = (env['PATH'] ?? '').split(delimiter);

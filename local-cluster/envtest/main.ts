@@ -1,4 +1,4 @@
-// `npm run envtest [-- --minutes N]`: makes sure a real control plane is at hand and prints where, as `KUBEBUILDER_ASSETS=<folder>`.
+// `npm run envtest [-- --minutes N]`: ensures that a real control plane is available and prints its path, as `KUBEBUILDER_ASSETS=<folder>`.
 import { env, exit, stderr, stdout } from 'node:process';
 import { parseArgs } from 'node:util';
 import { cacheDirOf, findAssets } from '#local-cluster/envtest/assets.ts';
@@ -7,7 +7,7 @@ import { messageOf } from '#shared/runtime/errors.ts';
 
 const report = (line: string): void => void stderr.write(`envtest: ${line}\n`);
 
-/** Minutes that a build may take; what was compiled by then is not compiled again at the next one. */
+/** Time limit of a build in minutes; the next run does not repeat finished compilations. */
 const { values } = parseArgs({ options: { minutes: { type: 'string', default: '60' } } });
 
 const ensureAssets = async (): Promise<string | undefined> => {
@@ -21,7 +21,7 @@ const ensureAssets = async (): Promise<string | undefined> => {
   }
   await buildControlPlane({ outDir: cacheDirOf(env), env, report, minutes: Number(values.minutes) }).catch(
     (error: unknown) => {
-      // Without the controller manager there is still a server to test on.
+      // Without the controller manager there is still a server for tests.
       if (findAssets(env) === undefined) throw error;
       report(messageOf(error));
     },

@@ -1,5 +1,5 @@
 // Keys and certificates of the real control plane: one authority, one serving certificate, one client certificate for etcd.
-// Called by server.ts at every start; what exists on disk and is still good is kept.
+// Called by server.ts at every start; existing valid files are kept.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -11,19 +11,19 @@ export interface ControlPlaneFiles {
   readonly ca: string;
   readonly certificate: string;
   readonly key: string;
-  /** What etcd accepts from kube-apiserver. */
+  /** The client certificate of kube-apiserver for etcd. */
   readonly clientCertificate: string;
   readonly clientKey: string;
-  /** What kube-apiserver shows to extension servers. */
+  /** The client certificate of kube-apiserver for extension servers. */
   readonly proxyCertificate: string;
   readonly proxyKey: string;
   readonly serviceAccountKey: string;
 }
 
-/** By which the servers are reached. */
+/** Host names and addresses of the servers. */
 const hosts = ['localhost', 'kubernetes.default.svc', '127.0.0.1'];
 
-/** Ensures the files in `folder`. A folder that was written only in part is written anew. */
+/** Ensures the files in `folder`. An incomplete folder is written again. */
 export const ensureControlPlaneFiles = async (folder: string): Promise<ControlPlaneFiles> => {
   const files: ControlPlaneFiles = {
     ca: join(folder, 'ca.pem'),
@@ -60,11 +60,11 @@ const writeFiles = async (files: ControlPlaneFiles): Promise<void> => {
 
 const writePrivate = (file: string, text: string): Promise<void> => writeFile(file, text, { mode: 0o600 });
 
-/** kube-apiserver takes the public half from it only in this form. */
+/** kube-apiserver accepts the public key only in this form. */
 const generateServiceAccountKey = (): string =>
   generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'sec1', format: 'pem' }).toString();
 
-/** A secret kept in a file, made at the first call. */
+/** A secret stored in a file, created at the first call. */
 export const ensureToken = async (file: string): Promise<string> => {
   if (existsSync(file)) return (await readFile(file, 'utf8')).trim();
   const token = randomBytes(24).toString('hex');

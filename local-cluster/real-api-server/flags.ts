@@ -9,14 +9,14 @@ export interface ControlPlaneLayout {
   readonly apiPort: number;
   readonly etcdPort: number;
   readonly etcdPeerPort: number;
-  /** False: etcd does not wait for the disk; for throw-away servers. */
+  /** False: etcd does not wait for the disk; for disposable servers. */
   readonly durable: boolean;
   /** For kube-apiserver. */
   readonly extraFlags: readonly string[];
 }
 
 /**
- * Plugins that leave work to a controller which does not run here: pods would wait for a service account token, claims and volumes would
+ * Plugins that depend on controllers which do not run here: pods would wait for a service account token, claims and volumes would
  * keep their protection finalizer, nodes their taint.
  */
 const disabledPlugins = ['ServiceAccount', 'StorageObjectInUseProtection', 'TaintNodesByCondition'];
@@ -59,7 +59,7 @@ export const apiServerFlags = ({ files, tokenFile, extraFlags, ...ports }: Contr
   `--service-account-key-file=${files.serviceAccountKey}`,
   `--service-account-signing-key-file=${files.serviceAccountKey}`,
   '--service-cluster-ip-range=10.0.0.0/24',
-  // Loopback is no address that Endpoints may carry.
+  // Endpoints may not contain a loopback address.
   '--endpoint-reconciler-type=none',
   '--allow-privileged',
   '--profiling=false',

@@ -1,4 +1,4 @@
-// One child process of the real control plane: its log file, its pid file, its end. Called by server.ts.
+// One child process of the real control plane: its log file, its pid file, its termination. Called by server.ts.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { identityOf } from '#local-cluster/controllers/jobs/process.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 
-/** Milliseconds a process has to end after SIGTERM before it gets SIGKILL. */
+/** Milliseconds between SIGTERM and SIGKILL. */
 const stopMs = 10_000;
 
 export interface DaemonSpec {
@@ -18,13 +18,13 @@ export interface DaemonSpec {
 }
 
 export interface Daemon {
-  /** Throws Unavailable with the end of the log once the process has ended by itself. */
+  /** Throws Unavailable with the end of the log if the process has exited. */
   readonly assertRunning: () => Promise<void>;
-  /** SIGTERM, then SIGKILL; returns when the process is gone. */
+  /** SIGTERM, then SIGKILL; returns when the process has exited. */
   readonly stop: () => Promise<void>;
 }
 
-/** Starts the process; its output goes to the log file, begun anew. */
+/** Starts the process; its output goes to the log file, which is truncated. */
 export const startDaemon = async (spec: DaemonSpec): Promise<Daemon> => {
   await mkdir(dirname(spec.logFile), { recursive: true });
   const log = await open(spec.logFile, 'w');
@@ -58,14 +58,14 @@ const endOf = (child: ChildProcess): Promise<string> =>
 const epitaph = async (spec: DaemonSpec, reason: string): Promise<string> => {
   const log = await readFile(spec.logFile, 'utf8').catch(() => '');
   const lines = log.trimEnd().split('\n').slice(-8).join('\n');
-  return `${spec.name} ended (${reason}); the end of ${spec.logFile} says:\n${lines}`;
+  return `${spec.name} exited (${reason}); the end of ${spec.logFile}:\n${lines}`;
 };
 
 /** Ends the process that a crashed run left behind, if there is one, whatever binary it was started from. */
 export const stopLeftover = async (pidFile: string): Promise<void> => {
   const [number = '', identity = ''] = (await readFile(pidFile, 'utf8').catch(() => '')).split('\n');
   const pid = Number.parseInt(number, 10);
-  // A process number can belong to somebody else by now.
+  // The process ID may have been reused by now.
   const isRunning = async (): Promise<boolean> => identity !== '' && (await identityOf(pid)) === identity;
   const deadline = Date.now() + stopMs;
   for (let signal: NodeJS.Signals = 'SIGTERM'; await isRunning(); signal = Date.now() > deadline ? 'SIGKILL' : signal) {

@@ -23,7 +23,7 @@ const isAlive = (pid: number): boolean => {
 describe.skipIf(assetsDir === undefined)('the real API server', () => {
   const start = () => startRealApiServer({ assetsDir: assetsDir!, dataDir });
 
-  test('keeps what was written over a restart, and stops its processes', async () => {
+  test('keeps its data over a restart, and stops its processes', async () => {
     const first = await start();
     const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'default', name: 'kept' } };
     await createKubeClient(loadKubeConfig(first.kubeconfigPath)).create(configMaps, object);
@@ -49,7 +49,7 @@ describe.skipIf(assetsDir === undefined)('the real API server', () => {
     await crashed.close();
   });
 
-  test('a server that cannot start says why', async () => {
+  test('a server that cannot start reports why', async () => {
     const extraFlags = ['--no-such-flag'];
     const failed = startRealApiServer({ assetsDir: assetsDir!, dataDir, durable: false, extraFlags });
     await expect(failed).rejects.toThrow(/kube-apiserver ended .*unknown flag/s);

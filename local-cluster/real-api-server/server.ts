@@ -1,4 +1,4 @@
-// A real kube-apiserver with its etcd as child processes on loopback, behind the same handle as the embedded server.
+// A real kube-apiserver with its etcd as child processes on loopback, with the same interface as the embedded server.
 // Called by the local cluster (`npm start -- --apiserver=real`) and by the conformance suite.
 import { createHash } from 'node:crypto';
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -12,30 +12,30 @@ import { buildKubeconfig } from '#local-cluster/real-api-server/kubeconfig.ts';
 import { type Daemon, type DaemonSpec, startDaemon, stopLeftover } from '#local-cluster/real-api-server/process.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 
-/** Milliseconds until the server must answer; the first start on a slow machine takes some twenty seconds. */
+/** Milliseconds until the server must be ready; the first start on a slow machine takes about twenty seconds. */
 const readyMs = 120_000;
 
 export interface RealApiServerOptions {
   /** Folder with `etcd` and `kube-apiserver` (KUBEBUILDER_ASSETS). */
   readonly assetsDir: string;
-  /** Everything the server keeps; the same folder gives the same cluster again. */
+  /** All data of the server; the same folder gives the same cluster again. */
   readonly dataDir: string;
-  /** Left out: any free port. */
+  /** Default: any free port. */
   readonly port?: number;
-  /** False: writes do not wait for the disk; for throw-away servers. True when left out. */
+  /** False: writes do not wait for the disk; for disposable servers. Default: true. */
   readonly durable?: boolean;
-  /** For kube-apiserver, after its own flags. */
+  /** For kube-apiserver, after the default flags. */
   readonly extraFlags?: readonly string[];
 }
 
 export interface RealApiServer {
   /** `https://127.0.0.1:<port>` */
   readonly url: string;
-  /** Grants everything (group `system:masters`). */
+  /** Grants all permissions (group `system:masters`). */
   readonly kubeconfigPath: string;
   readonly caPem: string;
   readonly token: string;
-  /** Forgets all history up to now, as etcd's compaction does every five minutes. */
+  /** Compacts all history up to now, as etcd's compaction does every five minutes. */
   readonly compact: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
@@ -59,9 +59,9 @@ const processNames = ['etcd', 'kube-apiserver'] as const;
 type ProcessName = (typeof processNames)[number];
 const pidFileOf = (dataDir: string, name: ProcessName): string => join(dataDir, `${name}.pid`);
 
-/** Ends what a run that was killed has left behind on the folder; its ports are free afterwards. */
+/** Ends what a killed run has left behind in the folder; its ports are free afterwards. */
 export const stopLeftovers = async (dataDir: string): Promise<void> => {
-  // Last started, first stopped: without its etcd, kube-apiserver takes long to end.
+  // Last started, first stopped: without its etcd, kube-apiserver takes long to exit.
   for (const name of processNames.toReversed()) await stopLeftover(pidFileOf(dataDir, name));
 };
 
@@ -133,7 +133,7 @@ const uidOf = (token: string): string => {
   ].join('-');
 };
 
-/** Ready means: it says so, and the namespace everybody starts in is there. */
+/** Ready means: the health endpoint reports it, and the default namespace exists. */
 const untilReady = async (access: Access, daemons: readonly Daemon[]): Promise<void> => {
   const dispatcher = new Agent({ connect: { ca: access.caPem } });
   const answers = async (path: string): Promise<boolean> => {
@@ -154,7 +154,7 @@ const untilReady = async (access: Access, daemons: readonly Daemon[]): Promise<v
   }
 };
 
-/** Over etcd's HTTP gateway: a read for the current revision, then the compaction to it. */
+/** With etcd's HTTP gateway: reads the current revision, then compacts to it. */
 const compactEtcd = async ({ files, etcdPort }: ControlPlaneLayout): Promise<void> => {
   const [ca, cert, key] = await Promise.all(
     [files.ca, files.clientCertificate, files.clientKey].map((file) => readFile(file, 'utf8')),

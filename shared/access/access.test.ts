@@ -12,8 +12,8 @@ const snapshot: UsedSource = { ...claim, use: 'clone-snapshot' };
 const having = (...rights: readonly string[]) =>
   withAccess(clusterOf(), (question) => rights.includes(rightOf(question)));
 
-describe('a question', () => {
-  it('names the user with all that the API server said of them', async () => {
+describe('an access review', () => {
+  it('contains the user with everything the API server reported about them', async () => {
     const kube = having('create datavolumes/source golden/fedora');
     const wish = {
       verb: 'create',
@@ -46,7 +46,7 @@ describe('the right to a source', () => {
       ['create pods golden/*', 'create persistentvolumeclaims golden/*'],
       '*',
     ],
-    // The original asks for "pvcs", which nobody can have.
+    // The original checks the resource "pvcs", for which nobody can have a permission.
     ['running pods alone beside a snapshot', snapshot, ['create pods golden/*', 'create pvcs golden/*'], undefined],
     ['seeing a claim to export', { ...claim, use: 'export-claim' }, [`${get}/fedora`], 'fedora'],
     ['cloning a claim to export', { ...claim, use: 'export-claim' }, ['create datavolumes/source golden/*'], undefined],
@@ -58,7 +58,7 @@ describe('the right to a source', () => {
     expect(grant).toEqual(name === undefined ? undefined : { use: source.use, namespace: 'golden', name });
   });
 
-  it('takes one question where the whole namespace is open, and never more than six', async () => {
+  it('sends one request when the whole namespace is allowed, and never more than six', async () => {
     const open = having('create datavolumes/source golden/*');
     await grantFor(open, jane, snapshot);
     const shut = withAccess(clusterOf(), () => false);
@@ -77,7 +77,7 @@ describe('a grant', () => {
   const one = toGrantText([{ use: 'clone-claim', namespace: 'golden', name: 'fedora' }]);
 
   it.each<[what: string, text: string | undefined, source: UsedSource, holds: boolean]>([
-    ['of a namespace holds for what is in it', all, claim, true],
+    ['for a namespace applies to its objects', all, claim, true],
     ['of a namespace holds for no other', all, { ...claim, namespace: 'other' }, false],
     ['of one name holds for it', one, claim, true],
     ['of one name holds for no other', one, { ...claim, name: 'debian' }, false],
@@ -85,16 +85,16 @@ describe('a grant', () => {
     ['is not needed in the own namespace', undefined, { ...claim, namespace: 'tenant' }, true],
     ['that is missing holds for nothing', undefined, claim, false],
     ['that is not valid JSON holds for nothing', '{', claim, false],
-    ['that is no list holds for nothing', '{"use":"clone-claim"}', claim, false],
+    ['that is not a list applies to nothing', '{"use":"clone-claim"}', claim, false],
   ])('%s', (_what, text, source, holds) => {
     expect(isGranted(object(text), source)).toBe(holds);
   });
 
-  it.each(unguardedNamespaces)('is not believed in %s, where nobody vouched for it', (namespace) => {
+  it.each(unguardedNamespaces)('is not trusted in %s, where it was not verified', (namespace) => {
     expect(isGranted(object(all, namespace), claim)).toBe(false);
   });
 
-  it('is no annotation where there is nothing to grant', () => {
+  it('has no annotation when there is nothing to grant', () => {
     expect(toGrantText([])).toBeUndefined();
   });
 });

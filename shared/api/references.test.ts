@@ -74,7 +74,7 @@ const texts = servedKinds.flatMap((kind) =>
 );
 const references = texts.filter(({ path }) => !noNames.has(path.at(-1) ?? ''));
 
-/** `value` at a path, and what is needed around it. */
+/** `value` at a path, and the fields it requires. */
 const around = (path: readonly string[], value: string): unknown =>
   path.reduceRight<unknown>((inner, step) => {
     const name = step.replace(/\[\]$|\{\}$/, '');
@@ -106,7 +106,7 @@ const matches = ({ pattern = '', maxLength = Infinity }: StructuralSchema, value
   new RegExp(pattern).test(value) && value.length <= maxLength;
 
 describe('references by name', () => {
-  it('are all that is not known to be something else', () => {
+  it('are all fields that are not known to be something else', () => {
     const patterns = [ObjectName, NamespaceName].map((name) => toStructuralSchema(name).pattern);
     expect(references.length).toBeGreaterThan(40);
     const loose = references.filter(({ schema }) => !patterns.includes(schema.pattern));
@@ -115,7 +115,7 @@ describe('references by name', () => {
   });
 
   it.each(references.map(({ kind, path, schema }) => ({ field: path.join('.'), kind, path, schema })))(
-    '$field takes names alone',
+    '$field accepts only names',
     ({ kind, path, schema }) => {
       const steps = path.slice(1);
       const at = steps.join('.').replaceAll('[]', '.0').replaceAll('{}', '.key');

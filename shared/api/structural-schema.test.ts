@@ -107,7 +107,7 @@ describe('toStructuralSchema', () => {
       '.a: a structural schema cannot have owner',
     ],
     ['a tuple', z.object({ a: z.array(z.tuple([z.string()])) }), '.a[]'],
-  ])('refuses %s and names the field', (_name, type, message) => {
+  ])('rejects %s and names the field', (_name, type, message) => {
     expect(() => toStructuralSchema(type)).toThrow(message);
   });
 });

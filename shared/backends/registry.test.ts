@@ -1,4 +1,4 @@
-// Outside its folder nobody compares backend names; and every known name is served, or says what to do instead.
+// Backend names are compared only in their own folder; and every known name is served, or the error names another one.
 import { readFile, readdir } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { backendNames } from '#shared/api/harvester/image.ts';
@@ -17,12 +17,12 @@ const sources = async (folder: string): Promise<readonly string[]> =>
     .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts') && !mayName.test(file));
 
 describe('the registry', () => {
-  it.each([...backendNames, 'tape'])('serves %s, or says what to do instead', (name) => {
+  it.each([...backendNames, 'tape'])('returns %s, or says what to use instead', (name) => {
     const registration = registrationOf(backends, name);
     expect(registration.served || registration.because.length > 20).toBe(true);
   });
 
-  it('is the only place where names are compared', async () => {
+  it('is the only place that compares names', async () => {
     const files = (await Promise.all(['shared', 'functions', 'events'].map(sources))).flat();
     const named = new RegExp(`[=!]==? *'(${backendNames.join('|')})'|case '(${backendNames.join('|')})'`);
     const texts = await Promise.all(

@@ -1,4 +1,4 @@
-// What must hold of backups whatever targets and clusters do: each case plays on clusters in memory that share a store.
+// What must hold for backups whatever targets and clusters do: each case runs on clusters in memory that share a store.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { configMaps, jobs, kubeEvents, secrets, storageClasses } from '#shared/api/foreign/core.ts';
 import { backingImages } from '#shared/api/foreign/longhorn.ts';
@@ -61,7 +61,7 @@ beforeEach(() => {
 });
 
 describe('an image that is kept', () => {
-  it('has its bytes in the target before its metadata names them, and says so', async () => {
+  it('is backed up with its bytes before the metadata that names them, and reports it', async () => {
     const image = one.ready(wanted());
     await one.tick();
     expect(conditionOf(await one.image(image), 'DataReady')).toMatchObject({ status: 'False', reason: 'BackingUp' });
@@ -92,7 +92,7 @@ describe('an image that is kept', () => {
     ]);
   });
 
-  it('is written once: nothing is written while nothing differs, and again when it does', async () => {
+  it('is written once, and again only when something differs', async () => {
     const image = await kept(one);
     const writes = () => store.calls.filter((call) => call.startsWith('write')).length;
     const before = writes();
@@ -118,7 +118,7 @@ describe('an image that is kept', () => {
     expect(one.kube.all(jobs)).toHaveLength(1);
   });
 
-  it('says what is missing where there is no target, and is done once there is one', async () => {
+  it('reports that no target is configured, and is backed up once there is one', async () => {
     const other = cluster();
     const image = other.ready(wanted());
     await other.tick();
@@ -126,7 +126,7 @@ describe('an image that is kept', () => {
       reason: 'NoBackupTarget',
       message: expect.stringContaining('backup-target'),
     });
-    // Nobody holds what nobody keeps.
+    // Without a backup there is no finalizer.
     expect((await other.image(image))?.metadata.finalizers ?? []).not.toContain(finalizers.backup);
     other.setTarget();
     await other.tick();
@@ -135,7 +135,7 @@ describe('an image that is kept', () => {
     expect(conditionOf(await other.image(image), 'MetadataReady')?.status).toBe('True');
   });
 
-  it('is not called kept after a write that failed, and heals without a second copy', async () => {
+  it('is not reported as backed up after a failed write, and recovers without a second copy', async () => {
     const image = one.ready(wanted());
     await one.tick();
     one.finishJob(image, disk);
@@ -163,14 +163,14 @@ describe('an image that is kept', () => {
     expect(metadataAt(key)?.data).toEqual({ kept: 'chunks', disk });
   });
 
-  it('leaves metadata of a later release alone, and stands beside it', async () => {
+  it('leaves metadata of a later release unchanged, and is stored next to it', async () => {
     store.objects.set(key, Buffer.from('version: 2\n'));
     const image = await kept(one);
     expect(store.objects.get(key)?.toString()).toBe('version: 2\n');
     expect((await one.image(image))?.status?.backup?.object).not.toBe(key);
   });
 
-  it('tells two images apart that would share a folder', async () => {
+  it('distinguishes two images that would share a folder', async () => {
     const a = await kept(one, { ...wanted(), metadata: { namespace: 'default', name: 'a-b' } });
     one.kube.seed(secrets, {
       apiVersion: 'v1',
@@ -185,7 +185,7 @@ describe('an image that is kept', () => {
     expect(metadataAt(second!.object!)?.image.name).toBe('b');
   });
 
-  it('is retried after a while when its backup failed, and says why until then', async () => {
+  it('is retried after a delay when its backup failed, and reports the reason until then', async () => {
     const image = one.ready(wanted());
     await one.tick();
     one.failJob(image, 'the object store does not take the export: 503');
@@ -200,7 +200,7 @@ describe('an image that is kept', () => {
     expect(conditionOf(await one.image(image), 'DataReady')).toMatchObject({ reason: 'BackingUp' });
   });
 
-  it('is kept because of a VM backup, or of what Longhorn did', async () => {
+  it('is backed up because of a VM backup, or of a backup by Longhorn', async () => {
     const image = one.ready(aHarvesterImage());
     const type = {
       group: 'harvesterhci.io',
@@ -223,7 +223,7 @@ describe('an image that is kept', () => {
     expect(metadataAt('harvester/vmimages/default-image-leap/vmimage-metadata.yaml')?.displayName).toBe('leap');
   });
 
-  it('is kept because Longhorn has backed up its data, which it says where', async () => {
+  it('is backed up when Longhorn has backed up its data, and reports where', async () => {
     const image = one.ready({ ...aHarvesterImage(), spec: { ...aHarvesterImage().spec, backend: 'backingimage' } });
     one.kube.edit(harvesterType as never, image.metadata as never, (edited) => {
       const { status } = edited as unknown as { status: { children: object } };
@@ -255,7 +255,7 @@ describe('an image that is kept', () => {
     expect(one.kube.all(jobs)).toEqual([]);
   });
 
-  it('shows no credential in what it writes', async () => {
+  it('writes no credential', async () => {
     const image = await kept(one, wanted({ source: { http: 'https://me:pa55word@images.example/a.img?token=t0ken' } }));
     const told = JSON.stringify([one.kube.all().filter(({ kind }) => kind !== 'Secret'), one.sent]);
     expect(told).not.toContain(secretKey);
@@ -265,7 +265,7 @@ describe('an image that is kept', () => {
   });
 });
 
-describe('a target that is cleared, changed or wrong for a while', () => {
+describe('a target that is emptied, changed or misconfigured for a while', () => {
   it.each([
     ['cleared', {}],
     ['another one', { type: 's3', endpoint: 'https://store.example', bucketName: 'others' }],
@@ -284,7 +284,7 @@ describe('a target that is cleared, changed or wrong for a while', () => {
     expect(one.kube.all(jobs)).toHaveLength(1);
   });
 
-  it('is not touched by an image that is deleted meanwhile, and is not waited for', async () => {
+  it('is not changed by an image that is deleted meanwhile, and does not delay the deletion', async () => {
     const image = await kept(one);
     const before = new Map(store.objects);
     one.setTarget({});
@@ -295,7 +295,7 @@ describe('a target that is cleared, changed or wrong for a while', () => {
 });
 
 describe('an image that its user deletes', () => {
-  it('leaves the target, and does not come back', async () => {
+  it('is removed from the target, and is not restored', async () => {
     const image = await kept(one);
     await userDeletes(one, image);
     expect(await one.image(image)).toBeUndefined();
@@ -304,7 +304,7 @@ describe('an image that its user deletes', () => {
     expect(await one.image(image)).toBeUndefined();
   });
 
-  it('goes at once while the target is down; the target hears of it later', async () => {
+  it('is deleted at once while the target is down; the target records the deletion later', async () => {
     const image = await kept(one);
     store.fault = () => down;
     await userDeletes(one, image);
@@ -317,7 +317,7 @@ describe('an image that its user deletes', () => {
     expect((await readMemory(one.deps)).deleted).toMatchObject([{ isNoted: true }]);
   });
 
-  it('does not come back where its cluster cannot write to the target any more', async () => {
+  it('is not restored when its cluster can no longer write to the target', async () => {
     const image = await kept(one);
     store.fault = (verb) => (verb === 'write' || verb === 'remove' ? denied : undefined);
     await userDeletes(one, image);
@@ -326,7 +326,7 @@ describe('an image that its user deletes', () => {
     expect(await one.image(image)).toBeUndefined();
   });
 
-  it('may be made anew, and is kept anew', async () => {
+  it('can be created again, and is backed up again', async () => {
     await userDeletes(one, await kept(one));
     const again = await kept(one, wanted(), otherDisk);
     expect(metadataAt(key)?.image.uid).toBe(again.metadata.uid);
@@ -336,7 +336,7 @@ describe('an image that its user deletes', () => {
     expect(await two.image(again)).toBeDefined();
   });
 
-  it('that was restored does not come back, and its first cluster keeps its own (harvester#8292)', async () => {
+  it('that was restored is not restored again, and its first cluster keeps its own (harvester#8292)', async () => {
     const image = await kept(one);
     const two = cluster();
     two.setTarget();
@@ -354,7 +354,7 @@ describe('an image that its user deletes', () => {
 });
 
 describe('a target that hangs', () => {
-  it('is told of on every image in the end, although no tick has time for all of them', async () => {
+  it('is eventually reported on every image, although no tick has time for all of them', async () => {
     const images = Array.from({ length: 30 }, (_, index) => {
       const base = wanted();
       return one.ready({ ...base, metadata: { namespace: 'default', name: `image-${index}` } });
@@ -378,7 +378,7 @@ describe('a target that hangs', () => {
 });
 
 describe('two clusters with one target', () => {
-  it('keep images of one name and other bytes side by side', async () => {
+  it('keep images of the same name with different bytes side by side', async () => {
     const image = await kept(one);
     const two = cluster();
     const other = two.ready(wanted(), 'b'.repeat(64));
@@ -390,14 +390,14 @@ describe('two clusters with one target', () => {
     const second = (await two.image(other))?.status?.backup?.object;
     expect(second).not.toBe(key);
     expect(metadataAt(second!)?.data).toEqual({ kept: 'chunks', disk: otherDisk });
-    // And each names the other where it stands in its way.
+    // And each names the other, with which it conflicts.
     expect(conditionOf(await two.image(other), 'RestoreConflict')).toMatchObject({
       status: 'True',
       message: expect.stringMatching(new RegExp(`${other.metadata.uid}.*${image.metadata.uid}`)),
     });
   });
 
-  it('leave what the first one wrote of an image that the second restored', async () => {
+  it('keep what the first one wrote of an image that the second restored', async () => {
     const image = await kept(one);
     const two = cluster();
     two.setTarget();
@@ -421,7 +421,7 @@ describe('a restore', () => {
   const ubuntu = aHyperCloudImage() as unknown as BackupImageObject;
   const pendingOf = async () => (await readMemory(two.deps)).pending;
 
-  it('makes what is missing as it was, from what is kept', async () => {
+  it('creates missing images as they were, from their backups', async () => {
     two.setTarget();
     await two.tick();
     const restored = (await two.image(ubuntu))!;
@@ -436,7 +436,7 @@ describe('a restore', () => {
     expect(two.sent.map(({ type }) => type)).toEqual(['dev.bullion.backup.restored']);
   });
 
-  it('gives golden volumes of Harvester the name that what is made from them refers to (harvester#11145)', async () => {
+  it('gives golden volumes of Harvester the names that their clones refer to (harvester#11145)', async () => {
     const first = await kept(one, backedUp(aHarvesterImage()));
     two.setTarget();
     await two.tick();
@@ -448,7 +448,7 @@ describe('a restore', () => {
     expect(source?.faults).toEqual([]);
   });
 
-  it('makes namespaces, and waits for what an owner must give them', async () => {
+  it('creates namespaces, and waits for what their administrator must provide', async () => {
     const metadata = metadataAt(key)!;
     const elsewhere = { ...metadata, image: { ...metadata.image, namespace: 'team' } };
     store.objects.set('harvester/vmimages/team-ubuntu/vmimage-metadata.yaml', serializeMetadata(elsewhere));
@@ -480,7 +480,7 @@ describe('a restore', () => {
       () => store.objects.set(`harvester/vmimage-data/disks/${disk}`, Buffer.from('table')),
       'DataMissing',
     ],
-  ])('waits for %s, and goes on once it is there', async (_, take, give, reason) => {
+  ])('waits for %s, and continues once it exists', async (_, take, give, reason) => {
     take();
     two.setTarget();
     await two.tick(2);
@@ -491,7 +491,7 @@ describe('a restore', () => {
     expect(await two.image(ubuntu)).toBeDefined();
   });
 
-  it('is stopped by no entry that is garbage, empty or cut off, and says what each is', async () => {
+  it('is not blocked by invalid, empty or truncated entries, and reports the fault of each', async () => {
     const whole = store.objects.get(key)!;
     const at = (name: string) => `harvester/vmimages/a-${name}/vmimage-metadata.yaml`;
     store.objects.set(at('garbage'), Buffer.from('\u0000<html>'));
@@ -514,7 +514,7 @@ describe('a restore', () => {
     expect(await two.image(ubuntu)).toBeDefined();
   });
 
-  it('goes on after an entry that cannot be read now, and comes back to it', async () => {
+  it('continues after an entry that cannot be read at the moment, and retries it', async () => {
     const metadata = metadataAt(key)!;
     const second = 'harvester/vmimages/default-z/vmimage-metadata.yaml';
     store.objects.set(
@@ -532,7 +532,7 @@ describe('a restore', () => {
     expect(await two.image(ubuntu)).toBeDefined();
   });
 
-  it('does not take an empty listing for an answer', async () => {
+  it('does not accept an empty listing as a result', async () => {
     store.isBlind = true;
     two.setTarget();
     await two.tick(2);
@@ -541,7 +541,7 @@ describe('a restore', () => {
     expect(await two.image(ubuntu)).toBeDefined();
   });
 
-  it('does not take a listing that breaks off for an answer', async () => {
+  it('does not accept an incomplete listing as a result', async () => {
     store.fault = (verb) => (verb === 'list' ? down : undefined);
     two.setTarget();
     await two.tick(2);
@@ -550,7 +550,7 @@ describe('a restore', () => {
     expect(await two.image(ubuntu)).toBeDefined();
   });
 
-  it('looks once for each target, and again at its interval', async () => {
+  it('lists each target once, and again at its interval', async () => {
     two.setTarget();
     await two.tick();
     const lists = () => store.calls.filter((call) => call.startsWith('list')).length;
@@ -567,7 +567,7 @@ describe('a restore', () => {
     expect(lists()).toBe(before + 2);
   });
 
-  it('leaves an image of the same name and other bytes alone, and names both', async () => {
+  it('does not change an image of the same name with different bytes, and reports both', async () => {
     const here = two.ready(aHyperCloudImage(), 'f'.repeat(64));
     two.setTarget();
     await two.tick();
@@ -580,7 +580,7 @@ describe('a restore', () => {
     expect(await pendingOf()).toMatchObject([{ result: 'conflict' }]);
   });
 
-  it('leaves an image of the same display name alone, names both, and goes on with the others (harvester#6772)', async () => {
+  it('does not change an image of the same display name, reports both, and continues with the others (harvester#6772)', async () => {
     const image = await kept(one, backedUp(aHarvesterImage()));
     two.kube.seed(harvesterType, {
       ...aHarvesterImage(),
@@ -596,7 +596,7 @@ describe('a restore', () => {
     expect(conditionOf(holder, 'RestoreConflict')?.message).toMatch(/default\/other.*"leap".*default\/image-leap/);
   });
 
-  it('reads what Harvester wrote, and waits until Longhorn knows its data, whatever the interval (harvester#7918)', async () => {
+  it('reads backups of Harvester, and waits until Longhorn has their data, whatever the interval (harvester#7918)', async () => {
     const url = 's3://bucket@us-east-1/?backingImage=vmi-0b5a';
     const released = {
       name: 'image-x',
@@ -614,7 +614,7 @@ describe('a restore', () => {
       ...(aHarvesterImage() as unknown as BackupImageObject),
       metadata: { namespace: 'default', name: 'image-x' },
     };
-    // Longhorn has not looked at the target yet.
+    // Longhorn has not listed the target yet.
     expect(await two.image(x)).toBeUndefined();
     two.kube.seed(bbiType, {
       apiVersion: 'longhorn.io/v1beta2',
@@ -632,7 +632,7 @@ describe('a restore', () => {
     expect((await two.image(x))?.metadata.annotations?.[annotations.restore]).not.toContain('"from"');
   });
 
-  it('remembers nothing of a target that was cleared, and looks again when it is back', async () => {
+  it('forgets a target that was removed, and lists it again when it is back', async () => {
     two.setTarget();
     await two.tick();
     two.setTarget({});

@@ -1,4 +1,4 @@
-// What an event of a source that tells no more than which object brings about.
+// The effect of an event with only a reference to an object.
 import { expect, it } from 'vitest';
 import type { KnownEvent } from '#events/catalogue.ts';
 import { virtualMachineBackups } from '#shared/api/foreign/backup.ts';
@@ -17,13 +17,13 @@ const reference = {
 const eventOf = (type: string) =>
   ({ id: '1', source: '/', type, extensions: {}, data: reference }) as unknown as KnownEvent;
 
-it.each(['add', 'update'])('the backup of a machine is looked at when a reference says %s', async (verb) => {
+it.each(['add', 'update'])('the backup of a machine is reconciled at the event type %s', async (verb) => {
   const { kube, deps, ready, image } = createMemoryCluster(new Map());
   const leap = ready(aHarvesterImage());
   const claim = { metadata: { annotations: { 'harvesterhci.io/imageId': 'default/image-leap' } } };
   const event = eventOf(`dev.knative.apiserver.ref.${verb}`);
   const { signal } = new AbortController();
-  // Gone again by the time it is looked for.
+  // Deleted again by the time it is read.
   expect(await handleBackupEvent(deps, event, signal)).toEqual(done);
   kube.seed(virtualMachineBackups, {
     ...reference,

@@ -1,4 +1,4 @@
-// What is written down must go on being so: volumes that are made anew, deletions by others, more than can be remembered.
+// What is recorded must stay so: recreated volumes, deletions by others, more deletions than can be stored.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { jobs, persistentVolumeClaims, secrets } from '#shared/api/foreign/core.ts';
 import { type BackupImageObject, imageTypes } from '#shared/backup/image.ts';
@@ -34,8 +34,8 @@ beforeEach(() => {
   one = clusterOn(store);
 });
 
-describe('a backup that is written down', () => {
-  it('is not that of a golden volume which was lost and filled anew', async () => {
+describe('a recorded backup', () => {
+  it('does not apply to a golden volume that was lost and filled again', async () => {
     const image = await kept(one);
     const [volume] = one.kube.all(persistentVolumeClaims);
     await one.kube.delete(persistentVolumeClaims, volume!.metadata as never);
@@ -57,7 +57,7 @@ describe('a backup that is written down', () => {
     expect(one.kube.all(jobs)).toHaveLength(1);
   });
 
-  it('is that of a golden volume which was filled anew with the same, and is not looked for each day', async () => {
+  it('applies to a golden volume that was filled again with the same content, and is not checked each day', async () => {
     const image = await kept(one);
     const { status } = (await one.image(image))!;
     await one.kube.delete(persistentVolumeClaims, one.kube.all(persistentVolumeClaims)[0]!.metadata as never);
@@ -78,7 +78,7 @@ describe('a backup that is written down', () => {
     expect(one.kube.all(jobs)).toEqual([]);
   });
 
-  it('does not begin with a golden volume that is on its way out, which its pod would hold', async () => {
+  it('does not start with a golden volume that is being deleted, which its pod would keep in use', async () => {
     const image = one.ready(wanted());
     const [volume] = one.kube.all(persistentVolumeClaims);
     one.kube.edit(persistentVolumeClaims, volume!.metadata as never, (edited) => {
@@ -91,7 +91,7 @@ describe('a backup that is written down', () => {
     );
   });
 
-  it('is written again within the hour where the cluster that wrote the same first deleted its image', async () => {
+  it('is written again within an hour when the cluster that first wrote the same content deleted its image', async () => {
     const image = await kept(one);
     const two = clusterOn(store);
     const same = await kept(two);
@@ -104,7 +104,7 @@ describe('a backup that is written down', () => {
     expect(metadataAt(key)?.image.uid).toBe(same.metadata.uid);
   });
 
-  it('shows no credential of a URL in an annotation or a text', async () => {
+  it('contains no credential of a URL in an annotation or a text', async () => {
     const note = 'from https://me:pa55word@images.example/a.img?token=t0ken, as asked';
     const base = wanted();
     one.ready({ ...base, metadata: { ...base.metadata, annotations: { note } }, spec: { ...base.spec, note } });
@@ -128,7 +128,7 @@ const deletedOne = (uid: string, over: Partial<Deleted> = {}): Deleted => ({
 });
 
 describe('a deletion', () => {
-  it('is noted however many there were of the name', async () => {
+  it('is recorded however many there were of the same name', async () => {
     const uids = Array.from({ length: mostUids }, (_, index) => `uid-${index}`);
     const at = tombstoneKey({ ...deletedOne('new'), cluster: 'c' });
     const deleted = { cluster: 'c', namespace: 'default', name: 'ubuntu', uids };
@@ -139,14 +139,14 @@ describe('a deletion', () => {
     });
   });
 
-  it('is noted although another cannot be', async () => {
+  it('is recorded although another one cannot be', async () => {
     await remember(one.deps, (memory) => ({ ...memory, deleted: [deletedOne('u1', { name: 'a' }), deletedOne('u2')] }));
     store.fault = (_, at) => (at.includes('default-a') ? new S3Failure('Denied', '403') : undefined);
     await noteDeletions(one.deps, await findTarget(one.kube));
     expect((await readMemory(one.deps)).deleted.map(({ isNoted }) => isNoted)).toEqual([false, true]);
   });
 
-  it('is noted in every target that is set later, where its status named none', async () => {
+  it('is recorded in every target that is configured later, when the status of the image named none', async () => {
     const { target: _, ...anywhere } = deletedOne('u1');
     await remember(one.deps, (memory) => ({ ...memory, deleted: [anywhere] }));
     const at = tombstoneKey({ ...anywhere, cluster: await clusterOf(one.kube) });
@@ -164,7 +164,7 @@ describe('a deletion', () => {
     expect(store.objects.has(at)).toBe(true);
   });
 
-  it('counts for an entry that waits, although its metadata is still there', async () => {
+  it('applies to a waiting entry, although its metadata still exists', async () => {
     const image = await kept(one);
     const two = clusterOn(store);
     await two.kube.delete(secrets, { namespace: 'default', name: 'backup-target' });
@@ -184,7 +184,7 @@ describe('a deletion', () => {
   });
 });
 
-describe('what a cluster restored and its user deletes', () => {
+describe('a restored image that its user deletes', () => {
   const hour = 60;
   const week = 7 * 24 * hour;
   const deletes = async ({ kube, deps }: MemoryCluster, { metadata, apiVersion, kind }: BackupImageObject) => {
@@ -198,7 +198,7 @@ describe('what a cluster restored and its user deletes', () => {
     for (const one_ of clusters) await one_.tick(minutes - step);
   };
 
-  it('stays in the target while its first cluster lives, and goes once that one has been silent for a week', async () => {
+  it('stays in the target while its first cluster has a heartbeat, and is removed after a week without one', async () => {
     const image = await kept(one);
     const two = clusterOn(store);
     two.time.clock = one.time.clock;
@@ -219,7 +219,7 @@ describe('what a cluster restored and its user deletes', () => {
     expect(await three.image(image)).toBeUndefined();
   });
 
-  it('is written again by its first cluster, which was thought lost, as soon as that is back', async () => {
+  it('is written again by its first cluster, which was considered lost, as soon as that is back', async () => {
     const image = await kept(one);
     const two = clusterOn(store);
     two.time.clock = one.time.clock;
@@ -235,7 +235,7 @@ describe('what a cluster restored and its user deletes', () => {
     expect(metadataAt(key)).toBeDefined();
   });
 
-  it('stays where the first cluster has another image of the name by then', async () => {
+  it('stays when the first cluster has another image of the name by then', async () => {
     const image = await kept(one);
     const two = clusterOn(store);
     two.time.clock = one.time.clock;
@@ -248,11 +248,11 @@ describe('what a cluster restored and its user deletes', () => {
   });
 });
 
-describe('what is remembered', () => {
+describe('the record of deletions', () => {
   const empty: Memory = { emptyLooks: 0, deleted: [], pending: [], looked: 'then' };
   const item = { object: 'o'.repeat(300), image: 'i'.repeat(300), result: 'waiting', message: '"'.repeat(500) };
 
-  it('has room in a ConfigMap, and forgets first what the target knows', () => {
+  it('fits into a ConfigMap, and drops the deletions that the target has recorded first', () => {
     const name = 'n'.repeat(250);
     const deleted = Array.from({ length: 3000 }, (_, index) =>
       deletedOne(`uid-${index}`, { name, isNoted: index % 2 === 0 }),
@@ -264,7 +264,7 @@ describe('what is remembered', () => {
     expect(memory.looked).toBeUndefined();
   });
 
-  it('is left as it is where it has room', () => {
+  it('is unchanged while it fits', () => {
     const memory = { ...empty, deleted: [deletedOne('a'), deletedOne('b', { isNoted: true })], pending: [item] };
     expect(bounded(memory)).toEqual(memory);
   });

@@ -25,20 +25,20 @@ const metadata: ImageMetadata = {
   data: { kept: 'chunks', disk: 'a'.repeat(64) },
 };
 
-/** Keys of labels begin and end with a letter or a digit: `__proto__`, which JSON cannot bring into an object safely, is none. */
+/** Keys of labels start and end with a letter or a digit, so `__proto__`, which JSON cannot safely set in an object, is not one. */
 const labelsLike = fc.dictionary(
   fc.string().filter((key) => key !== '__proto__'),
   fc.string(),
 );
 
 describe('metadata of an image', () => {
-  it('is the same text for the same image, in whatever order its fields came', () => {
+  it('is the same text for the same image, whatever the order of its fields', () => {
     const turned = Object.fromEntries(Object.entries(metadata).toReversed()) as unknown as ImageMetadata;
     expect(serializeMetadata(turned).toString()).toBe(serializeMetadata(metadata).toString());
     expect(parseMetadata(serializeMetadata(metadata))).toEqual({ value: metadata });
   });
 
-  it('comes through whatever texts it holds', () => {
+  it('preserves any text', () => {
     fc.assert(
       fc.property(fc.string(), labelsLike, (displayName, labels) => {
         const given = { ...metadata, displayName, labels };
@@ -47,7 +47,7 @@ describe('metadata of an image', () => {
     );
   });
 
-  it('is never read from half of it as something else', () => {
+  it('is never read from a truncated file as something else', () => {
     const whole = serializeMetadata(metadata);
     fc.assert(
       fc.property(fc.integer({ min: 0, max: whole.length - 1 }), (length) => {
@@ -59,7 +59,7 @@ describe('metadata of an image', () => {
     expect(parseMetadata(whole.subarray(0, 50))).toHaveProperty('problem');
   });
 
-  it('is no reader of garbage', () => {
+  it('is not read from invalid data', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         expect(parseMetadata(Buffer.from(bytes))).toHaveProperty('problem');
@@ -68,14 +68,14 @@ describe('metadata of an image', () => {
     );
   });
 
-  it('says of a later version that it is one', () => {
+  it('is recognized as metadata of a later release', () => {
     expect(parseMetadata(Buffer.from('version: 7'))).toMatchObject({
       isLater: true,
       problem: expect.stringContaining('version 7'),
     });
   });
 
-  it('says the same in another cluster, and of the image that was restored from it', () => {
+  it('is the same in another cluster, and for the image that was restored from it', () => {
     const restored: ImageMetadata = {
       ...metadata,
       image: { ...metadata.image, uid: 'u-2', cluster: 'c-2' },
@@ -85,7 +85,7 @@ describe('metadata of an image', () => {
     expect(isSameMetadata(metadata, { ...restored, displayName: 'Other' })).toBe(false);
   });
 
-  it('of Harvester needs the name of its backing image', () => {
+  it('of Harvester must contain the name of its backing image', () => {
     const released = { name: 'x', namespace: '', displayName: 'X', url: 's3://b@r/' };
     expect(parseReleased(Buffer.from(JSON.stringify(released)))).toMatchObject({
       problem: expect.stringContaining('backingImage'),
@@ -106,7 +106,7 @@ describe('places in a target', () => {
     cluster,
   });
 
-  it('are as the design has them, and told apart where they would be one', () => {
+  it('are those of the design, and differ where they would collide', () => {
     expect(metadataKeys(of('a-b', 'c'))[0]).toBe('harvester/vmimages/a-b-c/vmimage-metadata.yaml');
     expect(metadataKeys(of('a', 'b-c'))[0]).toBe('harvester/vmimages/a-b-c/vmimage-metadata.yaml');
     const last = [of('a-b', 'c'), of('a', 'b-c'), of('a', 'b-c', 'd')].map((one) => metadataKeys(one).at(-1));
@@ -115,7 +115,7 @@ describe('places in a target', () => {
     expect(metadataKeys(hyperCloud)[1]).not.toBe(metadataKeys(of('a', 'b'))[1]);
   });
 
-  it('are known again', () => {
+  it('are parsed again', () => {
     for (const key of metadataKeys(of('a', 'b'))) expect(classify(key).is).toBe('metadata');
     expect(classify(tombstoneKey(of('a', 'b'))).is).toBe('tombstone');
     expect(classify('harvester/vmimages/default/image-1.cfg').is).toBe('released');

@@ -43,7 +43,7 @@ const observed = (over: Partial<ObservedRestore> = {}): ObservedRestore => ({
   ...over,
 });
 
-describe('what becomes of an entry of a target', () => {
+describe('the plan for an entry of a target', () => {
   it.each<[string, Partial<ObservedRestore>, object]>([
     ['is missing here', {}, { is: 'create' }],
     ['was deleted here', { isDeleted: true }, { is: 'deleted' }],
@@ -90,7 +90,7 @@ describe('what becomes of an entry of a target', () => {
     ],
     ['is here, and nothing can be compared', { existing: here({}) }, { is: 'present' }],
     ['is here although it was deleted once', { existing: here({}), isDeleted: true }, { is: 'present' }],
-  ])('that %s', (_, over, expected) => {
+  ])('for an entry that %s', (_, over, expected) => {
     expect(decideRestore(observed(over))).toMatchObject(expected);
   });
 });

@@ -1,4 +1,4 @@
-// What is there only once somebody gives it: Secrets in namespaces that are new, and whatever else a restored image failed for want of.
+// What exists only once a user provides it: Secrets in new namespaces, and whatever else a restored image lacked when it failed.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { jobs, kubeEvents, secrets } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
@@ -26,7 +26,7 @@ beforeEach(() => {
 });
 
 describe('a backup', () => {
-  it('is not begun while its namespace lacks the Secret, says which, and goes on once it is there', async () => {
+  it('does not start while its namespace lacks the Secret, reports which, and continues once it exists', async () => {
     const image = one.ready(inTeam());
     await one.tick(2);
     expect(conditionOf(await one.image(image), 'DataReady')).toMatchObject({
@@ -45,7 +45,7 @@ describe('a backup', () => {
 });
 
 describe('a restore', () => {
-  it('waits for the Secret of its namespace, tells it there once, and goes on once it is there', async () => {
+  it('waits for the Secret of its namespace, reports it there once, and continues once it exists', async () => {
     giveSecret(one);
     const image = one.ready(inTeam());
     await one.tick();
@@ -68,7 +68,7 @@ describe('a restore', () => {
     expect(await two.image(image)).toBeDefined();
   });
 
-  it('waits for the key that the volumes of an encrypted image are made with', async () => {
+  it('waits for the key that the volumes of an encrypted image are created with', async () => {
     const parameters = {
       encrypted: 'true',
       'csi.storage.k8s.io/node-publish-secret-name': 'disk-key',
@@ -130,7 +130,7 @@ describe('a restored image that failed', () => {
     return (await one.image(inTeam()))!;
   };
 
-  it('is started again after a while, and after a longer one the next time', async () => {
+  it('is restarted after a delay, and after a longer one the next time', async () => {
     const image = await restoredOne();
     await one.tick(9);
     expect(await retryOf(image)).toBeUndefined();
@@ -147,7 +147,7 @@ describe('a restored image that failed', () => {
     expect(await retryOf(image)).not.toBe(first);
   });
 
-  it('is left alone while its Secret is missing, and started again once it is there', async () => {
+  it('is not restarted while its Secret is missing, and restarted once it exists', async () => {
     const image = await restoredOne();
     await one.kube.delete(secrets, { namespace: 'team', name: 'backup-target' });
     await one.tick(30);
@@ -157,7 +157,7 @@ describe('a restored image that failed', () => {
     expect(await retryOf(image)).toBeDefined();
   });
 
-  it('is no other: one that was not restored', async () => {
+  it('excludes an image that was not restored', async () => {
     const image = await restoredOne();
     one.kube.edit(hyperCloud, { namespace: 'team', name: 'ubuntu' }, ({ metadata }) => {
       delete metadata.annotations?.[annotations.restore];
@@ -166,7 +166,7 @@ describe('a restored image that failed', () => {
     expect(await retryOf(image)).toBeUndefined();
   });
 
-  it('is no other: one that is usable', async () => {
+  it('excludes an image that is usable', async () => {
     const image = await restoredOne({ phase: 'Available' });
     await one.tick(60);
     expect(await retryOf(image)).toBeUndefined();

@@ -91,7 +91,7 @@ describe('a store behind TLS', { timeout: 240_000 }, () => {
     made.setTarget({ type: 's3', endpoint: `https://${domain}/`, bucketName: backupBucket, ...fields });
     return made;
   };
-  /** As the kubelet does: what the namespace's Secret holds is where the spec says, and nothing else is. */
+  /** As the kubelet does: the content of the namespace's Secret is at the path in the spec, and nothing else is. */
   const mounted = (over: object, data: Readonly<Record<string, string>>): object => {
     const secretDir = mkdtempSync(join(dir, 'secret-'));
     for (const [key, value] of Object.entries(data)) writeFileSync(join(secretDir, key), value);
@@ -111,53 +111,56 @@ describe('a store behind TLS', { timeout: 240_000 }, () => {
     { who: 'forever', by: 'host name', access: forever, style: 'true', ca: {}, more: { cert: certificate } },
     { who: 'for a while', by: 'path', access: forAWhile, style: 'false', ca: {}, more: { cert: certificate } },
     { who: 'for a while', by: 'host name', access: forAWhile, style: 'true', ca: { AWS_CERT: certificate }, more: {} },
-  ])('lets in who may $who, by $by, with an authority of its own', async ({ access, style, ca, more }) => {
-    const virtualHostedStyle = style;
-    const name = `image-${randomBytes(4).toString('hex')}`;
-    const secret: Readonly<Record<string, string>> = { ...access, ...ca };
-    const one = cluster(secret, { virtualHostedStyle, ...more });
-    const image = one.ready(wanted(name));
-    proxy.requests.length = 0;
-    await one.tick();
-    const spec = TransferSpec.parse(specOf(one.kube, one.kube.all<Job>(jobs)[0]!));
-    const kept = await transfer({
-      ...spec,
-      source: { type: 'volume', path: disk },
-      backup: { into: mounted(spec.backup!.into, secret) },
-    });
-    const made = kept.outcome === 'succeeded' ? (kept.backup?.disk ?? '') : JSON.stringify(kept);
-    expect(made).toMatch(/^[0-9a-f]{64}$/);
-    one.finishJob(image, made);
-    await one.tick();
-    expect(conditionOf(await one.image(image), 'MetadataReady')).toMatchObject({ status: 'True' });
+  ])(
+    'accepts clients that authenticate as $who, by $by, with a custom authority',
+    async ({ access, style, ca, more }) => {
+      const virtualHostedStyle = style;
+      const name = `image-${randomBytes(4).toString('hex')}`;
+      const secret: Readonly<Record<string, string>> = { ...access, ...ca };
+      const one = cluster(secret, { virtualHostedStyle, ...more });
+      const image = one.ready(wanted(name));
+      proxy.requests.length = 0;
+      await one.tick();
+      const spec = TransferSpec.parse(specOf(one.kube, one.kube.all<Job>(jobs)[0]!));
+      const kept = await transfer({
+        ...spec,
+        source: { type: 'volume', path: disk },
+        backup: { into: mounted(spec.backup!.into, secret) },
+      });
+      const made = kept.outcome === 'succeeded' ? (kept.backup?.disk ?? '') : JSON.stringify(kept);
+      expect(made).toMatch(/^[0-9a-f]{64}$/);
+      one.finishJob(image, made);
+      await one.tick();
+      expect(conditionOf(await one.image(image), 'MetadataReady')).toMatchObject({ status: 'True' });
 
-    const two = cluster(secret, { virtualHostedStyle, ...more });
-    await two.tick();
-    const restored = readImage(hyperCloud, (await two.image(image))!)!.image;
-    expect(restored.faults).toEqual([]);
-    const target = join(dir, `${name}.img`);
-    const back = await transfer({
-      mode: 'import',
-      source: mounted(
-        toTransferSource(restored.source as JobSource, { owner: restored.ref, settings: testSettings }),
-        secret,
-      ),
-      target: { path: target, volumeMode: 'Filesystem', capacityBytes: 64 * mib },
-      limits: spec.limits,
-      allowedAddresses: [],
-      proxies: spec.proxies,
-    });
-    expect(back).toMatchObject({ outcome: 'succeeded' });
-    expect(readFileSync(target).equals(readFileSync(disk))).toBe(true);
-    const host = virtualHostedStyle === 'true' ? `${backupBucket}.${domain}` : domain;
-    expect(new Set(proxy.requests)).toEqual(new Set([`CONNECT ${host}:443`]));
-    const shown = JSON.stringify([one, two].map(({ kube }) => kube.all().filter(({ kind }) => kind !== 'Secret')));
-    for (const word of [backupCredentials, temporary].map(({ secretAccessKey }) => secretAccessKey))
-      expect(shown).not.toContain(word);
-    expect(shown).not.toContain(temporary.sessionToken);
-  });
+      const two = cluster(secret, { virtualHostedStyle, ...more });
+      await two.tick();
+      const restored = readImage(hyperCloud, (await two.image(image))!)!.image;
+      expect(restored.faults).toEqual([]);
+      const target = join(dir, `${name}.img`);
+      const back = await transfer({
+        mode: 'import',
+        source: mounted(
+          toTransferSource(restored.source as JobSource, { owner: restored.ref, settings: testSettings }),
+          secret,
+        ),
+        target: { path: target, volumeMode: 'Filesystem', capacityBytes: 64 * mib },
+        limits: spec.limits,
+        allowedAddresses: [],
+        proxies: spec.proxies,
+      });
+      expect(back).toMatchObject({ outcome: 'succeeded' });
+      expect(readFileSync(target).equals(readFileSync(disk))).toBe(true);
+      const host = virtualHostedStyle === 'true' ? `${backupBucket}.${domain}` : domain;
+      expect(new Set(proxy.requests)).toEqual(new Set([`CONNECT ${host}:443`]));
+      const shown = JSON.stringify([one, two].map(({ kube }) => kube.all().filter(({ kind }) => kind !== 'Secret')));
+      for (const word of [backupCredentials, temporary].map(({ secretAccessKey }) => secretAccessKey))
+        expect(shown).not.toContain(word);
+      expect(shown).not.toContain(temporary.sessionToken);
+    },
+  );
 
-  it('says who is not trusted or not let in, and takes what is mended from the next look on', async () => {
+  it('reports untrusted certificates and rejected credentials, and recovers after the next check once they are corrected', async () => {
     const one = cluster({ ...forAWhile, AWS_SESSION_TOKEN: 'of-yesterday' }, {});
     const image = one.ready(wanted('mended'));
     const told = async () => conditionOf(await one.image(image), 'MetadataReady');

@@ -1,4 +1,4 @@
-// A real store behind a proxy that spoils its answers: what the worker of a backup and the function make of it.
+// A real store behind a proxy that corrupts its responses: the reaction of the worker of a backup and of the function.
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, type ServerResponse, createServer, request as forward } from 'node:http';
@@ -21,12 +21,12 @@ const mib = 2 ** 20;
 const prefix = 'harvester/vmimage-data/';
 const metadataKey = 'harvester/vmimages/default-ubuntu/vmimage-metadata.yaml';
 
-/** What becomes of one request. */
+/** The fault of one request. */
 type How = 'pass' | 'refused' | 'busy' | 'cut' | 'slow' | 'empty';
 
 const error = (code: string) => `<?xml version="1.0"?><Error><Code>${code}</Code></Error>`;
 
-describe('a backup target that is ill', { timeout: 300_000 }, () => {
+describe('an unreliable backup target', { timeout: 300_000 }, () => {
   const dir = mkdtempSync(join(tmpdir(), 'bullion-ill-store-'));
   const disk = join(dir, 'disk.img');
   let backup: BackupStore;
@@ -50,7 +50,7 @@ describe('a backup target that is ill', { timeout: 300_000 }, () => {
       case 'busy':
         return void response.writeHead(503, xml).end(error('SlowDown'));
       case 'cut':
-        // After the first bytes, where there are any.
+        // After the first bytes, if there are any.
         incoming.once('data', () => incoming.destroy()).once('end', () => incoming.destroy());
         return;
       case 'empty':
@@ -112,7 +112,7 @@ describe('a backup target that is ill', { timeout: 300_000 }, () => {
     ['busy now and then', (observed) => (observed % 4 === 1 ? 'busy' : 'pass')],
     ['cutting connections', (observed, method) => (method === 'PUT' && observed % 3 === 0 ? 'cut' : 'pass')],
     ['slow', () => 'slow'],
-  ])('takes a backup all the same: %s', async (_, how) => {
+  ])('completes a backup all the same: %s', async (_, how) => {
     let observed = 0;
     spoil = (method) => how((observed += 1), method);
     const report = await keep();
@@ -129,7 +129,7 @@ describe('a backup target that is ill', { timeout: 300_000 }, () => {
     expect(readFileSync(target).equals(readFileSync(disk))).toBe(true);
   });
 
-  it('has nothing to show for a backup whose last write it refused, and takes only that write the next time', async () => {
+  it('has no entry for a backup whose last write it rejected, and needs only that write the next time', async () => {
     spoil = (method, path) => (method === 'PUT' && isTable(path) ? 'refused' : 'pass');
     const before = (await Array.fromAsync(backup.store.list(`${prefix}disks/`))).length;
     expect(await keep()).toMatchObject({ outcome: 'failed', reason: 'TargetFailed' });
@@ -157,7 +157,7 @@ describe('a backup target that is ill', { timeout: 300_000 }, () => {
   const readyOf = (image: BackupImageObject | undefined) =>
     image?.status?.conditions?.find(({ type }) => type === 'MetadataReady');
 
-  it('is told of on the image while it refuses, is busy or cuts, and holds whole metadata once it is well', async () => {
+  it('is reported on the image while it rejects, is busy or cuts connections, and has complete metadata once it recovers', async () => {
     const report = await keep();
     const made = report.outcome === 'succeeded' ? (report.backup?.disk ?? '') : '';
     const one = cluster();
@@ -176,7 +176,7 @@ describe('a backup target that is ill', { timeout: 300_000 }, () => {
     expect((await backup.store.read(metadataKey, mib))?.bytes.toString()).toContain(made);
   });
 
-  it.each<How>(['empty', 'busy', 'refused', 'cut'])('is asked again after listings that are: %s', async (how) => {
+  it.each<How>(['empty', 'busy', 'refused', 'cut'])('is queried again after listings that are: %s', async (how) => {
     const two = cluster();
     spoil = (method, path) => (method === 'GET' && path.includes('list-type=2') ? how : 'pass');
     await two.tick(2);

@@ -8,7 +8,7 @@ const read = (fields: Record<string, unknown>, secret?: Record<string, string>) 
 const targetOf = (found: ReturnType<typeof read>) => (found.is === 'set' ? found.target : found);
 
 describe('a backup target', () => {
-  it('is a bucket, with what stands around the words trimmed', () => {
+  it('is a bucket, with surrounding spaces trimmed', () => {
     const found = read(
       {
         ...s3,
@@ -65,20 +65,20 @@ describe('a backup target', () => {
     [{ ...s3, type: 'ftp' }, 'type "ftp"'],
     [{ type: 'nfs', endpoint: 'https://nas/x' }, 'nfs://<server>:/<path>'],
     [{ type: 'nfs', endpoint: 'nfs://nas:/a/../b' }, 'nfs://<server>:/<path>'],
-    // Folders of servers stand side by side where they are mounted.
+    // Exports of different servers are mounted in separate folders.
     [{ type: 'nfs', endpoint: 'nfs://..:/etc' }, 'nfs://<server>:/<path>'],
     [{ ...s3, bucketName: {} }, 'texts'],
-  ])('that cannot be used says why: %o', (fields, words) => {
+  ])('that cannot be used reports why: %o', (fields, words) => {
     const found = read(fields);
     expect(found).toMatchObject({ is: 'faulty', message: expect.stringContaining(words) });
     expect(JSON.stringify(found)).not.toMatch(/pa55|t0ken/);
   });
 
-  it.each([[undefined], [''], ['  '], ['{}'], ['{"type":"","endpoint":""}']])('is none: %s', (value) => {
+  it.each([[undefined], [''], ['  '], ['{}'], ['{"type":"","endpoint":""}']])('is not configured by %s', (value) => {
     expect(readSettingValue(value, undefined)).toEqual({ is: 'none' });
   });
 
-  it("is read from Harvester's setting, whose keys it may hold itself", () => {
+  it('is read from the setting of Harvester, which may contain its keys', () => {
     const value = JSON.stringify({
       ...s3,
       accessKeyId: 'a',
@@ -96,12 +96,12 @@ describe('a backup target', () => {
     });
   });
 
-  it.each(['no json', '[]', '"s3://x"'])('that is not a JSON object is told without its text: %s', (value) => {
+  it.each(['no json', '[]', '"s3://x"'])('that is not a JSON object is reported without its text: %s', (value) => {
     const found = readSettingValue(value, undefined);
     expect(found).toEqual({ is: 'faulty', message: 'setting backup-target: its value is not a JSON object' });
   });
 
-  it('has the same name whatever its credentials are', () => {
+  it('has the same name whatever its credentials', () => {
     const [a, b] = ['one', 'two'].map((key) => read(s3, { accessKeyId: key, secretKey: key }));
     expect(a?.is === 'set' && b?.is === 'set' && a.target.name === b.target.name).toBe(true);
   });

@@ -20,7 +20,7 @@ const { configuration, authoritySecret, serverSecret, hosts } = admissionCertifi
 describe('a certificate', () => {
   const validity = { from: new Date(Date.now() - day), to: new Date(Date.now() + day) };
 
-  it('is one that TLS clients believe for its names, and for no other', async () => {
+  it('is trusted by TLS clients for its names, and for no other', async () => {
     const authority = createAuthority('test', validity);
     const { certificate, key } = issueServer(authority, ['validate.example.svc', 'mutate.example.svc'], validity);
     const server = createServer({ cert: certificate, key }, (_request, response) => response.end()).listen(
@@ -47,7 +47,7 @@ describe('a certificate', () => {
     server.close();
   });
 
-  it('says what it was told, whatever that is', () => {
+  it('contains the names it was created for, whatever they are', () => {
     const names = fc.array(fc.domain(), { minLength: 1, maxLength: 12 });
     const times = fc.date({ min: new Date('1990-01-01'), max: new Date('2099-12-31'), noInvalidDate: true });
     fc.assert(
@@ -123,7 +123,7 @@ const isBelieved = (served: string, { trusted }: Observed, now: number): boolean
 };
 
 describe('the certificate of admission', () => {
-  it('is made where there is none, for both services, and every webhook trusts it', async () => {
+  it('is created when there is none, for both services, and every webhook trusts it', async () => {
     const kube = aCluster();
     await renewCertificate(kube, start);
     const observed = await look(kube);
@@ -132,7 +132,7 @@ describe('the certificate of admission', () => {
     expect([observed.trusted.length, isBelieved(observed.served, observed, start)]).toEqual([4, true]);
   });
 
-  it('stays while it is good, and nothing is written', async () => {
+  it('is kept while it is valid, without a write', async () => {
     const kube = aCluster();
     await renewCertificate(kube, start);
     const before = await look(kube);
@@ -141,7 +141,7 @@ describe('the certificate of admission', () => {
     expect([await look(kube), kube.calls.filter(({ verb }) => verb !== 'get')]).toEqual([before, []]);
   });
 
-  it('is believed every day of thirty years, also by who has not taken up the newest', async () => {
+  it('is trusted on every day of thirty years, also by clients that have not read the newest', async () => {
     const kube = aCluster();
     const certificates = new Set<string>();
     const authorities = new Set<string>();
@@ -160,7 +160,7 @@ describe('the certificate of admission', () => {
   });
 
   it.each(['create', 'get', 'patch', 'replace'] as const)(
-    'comes to the same end when a %s fails on the way',
+    'reaches the same state when a %s fails in between',
     async (verb) => {
       for (let skipped = 0; skipped < 4; skipped++) {
         const kube = aCluster();
@@ -185,7 +185,7 @@ describe('the certificate of admission', () => {
     },
   );
 
-  it('is left to cert-manager where that looks after it', async () => {
+  it('is left to cert-manager when that manages it', async () => {
     const kube = aCluster();
     kube.seed(secrets, {
       apiVersion: 'v1',
@@ -200,7 +200,7 @@ describe('the certificate of admission', () => {
     expect(kube.calls.filter(({ verb }) => verb !== 'get')).toEqual([]);
   });
 
-  it('is made anew where somebody broke it', async () => {
+  it('is created again when it is invalid', async () => {
     const kube = aCluster();
     await renewCertificate(kube, start);
     for (const name of [serverSecret, authoritySecret]) {

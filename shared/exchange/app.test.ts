@@ -1,4 +1,4 @@
-// Who has no good token is told so before anything of a body is read, whatever the route.
+// A request without a valid token is rejected before its body is read, on every route.
 import { expect, it } from 'vitest';
 import { tokenReviews } from '#shared/api/foreign/authentication.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -37,9 +37,9 @@ const authorizations: readonly (string | undefined)[] = [
   `Bearer ${Buffer.from('{"alg":"PS256"}').toString('base64url')}.${Buffer.from('{}').toString('base64url')}.c2ln`,
 ];
 
-it.each(routes)('%s %s without a good token: 401 with a Status, and no byte is read', async (method, path) => {
+it.each(routes)('%s %s without a valid token: 401 with a Status, and the body is not read', async (method, path) => {
   const kube = createMemoryKube();
-  // A TokenReview is answered and never kept; here nobody is known.
+  // A TokenReview is answered and never stored; here no token is valid.
   const create: KubeClient['create'] = async (type, object) =>
     type.plural === tokenReviews.plural ? object : kube.create(type, object);
   const deps = createExchangeDeps(config, { ...kube, create }, silentLogger);

@@ -15,4 +15,4 @@ it.each([
   ['A', false],
   ['日本', false],
   ['a\u0000', false],
-])('an object may be called %j: %s', (text, isName) => expect(isObjectName(text)).toBe(isName));
+])('%j as name of an object is valid: %s', (text, isName) => expect(isObjectName(text)).toBe(isName));

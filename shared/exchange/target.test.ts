@@ -15,14 +15,14 @@ const theirs: DataVolume = {
   spec: { source: { upload: {} } },
 };
 
-describe('a DataVolume that a CDI fills', () => {
+describe('a DataVolume that an installed CDI fills', () => {
   const name = { plural: 'datavolumes', namespace: 'theirs', name: 'disk' } as const;
   it.each<[phase: string, detail: object, stage: string, words: RegExp | undefined]>([
     ['UploadReady', {}, 'theirs', /installed CDI.*virtctl image-upload dv disk -n theirs --no-create/],
     ['UploadScheduled', {}, 'theirs', /virtctl/],
     ['Succeeded', {}, 'done', /uploaded already/],
     ['UploadReady', { detail: { phase: 'Downloading' } }, 'open', undefined],
-  ])('is told from ours by its status: %s %j', async (phase, detail, stage, words) => {
+  ])('is recognized by its status: %s %j', async (phase, detail, stage, words) => {
     const kube = createMemoryKube();
     await kube.create(type, theirs);
     await kube.mergePatch(

@@ -18,7 +18,7 @@ const samples = (metrics: readonly Metric[], name: string) =>
 const ours = 'virtualmachineimages.hypercloud.tmaxanc.com';
 
 describe('metrics', () => {
-  it('count objects by phase, what waits, what failed and why', async () => {
+  it('count objects by phase, waiting and failed ones by reason', async () => {
     const metrics = await collect(deps);
     expect(samples(metrics, 'bullion_objects')).toEqual(
       expect.arrayContaining([
@@ -37,13 +37,13 @@ describe('metrics', () => {
     expect(samples(metrics, 'bullion_retrying_objects')).toContainEqual([ours, 1]);
   });
 
-  it('name what is past its deadline, once cron-tick has had its time', async () => {
+  it('report what is past its deadline, after the grace period of cron-tick', async () => {
     expect(samples(await collect(deps), 'bullion_overdue_objects')).toContainEqual([ours, 1]);
     const earlier = { ...deps, now: () => deps.now() - 8 * 60_000 };
     expect(samples(await collect(earlier), 'bullion_overdue_objects')).toContainEqual([ours, 0]);
   });
 
-  it('tell of each image how long it took, how large it is, and how far it has come', async () => {
+  it('report duration, size and progress of each image', async () => {
     const metrics = await collect(deps);
     expect(samples(metrics, 'bullion_import_seconds')).toEqual([[`${ours} default done`, 90]]);
     expect(samples(metrics, 'bullion_image_bytes')).toEqual([[`${ours} default done`, 300]]);
@@ -52,14 +52,14 @@ describe('metrics', () => {
     expect(samples(metrics, 'bullion_import_progress_percent')).toContainEqual([`${ours} default running`, 40]);
   });
 
-  it('tell of golden images: outdated, polls, versions of whatever form', async () => {
+  it('report golden images: outdated ones, polls, versions of every form', async () => {
     const metrics = await collect(deps);
     expect(samples(metrics, 'kubevirt_cdi_dataimportcron_outdated')).toEqual([['golden fedora golden false', 1]]);
     expect(samples(metrics, 'bullion_golden_image_poll_failures')).toEqual([['golden fedora', 4]]);
     expect(samples(metrics, 'bullion_golden_image_versions')).toEqual([['golden fedora', 2]]);
   });
 
-  it('tell of storage classes as the original does, and who waits for a default one', async () => {
+  it('report storage classes as the original does, and objects that wait for a default class', async () => {
     const [info] = (await collect(deps)).filter(({ name }) => name === 'kubevirt_cdi_storageprofile_info');
     expect(info).toMatchObject({
       value: 1,
@@ -72,7 +72,7 @@ describe('metrics', () => {
     expect(samples(await collect(deps), 'kubevirt_cdi_datavolume_pending')).toEqual([['', 0]]);
   });
 
-  it('count data volumes that failed more often than usual, by what the original called its pods', async () => {
+  it('count data volumes with an unusual number of failures, by the names that the original gave its pods', async () => {
     const volume = (name: string, spec: object, restartCount: number, phase = 'Pending') =>
       deps.kube.seed(dataVolumes, {
         apiVersion: 'cdi.kubevirt.io/v1beta1',
@@ -95,7 +95,7 @@ describe('metrics', () => {
     expect(counts).toEqual([[['', 2]], [['', 1]], [['', 2]]]);
   });
 
-  it('lose one resource that may not be read, say so, and keep all others', async () => {
+  it('omit one resource that may not be read, report it, and keep all others', async () => {
     deps.kube.failNext({ verb: 'list', resource: 'dataimportcrons' }, { error: new Denied('no'), when: 'before' });
     const metrics = await collect(deps);
     expect(samples(metrics, 'bullion_exporter_readable')).toContainEqual(['dataimportcrons.cdi.kubevirt.io', 0]);
@@ -105,15 +105,15 @@ describe('metrics', () => {
   });
 });
 
-describe('the text', () => {
-  it('has one help for all samples of a metric, wherever they came from', () => {
+describe('the exposition format', () => {
+  it('has one HELP line for all samples of a metric, from whatever source', () => {
     const [a, b] = [gauge('a', 'first'), gauge('b', 'second')];
     expect(toText([a(1, { x: '1' }), b(2), a(3, { x: '2' })])).toBe(
       '# HELP a first\n# TYPE a gauge\na{x="1"} 1\na{x="2"} 3\n# HELP b second\n# TYPE b gauge\nb 2\n',
     );
   });
 
-  it('keeps any label on one line, and it can be read back', () => {
+  it('escapes any label value to one line, and can be parsed again', () => {
     expect.hasAssertions();
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {

@@ -7,7 +7,7 @@ const rule = ImportRule.parse({ bucket: 'golden', prefix: 'images/', namespace: 
 const facts = { etag: '"1"', versionId: undefined, size: 5, metadata: {} };
 const hex = 'ab'.repeat(32);
 
-describe('what an image made from an object is called', () => {
+describe('the name of an image created from an object', () => {
   it.each([
     ['images/ubuntu.qcow2', 'ubuntu'],
     ['images/Ubuntu 24.04.qcow2', 'ubuntu-24-04'],
@@ -17,7 +17,7 @@ describe('what an image made from an object is called', () => {
     [`images/${'x'.repeat(80)}.iso`, expect.stringMatching(/^x{40}-[0-9a-f]{8}$/)],
   ])('%s', (key, name) => expect(nameOfKey(rule, key)).toEqual(name));
 
-  it('can be a name of objects, whatever the key', () => {
+  it('is a valid name of objects, whatever the key', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (text) => {
         const name = nameOfKey(rule, `images/${text}.img`);
@@ -27,7 +27,7 @@ describe('what an image made from an object is called', () => {
     );
   });
 
-  it('comes from the key, then metadata, then the sidecars', () => {
+  it('is taken from the key, then metadata, then the sidecars', () => {
     const metadata = {
       'bullion-name': 'jammy',
       'bullion-labels': 'os=ubuntu, tier=gold',
@@ -42,7 +42,7 @@ describe('what an image made from an object is called', () => {
     expect(last).toMatchObject({ name: 'jammy', displayName: 'Ubuntu 22.04 LTS', checksum: `md5:${'1'.repeat(32)}` });
   });
 
-  it('is another version when bytes or checksum are others, and else the same', () => {
+  it('is a different version when bytes or checksum differ, and otherwise the same', () => {
     const versionOf = (...args: [object, object?]) =>
       describeObject(rule, 'images/a.img', { ...facts, ...args[0] }, args[1] ?? {}).version;
     const first = versionOf({});
@@ -60,7 +60,7 @@ describe('what an image made from an object is called', () => {
     [{ 'bullion-labels': 'cdi.kubevirt.io/dataImportCron=x' }, {}, 'reserved for controllers'],
     [{}, { '.json': '{"labels":{"bullion.dev/owner-uid":"x"}}' }, 'reserved for controllers'],
     [{ 'bullion-labels': 'a b=c' }, {}, 'labels: one of the names is not a valid label name'],
-  ])('metadata %j and sidecars %j are refused: %s', (metadata, sidecars, message) => {
+  ])('rejects metadata %j and sidecars %j: %s', (metadata, sidecars, message) => {
     expect(() => describeObject(rule, 'images/a.img', { ...facts, metadata }, sidecars)).toThrow(message);
   });
 });
@@ -73,7 +73,7 @@ describe('rules', () => {
     ['golden', 'images/a.raw.xz', 'images/a.raw.xz', 'default'],
     ['golden', 'images/a.qcow2.sha256', 'images/a.qcow2', 'default'],
     ['golden', 'images/team/a.iso.json', 'images/team/a.iso', 'team'],
-  ])('%s/%s is about %s in namespace %s', (bucket, changed, key, namespace) => {
+  ])('%s/%s maps to %s in namespace %s', (bucket, changed, key, namespace) => {
     expect(matchRule([rule, narrow], bucket, changed)).toEqual({ key, rule: namespace === 'team' ? narrow : rule });
   });
 
@@ -83,5 +83,5 @@ describe('rules', () => {
     ['golden', 'images/a.txt'],
     ['golden', 'images/.sha256'],
     ['golden', 'images/'],
-  ])('%s/%s is about nothing', (bucket, key) => expect(matchRule([rule], bucket, key)).toBeUndefined());
+  ])('%s/%s maps to nothing', (bucket, key) => expect(matchRule([rule], bucket, key)).toBeUndefined());
 });

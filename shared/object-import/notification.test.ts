@@ -77,7 +77,7 @@ describe('notifications', () => {
     ['expiry', { Records: [record('aws:s3', 'LifecycleExpiration:Delete', 'b.img')] }, 'b.img'],
     ['R2, whose keys are plain', r2('CopyObject', 'a+b%20c.img'), 'a+b%20c.img'],
     ['R2 removal', r2('LifecycleDeletion', 'x.img'), 'x.img'],
-    ['a key that is no encoding', { Records: [record('aws:s3', 'ObjectCreated:Put', '100%.img')] }, '100%.img'],
+    ['a key with an invalid encoding', { Records: [record('aws:s3', 'ObjectCreated:Put', '100%.img')] }, '100%.img'],
   ])('of %s name the object', (_, body, key) => expect(readNotification(body)).toEqual([hint(key)]));
 
   it.each([
@@ -89,15 +89,15 @@ describe('notifications', () => {
     ['locks', { Records: [record('minio:s3', 's3:ObjectCreated:PutRetention', 'a.img')] }],
     ['restores from an archive', { Records: [record('aws:s3', 'ObjectRestore:Completed', 'a.img')] }],
     ['tags, by EventBridge', bridged('Object Tags Added', 'a.img')],
-    ['actions of R2 nobody knows', r2('PutBucket', 'a.img')],
+    ['unknown actions of R2', r2('PutBucket', 'a.img')],
     ['no records', { Records: [] }],
-  ])('of %s say nothing', (_, body) => expect(readNotification(body)).toEqual([]));
+  ])('of %s are ignored', (_, body) => expect(readNotification(body)).toEqual([]));
 
-  it.each([[{}], [null], ['text'], [{ Records: [{ s3: {} }] }], [{ bucket: 'golden' }]])('%j is refused', (body) => {
+  it.each([[{}], [null], ['text'], [{ Records: [{ s3: {} }] }], [{ bucket: 'golden' }]])('%j is rejected', (body) => {
     expect(() => readNotification(body)).toThrow('is not a notification of AWS S3, MinIO, Ceph or Cloudflare R2');
   });
 
-  it('name an object once, however often it is in there', () => {
+  it('name an object once, however often it occurs', () => {
     const again = record('aws:s3', 'ObjectCreated:Put', 'a.img');
     expect(readNotification({ Records: [again, record('aws:s3', 'ObjectCreated:Put', 'b.img'), again] })).toHaveLength(
       2,
@@ -111,7 +111,7 @@ describe('notifications', () => {
     ['MinIO', (key) => ({ Key: `golden/${key}`, Records: [record('minio:s3', 's3:ObjectCreated:Put', form(key))] })],
     ['Ceph', (key) => ({ Records: [record('ceph:s3', 'ObjectCreated:Put', key)] })],
     ['R2', (key) => r2('PutObject', key)],
-  ])('of %s give every key back as it was', (_, notify) => {
+  ])('of %s return every key unchanged', (_, notify) => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (text) => {
         const key = text.toWellFormed();

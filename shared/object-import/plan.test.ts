@@ -61,7 +61,7 @@ const wordsOf = (action: ImportAction): string => {
   }
 };
 
-describe('what is done about an object', () => {
+describe('the plan for an object', () => {
   it.each<[string, Partial<Observed>, readonly string[]]>([
     ['new: an image', {}, ['create-image jammy-2']],
     ['being imported: nothing', { versions: [aVersion('2', false)] }, []],
@@ -83,7 +83,7 @@ describe('what is done about an object', () => {
       ['create-image jammy-2'],
     ],
     [
-      'imported anew: the name moves on, the old one stays',
+      'imported again: the name refers to the new one, the old one is kept',
       { versions: [aVersion('1', true), aVersion('2', true)], dataSource: aName('1') },
       ['point jammy-2-image-pvc'],
     ],
@@ -128,7 +128,7 @@ describe('what is done about an object', () => {
     ],
   ])('%s', (_, observed, actions) => expect(said(observed)).toEqual(actions));
 
-  it('has its labels and display name brought up to date, and those of others left alone', () => {
+  it('updates labels and display name, and keeps those of others', () => {
     const [image] = [aVersion('2', true)];
     const dataSource = aName('2');
     const observed = { rule, id, versions: [image!], dataSource };
@@ -148,7 +148,7 @@ describe('what is done about an object', () => {
     expect(planImport({ ...observed, dataSource: mine, description })).toEqual([]);
   });
 
-  it('is marked with where it came from', () => {
+  it('records the source of the object', () => {
     const [action] = planImport({ rule, id, description, versions: [], dataSource: undefined });
     expect(action).toMatchObject({
       image: {

@@ -1,4 +1,4 @@
-// What is made again after a loss never has other bytes silently: through every backend that fetches, and for each way to compare.
+// What is populated again after a loss never has different bytes without a report: through every backend that fetches, and for each way to compare.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { csi } from '#shared/backends/csi/index.ts';
@@ -31,8 +31,8 @@ const again = (image: ReturnType<typeof usable>, digests: ImageState['digests'],
 const hex = fc.stringMatching(/^[0-9a-f]{8}$/);
 const digests = fc.dictionary(fc.constantFrom('sha256', 'sha512', 'md5'), hex);
 
-describe('what was lost and is made again', () => {
-  it('says by condition and Event exactly when its bytes differ, or cannot be compared', () => {
+describe('a volume that was lost and is populated again', () => {
+  it('reports by condition and Event exactly when its bytes differ, or cannot be compared', () => {
     fc.assert(
       fc.property(digests, digests, fc.nat(3), (before, now, failures) => {
         const state = again(usable(before), now, failures);
@@ -49,26 +49,26 @@ describe('what was lost and is made again', () => {
     );
   });
 
-  it('is said once, and again when another loss brings other bytes', () => {
+  it('reports it once, and again when another loss leads to other bytes', () => {
     const first = again(usable({ sha256: 'a' }), { sha256: 'b' });
     expect(notesOf(first, first)).toEqual([]);
     const second = again({ ...usable({}), state: first }, { sha256: 'c' });
     expect(contentCondition(second)?.message).toMatch(/was b and is c/);
   });
 
-  it('is not compared where a checksum in spec says what the bytes must be', () => {
+  it('is not compared when a checksum in the spec defines the bytes', () => {
     expect(contentCondition(again(usable({ sha256: 'a' }, 'a'), { sha256: 'a' }))).toBeUndefined();
   });
 
   it.each<[string, Source, RegExp]>([
     ['fetched', url, /new value of the annotation bullion\.dev\/retry .* compared with the lost content/],
     ['uploaded', { type: 'upload' }, /bullion\.dev\/retry, then upload the file again/],
-  ])('says what to do with what was %s', (_how, source, message) => {
+  ])('says what to do when it was %s', (_how, source, message) => {
     expect(lostState(usable({}), 'the golden volume v', source).message).toMatch(message);
   });
 });
 
-describe('an image of csi', () => {
+describe('an image of the backend csi', () => {
   const context = { now: testTime, settings: testSettings };
   const filled = (sha256: string) =>
     aVolume({
@@ -78,7 +78,7 @@ describe('an image of csi', () => {
       },
     });
 
-  it('carries its digests through loss and retry to what the source has become', () => {
+  it('keeps its digests through loss and retry until the new content of the source', () => {
     const observed = { pods: [], snapshotClasses: [] };
     let image = anImage({});
     const pass = (over: object, retryToken = image.retryToken) => {

@@ -32,7 +32,7 @@ describe('volumeBytesFor', () => {
   const disks = fc.integer({ min: 1, max: 2 ** 46 });
   const shares = fc.integer({ min: 0, max: 1000 }).map((thousandths) => thousandths / 1000);
 
-  it('always makes room for the disk it was made for, and for no other in whole mebibytes', () => {
+  it('always has room for the disk it was computed for, and for no disk that is a whole MiB larger', () => {
     fc.assert(
       fc.property(disks, fc.constantFrom(...modes), shares, (disk, mode, overhead) => {
         const room = diskBytesIn(volumeBytesFor(disk, mode, overhead), mode, overhead);
@@ -42,7 +42,7 @@ describe('volumeBytesFor', () => {
     );
   });
 
-  it('never asks for less for a larger disk, or for a file system that keeps more for itself', () => {
+  it('never requests less for a larger disk, or for a file system with more overhead', () => {
     fc.assert(
       fc.property(disks, disks, shares, shares, (a, b, one, other) => {
         const [small, large] = [Math.min(a, b), Math.max(a, b)];
@@ -59,7 +59,7 @@ describe('volumeBytesFor', () => {
     [mib, 65 * mib],
     [64 * mib, 128 * mib],
     [100 * 1024 * mib, 113_816_633_344],
-  ])('has %d bytes of room for journals and tables where a file is written whole', (file, bytes) => {
+  ])('has %d bytes for journals and tables when a file is written whole', (file, bytes) => {
     expect(fileVolumeBytesFor(file, 0.06)).toBe(bytes);
   });
 });
@@ -73,15 +73,15 @@ describe('quantities', () => {
     [' 10 ', 10],
     [7, 7],
     ['100m', 1],
-  ])('reads %j', (text, bytes) => {
+  ])('parses %j', (text, bytes) => {
     expect(parseQuantity(text)).toBe(bytes);
   });
 
-  it.each(['', '-1Gi', 'Gi', '1GB', '1 Gi', 'NaN', '9999Ei', undefined])('refuses %j', (text) => {
+  it.each(['', '-1Gi', 'Gi', '1GB', '1 Gi', 'NaN', '9999Ei', undefined])('rejects %j', (text) => {
     expect(parseQuantity(text)).toBeUndefined();
   });
 
-  it('reads back what it writes', () => {
+  it('parses what it formats', () => {
     fc.assert(
       fc.property(fc.maxSafeNat(), (bytes) => {
         expect(parseQuantity(formatQuantity(bytes))).toBe(bytes);
@@ -124,7 +124,7 @@ describe('claimProfileOf', () => {
     expect(claimProfileOf(storageClass)).toEqual(profile);
   });
 
-  it('takes the default for virtual machines before the default of the cluster, and the newer of two', () => {
+  it('prefers the default for virtual machines to the default of the cluster, and the newer of two', () => {
     const marked = (name: string, mark: string, creationTimestamp = '2026-01-01T00:00:00Z') =>
       aStorageClass(name, { metadata: { name, creationTimestamp, annotations: { [mark]: 'true' } } });
     const cluster = 'storageclass.kubernetes.io/is-default-class';
@@ -160,14 +160,14 @@ describe('chooseSnapshotClass', () => {
       asked: '',
       choice: { is: 'found', name: 'b-own' },
     },
-  ])('takes $takes', ({ classes, asked, choice }) => {
+  ])('chooses $takes', ({ classes, asked, choice }) => {
     expect(chooseSnapshotClass(classes, driver, asked)).toEqual(choice);
   });
 
   it.each([
     ['missing', 'does not exist'],
     ['a-other', 'is of driver other, but the volume is of local.bullion.dev'],
-  ])('refuses %s', (asked, message) => {
+  ])('rejects %s', (asked, message) => {
     expect(chooseSnapshotClass([own, other], driver, asked)).toEqual({
       is: 'wrong',
       message: expect.stringContaining(message),
@@ -187,7 +187,7 @@ describe('buildTransferJob', () => {
   const pod = job.spec.template.spec;
   const [container] = pod.containers;
 
-  it('hands the worker a specification it can read', () => {
+  it('passes a specification to the worker that it can parse', () => {
     const spec = TransferSpec.parse(
       JSON.parse(container!.env!.find(({ name }) => name === 'BULLION_TRANSFER')!.value!),
     );
@@ -200,7 +200,7 @@ describe('buildTransferJob', () => {
     ]);
   });
 
-  it('has a token of the Broker alone where that asks for one, and a trace where somebody records it', () => {
+  it('has a token for the Broker only when that requires one, and a trace when one is recorded', () => {
     const told = { eventSink: 'http://broker', eventAudience: 'broker', traceEndpoint: 'http://collector:4318' };
     const { spec } = buildTransferJob({ ...request, target: block }, { ...testSettings, ...told }).spec.template;
     const [{ env = [], volumeMounts = [] }] = spec.containers as never as [typeof container & object];
@@ -214,7 +214,7 @@ describe('buildTransferJob', () => {
     expect(env.find(({ name }) => name === 'TRACEPARENT')?.value).toContain(imageRef.uid.replaceAll('-', ''));
   });
 
-  it('meets the restricted Pod Security Standard and has no token', () => {
+  it('complies with the restricted Pod Security Standard and has no token', () => {
     expect(pod).toMatchObject({
       restartPolicy: 'Never',
       automountServiceAccountToken: false,
@@ -235,40 +235,37 @@ describe('buildTransferJob', () => {
     ['fills a device', { target: block }, 0, 107],
     ['reads a device', { source: { type: 'claim', claimName: 'root', volumeMode: 'Block' } }, 0, 107],
     ['fills a file system', { target: { ...block, volumeMode: 'Filesystem' } }, 107, 107],
-    ['looks at a source', { mode: 'inspect', target: undefined }, 107, 107],
-  ])(
-    'that %s is root only where that is allowed, and has no capability then either',
-    (_what, more, asRoot, otherwise) => {
-      for (const [devicesAsRoot, user] of [
-        [true, asRoot],
-        [false, otherwise],
-      ] as const) {
-        const asked = { ...request, target: { ...block, volumeMode: 'Filesystem' as const }, ...more };
-        const { spec } = buildTransferJob(asked, { ...testSettings, devicesAsRoot }).spec.template;
-        expect(spec.securityContext).toMatchObject({
-          runAsUser: user,
-          runAsNonRoot: user !== 0,
-          runAsGroup: 107,
-          fsGroup: 107,
-          seccompProfile: { type: 'RuntimeDefault' },
-        });
-        expect(spec.containers[0]?.securityContext).toEqual({
-          allowPrivilegeEscalation: false,
-          readOnlyRootFilesystem: true,
-          capabilities: { drop: ['ALL'] },
-        });
-      }
-    },
-  );
+    ['inspects a source', { mode: 'inspect', target: undefined }, 107, 107],
+  ])('runs %s as root only when that is allowed, and never with capabilities', (_what, more, asRoot, otherwise) => {
+    for (const [devicesAsRoot, user] of [
+      [true, asRoot],
+      [false, otherwise],
+    ] as const) {
+      const asked = { ...request, target: { ...block, volumeMode: 'Filesystem' as const }, ...more };
+      const { spec } = buildTransferJob(asked, { ...testSettings, devicesAsRoot }).spec.template;
+      expect(spec.securityContext).toMatchObject({
+        runAsUser: user,
+        runAsNonRoot: user !== 0,
+        runAsGroup: 107,
+        fsGroup: 107,
+        seccompProfile: { type: 'RuntimeDefault' },
+      });
+      expect(spec.containers[0]?.securityContext).toEqual({
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      });
+    }
+  });
 
-  it('has a name that fits a label, and lets every attempt run to its limit', () => {
+  it('has a name that is a valid label value, and lets every attempt run to its limit', () => {
     expect(job.metadata.name.length).toBeLessThanOrEqual(63);
     expect(job.spec.backoffLimit).toBe(3);
     expect(job.spec.activeDeadlineSeconds).toBeGreaterThan(4 * testSettings.attemptSeconds);
     expect([1, 2, 3, 6, 7, 20].map(backoffSeconds)).toEqual([10, 20, 40, 320, 360, 360]);
   });
 
-  it('reads an object with the Secret of its own namespace, of which it knows the name alone', () => {
+  it('reads an object with the Secret of its own namespace, which it refers to by name', () => {
     const objectStore = { endpoint: 'https://s3.example', region: 'r', pathStyle: true, secretName: 'store-login' };
     const source = { type: 'object', bucket: 'vmimage', key: 'a/../b' } as const;
     const built = buildTransferJob({ ...request, source }, { ...testSettings, objectStore }).spec.template.spec;
@@ -283,7 +280,7 @@ describe('buildTransferJob', () => {
     expect(() => buildTransferJob({ ...request, source }, testSettings)).toThrow('no object store');
   });
 
-  it('exports a claim to an object of the store, with the credentials of both', () => {
+  it('exports a claim to an object in the store, with the credentials of both', () => {
     const objectStore = { endpoint: 'https://s3.example', region: 'r', pathStyle: true, secretName: 'store-login' };
     const source = { type: 'claim', claimName: 'root', volumeMode: 'Filesystem' } as const;
     const form = { format: 'qcow2', compression: 'zstd' } as const;
@@ -302,7 +299,7 @@ describe('buildTransferJob', () => {
     expect(only?.volumeMounts).toContainEqual({ name: 'source-secret', mountPath: '/source-secret', readOnly: true });
   });
 
-  it('reads a web source with what its owner keeps for it, of which it knows the names alone', () => {
+  it('reads a web source with the Secret and ConfigMap of its owner, which it refers to by name', () => {
     const source = {
       type: 'http',
       url: 'https://images.example/a',
@@ -356,18 +353,18 @@ describe('inspectedOf', () => {
     annotations: {},
   } as const;
 
-  it('reads back what the volume was sized by', () => {
+  it('returns the inspection that determined the size of the volume', () => {
     const inspected = { format: 'raw', compression: 'none', virtualSize: 2 ** 30 } as const;
     expect(inspectedOf(buildVolume({ ...request, inspected }))).toEqual(inspected);
   });
 
-  it('is nothing where the user gave the size', () => {
+  it('is undefined when the user gave the size', () => {
     expect(inspectedOf(buildVolume(request))).toBeUndefined();
   });
 });
 
 describe('populationOf', () => {
-  it('reads back what the mark says', () => {
+  it('returns the content of the mark', () => {
     const { metadata } = populatedPatch(aPopulation, { imported: 'yes' }) as {
       metadata: { annotations: Record<string, string> };
     };
@@ -375,13 +372,16 @@ describe('populationOf', () => {
     expect(populationOf(aVolume({ metadata: { name: 'a', annotations: metadata.annotations } }))).toEqual(aPopulation);
   });
 
-  it.each([undefined, '', '{}', 'no JSON', '{"inspection":{"format":"floppy"}}'])('counts %j as not filled', (mark) => {
-    const marks = mark === undefined ? {} : { 'bullion.dev/populated': mark };
-    expect(populationOf(aVolume({ metadata: { name: 'a', annotations: marks } }))).toBeUndefined();
-  });
+  it.each([undefined, '', '{}', 'no JSON', '{"inspection":{"format":"floppy"}}'])(
+    'treats %j as not populated',
+    (mark) => {
+      const marks = mark === undefined ? {} : { 'bullion.dev/populated': mark };
+      expect(populationOf(aVolume({ metadata: { name: 'a', annotations: marks } }))).toBeUndefined();
+    },
+  );
 });
 
-it('marks a volume with the labels that tell how to run it, and with no other that its image wrote', () => {
+it('sets the labels that describe how to run the volume, and no others of its image', () => {
   const preference = { 'instancetype.kubevirt.io/default-preference': 'fedora' };
   const labels = { ...preference, 'cdi.kubevirt.io/dataImportCron': 'theirs', 'kubevirt.io/vm': 'theirs' };
   const population = { inspection: { format: 'raw', compression: 'none', labels }, digests: {} } as const;

@@ -1,4 +1,4 @@
-// Who reads what an image is kept in does not keep it from being started over, or removed, once that is lost.
+// Jobs that read the volume of an image do not prevent its restart, or its deletion, once that volume is lost.
 import { describe, expect, it } from 'vitest';
 import { type Job, jobs, pods } from '#shared/api/foreign/core.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
@@ -31,7 +31,7 @@ describe.each<[string, Backend<never>]>([
   ['csi', csi as unknown as Backend<never>],
   ['cdi', cdi as unknown as Backend<never>],
 ])('an image of %s whose volume is lost', (name, backend) => {
-  it('is started over: a backup and a download of it go first', async () => {
+  it('is restarted after a backup and a download of it have been stopped', async () => {
     let image = lost(name);
     const { kube, context } = begin(image);
     const pass = async () => {
@@ -48,7 +48,7 @@ describe.each<[string, Backend<never>]>([
     expect(image.state).toMatchObject({ phase: 'Pending', handledRetryToken: 'again' });
   });
 
-  it('is removed with them', async () => {
+  it('is removed together with them', async () => {
     const image = { ...lost(name), deleting: true };
     const { kube, context } = begin(image);
     const pass = async () => {

@@ -1,4 +1,4 @@
-// What is read of children and classes: which class makes snapshots, which complaints count, a claim that was marked meanwhile.
+// What is read of children and classes: the snapshot class, the Events that matter, a claim that was labelled meanwhile.
 import { describe, expect, it } from 'vitest';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { type Job, type Pod, kubeEvents, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
@@ -10,15 +10,15 @@ import { createMemoryKube } from '#test/support/memory-kube.ts';
 
 const driver = 'local.bullion.dev';
 
-describe('snapshots of a volume are made by', () => {
+describe('the snapshot class of a volume', () => {
   it.each<[what: string, names: readonly string[], words: readonly (string | undefined)[], found: string | undefined]>([
-    ['none where its driver has none', [], [], undefined],
-    ['the only class of its driver', ['b'], [], 'b'],
-    ['the first of them where nobody says', ['b', 'a'], [], 'a'],
-    ['the one that its StorageProfile names', ['b', 'a'], ['b'], 'b'],
-    ['the one that is asked for there, before the one that was', ['c', 'b', 'a'], ['b', 'c'], 'c'],
-    ['not by one of another driver', ['b', 'a'], ['other'], 'a'],
-    ['not by one that is gone', ['b', 'a'], ['gone'], 'a'],
+    ['is undefined when its driver has none', [], [], undefined],
+    ['is the only one of its driver', ['b'], [], 'b'],
+    ['is the first of them by default', ['b', 'a'], [], 'a'],
+    ['is the one in the status of its StorageProfile', ['b', 'a'], ['b'], 'b'],
+    ['is the requested one in its StorageProfile, before the one in its status', ['c', 'b', 'a'], ['b', 'c'], 'c'],
+    ['is not one of another driver', ['b', 'a'], ['other'], 'a'],
+    ['is not a deleted one', ['b', 'a'], ['gone'], 'a'],
   ])('%s', async (_what, names, [told, asked], found) => {
     const kube = createMemoryKube();
     for (const name of names) kube.seed(volumeSnapshotClasses, aSnapshotClass(name, { driver }));
@@ -34,7 +34,7 @@ describe('snapshots of a volume are made by', () => {
   });
 });
 
-describe('what a reason quotes', () => {
+describe('the Events that a message quotes', () => {
   const at = (seconds: number): string => new Date(Date.UTC(2026, 0, 1, 0, 0, seconds)).toISOString();
   const scheduled = (seconds: number) => ({ type: 'PodScheduled', status: 'True', lastTransitionTime: at(seconds) });
   const child = (kind: string, status: object) => ({

@@ -1,4 +1,4 @@
-// The table of sources: what a worker is given is there in its pod, and each type is treated as what it is.
+// The table of sources: the pod of a worker contains everything in its configuration, and each type is treated as what it is.
 import { describe, expect, it } from 'vitest';
 import {
   type JobSource,
@@ -90,7 +90,7 @@ const pathsIn = (value: unknown): readonly string[] => {
 
 describe('a source of a Job', () => {
   it.each(ofJobs.map((source) => [source.type, source] as const))(
-    '%s: finds in its pod every path that its worker is given, and nothing else is mounted',
+    '%s: mounts every path that the worker is configured with, and nothing else',
     (_type, source) => {
       const spec = toTransferSource(source, context);
       const { volumes, mounts, devices } = mountsOfSource(source, context);

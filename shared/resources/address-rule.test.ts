@@ -8,7 +8,7 @@ const fieldsOf = (spec: object, policy = isRefused): readonly string[] =>
     ({ field }) => field,
   );
 
-describe('an address that no transfer connects to is refused', () => {
+describe('an address that no transfer may connect to is rejected', () => {
   it.each<[field: string, spec: object]>([
     ['spec.source.http', { source: { http: 'http://169.254.169.254/latest' } }],
     ['spec.url', { url: 'https://127.0.0.1/disk' }],
@@ -33,11 +33,11 @@ describe('an address that no transfer connects to is refused', () => {
     ['a name, whatever it leads to', { url: 'https://metadata.example/disk' }],
     ['no URL', { url: 'nowhere', source: { http: 5 } }],
     ['no source', {}],
-  ])('but not %s', (_what, spec) => {
+  ])('but %s is accepted', (_what, spec) => {
     expect(fieldsOf(spec)).toEqual([]);
   });
 
-  it('nor what is allowed', () => {
+  it('and an allowed address is accepted', () => {
     expect(fieldsOf({ url: 'http://127.0.0.1/disk' }, createAddressPolicy(['127.0.0.0/8']))).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-// Whose the kinds of CDI are, by what the cluster holds.
+// Which project reconciles the kinds of CDI, by the objects in the cluster.
 import { describe, expect, it } from 'vitest';
 import { cdis } from '#shared/api/foreign/cdi.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -9,13 +9,13 @@ import { createMemoryKube } from '#test/support/memory-kube.ts';
 const minute = 60_000;
 const cdi: KubeObject = { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'CDI', metadata: { name: 'cdi' } };
 
-describe('whose the kinds of CDI are', () => {
-  it('ours where the cluster does not know of it', async () => {
+describe('the kinds of CDI belong to', () => {
+  it('Bullion when the cluster does not have them', async () => {
     const look = createCdiLook(createMemoryKube({ absent: [cdis.plural] }), 'auto');
     expect(await look()).toBe('serve');
   });
 
-  it('ours where its definition was left behind, CDI’s as long as one is installed', async () => {
+  it('Bullion when only their definitions are left, and CDI while it is installed', async () => {
     let time = testTime;
     const kube = createMemoryKube();
     const look = createCdiLook(kube, 'auto', () => time);
@@ -29,7 +29,7 @@ describe('whose the kinds of CDI are', () => {
     expect(await look()).toBe('serve');
   });
 
-  it('is asked once a minute at most, and not at all where it was told', async () => {
+  it('whoever is configured, and otherwise are checked once a minute at most', async () => {
     let time = testTime;
     const kube = createMemoryKube();
     const look = createCdiLook(kube, 'auto', () => time);
@@ -43,7 +43,7 @@ describe('whose the kinds of CDI are', () => {
     expect(kube.calls).toHaveLength(1);
   });
 
-  it('is nobody’s guess while the API is down', async () => {
+  it('nobody while the API is down', async () => {
     const kube = createMemoryKube();
     const isDown = { ...kube, list: () => Promise.reject(new Error('down')) };
     await expect(createCdiLook(isDown, 'auto')()).rejects.toThrow('down');

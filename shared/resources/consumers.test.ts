@@ -1,4 +1,4 @@
-// Which disks were made from what: every way in which a disk names its source, and which of them hold an earlier version.
+// Which disks were made from which image: every way in which a disk records its source, and which of them contain an earlier version.
 import { describe, expect, it } from 'vitest';
 import { annotations } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -153,7 +153,7 @@ describe('consumers', () => {
     expect(names(target, all)).toEqual(expected);
   });
 
-  it('counts a claim and the object that made it once, with the machines that mount it', () => {
+  it('count a claim and the object that created it once, with the machines that mount it', () => {
     const root = object(cdi, 'DataVolume', 'root', {
       spec: { source: { pvc: { namespace: 'vms', name: 'golden' } }, storage: {} },
     });
@@ -196,7 +196,7 @@ describe('outdated disks', () => {
   const disks = { objects: ['a', 'b', 'c', 'd'].map(disk) };
   const claims = [filled('a', 'one'), filled('b', 'three'), filled('c', 'gone'), claim('d')];
 
-  it('are named with how far they are behind, and those of versions that were removed', () => {
+  it('are reported with how many versions they are behind, or that their version was removed', () => {
     const all = inventory({ objects: [offers('fedora-3'), ...disks.objects], claims: [...versions, ...claims] });
     expect(rows(all)).toEqual([
       { name: 'a', version: 'fedora-1', current: 'fedora-3', behind: 2 },
@@ -204,12 +204,12 @@ describe('outdated disks', () => {
     ]);
   });
 
-  it('are those made of a later version, too, once an earlier one is offered again', () => {
+  it('include those made from a later version, once an earlier one is offered again', () => {
     const all = inventory({ objects: [offers('fedora-1'), ...disks.objects], claims: [...versions, ...claims] });
     expect(rows(all)).toContainEqual({ name: 'b', version: 'fedora-3', current: 'fedora-1', behind: -2 });
   });
 
-  it('are recognised by what a copy records, and by snapshots that hold the version', () => {
+  it('are recognized by the record of a copy, and by snapshots that contain the version', () => {
     const snapshot = {
       ...version('fedora-2', 'two', 2),
       kind: 'VolumeSnapshot',
@@ -236,7 +236,7 @@ describe('outdated disks', () => {
     expect(rows(all)).toEqual([{ name: 'a', version: undefined, current: 'fedora-2', behind: undefined }]);
   });
 
-  it('are not looked for where nobody follows a source', () => {
+  it('are not searched for when no cron follows a source', () => {
     const plain = object(cdi, 'DataSource', 'fedora', {
       spec: { source: { pvc: { namespace: 'vms', name: 'fedora-3' } } },
     });

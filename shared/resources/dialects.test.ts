@@ -1,4 +1,4 @@
-// What each kind says, in its own words; and that nothing a pass wrote down is lost when the next one reads it.
+// The status of each kind, in its own format; and that nothing written by one pass is lost when the next one reads it.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
@@ -46,7 +46,7 @@ const text = fc.string({ maxLength: 20 });
 const time = fc.date({ noInvalidDate: true, min: new Date(0), max: new Date(4e12) }).map((date) => date.toISOString());
 const count = fc.nat();
 const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
-/** Of every field, or it could be lost unseen; what a clone is made of is for volumes alone. */
+/** Every field is set, or a loss would not be noticed; the source of a clone exists only for volumes. */
 type Fields<T> = { readonly [K in keyof T]-?: fc.Arbitrary<T[K]> };
 const transfer: Fields<TransferState> = {
   run: text,
@@ -102,7 +102,7 @@ const clone: Fields<CloneState> = { strategy: fc.constantFrom(...cloneStrategies
 const anyVolumeState: fc.Arbitrary<ImageState> = fc.record({ ...fields, clone: optional(fc.record(clone)) });
 
 describe('a round trip', () => {
-  it('loses nothing of the state on a HyperCloud image, and keeps to the schema', () => {
+  it('loses nothing of the state on a HyperCloud image, and conforms to the schema', () => {
     fc.assert(
       fc.property(anyState, (written) => {
         const status = hyperCloudImages.toStatus(cloud, hyperCloudImages.toImage(cloud), written, now);
@@ -114,7 +114,7 @@ describe('a round trip', () => {
     );
   });
 
-  it('loses nothing of the state on a Harvester image, and keeps to the schema', () => {
+  it('loses nothing of the state on a Harvester image, and conforms to the schema', () => {
     fc.assert(
       fc.property(anyState, (written) => {
         const status = harvesterImages.toStatus(harvester, harvesterImages.toImage(harvester), written, now);
@@ -129,7 +129,7 @@ describe('a round trip', () => {
   it.each<[string, VolumeDialect<KubeObject>, KubeObject]>([
     ['VirtualMachineVolume', virtualMachineVolumes as VolumeDialect<KubeObject>, volume],
     ['VirtualMachinePvc', virtualMachinePvcs as VolumeDialect<KubeObject>, volumePvc],
-  ])('loses nothing of the state on a %s, and keeps to the schema', (_, dialect, object) => {
+  ])('loses nothing of the state on a %s, and conforms to the schema', (_, dialect, object) => {
     fc.assert(
       fc.property(anyVolumeState, (written) => {
         const status = dialect.toStatus(object, dialect.toVolume(object), written, now);
@@ -141,7 +141,7 @@ describe('a round trip', () => {
     );
   });
 
-  it('loses nothing of the state on a DataVolume but reason and message, which are in the words of CDI, and keeps to the schema', () => {
+  it('loses nothing of the state on a DataVolume except reason and message, which are those of CDI, and conforms to the schema', () => {
     fc.assert(
       fc.property(anyVolumeState, (written) => {
         const status = dataVolumes.toStatus(dataVolume, dataVolumes.toVolume(dataVolume), written, now);
@@ -156,7 +156,7 @@ describe('a round trip', () => {
     );
   });
 
-  it('writes the same status when nothing changed, at whatever time', () => {
+  it('writes the same status at any time when nothing changed', () => {
     fc.assert(
       fc.property(anyState, (written) => {
         const image = harvesterImages.toImage(harvester);
@@ -185,7 +185,7 @@ describe('HyperCloud', () => {
     expect(result.conditions?.[1]).toMatchObject({ type: 'Ready', status, message: 'it broke', observedGeneration: 2 });
   });
 
-  it('reads the short shape', () => {
+  it('parses the short form', () => {
     expect(image).toMatchObject({
       backend: 'csi',
       source: { type: 'http', url: 'https://images.example/ubuntu.img' },
@@ -196,7 +196,7 @@ describe('HyperCloud', () => {
     });
   });
 
-  it('reads the released shape', () => {
+  it('parses the released form', () => {
     const released = hyperCloudImages.toImage({
       ...cloud,
       spec: {
@@ -228,7 +228,7 @@ describe('HyperCloud', () => {
     ['a path of a node', { hostPath: { path: '/', nodeName: 'n' } }, 'spec.source.hostPath'],
     ['no source', {}, 'spec.source'],
     ['a file URL', { http: 'file:///etc/passwd' }, 'spec.source.http'],
-  ])('finds fault with %s', (_name, source, field) => {
+  ])('rejects %s', (_name, source, field) => {
     const faulty = hyperCloudImages.toImage({ ...cloud, spec: { source } });
     expect(faulty.faults.map((fault) => fault.field)).toContain(field);
     expect(faulty.source).toBeUndefined();
@@ -247,7 +247,7 @@ describe('Harvester', () => {
       ]),
     );
 
-  it('names children by its UID and keeps what the user asked for', () => {
+  it('names children after its UID and keeps what the user requested', () => {
     expect(image).toMatchObject({
       backend: 'csi',
       childNames: { volume: `vmi-${uid}`, snapshot: `vmi-${uid}` },
@@ -257,7 +257,7 @@ describe('Harvester', () => {
     });
   });
 
-  it('marks its golden volumes as Harvester does, and lets every node read what upgrades it', () => {
+  it('labels its golden volumes as Harvester does, and lets every node read what its upgrade needs', () => {
     expect(image.volumeMarks.filling).toEqual({
       'harvesterhci.io/imageId': 'default/image-leap',
       'harvesterhci.io/goldenImage': 'true',
@@ -270,7 +270,7 @@ describe('Harvester', () => {
     });
   });
 
-  it('takes the original default backend where none is given', () => {
+  it('uses the original default backend when none is given', () => {
     const { backend: _, ...spec } = harvester.spec;
     expect(harvesterImages.toImage({ ...harvester, spec }).backend).toBe('backingimage');
   });
@@ -281,7 +281,7 @@ describe('Harvester', () => {
     ['does not know yet', 'csi', {}, {}, undefined],
     ['models its own on', 'backingimage', { targetStorageClassName: 'longhorn' }, ownClass, 'longhorn'],
     ['made for itself alone', 'backingimage', {}, ownClass, undefined],
-  ])('tells as target the class that it %s (%s)', (_how, backend, ...[spec, over, expected]) => {
+  ])('reports as target the class that it %s (%s)', (_how, backend, ...[spec, over, expected]) => {
     const { targetStorageClassName: _, ...rest } = harvester.spec;
     const object = aHarvesterImage({ ...harvester, spec: { ...rest, backend: backend as 'csi', ...spec } });
     const status = harvesterImages.toStatus(object, harvesterImages.toImage(object), state(over), now);
@@ -299,7 +299,7 @@ describe('Harvester', () => {
     });
   });
 
-  it('tells a failure that is retried', () => {
+  it('reports a failure that is retried', () => {
     const lastFailure = { reason: 'SourceUnavailable', message: 'the server answered 503' };
     expect(conditions({ phase: 'Pending', lastFailure })).toMatchObject({
       Imported: { status: 'Unknown' },
@@ -307,7 +307,7 @@ describe('Harvester', () => {
     });
   });
 
-  it('tells a final failure', () => {
+  it('reports a final failure', () => {
     expect(conditions({ phase: 'Failed', message: 'no' })).toMatchObject({
       Imported: { status: 'False', reason: 'Importing', message: 'failed due to error: no' },
       RetryLimitExceeded: { status: 'True' },
@@ -315,7 +315,7 @@ describe('Harvester', () => {
     });
   });
 
-  it('is imported, and clears what failed before', () => {
+  it('is imported, and its earlier failure is cleared', () => {
     const status = harvesterImages.toStatus(
       harvester,
       image,
@@ -344,7 +344,7 @@ describe('Harvester', () => {
     });
   });
 
-  it('moves the times of a condition only when it changes', () => {
+  it('updates the times of a condition only when it changes', () => {
     const first = harvesterImages.toStatus(harvester, image, state({ phase: 'Pending', message: 'a' }), now);
     const later = '2026-01-02T04:00:00Z';
     const second = harvesterImages.toStatus(
@@ -364,14 +364,14 @@ describe('Harvester', () => {
     expect(third.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({ lastTransitionTime: later });
   });
 
-  it('keeps what others wrote into its status', () => {
+  it('keeps fields that others wrote into its status', () => {
     const status = { phase: 'Pending', backupTarget: { endpoint: 's3://b' } };
     expect(harvesterImages.toStatus({ ...harvester, status }, image, state({}), now).backupTarget).toEqual({
       endpoint: 's3://b',
     });
   });
 
-  it('never shows what a URL keeps secret', () => {
+  it('never shows the secrets in a URL', () => {
     const signed: Image = { ...image, source: { type: 'http', url: 'https://a.example/x.img?signature=secret' } };
     expect(harvesterImages.toStatus(harvester, signed, state({}), now).appliedUrl).toBe('https://a.example/x.img');
   });

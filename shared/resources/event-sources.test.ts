@@ -47,7 +47,7 @@ describe('event sources of kinds that a cluster may lack', () => {
     );
   });
 
-  it('are there as long as their kinds are, after each tick, whatever comes and goes', async () => {
+  it('exist as long as their kinds exist, after each tick', async () => {
     const step = fc.uniqueArray(fc.constantFrom(...kinds));
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 6 }), async (steps) => {
@@ -64,7 +64,7 @@ describe('event sources of kinds that a cluster may lack', () => {
     );
   });
 
-  it('stay where the API server cannot say whether their kinds are there', async () => {
+  it('are kept while the API server cannot report whether their kinds exist', async () => {
     const { kube, served, away, install, watched } = aCluster();
     install();
     for (const kind of kinds) served.add(kind);
@@ -75,7 +75,7 @@ describe('event sources of kinds that a cluster may lack', () => {
     expect(new Set(watched().map((kind) => kind.split(' ')[0]))).toEqual(new Set(['longhorn.io/v1beta2']));
   });
 
-  it('are not written again by a tick that finds them as they should be, whatever Knative adds', async () => {
+  it('are not written again by a tick when they are up to date, whatever Knative adds', async () => {
     const { kube, memory, served, install } = aCluster();
     install();
     for (const kind of kinds) served.add(kind);
@@ -87,7 +87,7 @@ describe('event sources of kinds that a cluster may lack', () => {
     expect(memory.all(apiServerSources)).toEqual(before);
   });
 
-  it('of an earlier release are taken over, changed, or removed', async () => {
+  it('of an earlier release are adopted, changed, or deleted', async () => {
     const { kube, memory, served, install } = aCluster();
     install();
     const [kept, gone, stray] = ['templates-ssp', 'templates-hyperconverged', 'templates-other'].map((name) => {
@@ -102,7 +102,7 @@ describe('event sources of kinds that a cluster may lack', () => {
     expect(memory.all(apiServerSources)).toMatchObject([{ metadata: { name: 'templates-ssp' }, spec: own.spec }]);
   });
 
-  it('go with the list they stand in', async () => {
+  it('are deleted with the list that contains them', async () => {
     const { kube, memory, served, install, watched } = aCluster();
     const { metadata } = install();
     served.add('kubevirt.io/v1 VirtualMachine');

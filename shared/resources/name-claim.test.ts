@@ -1,4 +1,4 @@
-// Images of one display name that were created at one moment, so that admission saw none beside them.
+// Images of the same display name that were created concurrently, so that admission saw only one.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { leases } from '#shared/api/foreign/coordination.ts';
@@ -33,8 +33,8 @@ const ownersOf = ({ deps }: Given): readonly unknown[] => [
   ...new Set(deps.kube.all(jobs).map(({ metadata }) => metadata.labels?.[labels.ownerUid])),
 ];
 
-describe('two images of one display name', () => {
-  it('that nobody saw together end as two that came one after the other: one is made, one says why it is not', async () => {
+describe('two images of the same display name', () => {
+  it('that were created concurrently end like two in sequence: one is created, one reports the conflict', async () => {
     const world = given('a', 'b');
     await Promise.all(world.images.map((image) => go(world, image)));
     expect(ownersOf(world)).toHaveLength(1);
@@ -45,7 +45,7 @@ describe('two images of one display name', () => {
     expect(readyOf(world, loser)?.message).toMatch(`${winner} has the display name "leap", and had it first`);
   });
 
-  it('never both begin, in whatever order their passes go on', async () => {
+  it('never both start, in whatever order they are reconciled', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),
@@ -73,7 +73,7 @@ describe('two images of one display name', () => {
     );
   });
 
-  it('give the name on: the other begins once the first is gone and it is told to', async () => {
+  it('pass the name on: the other starts once the first is deleted and a retry is requested', async () => {
     const world = given('a', 'b');
     for (const image of world.images) await go(world, image);
     expect(readyOf(world, 'b')?.reason).toBe('DisplayNameTaken');
@@ -90,7 +90,7 @@ describe('two images of one display name', () => {
     expect(world.deps.kube.all(leases)).toMatchObject([{ spec: { holderIdentity: world.images[1]!.metadata.uid } }]);
   });
 
-  it('may be in two namespaces', async () => {
+  it('may exist in two namespaces', async () => {
     const world = given('a');
     const other = world.deps.kube.seed(type, aHarvesterImage({ metadata: { namespace: 'other', name: 'a' } }));
     await go(world, world.images[0]!);
@@ -99,7 +99,7 @@ describe('two images of one display name', () => {
   });
 });
 
-describe('two exports to one object of a store', () => {
+describe('two exports to the same object of a store', () => {
   const exports = volumeExportKind.type;
   const toOne = (namespace: string, name = 'disk'): VirtualMachineVolumeExport => ({
     apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
@@ -115,7 +115,7 @@ describe('two exports to one object of a store', () => {
       }),
     );
 
-  it('never both begin, in whatever namespaces they are; the second one begins once the first is gone', async () => {
+  it('never both start, in whatever namespaces they are; the second one starts once the first is deleted', async () => {
     const deps = createTestReconciler();
     const [first, second] = ['one', 'two'].map((namespace) => deps.kube.seed(exports, toOne(namespace)));
     const goOn = ({ metadata, apiVersion, kind }: KubeObject) => reconcile(deps, { ...metadata, apiVersion, kind });

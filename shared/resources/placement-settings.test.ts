@@ -1,4 +1,4 @@
-// What an operator says of where transfers run, in the pods that come of it.
+// The settings of an operator for the placement of transfers, and the resulting pods.
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
@@ -14,7 +14,7 @@ const podOf = (environment: Readonly<Record<string, string>>, pod: { readonly pr
 };
 
 describe('the pods of transfers', () => {
-  it('run anywhere, with limits that a quota counts and temporary files on the disk of the node', () => {
+  it('run on any node, with limits that a quota counts and temporary files on the disk of the node', () => {
     const pod = podOf({});
     expect(Object.keys(pod)).not.toEqual(expect.arrayContaining(['nodeSelector', 'tolerations', 'priorityClassName']));
     expect(pod.containers[0]?.resources).toEqual({
@@ -24,7 +24,7 @@ describe('the pods of transfers', () => {
     expect(pod.volumes?.[0]).toEqual({ name: 'scratch', emptyDir: {} });
   });
 
-  it('run where and as urgently as the operator says', () => {
+  it('run where and with the priority that the operator configures', () => {
     const tolerations = [{ key: 'storage', operator: 'Exists', effect: 'NoSchedule' }];
     const environment = {
       TRANSFER_NODE_SELECTOR: 'disktype=ssd, zone=a',
@@ -36,7 +36,7 @@ describe('the pods of transfers', () => {
     expect(podOf(environment, { priorityClassName: 'urgent' })).toMatchObject({ priorityClassName: 'urgent' });
   });
 
-  it('keep temporary files on a claim of their own where the operator names its class', () => {
+  it('keep temporary files on a claim of their own when the operator configures a class for it', () => {
     const spec = {
       accessModes: ['ReadWriteOnce'],
       storageClassName: 'fast',
@@ -54,7 +54,7 @@ describe('the pods of transfers', () => {
     ['TRANSFER_TOLERATIONS', '[{"effect":"Never"}]'],
     ['SCRATCH_SIZE', 'plenty'],
     ['TRANSFER_DISK', '-1Gi'],
-  ])('are none of %s=%s, which is named', (variable, value) => {
+  ])('reject %s=%s, and name it', (variable, value) => {
     expect(() => podOf({ [variable]: value })).toThrow(variable);
   });
 });

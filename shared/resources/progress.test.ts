@@ -1,4 +1,4 @@
-// Progress reports come late, twice and out of order. Status only ever moves forward.
+// Progress reports arrive late, twice and out of order. Progress in the status never decreases.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { TransferState } from '#shared/populate/filled.ts';
@@ -63,7 +63,7 @@ describe('foldProgress', () => {
       { phase: 'Pending', reason: 'Inspecting', progress: 0 },
     ],
     [
-      'an inspection that must read everything, which is no download',
+      'an inspection that must read everything, which is not a download',
       running({ state: { phase: 'Pending', children: { job: 'inspect-uid' } } }),
       report({ run: 'inspect-uid-aaaaa', percent: 48.7 }),
       {
@@ -85,7 +85,7 @@ describe('foldProgress', () => {
       },
     ],
     [
-      'what was found out about the source',
+      'the result of the inspection',
       running(),
       report({ inspection: { format: 'qcow2', compression: 'none', size: 7, virtualSize: 9 } }),
       { inspection: { format: 'qcow2', compression: 'none', size: 7, virtualSize: 9 } },
@@ -128,7 +128,7 @@ describe('foldProgress', () => {
     expect(foldProgress(image, news, testTime)).toBeUndefined();
   });
 
-  it('never goes back, whatever the order of the reports', () => {
+  it('never decreases, whatever the order of the reports', () => {
     const news = fc.record({
       run: fc.constantFrom('a', 'b'),
       sequence: fc.nat(20),

@@ -1,4 +1,4 @@
-// One pass over one image: what is read, what is written, and what the sender of an event is told.
+// One pass over one image: what is read, what is written, and what is returned to the sender of an event.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { jobs, kubeEvents, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
@@ -57,7 +57,7 @@ describe('reconcile', () => {
   it.each([
     ['an image of HyperCloud', clouds, sized],
     ['an image of Harvester', harvesterImageKind.type, aHarvesterImage({ metadata: key })],
-  ])('writes its decision on %s down although others keep labelling it', async (_what, type, object) => {
+  ])('records its decision on %s although others keep changing its labels', async (_what, type, object) => {
     const seeded = kube.seed<KubeObject>(type, object);
     let disturbances = 0;
     const disturbed = {
@@ -86,7 +86,7 @@ describe('reconcile', () => {
     expect(lookups).toEqual([...new Set(lookups)]);
   });
 
-  it('holds the image, makes its children, and then writes status once', async () => {
+  it('adds the finalizer, creates its children, and then writes the status once', async () => {
     const outcome = await reconcileOne(kube.seed(clouds, sized));
     expect(outcome).toEqual({ kind: 'waiting', for: 'the transfer is being started' });
     expect(writesOf()).toEqual([
@@ -103,7 +103,7 @@ describe('reconcile', () => {
     });
   });
 
-  it('writes nothing when nothing is new', async () => {
+  it('writes nothing when nothing changed', async () => {
     const image = kube.seed(clouds, sized);
     await reconcileOne(image);
     const before = writesOf().length;
@@ -112,14 +112,14 @@ describe('reconcile', () => {
     expect(writesOf()).toHaveLength(before);
   });
 
-  it('is done with an image that is gone, or that is another one of the same name', async () => {
+  it('is done with an image that was deleted, or replaced by another one of the same name', async () => {
     expect(await reconcile(deps, { ...refOf(sized), uid: 'x' })).toEqual({ kind: 'done' });
     kube.seed(clouds, sized);
     expect(await reconcile(deps, { ...refOf(sized), uid: 'that of an earlier one' })).toEqual({ kind: 'done' });
     expect(writesOf()).toEqual([]);
   });
 
-  it('reads again when somebody else was faster', async () => {
+  it('reads again after a conflict', async () => {
     const image = kube.seed(clouds, sized);
     kube.failNext({ verb: 'replace' }, { error: new Conflict('modified'), when: 'before' });
     expect(await reconcileOne(image)).toMatchObject({ kind: 'waiting' });
@@ -127,7 +127,7 @@ describe('reconcile', () => {
     expect(kube.all(jobs)).toHaveLength(1);
   });
 
-  it('asks for another delivery when the conflicts do not end', async () => {
+  it('requests another delivery when the conflicts do not end', async () => {
     const image = kube.seed(clouds, sized);
     for (let round = 0; round < 30; round += 1) {
       kube.failNext({ verb: 'replace' }, { error: new Conflict('modified'), when: 'before' });
@@ -135,7 +135,7 @@ describe('reconcile', () => {
     expect(await reconcileOne(image)).toMatchObject({ kind: 'retry' });
   });
 
-  it('throws when the API is down, so that the event comes again', async () => {
+  it('throws when the API is down, so that the event is delivered again', async () => {
     const image = kube.seed(clouds, sized);
     kube.failNext({ verb: 'create', resource: 'jobs' }, { error: new Unavailable('down'), when: 'after' });
     await expect(reconcileOne(image)).rejects.toThrow(Unavailable);
@@ -143,7 +143,7 @@ describe('reconcile', () => {
     expect(kube.all(jobs)).toHaveLength(1);
   });
 
-  it('gives a transfer that is started again its own time where the start before was cut short', async () => {
+  it('gives a restarted transfer the full time when its earlier start was interrupted', async () => {
     const image = kube.seed(clouds, sized);
     kube.failNext({ verb: 'patch', resource: 'jobs' }, { error: new Unavailable('down'), when: 'before' });
     kube.failNext({ verb: 'delete', resource: 'jobs' }, { error: new Unavailable('down'), when: 'before' });
@@ -156,7 +156,7 @@ describe('reconcile', () => {
     expect(kube.all(jobs).map(({ spec: { suspend } }) => suspend)).toEqual([false]);
   });
 
-  it('starts no transfer for what it gives up in the same pass', async () => {
+  it('starts no transfer for an image that fails in the same pass', async () => {
     const image = kube.seed(clouds, sized);
     await reconcileOne(image);
     for (const job of kube.all(jobs))
@@ -169,7 +169,7 @@ describe('reconcile', () => {
   it.each([
     ['a quota', new Denied('exceeded quota: storage'), 'ApiDenied'],
     ['a rule of the cluster', new InvalidInput('spec.resources: too large'), 'ApiInvalidInput'],
-  ])('tells the user what %s refused, and fails once it has waited long enough', async (_name, error, reason) => {
+  ])('reports a rejection by %s to the user, and fails after its deadline', async (_name, error, reason) => {
     const image = kube.seed(clouds, sized);
     const refuse = () =>
       kube.failNext({ verb: 'create', resource: 'persistentvolumeclaims' }, { error, when: 'before' });
@@ -181,7 +181,7 @@ describe('reconcile', () => {
     expect(await reconcileOne(image)).toMatchObject({ kind: 'failed', reason });
   });
 
-  it('fails an image that slipped past admission, with the fault of every field', async () => {
+  it('fails an image that bypassed admission, with the error of every field', async () => {
     const image = kube.seed(clouds, aHyperCloudImage({ spec: { source: { http: 'ftp://a/b' }, checksum: 'md5:1' } }));
     const outcome = await reconcileOne(image);
     expect(outcome).toMatchObject({ kind: 'failed', reason: 'InvalidSpec' });
@@ -189,7 +189,7 @@ describe('reconcile', () => {
     expect(kube.all(jobs)).toEqual([]);
   });
 
-  it('fails an image from an object store where the installation has none, and takes it where it has one', async () => {
+  it('fails an image from an object store when none is configured, and accepts it when one is', async () => {
     const source = { objectStore: { bucketName: 'vmimage', objectName: 'disk.img' } };
     const image = kube.seed(clouds, { ...sized, spec: { ...sized.spec, source } });
     expect(await reconcileOne(image)).toMatchObject({
@@ -203,7 +203,7 @@ describe('reconcile', () => {
     expect(kube.all(jobs)).toHaveLength(1);
   });
 
-  it('fails an image whose backend is not served, and says which to use', async () => {
+  it('fails an image whose backend is not served, and names the one to use', async () => {
     const object = aHarvesterImage();
     const image = kube.seed(harvesterImageKind.type, {
       ...object,
@@ -216,7 +216,7 @@ describe('reconcile', () => {
     });
   });
 
-  it('begins an image whose faults were mended', async () => {
+  it('starts an image whose errors were corrected', async () => {
     const image = kube.seed(clouds, aHyperCloudImage({ spec: { ...sized.spec, checksum: 'md5:1' } }));
     await reconcileOne(image);
     kube.edit(clouds, key, (edited) => void delete edited.spec.checksum);
@@ -225,7 +225,7 @@ describe('reconcile', () => {
     expect((await imageNow()).status).toMatchObject({ phase: 'Pending', state: 'Creating' });
   });
 
-  it('says why a child does not move, in the words of the cluster', async () => {
+  it('reports why a child does not progress, with the message of the cluster', async () => {
     const image = kube.seed(clouds, sized);
     await reconcileOne(image);
     const [volume] = kube.all(persistentVolumeClaims);
@@ -237,7 +237,7 @@ describe('reconcile', () => {
     });
   });
 
-  it('does not remove an image while it is being cloned, and says for whom', async () => {
+  it('does not delete an image while it is being cloned, and reports for which volume', async () => {
     const finalized = { name: 'ubuntu', namespace: 'default', finalizers: [finalizers.image] };
     const image = kube.seed(clouds, { ...sized, metadata: finalized });
     const volume = kube.seed(virtualMachineVolumeKind.type, {
@@ -270,7 +270,7 @@ describe('reconcile', () => {
     expect(await kube.get(clouds, key)).toBeUndefined();
   });
 
-  it('leaves the kinds of a CDI that is installed alone', async () => {
+  it('ignores the kinds of an installed CDI', async () => {
     const object = kube.seed(dataVolumeKind.type, {
       apiVersion: 'cdi.kubevirt.io/v1beta1',
       kind: 'DataVolume',
@@ -286,7 +286,7 @@ describe('reconcile', () => {
     expect(kube.all(persistentVolumeClaims)).toHaveLength(1);
   });
 
-  it('never adopts a volume of somebody else', async () => {
+  it('never adopts a volume of another owner', async () => {
     kube.seed(
       persistentVolumeClaims,
       aVolume({ metadata: { name: 'ubuntu-image-pvc', namespace: 'default', labels: {} } }),
@@ -302,7 +302,7 @@ describe('reconcile', () => {
     expect(kube.all(persistentVolumeClaims)).toHaveLength(1);
   });
 
-  it('removes the children of a deleted image before it lets the image go', async () => {
+  it('deletes the children of a deleted image before it removes its finalizer', async () => {
     const image = kube.seed(clouds, sized);
     await reconcileOne(image);
     await kube.delete(clouds, key);
@@ -314,14 +314,14 @@ describe('reconcile', () => {
     expect(await kube.get(clouds, key)).toBeUndefined();
   });
 
-  it('lets an image go at once that it never held', async () => {
+  it('does nothing for a deleted image that never had the finalizer', async () => {
     const image = kube.seed(clouds, { ...sized, metadata: { ...sized.metadata, finalizers: ['someone/else'] } });
     await kube.delete(clouds, key);
     expect(await reconcileOne(image)).toEqual({ kind: 'done' });
     expect(writesOf()).toEqual(['delete virtualmachineimages']);
   });
 
-  it('tells the outside of a failure until it is heard, and only then rests', async () => {
+  it('announces a failure until it is delivered, and settles only then', async () => {
     const heard: string[] = [];
     let isUp = false;
     const announce: ReconcileDeps['announce'] = async (_image, { reason }) => {
@@ -339,7 +339,7 @@ describe('reconcile', () => {
     expect(events).toMatchObject([{ type: 'Warning', reason: 'InvalidSpec', involvedObject: { name: 'ubuntu' } }]);
   });
 
-  it('acts on a retry, and on each value once', async () => {
+  it('acts on a retry annotation, and on each value once', async () => {
     const image = kube.seed(clouds, aHyperCloudImage({ spec: { source: { http: 'ftp://a/b' } } }));
     await reconcileOne(image);
     kube.edit(clouds, key, (edited) => void (edited.metadata.annotations = { [annotations.retry]: '1' }));
@@ -352,7 +352,7 @@ describe('reconcile', () => {
 });
 
 describe('sweep', () => {
-  it('reconciles what is not settled, whatever becomes of the others', async () => {
+  it('reconciles what is not settled, even if others fail', async () => {
     const first = kube.seed(clouds, sized);
     kube.seed(clouds, { ...sized, metadata: { name: 'second', namespace: 'default' } });
     kube.failNext(
@@ -365,7 +365,7 @@ describe('sweep', () => {
     expect(kube.all(jobs)).toHaveLength(2);
   });
 
-  it('costs one page a kind when everything is settled', async () => {
+  it('costs one page per kind when everything is settled', async () => {
     const image = kube.seed(clouds, aHyperCloudImage({ spec: { source: { http: 'ftp://a/b' } } }));
     await reconcileOne(image);
     const before = kube.calls.length;

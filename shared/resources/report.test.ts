@@ -24,7 +24,7 @@ const reportOf = (run: string, over: Partial<TransferProgress> = {}): TransferPr
   ...over,
 });
 
-/** What the status says of the transfer once a look at the source has reported. */
+/** The transfer in the status once an inspection of the source has reported. */
 const reportedAfter = async (note: string | undefined): Promise<string | undefined> => {
   const driver = createTestReconciler();
   const seeded = driver.kube.seed(type, aHyperCloudImage());
@@ -45,14 +45,14 @@ const reportedAfter = async (note: string | undefined): Promise<string | undefin
 
 it.each([
   ['what keeps it from its end', 'cannot connect to the server'],
-  ['nothing while all is well: that is no news', undefined],
-])('a look at a source tells %s', async (_what, note) => {
+  ['nothing without a change', undefined],
+])('an inspection of a source reports %s', async (_what, note) => {
   expect(await reportedAfter(note)).toBe(note);
 });
 
 const imageOf = (driver: ReturnType<typeof createTestReconciler>) => driver.kube.all(type)[0]!;
 
-/** An import, its Job made. Pods come one after the other; what the Job counts and what a pass sees lags behind. */
+/** An import with its Job. Pods are created one after the other; the counts of the Job and what a pass observes lag behind. */
 const beginImport = async () => {
   let now = testTime;
   let started = 0;
@@ -90,7 +90,7 @@ const beginImport = async () => {
       const event = signedProgress(kube, owner, reportOf(`${job.metadata.name}-pod-${of}`, over));
       await recordProgress(driver, event, event.data!);
     },
-    /** What status says, `undefined` once it has failed. */
+    /** The progress in the status, `undefined` once it has failed. */
     look: () => {
       now += 3000;
       const { attempts = 0, progress = 0, state } = imageOf(driver).status ?? {};
@@ -122,7 +122,7 @@ const historyOf = async (steps: readonly ((world: World) => unknown)[]) => {
 };
 
 describe('attempts and progress', () => {
-  it('move together, whatever the order of reports, pods and passes: progress starts over with an attempt, and only then', async () => {
+  it('change together, whatever the order of reports, pods and passes: progress restarts with an attempt, and only then', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(happening, { maxLength: 40 }), async (steps) => {
         const history = await historyOf(steps);
@@ -132,7 +132,7 @@ describe('attempts and progress', () => {
     );
   });
 
-  it('a new pod that reports before the failure of the last was counted', async () => {
+  it('handle a new pod that reports before the failure of the previous one was counted', async () => {
     const world = await beginImport();
     world.start();
     await world.report(0, 1, 50);

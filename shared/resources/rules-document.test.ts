@@ -1,4 +1,4 @@
-// RULES.md, the rule tables and the rows that are sent through kubectl name the same rules: what one of them has and another lacks fails here.
+// RULES.md, the rule tables and the rows that are sent through kubectl list the same rules: a rule that is missing in one of them fails here.
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { backends } from '#shared/backends/registry.ts';
@@ -48,7 +48,7 @@ const lines: readonly Line[] = textOf('shared/resources/RULES.md')
   .map(([, id = '', , original = '', by = '']) => ({ id, original, by }));
 const ids = lines.map(({ id }) => id);
 
-/** Some are asked of creations and of changes. */
+/** Some rules apply to creations and to changes. */
 const isFirst = ({ id }: { readonly id: string }, place: number, all: readonly { readonly id: string }[]): boolean =>
   all.findIndex((one) => one.id === id) === place;
 
@@ -70,7 +70,7 @@ const tables: Readonly<Record<string, Rules>> = {
 };
 const ruled = Object.entries(tables).flatMap(([table, rules]) => rules.map(({ id }) => `${table}/${id}`));
 
-/** What else holds rules. */
+/** Other places that implement rules. */
 const elsewhere = ['schema', 'access', 'finalizer', 'backend', 'reading', 'api server'];
 
 type Way = 'table' | 'elsewhere' | 'others' | 'better' | 'not ours';
@@ -95,9 +95,9 @@ const titles = sourcesIn('test/flows')
   .flatMap((path) => textOf(path).match(/\bit\(\s*'[^'\n]*'/g) ?? [])
   .flatMap(bracketed);
 
-/** Rules with a request that passes and one that is refused, or that is filled in and one that is kept. */
+/** Rules with an accepted and a rejected request, or with a default that is set and a value that is kept. */
 const held = [...[...admissionRows, ...imageRows, ...protectedRows, ...fillRows].map(({ id }) => id), ...titles];
-/** Rules with a request that passes although the original refuses it. */
+/** Rules with an accepted request that the original rejects. */
 const better = [...exemptRows.flatMap((row) => row.ids), ...titles];
 
 /** How often each is there. */
@@ -106,7 +106,7 @@ const numbered = (prefix: string, from: number, to: number): readonly string[] =
   Array.from({ length: to - from + 1 }, (_, index) => `${prefix}${from + index}`);
 
 describe('RULES.md', () => {
-  it('has every rule of the originals once', () => {
+  it('lists every rule of the originals once', () => {
     expect(sorted(lines.flatMap(({ original }) => (original === '' ? [] : original.split(', '))))).toEqual(
       sorted([
         ...numbered('C', 1, 23),
@@ -121,12 +121,12 @@ describe('RULES.md', () => {
     );
   });
 
-  it('has every rule of a table, and each of its own once', () => {
+  it('lists every rule of a table, and each of its own once', () => {
     expect(ruled.filter((id) => !ids.includes(id))).toEqual([]);
     expect(sorted(ids)).toEqual(sorted(new Set(ids)));
   });
 
-  it('says of no rule that it is held by what does not have it', () => {
+  it('names for each rule only places that contain it', () => {
     const wrong = lines.filter((line) => {
       const way = wayOf(line);
       return way === undefined || ruled.includes(line.id) !== (way === 'table' || way === 'others');
@@ -134,7 +134,7 @@ describe('RULES.md', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('has a request through kubectl for every rule that is held, and for every rule that is better', () => {
+  it('has a kubectl scenario for every rule that is kept or improved', () => {
     const lacking = lines.filter((line) => {
       const way = wayOf(line);
       if (way === 'better') return !better.includes(line.id);
@@ -143,7 +143,7 @@ describe('RULES.md', () => {
     expect(lacking.map(({ id }) => id)).toEqual([]);
   });
 
-  it('has every rule that a row, a title or a comment names', () => {
+  it('lists every rule that a row, a title or a comment names', () => {
     const named = sourcesIn('shared', 'functions', 'infra', 'test').flatMap((path) => bracketed(textOf(path)));
     expect(named.length).toBeGreaterThan(titles.length);
     expect([...held, ...better, ...named].filter((id) => !ids.includes(id))).toEqual([]);

@@ -1,4 +1,4 @@
-// Whom transfers trust: what Harvester's setting says, asked once a minute at most.
+// The authorities that transfers trust: those in Harvester's setting, read once a minute at most.
 import { describe, expect, it } from 'vitest';
 import { harvesterSettings } from '#shared/api/foreign/backup.ts';
 import { createTrustLook, trusting } from '#shared/resources/trust.ts';
@@ -14,23 +14,23 @@ const aSetting = (fields: { readonly value?: string; readonly default?: string }
   ...fields,
 });
 
-describe('who is trusted', () => {
+describe('the trusted authorities', () => {
   it.each<[what: string, fields: Parameters<typeof aSetting>[0] | undefined, found: string | undefined]>([
-    ['nobody beside without the setting', undefined, undefined],
-    ['nobody beside where it is empty', { value: '' }, undefined],
-    ['whom it names', { value: pem }, pem],
-    ['whom it names by default', { value: '', default: pem }, pem],
-  ])('is %s', async (_what, fields, found) => {
+    ['the defaults without the setting', undefined, undefined],
+    ['the defaults when it is empty', { value: '' }, undefined],
+    ['those in the setting', { value: pem }, pem],
+    ['those in its default', { value: '', default: pem }, pem],
+  ])('are %s', async (_what, fields, found) => {
     const kube = createMemoryKube();
     if (fields !== undefined) kube.seed(harvesterSettings, aSetting(fields));
     expect(await createTrustLook(kube)()).toBe(found);
   });
 
-  it('is nobody beside where Harvester is not', async () => {
+  it('are the defaults without Harvester', async () => {
     expect(await createTrustLook(createMemoryKube({ absent: [harvesterSettings.plural] }))()).toBeUndefined();
   });
 
-  it('is asked again after a minute', async () => {
+  it('are read again after a minute', async () => {
     let time = testTime;
     const kube = createMemoryKube();
     const look = createTrustLook(kube, () => time);
@@ -41,15 +41,15 @@ describe('who is trusted', () => {
     expect(await look()).toBe(pem);
   });
 
-  it('is said to be too much where it fits into no Job', async () => {
+  it('are rejected when they are too large for a Job', async () => {
     const kube = createMemoryKube();
     kube.seed(harvesterSettings, aSetting({ value: 'x'.repeat(100_001) }));
     await expect(createTrustLook(kube)()).rejects.toThrow(/additional-ca is too long/);
   });
 });
 
-describe('what Jobs are told', () => {
-  it('is nothing more without it', () => {
+describe('the environment of Jobs', () => {
+  it('is unchanged without additional authorities', () => {
     expect(trusting(testSettings, undefined)).toBe(testSettings);
   });
 
@@ -60,7 +60,7 @@ describe('what Jobs are told', () => {
       { https: 'http://p', none: ['a'], ca: 'own' },
       { https: 'http://p', none: ['a'], ca: `own\n${pem}` },
     ],
-  ])('is whom to trust, %s', (_what, proxies, told) => {
+  ])('contains the trusted authorities, %s', (_what, proxies, told) => {
     expect(trusting({ ...testSettings, proxies }, pem)).toMatchObject({ additionalCa: pem, proxies: told });
   });
 });

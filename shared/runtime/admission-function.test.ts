@@ -52,16 +52,16 @@ const patchOf = (response: AdmissionResponse): unknown =>
   JSON.parse(Buffer.from(response.patch ?? '', 'base64').toString());
 
 describe('200', () => {
-  it('says allowed and nothing else when nothing is to be said', async () => {
+  it('contains only `allowed` when there is nothing else to report', async () => {
     expect(await answerOf(async () => allowed)).toEqual({ uid: 'u1', allowed: true });
   });
 
-  it('passes warnings on', async () => {
+  it('contains the warnings', async () => {
     const response = await answerOf(async () => ({ kind: 'allowed', warnings: ['old'] }));
     expect(response.warnings).toEqual(['old']);
   });
 
-  it('sends what the review changed as a JSON patch', async () => {
+  it('contains the changes of the review as a JSON patch', async () => {
     const response = await answerOf(async (request) => ({
       kind: 'allowed',
       object: { ...request.object, spec: { size: 1, class: 'x' } } as unknown as KubeObject,
@@ -70,7 +70,7 @@ describe('200', () => {
     expect(patchOf(response)).toEqual([{ op: 'add', path: '/spec/class', value: 'x' }]);
   });
 
-  it('sends no patch when the review changed nothing', async () => {
+  it('contains no patch when the review changed nothing', async () => {
     const response = await answerOf(async (request) => ({ kind: 'allowed', object: { ...request.object! } }));
     expect(response).toEqual({ uid: 'u1', allowed: true });
   });
@@ -102,7 +102,7 @@ describe('200', () => {
     });
   });
 
-  it('takes null for an absent object, and tells the review of a dry run', async () => {
+  it('accepts null for an absent object, and passes on a dry run', async () => {
     let observed: unknown;
     await answerOf(
       async (request) => {
@@ -135,7 +135,7 @@ describe('400', () => {
 });
 
 describe('413', () => {
-  it('answers a body above 6 MiB, and takes one just below', async () => {
+  it('for a body above 6 MiB, but not for one just below', async () => {
     const filled = (bytes: number): string =>
       JSON.stringify(aReview({ object: { ...object, spec: { text: 'x'.repeat(bytes) } } }));
     const large = await post(async () => allowed, filled(6 * 1024 * 1024));
@@ -146,7 +146,7 @@ describe('413', () => {
 });
 
 describe('500', () => {
-  it('leaves it to the failure policy when a look-up fails', async () => {
+  it('leaves the decision to the failure policy when a read fails', async () => {
     const response = await post(async () => {
       throw new Unavailable('the API is down');
     }, JSON.stringify(aReview()));
@@ -154,7 +154,7 @@ describe('500', () => {
     expect(await response.json()).toMatchObject({ message: 'check could not decide: the API is down' });
   });
 
-  it('answers before the time the API server gives is up', async () => {
+  it('is returned before the timeout of the API server', async () => {
     const started = performance.now();
     let stopped = false;
     const hanging: Review = (_request, { signal }) =>
@@ -175,7 +175,7 @@ describe('parseBudget', () => {
     [undefined, 10_000],
     ['soon', 10_000],
     ['5', 10_000],
-  ])('reads %s', (text, ms) => {
+  ])('parses %s', (text, ms) => {
     expect(parseBudget(text)).toBe(ms);
   });
 });

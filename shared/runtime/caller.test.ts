@@ -51,17 +51,17 @@ const ask = async (token: string | undefined, discover = async () => ({ issuer, 
 };
 
 describe('204', () => {
-  it('lets the account of a Trigger through', async () => {
+  it('accepts the account of a Trigger', async () => {
     expect((await ask(`Bearer ${await aToken()}`)).status).toBe(204);
   });
 
-  it('asks nothing where nothing is configured', () => {
+  it('checks nothing when nothing is configured', () => {
     expect(withCaller(app, undefined, { discover: () => Promise.reject(new Error('asked')), log: silentLogger })).toBe(
       app,
     );
   });
 
-  it('takes a key that is new at the API server', async () => {
+  it('accepts a key that is new at the API server', async () => {
     let asked = 0;
     let now = 0;
     const discover = async () => ({ issuer, keys: (asked += 1) === 1 ? keysOf(first) : keysOf(first, second) });
@@ -83,7 +83,7 @@ describe('401', () => {
     ['no token', undefined],
     ['another scheme', 'Basic eA=='],
     ['no JWT', 'Bearer x.y.z'],
-  ])('refuses %s', async (_what, header) => {
+  ])('rejects %s', async (_what, header) => {
     expect((await ask(header)).status).toBe(401);
   });
 
@@ -91,11 +91,11 @@ describe('401', () => {
     ['another audience', { aud: 'bullion-system/cron-tick' }],
     ['another issuer', { iss: 'https://elsewhere' }],
     ['what has expired', { seconds: -120 }],
-  ])('refuses a token for %s', async (_what, claims) => {
+  ])('rejects a token for %s', async (_what, claims) => {
     expect((await ask(`Bearer ${await aToken(claims)}`)).status).toBe(401);
   });
 
-  it('refuses what another key signed, and asks for keys at most every ten seconds meanwhile', async () => {
+  it('rejects a token with an unknown key, and reads the keys at most every ten seconds meanwhile', async () => {
     let asked = 0;
     const discover = async () => ({ issuer, keys: ((asked += 1), keysOf(first)) });
     const guarded = withCaller(app, { audience, subjects: [trigger] }, { discover, log: silentLogger });
@@ -106,14 +106,14 @@ describe('401', () => {
     expect(asked).toBe(1);
   });
 
-  it('refuses an unsigned token', async () => {
+  it('rejects an unsigned token', async () => {
     const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
     const claims = { iss: issuer, aud: audience, sub: trigger, exp: 4_000_000_000 };
     expect((await ask(`Bearer ${part({ alg: 'none' })}.${part(claims)}.`)).status).toBe(401);
   });
 });
 
-it('403: refuses an account that is not named, and never logs a token', async () => {
+it('403: rejects an account that is not allowed, and never logs a token', async () => {
   const lines: string[] = [];
   const log = createLogger({ write: (line) => lines.push(line) });
   const token = await aToken({ sub: 'system:serviceaccount:default:default' });
@@ -125,7 +125,7 @@ it('403: refuses an account that is not named, and never logs a token', async ()
   expect(lines.join('')).not.toContain(token.split('.')[1]);
 });
 
-it('503: has the event delivered again while the keys cannot be had', async () => {
+it('503: requests another delivery while the keys are unavailable', async () => {
   const response = await ask(`Bearer ${await aToken()}`, () => Promise.reject(new Unavailable('the API is down')));
   expect(response.status).toBe(503);
   expect(response.headers.get('retry-after')).toBe('5');

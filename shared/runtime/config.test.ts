@@ -29,7 +29,7 @@ const faultsOf = (environment: Record<string, string>) => {
 };
 
 describe('parseConfig', () => {
-  it('reads typed values and fills defaults', () => {
+  it('parses typed values and sets defaults', () => {
     expect(parseConfig(Config, { BUCKET: 'b', ATTEMPTS: '3', EAGER: '1', PORT: '0', K_SINK: '' })).toEqual({
       port: 0,
       host: '127.0.0.1',
@@ -41,7 +41,7 @@ describe('parseConfig', () => {
     });
   });
 
-  it('reports all faults at once, by the name of the variable', () => {
+  it('reports all errors at once, by the name of the variable', () => {
     expect(faultsOf({ PORT: 'http', LOG_LEVEL: 'loud', K_SINK: 'nowhere', EAGER: 'yes' })).toEqual([
       'PORT',
       'LOG_LEVEL',
@@ -52,14 +52,14 @@ describe('parseConfig', () => {
     ]);
   });
 
-  it('says what a missing setting is for', () => {
+  it('explains what a missing setting is for', () => {
     expect(() => parseConfig(Config, { ATTEMPTS: '3' })).toThrow(/BUCKET: is required. Bucket that backups go to./);
     expect(() => parseConfig(Config, { BUCKET: 'b' })).toThrow(/ATTEMPTS: is required. How often to try./);
   });
 });
 
 describe('settingRows', () => {
-  it('gives the rows of a table', () => {
+  it('returns the rows of a table', () => {
     expect(settingRows(Config).map(({ env, default: value }) => [env, value])).toEqual([
       ['PORT', '8080'],
       ['HOST', '127.0.0.1'],

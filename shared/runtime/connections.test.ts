@@ -1,4 +1,4 @@
-// What a server does about clients that never end a request, or never close: many raw sockets, and no descriptor of ours is left behind.
+// How a server handles clients that never end a request, or never close: many raw sockets, and no file descriptor is leaked.
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { type RequestListener, createServer as createHttpServer } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
@@ -45,14 +45,14 @@ const leftOf = async (server: Server, begin: (socket: Socket) => void): Promise<
   return countOf(server);
 };
 
-describe('connections that a server has ended are gone, whatever their clients do', () => {
+describe('connections that a server has ended are closed, whatever their clients do', () => {
   it.each<[what: string, begin: (socket: Socket) => void]>([
-    ['that never say anything', () => undefined],
+    ['that never send anything', () => undefined],
     ['whose headers never end', (socket) => socket.write('GET / HTTP/1.1\r\nhost: x\r\nx-slow:')],
     ['that speak no HTTP', (socket) => socket.write('\x16\x03\x01 hello\r\n\r\n')],
     ['whose headers are too large', (socket) => socket.write(`GET / HTTP/1.1\r\nx: ${'x'.repeat(20_000)}`)],
     [
-      'that were refused before their body ended, by way of a proxy',
+      'that were rejected before their body ended, through a proxy',
       (socket) => socket.write('PUT / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 3\r\n\r\nabc'),
     ],
   ])(
@@ -88,7 +88,7 @@ describe('connections that a server has ended are gone, whatever their clients d
     30_000,
   );
 
-  it('of each server there is', () => {
+  it('for each server', () => {
     const files = globSync(['{shared,functions,infra,cli,events}/**/*.ts'], { cwd: process.cwd() });
     const serving = files.filter((file) => {
       const text = readFileSync(file, 'utf8');

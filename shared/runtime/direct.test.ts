@@ -36,15 +36,15 @@ const given = async () => {
 
 it.each([
   ['a review', JSON.stringify(review), 200],
-  ['what is none', '{}', 400],
+  ['a request without an event', '{}', 400],
   ['what is not valid JSON', 'hello', 400],
   ['a body that is too large', 'x'.repeat(6 * 2 ** 20 + 1), 413],
-])('answers %s like the app itself', async (_what, body, status) => {
+])('answers %s as the app does', async (_what, body, status) => {
   const { post } = await given();
   expect(await post(body)).toMatchObject({ status });
 });
 
-it('leaves other paths to the app', async () => {
+it('passes other paths to the app', async () => {
   const { post } = await given();
   expect(await post('{}', '/other')).toMatchObject({ status: 404 });
 });

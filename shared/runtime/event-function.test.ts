@@ -73,7 +73,7 @@ describe('an event function answers', () => {
     expect(lines[0]).toHaveProperty('ms');
   });
 
-  it('503 with whole seconds to wait', async () => {
+  it('503 with a delay in whole seconds', async () => {
     const wait = async (handle: EventFunctionOptions['handle']) =>
       (await given(handle).app.request('/', post)).headers.get('retry-after');
     expect(await wait(async () => retry(2.2, 'down'))).toBe('3');
@@ -81,7 +81,7 @@ describe('an event function answers', () => {
     expect(await wait(() => Promise.reject(new Unavailable('down', { retryAfterSeconds: 7 })))).toBe('7');
   });
 
-  it('400 with words to what is no event', async () => {
+  it('400 with a message to a request that is not an event', async () => {
     const { app, lines } = given(async () => done);
     const response = await app.request('/', { ...post, headers: { ...headers, 'ce-specversion': '0.3' } });
     expect(response.status).toBe(400);
@@ -89,7 +89,7 @@ describe('an event function answers', () => {
     expect(lines[0]).toMatchObject({ outcome: 'undecodable', status: 400 });
   });
 
-  it('400 to an event that nothing here handles, and hands on any in a function for any', async () => {
+  it('400 to an event of an unknown type, and passes any on in a function for all types', async () => {
     const other = { ...post, headers: { ...headers, 'ce-type': 'com.example.other' } };
     const { app, lines } = given(async () => done);
     expect((await app.request('/', other)).status).toBe(400);
@@ -122,7 +122,7 @@ describe('an event function answers', () => {
     expect([options.status, options.headers.get('allow')]).toEqual([204, 'POST, OPTIONS']);
   });
 
-  it('503 at the deadline and tells the handler', async () => {
+  it('503 at the deadline and aborts the handler', async () => {
     let isAborted = false;
     const { app } = given((_, { signal }) => {
       signal.addEventListener('abort', () => (isAborted = true));

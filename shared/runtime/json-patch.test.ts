@@ -46,7 +46,7 @@ const applyTo = (parent: Parent, step: string, operation: PatchOperation): void 
 const json = fc.jsonValue({ maxDepth: 4 }).map((value) => JSON.parse(JSON.stringify(value)) as unknown);
 
 describe('diffJson', () => {
-  it('makes the second value of the first, whatever they are', () => {
+  it('turns the first value into the second, whatever they are', () => {
     fc.assert(
       fc.property(json, json, (a, b) => {
         expect(applyPatch(a, diffJson(a, b))).toEqual(b);
@@ -54,7 +54,7 @@ describe('diffJson', () => {
     );
   });
 
-  it('makes the second object of the first where they share most of their fields', () => {
+  it('turns the first object into the second when they share most fields', () => {
     const fields = fc.dictionary(fc.constantFrom('a', 'b', 'a/b', 'm~n', '', '0'), fc.oneof(json, fc.array(json)));
     fc.assert(
       fc.property(fields, fields, (a, b) => {

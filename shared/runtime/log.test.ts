@@ -35,7 +35,7 @@ describe('createLogger', () => {
     ]);
   });
 
-  it('leaves out lines below its level', () => {
+  it('omits lines below its level', () => {
     const { log, lines } = collect();
     log.debug('noise');
     expect(lines).toEqual([]);

@@ -38,11 +38,11 @@ describe('redact', () => {
     ['{"secretKey": "s", "client_secret":"abcdef"}', `{"secretKey": "s", "client_secret":"${redacted}"}`],
     ['-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----', redacted],
     ['image default/vmi-1 is ready', 'image default/vmi-1 is ready'],
-  ])('shows %j as %j', (text, shown) => {
+  ])('redacts %j to %j', (text, shown) => {
     expect(redact(text)).toBe(shown);
   });
 
-  it('takes time linear in the text', () => {
+  it('takes time linear in the length of the text', () => {
     const started = performance.now();
     redact('a'.repeat(200_000));
     redact('a.'.repeat(100_000));
@@ -53,7 +53,7 @@ describe('redact', () => {
 });
 
 describe('redactData', () => {
-  it('hides values by key, Secret objects by kind and texts by content', () => {
+  it('redacts values by key, Secret objects by kind and texts by content', () => {
     const shown = redactData({
       token: 'abc',
       secretRef: 'creds',
@@ -76,7 +76,7 @@ describe('redactData', () => {
     });
   });
 
-  it('keeps the message, code and cause of an error and survives a cycle', () => {
+  it('keeps the message, code and cause of an error and handles cycles', () => {
     const error = new Error('GET https://u:p@h/ failed', { cause: new Error('password=hunter2') });
     expect(redactData(error)).toEqual({
       name: 'Error',

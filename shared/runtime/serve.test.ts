@@ -37,7 +37,7 @@ const get = (url: string, agent: HttpAgent) =>
   });
 
 describe('startServer', () => {
-  it('answers health beside the app on loopback', async () => {
+  it('serves health endpoints next to the app on loopback', async () => {
     let isReady = false;
     const server = await startServer({ app: app(), log, port: 0, isReady: () => isReady });
     const status = async (path: string) => (await fetch(server.url + path)).status;
@@ -48,13 +48,13 @@ describe('startServer', () => {
     await server.close();
   });
 
-  it('rejects when the port is taken', async () => {
+  it('rejects when the port is in use', async () => {
     const server = await startServer({ app: app(), log, port: 0 });
     await expect(startServer({ app: app(), log, port: server.port })).rejects.toThrow(/EADDRINUSE/);
     await server.close();
   });
 
-  it('finishes what is in flight, closes kept-alive connections and refuses new ones', async () => {
+  it('finishes requests in flight, closes kept-alive connections and rejects new ones', async () => {
     let begun = 0;
     const server = await startServer({ app: app(300, () => (begun += 1)), log, port: 0 });
     const agent = new HttpAgent({ keepAlive: true, maxSockets: 1 });
@@ -81,7 +81,7 @@ describe('startServer', () => {
         reader.releaseLock();
       },
     ],
-  ])('lets a client end what it sends, and keeps its connection, where the app %s', async (_what, take) => {
+  ])('lets a client finish sending, and keeps its connection, when the app %s', async (_what, take) => {
     const fetchBody = async (request: Request) => {
       if (request.method === 'POST') await take(request);
       return new Response('said');
@@ -101,7 +101,7 @@ describe('startServer', () => {
     await server.close();
   });
 
-  it('does not wait for headers that never end, whatever a body may take', async () => {
+  it('does not wait for headers that never end, whatever the timeout of a body', async () => {
     const server = await startServer({ app: app(), log, port: 0, requestTimeoutMs: 0, headersTimeoutMs: 200 });
     const socket = connectPlain(server.port, '127.0.0.1');
     socket.write('GET / HTTP/1.1\r\nhost: x\r\nx-slow:');
@@ -114,7 +114,7 @@ describe('startServer', () => {
     await server.close();
   });
 
-  it('on its way out says that it is not ready, and still answers whoever has not heard', async () => {
+  it('is not ready during shutdown, and still answers clients that have not noticed', async () => {
     const server = await startServer({ app: app(), log, port: 0 });
     const agent = new HttpAgent({ keepAlive: true, maxSockets: 1 });
     const kept = await get(server.url, agent);
@@ -126,7 +126,7 @@ describe('startServer', () => {
     agent.destroy();
   });
 
-  it('cuts what is still in flight when the time is up', async () => {
+  it('aborts requests that are in flight at the deadline', async () => {
     const server = await startServer({ app: app(60_000), log, port: 0, drainMs: 100 });
     const agent = new HttpAgent({ keepAlive: true });
     const inFlight = get(server.url, agent).catch((error: unknown) => error);
@@ -163,7 +163,7 @@ describe('startServer over TLS', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('as a function, goes on for a moment after it was told to end: what comes by a Service finds it', async () => {
+  it('as a function, keeps accepting for a moment after SIGTERM: requests through a Service still arrive', async () => {
     await issue('leaving');
     const env = { ...process.env, PORT: '0', TLS_DIR: folder, KUBECONFIG: join(folder, 'kubeconfig') };
     writeFileSync(join(folder, 'kubeconfig'), kubeconfigFor());

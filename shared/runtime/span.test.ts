@@ -12,7 +12,7 @@ const uid = '11111111-2222-4333-8444-555555555555';
 const parent: Trace = parseTraceparent(`00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`)!;
 
 describe('a span', () => {
-  it('is recorded below the one around it, with what is noted on the way', async () => {
+  it('is recorded as a child of the current one, with its attributes', async () => {
     const { tracer, spans } = remember();
     const answer = await withContext({ tracer, trace: parent }, () =>
       withSpan('outer', { attributes: { a: 1 } }, async (note) => {
@@ -27,14 +27,14 @@ describe('a span', () => {
     expect(inner!.endMs).toBeGreaterThanOrEqual(inner!.startMs);
   });
 
-  it('tells how it failed, and fails', async () => {
+  it('records its error, and rethrows it', async () => {
     const { tracer, spans } = remember();
     const work = withContext({ tracer }, () => withSpan('x', {}, () => Promise.reject(new Error('no'))));
     await expect(work).rejects.toThrow('no');
     expect(spans).toMatchObject([{ error: 'no' }]);
   });
 
-  it('is recorded in a trace that others chose not to record, and passed on as such', async () => {
+  it('is recorded in a trace that others did not sample, and propagated as sampled', async () => {
     const { tracer, spans } = remember();
     const flags = await withContext({ tracer, trace: { ...parent, flags: '00' } }, () =>
       withSpan('x', {}, () => Promise.resolve(currentContext().trace?.flags)),
@@ -43,7 +43,7 @@ describe('a span', () => {
     expect(spans).toMatchObject([{ traceId: parent.traceId, parentSpanId: parent.spanId }]);
   });
 
-  it('is nothing where nobody records', async () => {
+  it('is not created when nothing records it', async () => {
     const trace = await withContext({ trace: parent }, () =>
       withSpan('x', {}, () => Promise.resolve(currentContext().trace)),
     );
@@ -52,7 +52,7 @@ describe('a span', () => {
 });
 
 describe('the trace of an object', () => {
-  it('is its UID, the same for everybody, and a valid one for UIDs that are none', () => {
+  it('has an ID derived from its UID, always the same, and valid for UIDs of any form', () => {
     expect(traceOfObject(uid)).toEqual(traceOfObject(uid));
     expect(traceOfObject(uid).traceId).toBe(uid.replaceAll('-', ''));
     for (const { traceId, spanId } of [traceOfObject(uid), traceOfObject('odd')]) {
@@ -62,7 +62,7 @@ describe('the trace of an object', () => {
 });
 
 describe('OTLP', () => {
-  it('has 64-bit numbers as text, enums as numbers, and no secret', () => {
+  it('has 64-bit numbers as strings, enums as numbers, and no secret', () => {
     const span: Span = {
       traceId: parent.traceId,
       spanId: parent.spanId,

@@ -19,11 +19,11 @@ const keys = [publicHalfOf(key)];
 const token = signToken(key, claims);
 
 describe('a token', () => {
-  it('says what it was issued with', () => {
+  it('contains the claims it was issued with', () => {
     expect(verifyToken(keys, token, now)).toEqual({ is: 'good', claims: { iss: 'bullion', ...claims } });
   });
 
-  it('is known by keys that were published', () => {
+  it('is verified with published keys', () => {
     const published = parseKeySet(JSON.parse(JSON.stringify(toKeySet(keys))));
     expect(verifyToken(published, token, now).is).toBe('good');
   });
@@ -38,23 +38,23 @@ describe('a token', () => {
     expect(verifyToken(keys, token, at).is).toBe(verdict);
   });
 
-  it('of another key is unknown', () => {
+  it('with an unknown key is rejected', () => {
     expect(verifyToken([publicHalfOf(makeKey())], token, now).is).toBe('unknown-key');
   });
 
-  it('is never good once any character of it was changed', () => {
+  it('is never valid once any character of it was changed', () => {
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.';
     fc.assert(
       fc.property(fc.nat(token.length - 1), fc.constantFrom(...alphabet.split('')), (at, character) => {
         const changed = token.slice(0, at) + character + token.slice(at + 1);
-        // The last character of base64url has bits that say nothing.
+        // The last character of base64url has unused bits.
         fc.pre(changed !== token && !Buffer.from(changed.split('.')[2] ?? '', 'base64url').equals(signatureOf()));
         expect(verifyToken(keys, changed, now).is).not.toBe('good');
       }),
     );
   });
 
-  it.each(['', 'a.b.c', 'Bearer', `${token}.x`, 'eyJhbGciOiJub25lIn0.e30.'])('is not %j', (text) => {
+  it.each(['', 'a.b.c', 'Bearer', `${token}.x`, 'eyJhbGciOiJub25lIn0.e30.'])('is invalid as %j', (text) => {
     expect(verifyToken(keys, text, now).is).toBe('malformed');
   });
 });

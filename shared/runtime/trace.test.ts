@@ -15,13 +15,13 @@ describe('parseTraceparent', () => {
     [`00-${id.toUpperCase()}-${span}-01`, false],
     ['garbage', false],
     [undefined, false],
-  ])('reads %s: %s', (value, isValid) => {
+  ])('parses %s: %s', (value, isValid) => {
     expect(parseTraceparent(value) !== undefined).toBe(isValid);
   });
 });
 
 describe('continueTrace', () => {
-  it('keeps the trace and its flags and takes a new span', () => {
+  it('keeps the trace and its flags and creates a new span', () => {
     const next = continueTrace(parseTraceparent(`00-${id}-${span}-01`, 'vendor=1'));
     expect(next).toMatchObject({ traceId: id, flags: '01' });
     expect(next.spanId).not.toBe(span);

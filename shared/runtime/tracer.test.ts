@@ -22,7 +22,7 @@ interface Exported {
 let close: (() => void) | undefined;
 afterEach(() => close?.());
 
-/** Answers when it is told to, and notes how many spans came with each request. */
+/** Answers when the test releases it, and records how many spans each request contained. */
 const startCollector = async () => {
   const counts: number[] = [];
   const answers: (() => void)[] = [];
@@ -43,7 +43,7 @@ const startCollector = async () => {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, counts, answers };
 };
 
-it('keeps a bounded number of spans while the collector is slow, however often they are to be sent', async () => {
+it('keeps a bounded number of spans while the collector is slow, however often they are flushed', async () => {
   const collector = await startCollector();
   const tracer = createTracer({ endpoint: collector.url, service: 'x', log: silentLogger })!;
   tracer.record(span);
@@ -61,6 +61,6 @@ it('keeps a bounded number of spans while the collector is slow, however often t
   expect(collector.counts).toEqual([1, 2_048]);
 });
 
-it('is none where no collector is named', () => {
+it('is undefined when no collector is configured', () => {
   expect(createTracer({ endpoint: undefined, service: 'x', log: silentLogger })).toBe(undefined);
 });

@@ -9,7 +9,7 @@ describe('a body that is answered before its end', () => {
   let close: (() => void) | undefined;
   afterEach(() => close?.());
 
-  /** What a client is told that reads no answer before it has sent all. */
+  /** The response to a client that reads nothing before it has sent everything. */
   const sendAll = async (port: number): Promise<string> => {
     const socket = connect(port, '127.0.0.1').setEncoding('utf8').pause();
     const head = `POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n\r\n`;
@@ -26,9 +26,9 @@ describe('a body that is answered before its end', () => {
   };
 
   it.each<[string, (request: AsyncIterator<unknown>) => Promise<unknown>]>([
-    ['nobody reads', () => Promise.resolve()],
-    ['is read in part, by somebody who leaves it as it is', (chunks) => chunks.next()],
-  ])('lets a client send it to its end, where it %s', async (_what, take) => {
+    ['is not read', () => Promise.resolve()],
+    ['is read in part and then left', (chunks) => chunks.next()],
+  ])('lets a client finish sending when it %s', async (_what, take) => {
     const server = createServer((request, response) => {
       const chunks = request.iterator({ destroyOnReturn: false });
       void take(chunks).then(() => {
@@ -45,7 +45,7 @@ describe('a body that is answered before its end', () => {
   });
 
   it.each(['HTTP/1.1', 'HTTP/1.0'])(
-    'lets a client of %s send it that wants the connection closed, and then closes it',
+    'lets a client of %s that wants the connection closed finish sending, and then closes it',
     async (version) => {
       const server = createServer((request, response) => {
         closeOnceRead(request, response);

@@ -17,28 +17,28 @@ const setup = (retries: number, signal = new AbortController().signal) => {
 };
 
 describe('the back-off', () => {
-  it('doubles its waits up to half a minute, then ends', async () => {
+  it('doubles its delays up to half a minute, then ends', async () => {
     const { backOff, waits } = setup(9);
     for (let failure = 0; failure < 9; failure++) await backOff.afterFailure(flaky);
     expect(waits).toEqual([500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000]);
     await expect(backOff.afterFailure(flaky)).rejects.toBe(flaky);
   });
 
-  it('throws a permanent fault at once', async () => {
+  it('throws a permanent error at once', async () => {
     const { backOff, waits } = setup(9);
     const permanent = new TransferError('SourceNotFound', 'gone');
     await expect(backOff.afterFailure(permanent)).rejects.toBe(permanent);
     expect(waits).toEqual([]);
   });
 
-  it('waits as long as the server asks for, up to five minutes', async () => {
+  it('waits as long as the server asks, up to five minutes', async () => {
     const { backOff, waits } = setup(9);
     await backOff.afterFailure(new TransferError('SourceUnavailable', 'busy', { retryAfterSeconds: 60 }));
     await backOff.afterFailure(new TransferError('SourceUnavailable', 'busy', { retryAfterSeconds: 86_400 }));
     expect(waits).toEqual([60_000, 300_000]);
   });
 
-  it('is renewed by real progress, not by a trickle', async () => {
+  it('restarts after substantial progress, not after a few bytes', async () => {
     const { backOff, waits } = setup(1);
     await backOff.afterFailure(flaky);
     backOff.progressed(8 * 1024 * 1024);
@@ -48,7 +48,7 @@ describe('the back-off', () => {
     await expect(backOff.afterFailure(flaky)).rejects.toBe(flaky);
   });
 
-  it('is renewed by progress over several connections', async () => {
+  it('restarts after progress over several connections', async () => {
     const { backOff, waits } = setup(3);
     for (let cut = 0; cut < 30; cut++) {
       backOff.progressed(3 * 1024 * 1024);
@@ -57,7 +57,7 @@ describe('the back-off', () => {
     expect(Math.max(...waits)).toBe(2000);
   });
 
-  it('ends with its signal', async () => {
+  it('ends when its signal is aborted', async () => {
     const controller = new AbortController();
     const { backOff } = setup(9, controller.signal);
     controller.abort(new Error('enough'));

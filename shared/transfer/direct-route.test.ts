@@ -31,8 +31,8 @@ describe('a qcow2 read in ranges', () => {
   const isData = ({ headers }: OriginRequest) =>
     Number(/bytes=(\d+)/.exec(headers.range ?? '')?.[1] ?? -1) % (4 * mib) === 0 && headers['if-range'] !== undefined;
   const disk = (): Buffer => convertQcow2(file) ?? Buffer.alloc(0);
-  describe.skipIf(!hasTools('qemu-img'))('beside what qemu-img makes of it', () => {
-    it('is the same disk, cut after cut', async () => {
+  describe.skipIf(!hasTools('qemu-img'))('compared with qemu-img', () => {
+    it('is the same disk, however often the connection is cut', async () => {
       const observed = new Set<string>();
       const { report, target, leftovers } = await transfer((request) => {
         const answer = fileAnswer(request, file);
@@ -50,7 +50,7 @@ describe('a qcow2 read in ranges', () => {
       expect(leftovers).toEqual([]);
     });
 
-    it('is read as it passes once the server has given up ranges', async () => {
+    it('is read sequentially once the server stops supporting ranges', async () => {
       let isBroken = false;
       const { report, target } = await transfer((request) => {
         isBroken ||= isData(request);
@@ -60,7 +60,7 @@ describe('a qcow2 read in ranges', () => {
       expect(readFileSync(target).equals(disk())).toBe(true);
     });
 
-    it('starts over when the object changes under it', async () => {
+    it('starts over when the object changes meanwhile', async () => {
       const other = buildQcow2({ ...plan, order: [1], gap: 0 }).file;
       let isChanged = false;
       const { report, target } = await transfer((request) => {
@@ -73,7 +73,7 @@ describe('a qcow2 read in ranges', () => {
     });
   });
 
-  it('is refused when a cluster does not unpack, and leaves nothing', async () => {
+  it('is rejected when a cluster cannot be decompressed, and leaves nothing', async () => {
     const broken = Buffer.from(file);
     broken.fill(0xff, 3 * mib, 3 * mib + 40_000);
     const { report, target, leftovers } = await transfer(serve(broken));
@@ -86,7 +86,7 @@ describe('a qcow2 read in ranges', () => {
     expect(leftovers).toEqual([]);
   });
 
-  it('is refused when its checksum is wrong, and leaves nothing', async () => {
+  it('is rejected when its checksum is wrong, and leaves nothing', async () => {
     const { report, target, leftovers } = await transfer(serve(file), {
       checksum: { algorithm: 'sha256', hex: '0'.repeat(64) },
     });
@@ -95,7 +95,7 @@ describe('a qcow2 read in ranges', () => {
     expect(leftovers).toEqual([]);
   });
 
-  it('is given up within a second when it is cancelled', async () => {
+  it('ends within a second when it is cancelled', async () => {
     const controller = new AbortController();
     let cancelledAt = 0;
     const { report, leftovers } = await transfer(
@@ -115,7 +115,7 @@ describe('a qcow2 read in ranges', () => {
     expect(leftovers).toEqual([]);
   });
 
-  it('is refused when the target does not take it', async () => {
+  it('fails when the target cannot be written', async () => {
     const { report } = await transfer(serve(file), { path: join(root, 'nowhere', 'disk.img') });
     expect(report).toMatchObject({ reason: 'TargetFailed' });
   });

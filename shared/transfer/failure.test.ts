@@ -15,7 +15,7 @@ describe('toFailure', () => {
     expect(toFailure(error)).toEqual({ ...expected, message: 'm' });
   });
 
-  it('tells no secret', () => {
+  it('contains no secret', () => {
     const { message } = toFailure(new Error('GET http://joe:pw1234@host/disk?X-Amz-Signature=abc failed'));
     expect(message).toBe('GET http://host/disk failed');
   });
@@ -33,14 +33,14 @@ describe('toWriteFault', () => {
     expect(toWriteFault(system(code), '/target')).toMatchObject({ code: reason, retryable: true });
   });
 
-  it('leaves other errors alone', () => {
+  it('returns other errors unchanged', () => {
     const bug = new TypeError('x is not a function');
     expect(toWriteFault(bug, '/target')).toBe(bug);
   });
 });
 
 describe('serializeReport', () => {
-  it('fits what Kubernetes keeps, whatever the message', () => {
+  it('fits the limit of Kubernetes, whatever the message', () => {
     const message = 'ü"\\\u0001'.repeat(5000);
     const text = serializeReport({
       outcome: 'failed',
@@ -55,14 +55,14 @@ describe('serializeReport', () => {
 });
 
 describe('parseSpec', () => {
-  it('fills in defaults', () => {
+  it('sets defaults', () => {
     const { spec } = parseSpec(
       JSON.stringify({ mode: 'inspect', source: { type: 'http', url: 'http://h/x' }, scratchDir: '/s' }),
     );
     expect(spec).toMatchObject({ limits: { idleSeconds: 60, retries: 5 }, allowedAddresses: [] });
   });
 
-  it.each(['', '[]', '{"mode":"inspect"}', 'null'])('makes a report of "%s"', (text) => {
+  it.each(['', '[]', '{"mode":"inspect"}', 'null'])('returns a report for "%s"', (text) => {
     expect(parseSpec(text).report).toMatchObject({ outcome: 'failed', reason: 'InvalidSpec', retryable: false });
   });
 });

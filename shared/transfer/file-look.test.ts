@@ -1,4 +1,4 @@
-// What a look at the beginning of a file finds, on a real server, and what it costs: Longhorn is given no address of a file that is refused here.
+// What an inspection of the beginning of a file finds, on a real server, and what it costs: Longhorn gets no URL of a file that is rejected here.
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -23,10 +23,10 @@ const lookAt = async (respond: (request: OriginRequest) => Answer, settings = he
   return createFileLook(() => Promise.resolve(settings))(`${origin.url}/disk?key=secret`);
 };
 
-describe('a look at a file', () => {
+describe('an inspection of a file', () => {
   const raw = noise('disk', 8 * mib);
 
-  it('costs two requests, whatever its length', async () => {
+  it('needs two requests, whatever its length', async () => {
     expect(await lookAt(serve(raw))).toEqual({
       is: 'found',
       inspection: { format: 'raw', compression: 'none', size: 8 * mib, virtualSize: 8 * mib },
@@ -35,12 +35,12 @@ describe('a look at a file', () => {
     expect(origin?.sentBytes()).toBeLessThan(mib);
   });
 
-  it('works without ranges, and reads no more then', async () => {
+  it('works without ranges, and then reads no more', async () => {
     expect(await lookAt(serve(raw, { ranges: false }))).toMatchObject({ is: 'found', inspection: { format: 'raw' } });
     expect(origin?.sentBytes()).toBeLessThan(6 * mib);
   });
 
-  it('says what is packed', async () => {
+  it('reports the compression', async () => {
     const packed = await lookAt(serve(gzipSync(raw)));
     expect(packed).toMatchObject({ is: 'found', inspection: { format: 'raw', compression: 'gz' } });
   });
@@ -50,20 +50,20 @@ describe('a look at a file', () => {
     [403, 'refused', 'SourceForbidden'],
     [503, 'waiting', 'SourceUnavailable'],
     [429, 'waiting', 'SourceUnavailable'],
-  ])('that is answered with %i is %s, and no query is shown', async (status, is, reason) => {
+  ])('answered with %i is %s, and shows no query', async (status, is, reason) => {
     const looked = await lookAt(() => ({ status }));
     expect(looked).toMatchObject({ is, reason });
     expect(JSON.stringify(looked)).not.toContain('secret');
   });
 
-  it('waits where nobody listens', async () => {
+  it('waits when the server is unreachable', async () => {
     const gone = await startOrigin(serve(raw));
     await gone.close();
     const looked = await createFileLook(() => Promise.resolve(here))(gone.url);
     expect(looked).toMatchObject({ is: 'waiting', reason: 'SourceUnreachable' });
   });
 
-  it('goes to no address that is refused, and follows no redirect to one', async () => {
+  it('connects to no rejected address, and follows no redirect to one', async () => {
     const nowhere = { allowedAddresses: [] };
     expect(await lookAt(serve(raw), nowhere)).toMatchObject({ is: 'refused', reason: 'SourceAddressRefused' });
     expect(origin?.requests).toEqual([]);
@@ -72,13 +72,13 @@ describe('a look at a file', () => {
     expect(away).toMatchObject({ is: 'refused', reason: 'SourceAddressRefused' });
   });
 
-  it('refuses what is no disk', async () => {
+  it('rejects what is not a disk', async () => {
     const page = await lookAt(serve(Buffer.from('<html>not found</html>'.repeat(100))));
     expect(page).toMatchObject({ is: 'refused', reason: 'NotADiskImage' });
   });
 });
 
-describe.skipIf(!hasTools('qemu-img'))('a look at a qcow2', () => {
+describe.skipIf(!hasTools('qemu-img'))('an inspection of a qcow2', () => {
   const dir = temporaryDirectory();
   const disk = join(dir, 'disk.raw');
   writeFileSync(disk, noise('qcow2', 3 * mib));
@@ -117,16 +117,19 @@ describe.skipIf(!hasTools('qemu-img'))('a look at a qcow2', () => {
     expect(origin?.requests.length).toBeLessThanOrEqual(3);
   });
 
-  it.each(kinds.filter(([kind]) => kind !== 'that is empty'))('%s finds out that it was cut', async (_kind, make) => {
-    const whole = make();
-    // What is missing of the last cluster alone may never have been there: compressed ones end anywhere.
-    const most = whole.length - 2 ** whole.readUInt32BE(20);
-    for (const length of [whole.length * 0.1, whole.length * 0.5, most].map((one) => Math.floor(one / 512) * 512)) {
-      const looked = await lookAt(serve(whole.subarray(0, length)));
-      expect([length, looked]).toMatchObject([length, { is: 'refused', reason: 'ImageTruncated' }]);
-      await origin?.close();
-    }
-  });
+  it.each(kinds.filter(([kind]) => kind !== 'that is empty'))(
+    '%s reports that it was truncated',
+    async (_kind, make) => {
+      const whole = make();
+      // What is missing of the last cluster alone may never have been there: compressed ones end anywhere.
+      const most = whole.length - 2 ** whole.readUInt32BE(20);
+      for (const length of [whole.length * 0.1, whole.length * 0.5, most].map((one) => Math.floor(one / 512) * 512)) {
+        const looked = await lookAt(serve(whole.subarray(0, length)));
+        expect([length, looked]).toMatchObject([length, { is: 'refused', reason: 'ImageTruncated' }]);
+        await origin?.close();
+      }
+    },
+  );
 
   it.each([
     ['a backing file', () => create('-u', '-b', '/etc/passwd', '-F', 'raw'), 'ExternalReference', /backing file/],
@@ -141,7 +144,7 @@ describe.skipIf(!hasTools('qemu-img'))('a look at a qcow2', () => {
       'ImageCorrupt',
       /corrupt/,
     ],
-  ])('with %s refuses it', async (_what, make, reason, words) => {
+  ])('with %s rejects it', async (_what, make, reason, words) => {
     const message = expect.stringMatching(words) as string;
     expect(await lookAt(serve(make()))).toMatchObject({ is: 'refused', reason, message });
   });

@@ -100,17 +100,20 @@ describe.skipIf(!hasTools('qemu-img', 'xz'))('images that qemu-img made', () => 
     },
   );
 
-  it.each(names.filter((name) => name !== 'fixed vhd'))('a %s without its end is found out', async (name) => {
-    const published = images.get(name) ?? Buffer.alloc(0);
-    const whole = published.subarray(0, published.findLastIndex((byte) => byte !== 0) + 1);
-    const cut = whole.subarray(0, Math.floor((whole.length * 0.8) / 512) * 512);
-    const { report, target } = await transfer(serve(cut));
-    expect(report).toMatchObject({ outcome: 'failed', retryable: false });
-    expect(['ImageTruncated', 'ImageCorrupt']).toContain((report as { reason: string }).reason);
-    expect(existsSync(target)).toBe(false);
-  });
+  it.each(names.filter((name) => name !== 'fixed vhd'))(
+    'a %s without its end is reported as truncated',
+    async (name) => {
+      const published = images.get(name) ?? Buffer.alloc(0);
+      const whole = published.subarray(0, published.findLastIndex((byte) => byte !== 0) + 1);
+      const cut = whole.subarray(0, Math.floor((whole.length * 0.8) / 512) * 512);
+      const { report, target } = await transfer(serve(cut));
+      expect(report).toMatchObject({ outcome: 'failed', retryable: false });
+      expect(['ImageTruncated', 'ImageCorrupt']).toContain((report as { reason: string }).reason);
+      expect(existsSync(target)).toBe(false);
+    },
+  );
 
-  /** Bytes in which a format keeps its headers and tables: at its beginning and its end. */
+  /** The regions of headers and tables of a format: at its beginning and its end. */
   const tables = { vmdk: 128 * 1024, vdi: 4096, vpc: 4096, vhdx: 4 * mib, qcow2: 512 * 1024 };
   const kinds: readonly (readonly [what: string, driver: keyof typeof tables, options: readonly string[]])[] = [
     ['vmdk', 'vmdk', []],
@@ -129,7 +132,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz'))('images that qemu-img made', () => 
   ];
   const drivers: Readonly<Record<string, string>> = { vhd: 'vpc,force_size_calc=current_size' };
 
-  /** The guest's disk as qemu-img has it; `undefined` where it refuses the file. */
+  /** The guest's disk according to qemu-img; `undefined` if it rejects the file. */
   const byQemu = (file: Buffer, format: string): Buffer | undefined => {
     const [path, to] = [join(root, 'damaged'), join(root, 'damaged.raw')];
     writeFileSync(path, file);
@@ -140,7 +143,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz'))('images that qemu-img made', () => 
   const ofImage = /^(NotADiskImage|Image(Truncated|Corrupt|TooLarge|Encrypted)|ExternalReference|UnsupportedFormat)$/;
 
   it.each(kinds)(
-    'a damaged %s becomes the disk that qemu-img makes of it, or is refused',
+    'a damaged %s becomes the disk that qemu-img makes of it, or is rejected',
     async (what, driver, options) => {
       const image = convertDisk(raw, driver, join(root, `damaged ${what}`), options);
       const places = damagesOf([
@@ -170,7 +173,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz'))('images that qemu-img made', () => 
     2 * fuzzTimeout,
   );
 
-  it('a qcow2 says Converting before it is done', async () => {
+  it('a qcow2 reports Converting before it is done', async () => {
     const { progress } = await transfer(serve(images.get('qcow2') ?? Buffer.alloc(0)));
     expect([...new Set(progress.map(({ phase }) => phase))]).toEqual([
       'Inspecting',

@@ -1,5 +1,5 @@
-// A look at a source tells how large its disk is before anything is made for it: each published form, plain and packed, over HTTP, whether or not the server
-// says how long the file is.
+// An inspection of a source determines the size of its disk before anything is created for it: each published format, plain and compressed, over HTTP, whether
+// or not the server reports the length of the file.
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -10,11 +10,11 @@ import { serve, transfer } from '#test/support/transfer.ts';
 
 const mib = 2 ** 20;
 const diskBytes = 24 * mib;
-/** `CD001` where a disc has its first descriptor. */
+/** `CD001` at the offset of the first descriptor of a disc. */
 const disc = noise('disc', 4 * mib);
 disc.write('CD001', 0x80_01, 'latin1');
 
-describe.skipIf(!hasTools('qemu-img', 'xz'))('the size of a disk is found beforehand', () => {
+describe.skipIf(!hasTools('qemu-img', 'xz'))('the size of a disk is determined before its transfer', () => {
   const dir = temporaryDirectory();
   const raw = join(dir, 'disk.raw');
   beforeAll(() => writeDisk(raw, diskBytes));
@@ -38,13 +38,13 @@ describe.skipIf(!hasTools('qemu-img', 'xz'))('the size of a disk is found before
     xz: (bytes) => runTool('xz', ['-0', '-c'], bytes),
   };
 
-  it.each(forms)('of %s, from a little of it', async (_name, format, make, virtualSize) => {
+  it.each(forms)('of %s, from a small part of it', async (_name, format, make, virtualSize) => {
     const { report } = await transfer(serve(make()), { mode: 'inspect' });
     expect(report).toMatchObject({ outcome: 'succeeded', inspection: { format, virtualSize }, writtenBytes: 0 });
     expect(report).toMatchObject({ receivedBytes: expect.toSatisfy((count: number) => count <= 3 * mib) });
   });
 
-  it.each(forms)('of %s, of whatever length and without ranges', async (_name, format, make, virtualSize) => {
+  it.each(forms)('of %s, of any length and without ranges', async (_name, format, make, virtualSize) => {
     const { report } = await transfer(serve(make(), { ranges: false, chunked: true, etag: null }), { mode: 'inspect' });
     expect(report).toMatchObject({ outcome: 'succeeded', inspection: { format, virtualSize }, writtenBytes: 0 });
   });

@@ -1,4 +1,4 @@
-// Formats by sources, sinks and what goes wrong on the way: what arrives is the same disk, or nothing at all.
+// Formats by sources, sinks and failures in between: the result is the same disk, or nothing at all.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
@@ -80,7 +80,7 @@ const makeImages = (raw: string): ReadonlyMap<Format, Buffer> => {
 const credentials = { accessKeyId: 'tester', secretAccessKey: 's3cret-key-of-tests' };
 const bucket = 'images';
 
-describe.skipIf(!hasTools('qemu-img', 'xz') || !hasRegistry())('what arrives', { timeout: 240_000 }, () => {
+describe.skipIf(!hasTools('qemu-img', 'xz') || !hasRegistry())('the disk that arrives', { timeout: 240_000 }, () => {
   let images: ReadonlyMap<Format, Buffer>;
   let reference: Buffer;
   let origin: Origin;
@@ -151,7 +151,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz') || !hasRegistry())('what arrives', {
     });
     return TransferReport.parse(report);
   };
-  /** An attempt that is ended in the middle: what is left of it must not be taken for a disk. */
+  /** An attempt that is ended in the middle: what it leaves must not be mistaken for a disk. */
   const endedAttempt = async (spec: TransferSpec, kind: Kind, size: number): Promise<void> => {
     const line = lineTo(kind);
     const control = new AbortController();
@@ -177,7 +177,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz') || !hasRegistry())('what arrives', {
     };
   };
 
-  it.each(rows)('from $source to a $sink is the $format that was published: $trouble', async (row) => {
+  it.each(rows)('from $source in a $sink is the published $format: $trouble', async (row) => {
     const { format, source, sink, trouble } = row;
     const folder = mkdtempSync(join(root, 'case-'));
     const path = join(folder, 'disk.img');

@@ -22,7 +22,7 @@ const setup = () => {
 };
 
 describe('the meter', () => {
-  it('tells speed and time left of a download', () => {
+  it('reports speed and remaining time of a download', () => {
     const { meter, sent, pass } = setup();
     meter.enter('Downloading', 97);
     meter.expect(1000);
@@ -38,7 +38,7 @@ describe('the meter', () => {
     });
   });
 
-  it('shows that a download stands still', () => {
+  it('reports that a download has stalled', () => {
     const { meter, sent, pass } = setup();
     meter.enter('Downloading', 97);
     pass(2, 200);
@@ -50,7 +50,7 @@ describe('the meter', () => {
     expect(sent.at(-1)?.bytesPerSecond).toBe(0);
   });
 
-  it('says how long nothing has come, until something does or nothing more is to come', () => {
+  it('reports how long nothing has arrived, until something does or the download ends', () => {
     const { meter, sent, pass } = setup();
     const noteAfter = (seconds: number, bytes: number, fraction = 0.2) => {
       pass(seconds, bytes);
@@ -66,7 +66,7 @@ describe('the meter', () => {
     expect(noteAfter(60, 0, 1)).toBeUndefined();
   });
 
-  it('says nothing of bytes a second while it converts', () => {
+  it('reports no speed while it converts', () => {
     const { meter, sent, pass } = setup();
     meter.enter('Converting', 95);
     pass(2, 0);
@@ -76,7 +76,7 @@ describe('the meter', () => {
     expect(sent.at(-1)).not.toHaveProperty('bytesPerSecond');
   });
 
-  it('carries inspection and note until the note is taken back', () => {
+  it('includes inspection and note until the note is removed', () => {
     const { meter, sent } = setup();
     void meter.inspected({ format: 'raw', compression: 'none', size: 5 });
     meter.note('cut');
@@ -90,7 +90,7 @@ describe('the meter', () => {
 });
 
 describe('the scale', () => {
-  it('never goes back and never says 100, whatever is done to it', () => {
+  it('never decreases and never reaches 100, whatever the calls', () => {
     const step = fc.oneof(
       fc.record({ begin: fc.double({ min: 0, max: 200, noNaN: true }) }),
       fc.record({ advance: fc.double({ min: -1, max: 3, noNaN: true }) }),

@@ -56,8 +56,8 @@ const forms: readonly Form[] = [
   })),
 ];
 
-describe.each(forms)('$name piece by piece', ({ pack, unpackWhole, unpack, packWhole }) => {
-  it('gives what Node makes of each alone', () => {
+describe.each(forms)('$name block by block', ({ pack, unpackWhole, unpack, packWhole }) => {
+  it('returns what Node returns for each block', () => {
     fc.assert(
       fc.property(pieces, (all) => {
         for (const piece of all.map((bytes) => Buffer.from(bytes))) {
@@ -68,7 +68,7 @@ describe.each(forms)('$name piece by piece', ({ pack, unpackWhole, unpack, packW
     );
   });
 
-  it('refuses what is cut off, too long or garbage, and takes the next', () => {
+  it('rejects what is truncated, too long or invalid, and processes the next block', () => {
     const lengthOf = (piece: Buffer): number => {
       try {
         return unpack(piece).length;
@@ -89,7 +89,7 @@ describe.each(forms)('$name piece by piece', ({ pack, unpackWhole, unpack, packW
   });
 });
 
-it('keeps the level and the marks of zstd for all pieces', () => {
+it('uses level and flags of zstd for all blocks', () => {
   const piece = Buffer.from('a file '.repeat(500));
   const pack = createZstdPacker(most, 19, true);
   const [first, second] = [Buffer.from(pack(piece)), Buffer.from(pack(piece))];
@@ -98,7 +98,7 @@ it('keeps the level and the marks of zstd for all pieces', () => {
   expect(first.readUInt8(4) & 0b0010_0100).toBe(0b0010_0100);
 });
 
-it('is left alone where Node has no such handle', () => {
+it('is not used when Node has no such handle', () => {
   const end = constants.Z_FINISH;
   expect(reuse({ create: () => ({}), end, most, renews: false })).toBeUndefined();
   expect(reuse({ create: () => ({ _handle: {} }), end, most, renews: false })).toBeUndefined();

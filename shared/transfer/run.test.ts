@@ -31,7 +31,7 @@ describe('raw disks', () => {
       Buffer.concat([zstdCompressSync(raw.subarray(0, 5000)), zstdCompressSync(raw.subarray(5000))]),
       {},
     ],
-  ])('%s arrive byte for byte, sparse', async (_, published, inspection) => {
+  ])('%s are copied byte for byte, sparse', async (_, published, inspection) => {
     const { report, target, leftovers } = await transfer(serve(published));
     expect(report).toMatchObject({ outcome: 'succeeded', inspection, digests: { sha256: sha256(published) } });
     expect(readFileSync(target).equals(raw)).toBe(true);
@@ -43,9 +43,9 @@ describe('raw disks', () => {
   it.each<[string, FileOptions]>([
     ['has no ranges', { ranges: false }],
     ['has weak tags', { etag: 'W/"x"' }],
-    ['tells no length', { ranges: false, chunked: true, etag: null }],
+    ['reports no length', { ranges: false, chunked: true, etag: null }],
     ['claims a content encoding', { headers: { 'content-encoding': 'gzip' } }],
-  ])('arrive from a server that %s', async (_, options) => {
+  ])('are copied from a server that %s', async (_, options) => {
     const { report, target } = await transfer(serve(raw, options));
     expect(report.outcome).toBe('succeeded');
     expect(readFileSync(target).equals(raw)).toBe(true);
@@ -66,7 +66,7 @@ describe('raw disks', () => {
     expect(readFileSync(path).equals(raw)).toBe(true);
   });
 
-  it('fill a block target in place, stale data zeroed', async () => {
+  it('fill a block target in place, with stale data zeroed', async () => {
     const path = join(mkdtempSync(join(root, 'block-')), 'device');
     writeFileSync(path, Buffer.alloc(16 * mib, 0xee));
     const { report } = await transfer(serve(raw), { path, volumeMode: 'Block', capacityBytes: 16 * mib });
@@ -77,7 +77,7 @@ describe('raw disks', () => {
     expect(device.subarray(raw.length).every((byte) => byte === 0)).toBe(true);
   });
 
-  it('that are zero from end to end are a disk too', async () => {
+  it('may be all zeroes', async () => {
     const { report, target } = await transfer(serve(gzipSync(Buffer.alloc(5 * mib))));
     expect(report).toMatchObject({ outcome: 'succeeded', writtenBytes: 0, inspection: { virtualSize: 5 * mib } });
     expect(readFileSync(target).equals(Buffer.alloc(5 * mib))).toBe(true);
@@ -98,7 +98,7 @@ describe('raw disks', () => {
     expect(wrong.leftovers).toEqual([]);
   });
 
-  it('start over when the object changes, and end as the new one', async () => {
+  it('are read again when the object changes, and become the new one', async () => {
     const next = Buffer.concat([noise('new', 4096), Buffer.alloc(6 * mib), noise('end', mib)]);
     const { report, target, progress } = await transfer(
       (request) =>
@@ -113,7 +113,7 @@ describe('raw disks', () => {
     expect(percents).toEqual([...percents].sort((a, b) => a - b));
   });
 
-  it('start over when a cut download cannot be continued', async () => {
+  it('are read again when an interrupted download cannot be resumed', async () => {
     let cuts = 0;
     const { report, target } = await transfer((request) => {
       const answer = fileAnswer(request, raw, { etag: null });
@@ -124,17 +124,17 @@ describe('raw disks', () => {
   });
 });
 
-describe('a file that is another one at the second request', () => {
+describe('a file that differs at the second request', () => {
   const endless = { ranges: false, chunked: true, etag: null } as const;
   const raw = noise('first', 3 * mib);
 
-  it('is not taken for the first one: a page in its place is no disk', async () => {
+  it('is not taken for the first one: an HTML page in its place is not a disk', async () => {
     const page = Buffer.from(`<!DOCTYPE html><html>${' '.repeat(600)}</html>`);
     const { report } = await transfer((request) => fileAnswer(request, request.index === 0 ? raw : page, endless));
     expect(report).toMatchObject({ outcome: 'failed', reason: 'NotADiskImage' });
   });
 
-  it('is taken once it stays the same', async () => {
+  it('is accepted once it stays the same', async () => {
     const next = noise('second', 3 * mib);
     const { report, target } = await transfer((request) =>
       fileAnswer(request, request.index === 0 ? raw : next, endless),
@@ -144,17 +144,17 @@ describe('a file that is another one at the second request', () => {
   });
 });
 
-describe('a file whose length the server does not say', () => {
+describe('a file whose server does not report its length', () => {
   const endless = { ranges: false, chunked: true, etag: null } as const;
   const raw = noise('endless', 3 * mib);
   const expected = { format: 'raw', compression: 'none', virtualSize: 3 * mib } as const;
 
-  it('is taken when it is as long as an earlier inspection found', async () => {
+  it('is accepted when it is as long as an earlier inspection found', async () => {
     const { report } = await transfer(serve(raw, endless), { expected });
     expect(report).toMatchObject({ outcome: 'succeeded', inspection: { virtualSize: 3 * mib } });
   });
 
-  it('is refused when it ends before', async () => {
+  it('is rejected when it ends before', async () => {
     const { report, target } = await transfer(serve(raw.subarray(0, 2 * mib), endless), { expected });
     expect(report).toMatchObject({ outcome: 'failed', reason: 'SourceChanged', retryable: true });
     expect(JSON.stringify(report)).toContain(
@@ -163,7 +163,7 @@ describe('a file whose length the server does not say', () => {
     expect(existsSync(target)).toBe(false);
   });
 
-  it('is taken as it is when its checksum is right', async () => {
+  it('is accepted when its checksum is right', async () => {
     const short = raw.subarray(0, 2 * mib);
     const checksum = { algorithm: 'sha256', hex: sha256(short) } as const;
     const { report } = await transfer(serve(short, endless), { expected, checksum });
@@ -171,7 +171,7 @@ describe('a file whose length the server does not say', () => {
   });
 });
 
-describe('what is no disk', () => {
+describe('a file that is not a disk', () => {
   const page = Buffer.from(`<!doctype html><html><title>Sign in</title>${'<p>please</p>'.repeat(100)}</html>`);
   it.each<[string, Buffer, string, RegExp]>([
     ['a page', page, 'NotADiskImage', /text\/html.*<!doctype html>/],
@@ -198,7 +198,7 @@ describe('what is no disk', () => {
     ['a packed qcow2 with a data file', gzipSync(qcow2Header({ incompatible: 4n })), 'ExternalReference', /data file/],
     ['an encrypted qcow2', qcow2Header({ encryption: 2 }), 'ImageEncrypted', /LUKS/],
     ['a qcow2 of another world', qcow2Header({ size: 2n ** 60n, l1Entries: 2 ** 21 }), 'ImageCorrupt', /virtual size/],
-  ])('%s is refused before anything is written', async (_, bytes, reason, words) => {
+  ])('%s is rejected before anything is written', async (_, bytes, reason, words) => {
     const { report, target, leftovers } = await transfer(serve(bytes, { headers: { 'content-type': 'text/html' } }));
     expect(report).toMatchObject({ outcome: 'failed', reason, retryable: false });
     expect(report).toHaveProperty('message', expect.stringMatching(words));
@@ -207,22 +207,22 @@ describe('what is no disk', () => {
   });
 });
 
-describe('what does not fit', () => {
-  it('a raw disk is refused with both numbers', async () => {
+describe('a disk that does not fit', () => {
+  it('as a raw disk is rejected with both sizes', async () => {
     const { report, target } = await transfer(serve(Buffer.alloc(8 * mib, 1)), { capacityBytes: 4 * mib });
     expect(report).toMatchObject({ outcome: 'failed', reason: 'ImageTooLarge', retryable: false });
     expect(report).toHaveProperty('message', expect.stringMatching(/8388608.*4194304/));
     expect(existsSync(target)).toBe(false);
   });
 
-  it('a qcow2 is refused by its header alone', async () => {
+  it('as a qcow2 is rejected by its header alone', async () => {
     const { report } = await transfer(serve(Buffer.concat([qcow2Header(), Buffer.alloc(mib)])), {
       capacityBytes: 64 * mib,
     });
     expect(report).toMatchObject({ reason: 'ImageTooLarge', inspection: { format: 'qcow2', virtualSize: 2 ** 30 } });
   });
 
-  it('a decompression bomb ends at the size of the target', async () => {
+  it('as a decompression bomb ends at the size of the target', async () => {
     const bomb = gzipSync(Buffer.alloc(256 * mib));
     const { report, target, leftovers } = await transfer(serve(bomb), { capacityBytes: 2 * mib });
     expect(report).toMatchObject({ outcome: 'failed', reason: 'ImageTooLarge' });
@@ -230,7 +230,7 @@ describe('what does not fit', () => {
     expect(leftovers).toEqual([]);
   });
 
-  it('a disk that fits a block target to the byte does fit', async () => {
+  it('is accepted when it fits a block target exactly', async () => {
     const path = join(mkdtempSync(join(root, 'block-')), 'device');
     writeFileSync(path, '');
     truncateSync(path, 4 * mib);
@@ -240,31 +240,31 @@ describe('what does not fit', () => {
   });
 });
 
-describe('what goes wrong on the way', () => {
+describe('a transfer that fails', () => {
   const raw = noise('raw', 3 * mib);
 
   it.each<[number, string, boolean]>([
     [404, 'SourceNotFound', false],
     [403, 'SourceForbidden', false],
     [500, 'SourceUnavailable', true],
-  ])('status %i is %s', async (status, reason, retryable) => {
+  ])('with status %i is %s', async (status, reason, retryable) => {
     const { report, log } = await transfer(() => ({ status, headers: { 'retry-after': '0' } }), { retries: 1 });
     expect(report).toMatchObject({ outcome: 'failed', reason, retryable });
     expect(report).toHaveProperty('message', expect.stringContaining('/disk'));
     expect(JSON.stringify(report) + log.replace(/"spec".*/, '')).not.toContain('s3cret');
   });
 
-  it('an address that is not allowed is refused', async () => {
+  it('because of an address that is not allowed names it', async () => {
     const { report } = await transfer(serve(raw), { allowedAddresses: [] });
     expect(report).toMatchObject({ reason: 'SourceAddressRefused', retryable: false });
   });
 
-  it('a malformed range of allowed addresses is a wrong spec', async () => {
+  it('because of a malformed range of allowed addresses has an invalid spec', async () => {
     const { report } = await transfer(serve(raw), { allowedAddresses: ['everything'] });
     expect(report).toMatchObject({ reason: 'InvalidSpec', retryable: false });
   });
 
-  it('a server that stalls for good is given up', async () => {
+  it('because the server stalls ends after its retries', async () => {
     const { report, target, leftovers } = await transfer(
       (request) => ({ ...fileAnswer(request, raw), ...(request.index === 0 ? {} : { stallAfter: 0 }) }),
       { idleSeconds: 0.2, retries: 1 },
@@ -274,14 +274,14 @@ describe('what goes wrong on the way', () => {
     expect(leftovers).toEqual([]);
   });
 
-  it('the deadline ends a transfer that trickles', async () => {
+  it('because the server is too slow ends at its deadline', async () => {
     const begin = Date.now();
     const { report } = await transfer((request) => ({ ...fileAnswer(request, raw), pace: 200 }), { totalSeconds: 1.2 });
     expect(report).toMatchObject({ reason: 'DeadlineExceeded', retryable: true });
     expect((Date.now() - begin) / slowness()).toBeLessThan(2500);
   });
 
-  it('a cancelled transfer ends within a second and leaves nothing', async () => {
+  it('because it is cancelled ends within a second and leaves nothing', async () => {
     const controller = new AbortController();
     let cancelledAt = 0;
     setTimeout(() => {
@@ -297,12 +297,12 @@ describe('what goes wrong on the way', () => {
     expect(leftovers).toEqual([]);
   });
 
-  it('a missing target directory is the fault of the target', async () => {
+  it('because of a missing target directory reports a fault of the target', async () => {
     const { report } = await transfer(serve(raw), { path: join(root, 'nowhere', 'disk.img') });
     expect(report).toMatchObject({ reason: 'TargetFailed', retryable: true });
   });
 
-  it('secret headers are sent, and never told', async () => {
+  it('sends secret headers, and never shows them', async () => {
     const directory = mkdtempSync(join(root, 'headers-'));
     mkdirSync(join(directory, '..data'));
     writeFileSync(join(directory, 'login'), 'Authorization: Bearer t0ps3cret\n');
@@ -321,7 +321,7 @@ describe('what goes wrong on the way', () => {
 });
 
 describe('progress', () => {
-  it('tells the inspection before the target is touched', async () => {
+  it('contains the inspection before the target is written', async () => {
     const touched: boolean[] = [];
     await transfer(serve(noise('p', 2 * mib)), {
       onProgress: ({ inspection }, target) => {
@@ -348,13 +348,13 @@ describe('progress', () => {
   it.each([
     ['gz', Buffer.concat([gzipSync(Buffer.alloc(8 * mib)), gzipSync(noise('end', 512))])],
     ['zst', Buffer.concat([zstdCompressSync(noise('begin', 512)), zstdCompressSync(Buffer.alloc(8 * mib))])],
-  ])('stops at the target where members hide the size of raw in %s', async (_, packed) => {
+  ])('stops at the size of the target when members hide the size of raw in %s', async (_, packed) => {
     const { report, target } = await transfer(serve(packed), { capacityBytes: 4 * mib });
     expect(report).toMatchObject({ outcome: 'failed', reason: 'ImageTooLarge', retryable: false });
     expect([existsSync(target), existsSync(`${target}.partial`)]).toEqual([false, false]);
   });
 
-  it('refuses a packed disk that is too large without touching the target', async () => {
+  it('rejects a compressed disk that is too large without writing to the target', async () => {
     const touched: boolean[] = [];
     const { report, target } = await transfer(serve(gzipSync(Buffer.alloc(8 * mib))), {
       capacityBytes: 4 * mib,
@@ -365,7 +365,7 @@ describe('progress', () => {
     expect(existsSync(target)).toBe(false);
   });
 
-  it('names phases in order, counts up, and stays below 100', async () => {
+  it('has its phases in order, increases, and stays below 100', async () => {
     const { progress } = await transfer(serve(gzipSync(noise('p', 2 * mib))));
     expect([...new Set(progress.map(({ phase }) => phase))]).toEqual(['Inspecting', 'Downloading', 'Verifying']);
     expect(progress.map(({ sequence }) => sequence)).toEqual(progress.map((_, index) => index));
@@ -393,7 +393,7 @@ describe('inspect', () => {
     expect(progress.at(-1)?.inspection).toMatchObject(inspection);
   });
 
-  it('of a large plain image reads its beginning only', async () => {
+  it('of a large plain image reads only its beginning', async () => {
     const { report } = await transfer(serve(noise('large', 20 * mib)), { mode: 'inspect' });
     expect(report).toMatchObject({ receivedBytes: expect.toSatisfy((bytes: number) => bytes < mib) });
   });

@@ -10,7 +10,7 @@ const clusterBytes = 4096;
 const clusters = 1100;
 const perTable = clusterBytes / 8;
 
-/** Plain clusters; the first L2 table before them, the others behind, so that those are told only when all has passed. */
+/** Plain clusters; the first L2 table precedes them, the others follow, so that the positions are known only when all has been read. */
 const build = () =>
   buildQcow2({
     version: 3,
@@ -28,7 +28,7 @@ const build = () =>
 const share = ({ file, tables }: ReturnType<typeof build>): void => {
   const [, first, second] = tables.toSorted((a, b) => a.offset - b.offset);
   const last = first!.offset + (perTable - 1) * 8;
-  // Without the flag that says that nobody else uses the cluster.
+  // Without the flag that no other entry uses the cluster.
   const entry = file.readBigUInt64BE(last) & ~(1n << 63n);
   file.writeBigUInt64BE(entry, last);
   file.writeBigUInt64BE(entry, second!.offset);
@@ -50,7 +50,7 @@ describe.skipIf(!hasTools('qemu-img'))('a qcow2 from a server without ranges', (
     expect(leftovers).toEqual([]);
   });
 
-  it('is fetched again when it has a cluster in two places of the disk', async () => {
+  it('is fetched again when it has a cluster at two positions of the disk', async () => {
     const built = build();
     share(built);
     const { report, target, leftovers } = await transfer(serve(built.file, { ranges: false }));
@@ -62,7 +62,7 @@ describe.skipIf(!hasTools('qemu-img'))('a qcow2 from a server without ranges', (
     expect(leftovers).toEqual([]);
   });
 
-  it('is refused when its checksum is wrong, and leaves nothing', async () => {
+  it('is rejected when its checksum is wrong, and leaves nothing', async () => {
     const checksum = { algorithm: 'sha256' as const, hex: '0'.repeat(64) };
     const { report, leftovers } = await transfer(serve(build().file, { ranges: false }), { checksum });
     expect(report).toMatchObject({ outcome: 'failed', reason: 'ChecksumMismatch' });

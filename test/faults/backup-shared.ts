@@ -1,5 +1,6 @@
-// Two clusters that live at the same time and share a target, under the same storm: each keeps its own images, restores those of the other, and
-// has users who delete what it restored. Neither may take away what is the other's, and a third finds all that nobody's first cluster deleted.
+// Two clusters that run at the same time and share a target, under the same faults: each keeps its own images, restores those of the other, and
+// has users who delete restored images. Neither may delete what belongs to the other, and a third cluster finds all images that their first cluster
+// did not delete.
 import { type BackupImageObject, imageTypes } from '#shared/backup/image.ts';
 import { parseMetadata } from '#shared/backup/metadata.ts';
 import { classify } from '#shared/backup/place.ts';
@@ -16,7 +17,7 @@ import { type Random, createRandom } from '#test/support/random.ts';
 
 const hyperCloud = imageTypes[1] as ResourceType<BackupImageObject>;
 const steps = 40;
-/** Own images of each cluster; a name that both have is of other bytes. */
+/** Images of each cluster; under a name that both use they have different bytes. */
 const owned = { one: ['a', 'b', 'common'], two: ['x', 'y', 'common'] } as const;
 type Side = keyof typeof owned;
 
@@ -32,7 +33,7 @@ const make = (side: Side, cluster: MemoryCluster): void => {
   }
 };
 
-/** Whatever was restored is filled, and whatever is to be backed up is sent. */
+/** Restored volumes are populated, and pending backups are written. */
 const work = (side: Side, cluster: MemoryCluster): void => {
   for (const image of cluster.kube.all<BackupImageObject>(hyperCloud)) {
     const { name, uid, annotations = {} } = image.metadata;
@@ -43,7 +44,7 @@ const work = (side: Side, cluster: MemoryCluster): void => {
   }
 };
 
-/** Names in the target, by the cluster whose they are. */
+/** Names in the target, by the cluster that owns them. */
 const keptBy = ({ objects }: MemoryStore): ReadonlyMap<string, readonly string[]> => {
   const all = [...objects].flatMap(([key, bytes]) => {
     const parsed = classify(key).is === 'metadata' ? parseMetadata(bytes) : undefined;
@@ -58,14 +59,14 @@ interface Playing {
   readonly store: MemoryStore;
   readonly sides: Readonly<Record<Side, MemoryCluster>>;
   readonly shaky: Readonly<Record<Side, MemoryCluster['deps']>>;
-  /** What its own cluster has observed as kept: it must stay. */
+  /** What its own cluster has observed as backed up: it must be kept. */
   readonly vouched: Set<string>;
   readonly violations: string[];
 }
 
 const other = (side: Side): Side => (side === 'one' ? 'two' : 'one');
 
-/** A user deletes what was restored, never an image of the cluster's own. */
+/** A user deletes a restored image, never an image of the cluster's own. */
 const deleteRestored = async ({ random, sides }: Playing): Promise<void> => {
   const side = random.pick<Side>(['one', 'two']);
   const name = random.pick<string>([...owned[other(side)]]);
@@ -147,7 +148,7 @@ export const runSharedStorm = async (seed: number, strength = 0.12): Promise<Bac
   return { violations: playing.violations, summary: { kept, restored } };
 };
 
-/** Every image of both, whatever was deleted of what the other one restored. */
+/** Every image of both, whatever was deleted of the images that the other one restored. */
 export const expectedOfShared = {
   kept: ['a', 'b', 'common', 'common', 'x', 'y'],
   restored: ['a', 'b', 'common', 'x', 'y'],

@@ -1,5 +1,5 @@
-// Backups under a storm: a store that refuses, breaks off, answers with empty lists and loses answers, an API that does, functions that die, a target
-// that is cleared and changed, users who create, edit and delete, sweeps. What may never happen on the way, and where it must arrive.
+// Backups under faults: a store that rejects requests, interrupts them, returns empty listings and loses responses, an API that does so too, functions
+// that are killed, a target that is emptied and changed, users who create, edit and delete, sweeps. Checks what must never happen, and the final state.
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { finalizers } from '#shared/api/names.ts';
 import { type BackupImageObject, imageTypes } from '#shared/backup/image.ts';
@@ -19,9 +19,9 @@ import { type MemoryStore, createMemoryStore } from '#test/support/memory-store.
 import { type Random, createRandom } from '#test/support/random.ts';
 
 export interface BackupRun {
-  /** What was never to happen and did. */
+  /** Violations: what must never happen and did. */
   readonly violations: readonly string[];
-  /** Where it came to. */
+  /** The final state. */
   readonly summary: object;
 }
 
@@ -37,7 +37,7 @@ interface Playing {
   readonly shakyDeps: MemoryCluster['deps'];
   readonly deleted: Set<string>;
   readonly violations: string[];
-  /** Whether one of three goes at some time. */
+  /** Whether one of three images is deleted at some time. */
   readonly deletes: boolean;
 }
 
@@ -72,7 +72,7 @@ const targets = [
   { type: 's3', endpoint: 'nonsense', bucketName: 'backups' },
 ] as const;
 
-/** What people do meanwhile. */
+/** The actions of users meanwhile. */
 const meddle = async (playing: Playing): Promise<void> => {
   const { random, one, shakyDeps, deleted } = playing;
   if (random.chance(0.2)) {
@@ -84,7 +84,7 @@ const meddle = async (playing: Playing): Promise<void> => {
     one.kube.edit(hyperCloud, edited.metadata as never, (object) => {
       object.metadata.labels = { edit: String(random.below(1000)) };
     });
-  // One of three goes, and only that one.
+  // One of three is deleted, and only that one.
   if (playing.deletes && deleted.size === 0 && random.chance(0.05)) {
     deleted.add('c');
     await one.kube.delete(hyperCloud, { namespace: 'default', name: 'c' });
@@ -92,7 +92,7 @@ const meddle = async (playing: Playing): Promise<void> => {
   if (deleted.has('c')) await logFailure(() => syncImage(shakyDeps, refOf('c')));
 };
 
-/** Somebody clears away what nothing names, over the same store; what a Job has just made counts as old here. */
+/** A sweep of unreferenced data in the same store; what a Job has just written counts as old here. */
 const sweepSometimes = async ({ random, one }: Playing, store: Store): Promise<void> => {
   if (!random.chance(0.15)) return;
   const own = () => ownBackups(one.kube, 'https://store.example/backups');
@@ -114,7 +114,7 @@ const check = ({ store, deleted, violations }: Playing): void => {
   for (const key of removed) if (!mayBeRemoved(key, deleted)) violations.push(`removed ${key}`);
 };
 
-/** What a sweep takes is looked at by what is named and not there. */
+/** After a sweep, checks for references to missing data. */
 const mayBeRemoved = (key: string, deleted: ReadonlySet<string>): boolean =>
   key.startsWith(dataPrefix) || classify(key).is === 'mark' || (deleted.has('c') && key.includes('default-c'));
 
@@ -130,7 +130,7 @@ const summaryOf = (cluster: MemoryCluster): object =>
 const isHeldForNothing = (object: KubeObject): boolean =>
   object.metadata.deletionTimestamp !== undefined && (object.metadata.finalizers?.includes(finalizers.backup) ?? false);
 
-/** A storm of `steps` ticks, then calm until nothing is left to do; then a second cluster restores what there is. */
+/** Faults for `steps` ticks, then normal operation until nothing is left to do; then a second cluster restores the target. */
 export const runBackupStorm = async (seed: number, strength = 0.15): Promise<BackupRun> => {
   const random = createRandom(seed);
   const store = createMemoryStore();
@@ -169,7 +169,7 @@ export const runBackupStorm = async (seed: number, strength = 0.15): Promise<Bac
   }
   odds = 0;
   one.setTarget(targets[0]);
-  // A sweep that died on its way is over after some hours.
+  // An interrupted sweep expires after some hours.
   one.time.clock += 6 * 3_600_000;
   for (let step = 0; step < 30; step += 1) {
     await one.tick();
@@ -186,7 +186,7 @@ export const runBackupStorm = async (seed: number, strength = 0.15): Promise<Bac
   return { violations, summary: { isDeleted, one: summaryOf(one), restored } };
 };
 
-/** Where every storm must arrive. */
+/** The required final state. */
 export const expectedSummary = (isDeleted: boolean): object => ({
   isDeleted,
   one: { a: 'True', b: 'True', c: isDeleted ? 'absent' : 'True' },

@@ -1,5 +1,5 @@
-// Death at every step: a function that is killed before or after any one of its calls changes nothing about where an image arrives. What fails names
-// the call; `SEED` and `BULLION_FUZZ` run it again.
+// A crash at every step: a function that is killed before or after any of its calls does not change the final state of an image. A failure names
+// the call; `SEED` and `BULLION_FUZZ` reproduce it.
 import { describe, expect, it } from 'vitest';
 import { runCalm, runScenario } from '#test/faults/image-import.ts';
 import { type Scenario, scenarios } from '#test/faults/scenarios.ts';
@@ -7,7 +7,7 @@ import { effort, seed } from '#test/support/random.ts';
 import { calm } from '#test/support/simulation/chaos.ts';
 import { type Verdict, deathAfterEffect } from '#test/support/simulation/scheduler.ts';
 
-/** Every seventh call, from another one on in each run; all with `BULLION_FUZZ=7`. */
+/** Every seventh call, starting at a different one in each run; all with `BULLION_FUZZ=7`. */
 const stride = Math.max(1, Math.round(7 / effort));
 
 const named = (name: string): Scenario => {
@@ -27,7 +27,7 @@ describe.each(['import', 'flaky', 'deleted', 'retried', 'restored', 'copied', 'd
     const scenario = named(name);
     const expected = await runCalm(scenario, 1);
     const calls = expected.world.trace.length;
-    // The last ticks look at a settled image only.
+    // The last ticks only read a settled image.
     const last = expected.world.trace.findLastIndex((call) => !call.startsWith('cron-tick: list')) + 2;
     expect(last).toBeLessThanOrEqual(calls);
     for (let at = seed % stride; at < last; at += stride) {

@@ -1,4 +1,4 @@
-// A cron under a storm: its source changes twice while events are lost and functions die. Called by golden-cron.test.ts and by main.ts.
+// A cron under faults: its source changes twice while events are lost and functions are killed. Called by golden-cron.test.ts and by main.ts.
 import { type DataImportCron, type DataImportCronSpec, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
@@ -22,9 +22,9 @@ export interface CronScenario {
   readonly name: string;
   readonly spec?: Partial<DataImportCronSpec>;
   readonly attempt: WorldOptions['attempt'];
-  /** Its source is a file of which nobody tells the digest: it is put anew twice, with the same bytes. */
+  /** Its source is a file without a published digest: it is published again twice, with the same bytes. */
   readonly isFile?: boolean;
-  /** When the user deletes it is chosen by the seed. */
+  /** The seed determines when the user deletes it. */
   readonly isDeleted?: boolean;
 }
 
@@ -35,7 +35,7 @@ const flaky: AttemptScript = { runMs: 7_000, end: aFault() };
 export const cronScenarios: readonly CronScenario[] = [
   { name: 'cron', attempt: () => success },
   { name: 'cron-flaky', attempt: (_mode, attempt) => (attempt < 3 ? flaky : success) },
-  // Longer than a version lasts: imports on their way are superseded.
+  // Longer than the interval between versions: running imports are superseded.
   { name: 'cron-superseded', attempt: () => slow },
   { name: 'cron-keeps-one', spec: { importsToKeep: 1 }, attempt: () => success },
   {
@@ -59,7 +59,7 @@ const namespace = 'default';
 const key = { namespace, name: 'cron' };
 const type = dataImportCronKind.type;
 export const versionMs = 150_000;
-/** Versions that are kept where a scenario does not say. */
+/** Versions that are kept by default. */
 const mostKept = 2;
 export const stormMs = 8 * 60_000;
 export const limitMs = 6 * 3_600_000;
@@ -67,10 +67,10 @@ export const limitMs = 6 * 3_600_000;
 export const digestOf = (char: string): string => `sha256:${char.repeat(64)}`;
 const newest = `golden-${'c'.repeat(12)}`;
 
-/** What the bytes of a file turn out to be. */
+/** The digests that the bytes of a file have. */
 const ofBytes = `golden-${'ab'.repeat(6)}`;
 
-/** The source changes as time goes by. */
+/** The source changes over time. */
 export const sourceAt = (now: number, isFile: boolean): Observation => {
   const char = 'abc'[Math.min(2, Math.floor((now - testTime) / versionMs))] ?? 'c';
   if (isFile) return { is: 'found', digest: validatorDigest([char]), message: `it is ${char}`, memory: { etag: char } };
@@ -82,7 +82,7 @@ export const aCron = (spec: Partial<DataImportCronSpec> = {}): DataImportCron =>
   kind: 'DataImportCron',
   metadata: key,
   spec: {
-    // The storm asks for polls by hand: those of a schedule would never let the world come to rest.
+    // The faults include requested polls: those of a schedule would never let the simulation settle.
     schedule: '0 0 1 1 *',
     managedDataSource: 'golden',
     importsToKeep: mostKept,
@@ -115,7 +115,7 @@ export const isFull = (world: World, name: string): boolean => {
   return world.cluster.contents.get(volume?.metadata.uid ?? '')?.isFilled === true;
 };
 
-/** What may never happen: a name that leads to a volume which is not there, or not full. */
+/** What must never happen: a name that refers to a volume which does not exist, or is incomplete. */
 const watch =
   (world: World, report: (text: string) => void) =>
   ({ type: change, object: { kind, metadata } }: Change): void => {
@@ -155,7 +155,7 @@ const play = (world: World, { spec, isDeleted }: CronScenario, seed: number): vo
   if (isDeleted === true) at(30_000 + random.below(stormMs), async () => remove());
 };
 
-/** A cron that was told to takes everything along. */
+/** A cron with that deletion policy deletes all its versions. */
 const leftIn = (world: World): readonly string[] =>
   world.kube
     .all()
@@ -168,7 +168,7 @@ const unfinishedIn = (world: World): readonly string[] =>
     .filter(({ status }) => status?.phase !== 'Succeeded')
     .map(({ metadata, status }) => `import ${metadata.name} was left ${status?.phase}`);
 
-/** What is wrong once everything is quiet. */
+/** The faults in the final state. */
 const endIn = (world: World, { spec, isDeleted, isFile }: CronScenario): readonly string[] => {
   const last = isFile === true ? ofBytes : newest;
   if (isDeleted === true) return leftIn(world);

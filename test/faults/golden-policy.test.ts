@@ -1,4 +1,4 @@
-// Channels of golden images under storms: never to nothing, never back by themselves, never to what is bad; and in the end the newest good version.
+// Channels of golden images under faults: never without a version, never back automatically, never to a bad version; and finally the newest good version.
 import { describe, expect, it } from 'vitest';
 import { policyScenarios, runCalmPolicy, runPolicy } from '#test/faults/golden-policy.ts';
 import { stormSeeds } from '#test/support/random.ts';
@@ -6,7 +6,7 @@ import { stormSeeds } from '#test/support/random.ts';
 const seeds = stormSeeds(2);
 
 describe.each(policyScenarios)('$name', (scenario) => {
-  it('always leads to a full version, and to the newest good one in the end', async () => {
+  it('always resolves to a complete version, and finally to the newest good one', async () => {
     expect(await runCalmPolicy(scenario, 1)).toEqual([]);
     for (const seed of seeds) {
       const { violations } = await runPolicy(scenario, seed);

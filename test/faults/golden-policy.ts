@@ -1,5 +1,5 @@
-// A policy under a storm: versions come, one is marked as bad, a channel is pinned for a while, while events are lost, clocks jump and functions die.
-// Called by golden-policy.test.ts and by main.ts.
+// A policy under faults: versions are imported, one is marked as bad, a channel is pinned for a while, while events are lost, clocks jump and functions
+// are killed. Called by golden-policy.test.ts and by main.ts.
 import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
@@ -17,9 +17,9 @@ import { type World, type WorldOptions, createWorld } from '#test/support/simula
 
 export interface PolicyScenario {
   readonly name: string;
-  /** A version that somebody marks as bad, when the seed says. */
+  /** A version that a user marks as bad, at a time determined by the seed. */
   readonly bad?: 'b' | 'c';
-  /** Whether somebody pins the last channel to the first version for a while. */
+  /** Whether a user pins the last channel to the first version for a while. */
   readonly isPinned?: true;
 }
 
@@ -59,7 +59,7 @@ interface Move {
   readonly to: string;
 }
 
-/** What is wrong with a move by what people want at that time; `left`: what channels left since it is bad. */
+/** What is wrong with a change of a channel under the settings at that time; `left`: versions that the channel left because they were bad. */
 const faultsOf = (world: World, { name, from, to }: Move, left: Set<string>): readonly string[] => {
   const { bad = [], pins = {} } = policyIn(world)?.spec ?? {};
   const isMarked = bad.some(({ version }) => version === from);
@@ -71,7 +71,7 @@ const faultsOf = (world: World, { name, from, to }: Move, left: Set<string>): re
   ];
 };
 
-/** What may never happen: a name that leads to nothing or to half a volume, one that goes back by itself, or one that returns to what is bad. */
+/** What must never happen: a name that refers to nothing or to an incomplete volume, one that goes back automatically, or one that returns to a bad version. */
 const watch = (world: World, report: (text: string) => void) => {
   const last = new Map<string, string>();
   const left = new Set<string>();
@@ -114,11 +114,11 @@ const play = (world: World, { bad, isPinned }: PolicyScenario, seed: number): vo
   at(begin + 120_000 + random.below(stormMs), () => decide({ pins: { stable: null } }));
 };
 
-/** What is wrong once everything is quiet. */
+/** The faults in the final state. */
 const endIn = (world: World, { bad }: PolicyScenario): readonly string[] => {
   const policy = policyIn(world);
   const versions = policy?.status?.versions ?? [];
-  // The newest may be the only one that ever came.
+  // The newest may be the only one that was imported.
   if (bad === 'c' && versions.every(({ state }) => state === 'Bad')) return [];
   const good = versions.filter(({ state }) => state === 'Verified').at(-1)?.name;
   const sources = world.kube.all(dataSourceKind.type);

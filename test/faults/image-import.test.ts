@@ -1,4 +1,4 @@
-// A few seeds of the fault simulation, in every test run; `npm run test:faults` runs as many as asked for.
+// A few seeds of the fault simulation, in every test run; `npm run test:faults` runs as many as requested.
 import { describe, expect, it } from 'vitest';
 import { runCalm, runScenario } from '#test/faults/image-import.ts';
 import { scenarios } from '#test/faults/scenarios.ts';
@@ -7,7 +7,7 @@ import { stormSeeds } from '#test/support/random.ts';
 const seeds = stormSeeds(2);
 
 describe.each(scenarios)('$name', (scenario) => {
-  it('comes to where a run without faults comes to, whatever happens on the way', async () => {
+  it('reaches the same state as a run without faults, whatever happens in between', async () => {
     const expected = await runCalm(scenario, 1);
     expect(expected.violations).toEqual([]);
     for (const seed of seeds) {

@@ -1,4 +1,4 @@
-// Imports under a storm: what may never happen on the way, and where each must arrive once the storm is over.
+// Imports under faults: what must never happen meanwhile, and the required final state of each.
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { annotations } from '#shared/api/names.ts';
@@ -12,14 +12,14 @@ import { createRandom } from '#test/support/random.ts';
 import { calm, storm } from '#test/support/simulation/chaos.ts';
 import { type World, type WorldOptions, createWorld, imageIn } from '#test/support/simulation/world.ts';
 
-/** Milliseconds after which a user asks again. */
+/** Milliseconds after which a user requests a retry. */
 const insistMs = 5_000;
 const stormMs = 8 * 60_000;
 const limitMs = 4 * 3_600_000;
 
 export interface Run {
   readonly world: World;
-  /** Broken invariants; empty when all is well. */
+  /** Violated invariants; empty if there are none. */
   readonly violations: readonly string[];
   readonly summary: unknown;
 }
@@ -43,12 +43,12 @@ export const runScenario = async (scenario: Scenario, seed: number, over: Partia
   violations.push(...orphansIn(world), ...untoldIn(world), ...leftInStore(world), ...begunIn(world));
   const { transfers, ...summary } = summaryOf(world);
   if (scenario.user !== 'retries') return { world, violations, summary: { ...summary, transfers } };
-  // Whether the import was over when its user asked for it again is up to the storm.
+  // Whether the import had ended when its user requested a retry depends on the faults.
   if (transfers.some((count) => count > 2)) violations.push(`one retry made ${transfers.join()} transfers`);
   return { world, violations, summary };
 };
 
-/** What a run without faults comes to. */
+/** The final state of a run without faults. */
 export const runCalm = (scenario: Scenario, seed: number): Promise<Run> => runScenario(scenario, seed, { chaos: calm });
 
 const populate = (world: World, scenario: Scenario) => {
@@ -65,7 +65,7 @@ const createdBy = (given: Scenario | { readonly type: ResourceType; readonly obj
   object: 'image' in given ? given.image : given.object,
 });
 
-/** What a user asks for again until the API takes it. */
+/** A request of a user that is repeated until the API accepts it. */
 const insist = async (world: World, what: () => Promise<unknown>): Promise<void> => {
   for (;;) {
     try {

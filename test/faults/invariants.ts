@@ -1,4 +1,4 @@
-// What may never happen to an image, checked at every change as a client would see it, and what must hold once everything is quiet.
+// What must never happen to an image, checked at every change as a client would observe it, and what must hold in the final state.
 import { jobs, persistentVolumeClaims, pods, storageClasses } from '#shared/api/foreign/core.ts';
 import { backingImages } from '#shared/api/foreign/longhorn.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
@@ -13,12 +13,12 @@ import { type World, imageIn } from '#test/support/simulation/world.ts';
 
 type Report = (text: string) => void;
 
-/** Kinds whose volume is filled. */
+/** Kinds whose volume is populated. */
 const filledKinds = ['VirtualMachineImage', 'VirtualMachinePvc', 'VirtualMachineVolume', 'DataVolume'];
 
 const exportKind = 'VirtualMachineVolumeExport';
 
-/** The common part of status, wherever a kind keeps it. */
+/** The common part of the status, which each kind stores differently. */
 const commonOf = ({ status }: ImageObject): ImageObject['status'] => {
   const { detail, conditions } = (status ?? {}) as { readonly detail?: ImageObject['status'] } & NonNullable<
     ImageObject['status']
@@ -27,7 +27,7 @@ const commonOf = ({ status }: ImageObject): ImageObject['status'] => {
 };
 type Status = NonNullable<ImageObject['status']>;
 
-/** A listener for every change of the world. */
+/** A listener for every change. */
 export const watchInvariants = (world: World, report: Report) => {
   const known = new Map<string, Status>();
   return ({ type, object }: Change): void => {
@@ -67,7 +67,7 @@ const checkVolume = (world: World, uid: string | undefined, report: Report) => {
   if (populationOf(volume) === undefined) report('ready, but the volume does not say what it holds');
 };
 
-/** A ready image has a copy that is, and the class that disks are made with. */
+/** A ready image has a ready copy, and the class that disks are created with. */
 const checkBackingImage = (world: World, { children, storageClassName }: Status, report: Report) => {
   const image = world.kube.all(backingImages).find(({ metadata }) => metadata.name === children?.backingImage);
   const copies = Object.values(image?.status?.diskFileStatusMap ?? {});
@@ -76,7 +76,7 @@ const checkBackingImage = (world: World, { children, storageClassName }: Status,
   if (!isThere) report('ready, but its storage class is not there');
 };
 
-/** What a complete export says is in the store is there, whole, and beside nothing else. */
+/** The object that a completed export reports is in the store, complete, and nothing else is. */
 const checkExported = (world: World, { metadata, status }: ImageObject, report: Report) => {
   if (!isReady(status)) return;
   const { parts, objects } = world.cluster.store;
@@ -84,7 +84,7 @@ const checkExported = (world: World, { metadata, status }: ImageObject, report: 
   if (parts.has(metadata.uid!)) report('exported, but parts are left beside the object');
 };
 
-/** Parts that nobody will complete, once everything is quiet. */
+/** Incomplete uploads in the final state. */
 export const leftInStore = (world: World): readonly string[] =>
   [...world.cluster.store.parts].map((uid) => `parts of export ${uid} are left in the store`);
 
@@ -116,7 +116,7 @@ const checkForward = (before: Status, after: Status, report: Report) => {
   }
 };
 
-/** An attempt that has failed leaves nothing, and the next begins at nothing. */
+/** A failed attempt leaves nothing, and the next starts with an empty volume. */
 const isSameAttempt = (before: Status, after: Status): boolean =>
   (after.phase !== 'Failed' || before.phase === 'Failed') &&
   before.children?.job === after.children?.job &&
@@ -125,10 +125,10 @@ const isSameAttempt = (before: Status, after: Status): boolean =>
   before.retryHandled === after.retryHandled &&
   before.transfer?.run === after.transfer?.run;
 
-/** No child may be made before its image is held. */
+/** No child may be created before its image has the finalizer. */
 const checkHeld = (world: World, child: KubeObject, report: Report) => {
   const owner = ownerOf(child);
-  // Volumes are not held: their children go by owner reference.
+  // Volumes have no finalizer: their children are deleted by owner reference.
   if (owner === undefined || child.kind === 'Pod' || !owner.groupKind.startsWith('VirtualMachineImage.')) return;
   const image = world.kube.all().find(({ metadata }) => metadata.uid === owner.uid);
   const isHeld = image?.metadata.finalizers?.includes(finalizers.image) === true;
@@ -136,7 +136,7 @@ const checkHeld = (world: World, child: KubeObject, report: Report) => {
     report(`${child.kind} ${child.metadata.name} was made for an image that is ${image ? 'not held' : 'gone'}`);
 };
 
-/** Children whose owner is gone, once everything is quiet. */
+/** Orphans in the final state. */
 export const orphansIn = (world: World): readonly string[] => {
   const alive = new Set(world.kube.all().map(({ metadata }) => metadata.uid));
   return world.kube
@@ -145,7 +145,7 @@ export const orphansIn = (world: World): readonly string[] => {
     .map(({ kind, metadata }) => `${kind} ${metadata.name} is left without an owner`);
 };
 
-/** An end that nobody was told of, once everything is quiet. */
+/** Final transitions that were not announced, in the final state. */
 export const untoldIn = (world: World): readonly string[] => {
   const image = imageIn<ImageObject>(world);
   const phase = image?.status?.phase === 'Imported' ? 'Available' : image?.status?.phase;
@@ -153,7 +153,7 @@ export const untoldIn = (world: World): readonly string[] => {
   return isFinal && !world.announced.includes(`${image?.metadata.uid} ${phase}`) ? [`not announced: ${phase}`] : [];
 };
 
-/** What would come to life after its owner has failed, once everything is quiet. */
+/** What would start after its owner has failed, in the final state. */
 export const begunIn = (world: World): readonly string[] => {
   const failed = new Set(
     world.kube.all<ImageObject>().flatMap(({ status, metadata }) => (status?.phase === 'Failed' ? [metadata.uid] : [])),
@@ -166,18 +166,18 @@ export const begunIn = (world: World): readonly string[] => {
 
 const withoutUid = (name: string): string => name.replace(/[0-9a-f-]{36}$/, '');
 
-/** One that has failed may have done so before its class was made; nobody can make a disk of it either way. */
+/** A failed image may have failed before its class was created; no disk can be made from it either way. */
 const classesOf = (world: World, image: ImageObject | undefined): number | undefined =>
   image?.status?.phase === 'Failed' ? undefined : world.kube.all(storageClasses).length;
 
-/** What there is of an image, as far as every run must come to the same. */
+/** The parts of the state of an image that must be the same in every run. */
 const statusOf = (image: ImageObject | undefined) => {
   const { phase, virtualSize, digests, attemptsFailed } = image?.status ?? {};
   const reason = conditionOf(image?.status, 'Ready')?.reason;
   return { finalizers: image?.metadata.finalizers, reason, phase, virtualSize, digests, attemptsFailed };
 };
 
-/** Where an image and its children have come to, without times and without what may differ between runs. */
+/** The final state of an image and its children, without times and other differences between runs. */
 export const summaryOf = (world: World) => {
   const image = imageIn<ImageObject>(world);
   return {
@@ -209,7 +209,7 @@ export const summaryOf = (world: World) => {
     pods: world.kube.all(pods).length,
     backingImages: world.kube.all(backingImages).map(({ spec, status }) => ({ spec, status })),
     classes: classesOf(world, image),
-    // How far an image came that was deleted meanwhile is up to the storm.
+    // The progress of an image that was deleted meanwhile depends on the faults.
     transfers: [...world.cluster.longhorn.begun].flatMap(([uid, count]) =>
       uid === image?.metadata.uid ? [count] : [],
     ),

@@ -1,4 +1,4 @@
-// A virtual machine that comes and goes under a storm, and whose events nobody hears: its disks are made, and go with it where it says so.
+// A virtual machine that is created and deleted under faults, and whose events are lost: its disks are created, and deleted with it when configured.
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
@@ -20,13 +20,13 @@ const template = (name: string) => ({
   spec: { accessModes: ['ReadWriteMany'], volumeMode: 'Block', resources: { requests: { storage: '2Gi' } } },
 });
 
-/** The names of the disks that there are. */
+/** The names of the existing disks. */
 const disksIn = ({ kube }: World): readonly string[] =>
   [...kube.all(persistentVolumeClaims), ...kube.all(dataVolumeKind.type)]
     .map(({ metadata }) => metadata.name)
     .filter((name) => name.startsWith('disk-'));
 
-/** What went wrong; nothing where all is well. */
+/** The violations; empty if there are none. */
 export const runMachine = async (seed: number): Promise<readonly string[]> => {
   const random = createRandom(seed);
   const world = createWorld({ seed, chaos: storm, stormMs, attempt: () => ({ runMs: 20_000, end: aSuccess() }) });
@@ -42,7 +42,7 @@ export const runMachine = async (seed: number): Promise<readonly string[]> => {
       metadata: { ...key, annotations: { [harvesterAnnotations.claimTemplates]: disks } },
     });
   });
-  // Its user says what goes, and deletes it, in one breath.
+  // Its user sets what is deleted with it, and deletes it immediately afterwards.
   const leave = () => {
     if (new Set(disksIn(world)).size < 2) return world.schedule(world.elapsed() + 5_000, leave);
     kube.edit(virtualMachines, key, ({ metadata }) => {

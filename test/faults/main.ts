@@ -1,7 +1,7 @@
-// `npm run test:faults -- [--seeds N] [--from S] [--scenario NAME]`: as many storms as asked for; a seed that fails is shrunk and replayed.
+// `npm run test:faults -- [--seeds N] [--from S] [--scenario NAME]`: runs N seeds; a failing seed is reduced and replayed.
 // `npm run test:faults -- --list`: names of the scenarios.
-// `npm run test:faults -- --backups N [--from S]`, or `--scenario backups --seeds N`: as many storms over backups.
-// `npm run test:faults -- --kills N [--from S]`: kills the embedded API server as often as asked for.
+// `npm run test:faults -- --backups N [--from S]`, or `--scenario backups --seeds N`: runs N seeds over backups.
+// `npm run test:faults -- --kills N [--from S]`: kills the embedded API server N times.
 import { isDeepStrictEqual, parseArgs } from 'node:util';
 import { runKills } from '#test/faults/api-server-kill/run.ts';
 import { cronScenarios, runCron } from '#test/faults/golden-cron.ts';
@@ -28,7 +28,7 @@ const { values } = parseArgs({
 const isGood = (run: Run, expected: Run): boolean =>
   run.violations.length === 0 && isDeepStrictEqual(run.summary, expected.summary);
 
-/** Takes away one kind of trouble after the other, and keeps it away where the seed still fails without it. */
+/** Switches off one kind of fault after the other, and keeps it off if the seed still fails without it. */
 const shrink = async (scenario: Scenario, seed: number, expected: Run): Promise<Chaos> => {
   let chaos: Chaos = storm;
   for (const kind of Object.keys(storm) as (keyof Chaos)[]) {
@@ -72,7 +72,7 @@ const runStorms = async (first: number, count: number): Promise<number> => {
   return failures + (await runJudged(first, count));
 };
 
-/** Where each version ends, and who fetches, is up to the storm, so that they are judged by what must hold, not by a calm run. */
+/** The final place of each version, and which volume fetches, depend on the faults, so these are checked by invariants, not compared with a run without faults. */
 const runJudged = async (first: number, count: number): Promise<number> => {
   let failures = 0;
   const judged = [

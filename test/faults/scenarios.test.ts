@@ -28,7 +28,7 @@ describe('scenarios', () => {
     expect(names.toSorted()).toEqual([...new Set(names)].toSorted());
   });
 
-  it('are there where a test picks one, or a document names one', () => {
+  it('exist where a test or a document names one', () => {
     const picked = matches(tests, /describe\.each\(\[([^\]]+)\]\)\('%s'/g).flatMap((list) =>
       matches([list], /'([\w-]+)'/g),
     );

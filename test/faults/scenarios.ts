@@ -1,4 +1,4 @@
-// What is played under a storm: images of every kind and backend, what waits for them, how their transfers go, what their user does meanwhile.
+// The simulated scenarios: images of every kind and backend, the objects that wait for them, the course of their transfers, the actions of their user.
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
@@ -20,7 +20,7 @@ export interface Scenario {
   readonly snapshotError?: string;
   readonly withoutSnapshots?: boolean;
   readonly waitForConsumer?: boolean;
-  /** What the user does meanwhile; times are chosen by the seed, within the storm. */
+  /** The actions of the user meanwhile; the seed determines the times, while faults occur. */
   readonly user?: 'deletes' | 'deletes-and-recreates' | 'retries';
 }
 
@@ -56,13 +56,13 @@ const volume = (kind: ServedKind, spec: object): { readonly type: ResourceType; 
   } as ImageObject,
 });
 
-/** Made from the image of every scenario, one in each shape. */
+/** Created from the image of every scenario, one of each form. */
 const volumes = [
   volume(virtualMachineVolumeKind as unknown as ServedKind, { virtualMachineImage: { name: 'ubuntu' } }),
   volume(virtualMachinePvcKind as unknown as ServedKind, { virtualMachineImageName: 'ubuntu' }),
 ];
 
-/** And taken out again, while the disk is made. */
+/** And exported again while the disk is created. */
 const exported = [
   volumes[1]!,
   volume(volumeExportKind as unknown as ServedKind, {
@@ -87,17 +87,17 @@ const dataVolume = (
   } as ImageObject,
 });
 
-/** One imported, and one made from it that waits meanwhile. */
+/** An imported image, and one that is created from it and waits meanwhile. */
 const dataVolumes = [
   dataVolume('imported', { http: { url: 'https://images.example/ubuntu.img' } }),
   dataVolume('made-from-it', { pvc: { namespace: 'default', name: 'imported' } }),
-  // Whose size is looked for.
+  // The size is determined by an inspection.
   dataVolume('looked-at', { http: { url: 'https://images.example/ubuntu.img' } }, {}),
 ];
 
-/** Wanted three times over: fetched once, and cloned. */
+/** Requested three times: fetched once, and cloned. */
 const pinned = `docker://registry.example/disk@sha256:${'a'.repeat(64)}`;
-/** As a cron makes its versions. */
+/** Like the versions of a cron. */
 const golden = (version: ReturnType<typeof dataVolume>): ReturnType<typeof dataVolume> => {
   const { object } = version;
   const labels = { 'cdi.kubevirt.io/dataImportCron': 'cron' };
@@ -105,7 +105,7 @@ const golden = (version: ReturnType<typeof dataVolume>): ReturnType<typeof dataV
 };
 const sharing = ['first', 'second', 'third'].map((name) => golden(dataVolume(name, { registry: { url: pinned } })));
 
-/** A file of a known digest, wanted by an image, versions of crons and the disk of a machine: fetched once. */
+/** A file with a known digest, requested by an image, versions of crons and the disk of a machine: fetched once. */
 const summed = `sha256:${'ab'.repeat(32)}`;
 const ofFile = aHyperCloudImage({
   spec: { storageClassName: 'local', checksum: summed, source: { http: 'https://images.example/ubuntu.img' } },
@@ -114,7 +114,7 @@ const fileVolume = (name: string) =>
   dataVolume(name, { http: { url: `https://mirror.example/${name}.img`, checksum: summed } });
 const sharingFile = [golden(fileVolume('first')), golden(fileVolume('second')), fileVolume('disk')];
 
-/** Its user leaves the backend open. */
+/** Its user sets no backend. */
 const onLonghorn = {
   type: harvesterType,
   image: aHarvesterImage({
@@ -127,7 +127,7 @@ const onLonghorn = {
   }) as ImageObject,
 };
 
-/** Of the image beside it, by its own backend. */
+/** From the image next to it, by its own backend. */
 const copyOf = (image: ImageObject) => ({
   type: harvesterType,
   object: {
@@ -207,12 +207,12 @@ export const scenarios: readonly Scenario[] = [
   { ...base, name: 'clone-waits-for-consumer', alongside: volumes, waitForConsumer: true, attempt: () => success },
 ];
 
-/** Which of them fetches is up to the storm, so that they are not compared with a calm run. */
+/** Which of them fetches depends on the faults, so they are not compared with a run without faults. */
 export const sharedContent: readonly Scenario[] = [
   { ...base, name: 'shared-content', alongside: sharing, attempt: () => success },
   { ...base, name: 'shared-file', image: ofFile as ImageObject, alongside: sharingFile, attempt: () => success },
   { ...base, name: 'shared-content-copied', alongside: sharing, withoutSnapshots: true, attempt: () => success },
-  // Nothing can be kept of a machine's disk but by a copy, which is made for those who wait in time: who comes late fetches, and says why.
+  // The disk of a machine can be retained only as a copy, which is made for volumes that wait in time: a late one fetches, and reports why.
   {
     ...base,
     name: 'shared-file-copied',

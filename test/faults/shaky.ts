@@ -1,11 +1,11 @@
-// A store and an API that fail by chance, before or after the effect, and functions that die of it.
+// A store and an API that fail randomly, before or after the effect, and functions that are killed by it.
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { AppError, Conflict, Unavailable } from '#shared/runtime/errors.ts';
 import type { Random } from '#test/support/random.ts';
 
-/** The function's process is gone: nothing behind this point happened. */
+/** The process of the function was killed: nothing after this point happened. */
 class Died extends Error {}
 
 const faultOf = (random: Random): Error =>
@@ -16,7 +16,7 @@ const faultOf = (random: Random): Error =>
     new Died('the function died'),
   ]);
 
-/** A fault comes before the effect, or after it, when the answer is lost. */
+/** A fault occurs before the effect, or after it, when the response is lost. */
 const shaky =
   <A extends unknown[], R>(random: Random, odds: () => number, call: (...args: A) => Promise<R>) =>
   async (...args: A): Promise<R> => {
@@ -59,7 +59,7 @@ export const shakyKube = (kube: KubeClient, random: Random, odds: () => number):
     },
   });
 
-/** Deaths, and whatever is said in errors of ours, are for the next attempt; anything else is a bug. */
+/** Kills and AppErrors are for the next attempt; any other exception is a bug. */
 export const logFailure = async (work: () => Promise<unknown>): Promise<void> => {
   try {
     await work();

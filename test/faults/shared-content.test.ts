@@ -6,7 +6,7 @@ import { stormSeeds } from '#test/support/random.ts';
 const seeds = stormSeeds(4);
 
 describe.each(sharedContent)('$name', (scenario) => {
-  it('fetches once, and fills all of them', async () => {
+  it('fetches once, and populates all of them', async () => {
     for (const seed of seeds)
       expect({ seed, violations: await runSharedContent(scenario, seed) }).toEqual({ seed, violations: [] });
   });

@@ -1,29 +1,29 @@
-// Volumes that want the same bytes, under a storm: in whatever order they come and whatever is lost on the way, the bytes are fetched once. Called by
-// shared-content.test.ts and by main.ts.
+// Volumes that request the same bytes, under faults: in whatever order they are created and whatever fails meanwhile, the bytes are fetched once. Called
+// by shared-content.test.ts and by main.ts.
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type Job, jobs } from '#shared/api/foreign/core.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { runScenario } from '#test/faults/image-import.ts';
 import type { Scenario } from '#test/faults/scenarios.ts';
 
-/** What a Job reads from. */
+/** The source that a Job reads. */
 const sourceOf = ({ spec }: Job): string => {
   const { env = [] } = spec.template.spec.containers[0] ?? {};
   const text = env.find(({ name }) => name === 'BULLION_TRANSFER')?.value ?? '{}';
   return (JSON.parse(text) as { readonly source?: { readonly type: string } }).source?.type ?? '';
 };
 
-/** What none of the volumes of a scenario is fetched from but by the one that fetches for all. */
+/** The sources that only the volume which fetches for all of them may use. */
 const sharedFrom = ({ name }: Scenario): string => (name.startsWith('shared-file') ? 'http' : 'registry');
 
 interface Fetched extends KubeObject {
   readonly status?: { readonly fetchReason?: string; readonly detail?: { readonly fetchReason?: string } };
 }
 
-/** Who fetched what others had, and said why. */
+/** Volumes that fetched what others had, and reported why. */
 const hasReason = ({ status }: Fetched): boolean => (status?.detail?.fetchReason ?? status?.fetchReason) !== undefined;
 
-/** Broken promises; empty when all is well. */
+/** Violated guarantees; empty if there are none. */
 export const runSharedContent = async (scenario: Scenario, seed: number): Promise<readonly string[]> => {
   const { world, violations } = await runScenario(scenario, seed);
   const disks = world.kube.all(dataVolumeKind.type);
@@ -31,7 +31,7 @@ export const runSharedContent = async (scenario: Scenario, seed: number): Promis
   const fetched = world.kube.all(jobs).filter(({ metadata }) => metadata.name.startsWith('import-'));
   const fetches = fetched.filter((job) => sourceOf(job) === sharedFrom(scenario)).length;
   const owners: readonly Fetched[] = [...disks, ...world.kube.all(scenario.type)];
-  // Of a machine's disk nothing but a copy can be kept where its class makes no snapshots: who comes too late for it fetches.
+  // The disk of a machine whose class has no snapshots can be retained only as a copy: a late volume fetches.
   const most = scenario.withoutSnapshots === true ? 1 + owners.filter(hasReason).length : 1;
   return [
     ...violations,

@@ -1,4 +1,4 @@
-// Rules that are held later than at admission, as people meet them: kubectl against a whole cluster.
+// Rules that are checked after admission, as users experience them: kubectl with a whole cluster.
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ const fromGolden = (name: string): Draft => ({
   },
 });
 
-describe.skipIf(!hasKubectl())('rules of a life, through kubectl', { timeout: 500_000 }, () => {
+describe.skipIf(!hasKubectl())('rules about existing objects, through kubectl', { timeout: 500_000 }, () => {
   let cluster: TestCluster;
   let dir: string;
   let asTenant: string;
@@ -49,7 +49,7 @@ describe.skipIf(!hasKubectl())('rules of a life, through kubectl', { timeout: 50
     const { stdout, stderr } = await send(['create', '--dry-run=server', '-f', '-'], object);
     return stdout === '' ? `refused: ${stderr}` : stdout;
   };
-  /** A service account that may make data volumes in `default`, and nothing elsewhere. */
+  /** A service account that may create data volumes in `default`, and nothing elsewhere. */
   const tenant = async (): Promise<string> => {
     const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role' };
     await applyObjects(cluster.kube, [
@@ -78,7 +78,7 @@ describe.skipIf(!hasKubectl())('rules of a life, through kubectl', { timeout: 50
   const until = (args: readonly string[], says: RegExp) =>
     vi.waitFor(async () => expect(await asAdmin(args)).toMatch(says), { timeout: 150_000, interval: 200 });
 
-  it('keeps a storage class that an image is kept in', async () => {
+  it('keeps a storage class that an image uses', async () => {
     await asAdmin(
       ['create', '-f', '-'],
       aHyperCloudImage({ storageClassName: 'local-wffc' }, { name: 'kept', uid: undefined }),
@@ -89,7 +89,7 @@ describe.skipIf(!hasKubectl())('rules of a life, through kubectl', { timeout: 50
     expect(await asAdmin(remove)).toMatch(/deleted/);
   });
 
-  it('a clone across namespaces takes a right there, and is granted with it', async () => {
+  it('a clone across namespaces requires a permission there, and is created with it', async () => {
     await vi.waitFor(
       async () =>
         expect(await create(fromGolden('early'))).toMatch(
@@ -106,11 +106,11 @@ describe.skipIf(!hasKubectl())('rules of a life, through kubectl', { timeout: 50
       },
       binding('sourcer', 'golden'),
     ] as unknown as readonly KubeObject[]);
-    // An authorizer may be a moment behind.
+    // An authorizer may take a moment to observe the change.
     await vi.waitFor(async () => expect(await create(fromGolden('late'))).toMatch(/created/), { timeout: 150_000 });
   });
 
-  it('lets an image of Longhorn go once no volume and no backup of one stands on it (harvester/volumes-of-image, harvester/backups-of-image)', async () => {
+  it('allows the deletion of a Longhorn image once no volume and no backup depends on it (harvester/volumes-of-image, harvester/backups-of-image)', async () => {
     const file = join(dir, 'disk.img');
     await writeFile(file, noise('kept', 2 ** 20));
     const server = await startFileServer();
@@ -150,7 +150,7 @@ describe.skipIf(!hasKubectl())('rules of a life, through kubectl', { timeout: 50
     await server.close();
   });
 
-  it('makes one of two images of a display name, however close together they were created', async () => {
+  it('accepts one of two images of the same display name, even if they are created concurrently', async () => {
     const create = (name: string) =>
       asAdmin(['create', '-f', '-'], {
         apiVersion: 'harvesterhci.io/v1beta1',
@@ -171,7 +171,7 @@ describe.skipIf(!hasKubectl())('rules of a life, through kubectl', { timeout: 50
     );
   });
 
-  it('makes of templates what they say, and says what is wrong with others (templates/enable-flag, templates/spec-given, templates/unique-name, templates/name-given, templates/filled-in)', async () => {
+  it('creates what templates describe, and reports what is wrong with others (templates/enable-flag, templates/spec-given, templates/unique-name, templates/name-given, templates/filled-in)', async () => {
     const entry = (name: string | undefined, annotations: object = {}) => ({
       metadata: { name, annotations },
       spec: {

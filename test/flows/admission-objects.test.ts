@@ -1,4 +1,4 @@
-// The rules at admission that look at other objects, through kubectl: embedded or real API server, our webhooks, and whatever a row says is there.
+// The admission rules that read other objects, through kubectl: embedded or real API server, the webhooks, and the objects that a row lists.
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { installCrds } from '#local-cluster/install.ts';
@@ -30,7 +30,7 @@ const user = 'jane';
 interface Sent {
   readonly title: string;
   readonly says: RegExp;
-  /** Left out: the administrator. */
+  /** Default: the administrator. */
   readonly as?: string | undefined;
   readonly asked: Asked;
 }
@@ -43,7 +43,7 @@ const verbOf = ({ object, oldObject }: Asked): 'create' | 'replace' | 'delete' =
 const objectOf = ({ object, oldObject }: Asked): object => (object ?? oldObject)!;
 
 describe.skipIf(!hasKubectl()).each(hosts)(
-  'admission of %s, where other objects count',
+  'admission of %s, when it depends on other objects',
   { timeout: 300_000 },
   (_, functions) => {
     let server: AdmissionServer;
@@ -80,7 +80,7 @@ describe.skipIf(!hasKubectl()).each(hosts)(
     });
     afterAll(() => server?.close());
 
-    /** Sent in as few calls as there are verbs and users; what was said of each. */
+    /** Sent in one call per verb and user; the message for each. */
     const sendInGroups = async (all: readonly Sent[], isWrong: (said: string | undefined, row: Sent) => boolean) => {
       const groups = Map.groupBy(all, ({ as = '', asked }) => `${verbOf(asked)} ${as}`);
       const wrong: string[] = [];
@@ -100,19 +100,19 @@ describe.skipIf(!hasKubectl()).each(hosts)(
       return wrong;
     };
 
-    it('of every rule lets the allowed request pass', async () => {
+    it('accepts the allowed request of every rule', async () => {
       expect(await sendInGroups(sent.allowed, (said) => said !== undefined)).toEqual([]);
     });
 
-    it('of every rule refuses the denied request, and says why', async () => {
+    it('rejects the denied request of every rule, and says why', async () => {
       expect(await sendInGroups(sent.denied, (said, { says }) => said === undefined || !says.test(said))).toEqual([]);
     });
 
-    it('lets pass what only looks like what it refuses', async () => {
+    it('accepts requests that only look similar to rejected ones', async () => {
       expect(await sendInGroups(sent.exempt, (said) => said !== undefined)).toEqual([]);
     });
 
-    it('fills in what is left open, and keeps what is written', async () => {
+    it('sets defaults, and keeps values that were set', async () => {
       const items = sent.filled.map(({ asked }) => objectOf(asked));
       const args = ['create', '--dry-run=server', '--validate=false', '-o', 'yaml', '-f', '-'];
       const { stdout, stderr } = await server.kubectl(args, { apiVersion: 'v1', kind: 'List', items });
@@ -124,7 +124,7 @@ describe.skipIf(!hasKubectl()).each(hosts)(
       }
     });
 
-    it('fills in the default class of the cluster (defaults/one-storage-class)', async () => {
+    it('sets the default class of the cluster (defaults/one-storage-class)', async () => {
       const { asked } = sent.filled.find(({ title }) => title.startsWith('defaults/backend-and-retry'))!;
       await server.kube.create(storageClasses, {
         apiVersion: 'storage.k8s.io/v1',
@@ -138,7 +138,7 @@ describe.skipIf(!hasKubectl()).each(hosts)(
       expect(stdout).toMatch(/harvesterhci.io\/storageClassName: standard/);
     });
 
-    it('records who decided, whoever they say they are, and keeps that (policy/signed)', async () => {
+    it('records the user who decided, whatever the request says, and keeps that (policy/signed)', async () => {
       const policy = aPolicy({}, { name: 'signed', namespace: 'default' });
       const marked = (more: object) => ({
         ...policy,
@@ -158,7 +158,7 @@ describe.skipIf(!hasKubectl()).each(hosts)(
       expect(await marksNow()).toEqual(first);
     });
 
-    it('lets an image be applied again and again, and what was filled in stays', async () => {
+    it('accepts repeated applies of an image, and keeps its defaults', async () => {
       const { metadata, ...rest } = aHarvesterImage({ displayName: 'applied' }, { name: 'applied', uid: undefined });
       const apply = (more: object = {}) =>
         server.kubectl(['apply', '--server-side', '-f', '-'], { ...rest, metadata: { ...metadata, ...more } });
@@ -171,7 +171,7 @@ describe.skipIf(!hasKubectl()).each(hosts)(
       expect(stdout).toMatch(/targetStorageClassName: standard/);
     });
 
-    it('gives advice on a second default class and an unknown driver, and takes both (class/known-driver, class/one-default)', async () => {
+    it('returns warnings about a second default class and an unknown driver, and accepts both (class/known-driver, class/one-default)', async () => {
       const mark = { 'storageclass.kubernetes.io/is-default-class': 'true' };
       const second = {
         apiVersion: 'storage.k8s.io/v1',
@@ -185,7 +185,7 @@ describe.skipIf(!hasKubectl()).each(hosts)(
       expect(stderr).toMatch(/Warning: storage class standard is the default as well: the newest one is used/);
     });
 
-    it('refuses an image of Longhorn once Longhorn is not there (images/backend-installed)', async () => {
+    it('rejects a Longhorn image once Longhorn is uninstalled (images/backend-installed)', async () => {
       const { asked } = sent.filled.find(({ title }) => title.startsWith('defaults/backend-and-retry'))!;
       const create = async () => sendAll(server.kubectl, 'create', [objectOf(asked)]);
       expect((await create()).passed).toHaveLength(1);
@@ -197,12 +197,12 @@ describe.skipIf(!hasKubectl()).each(hosts)(
       await installCrds(server.kube, longhornCrds as readonly KubeObject[]);
     });
 
-    it('asks for a retry where nobody can tell whether the author may see an image (harvester/access-answered)', async () => {
+    it('asks for a retry when it is unknown whether the author may see an image (harvester/access-answered)', async () => {
       const { asked } = sent.allowed.find(({ title }) => title.startsWith('harvester/source-image-allowed'))!;
       const create = async () => sendAll(server.kubectl, 'create', [objectOf(asked)], ['--as', user]);
       expect((await create()).passed).toHaveLength(1);
       await server.kubectl(['delete', 'clusterrolebinding', 'bullion-admission']);
-      // An authorizer may be a moment behind.
+      // An authorizer may take a moment to observe the change.
       await vi.waitFor(
         async () => expect((await create()).refused.join()).toMatch(/could not decide|failed calling webhook/),
         {

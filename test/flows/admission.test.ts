@@ -1,4 +1,4 @@
-// The rules at admission that need no more than an object and its older self, through kubectl: embedded or real API server, and our webhooks.
+// The admission rules that need only an object and its old version, through kubectl: embedded or real API server, and the webhooks.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Draft } from '#test/support/admission.ts';
 import { admissionRows } from '#test/support/admission-rows.ts';
@@ -12,7 +12,7 @@ const hosts = [
   ['a Worker', asWorker],
 ] as const;
 
-/** The object as it is sent: under a name of its own where the row is not about names. */
+/** The object as it is sent: under a separate name unless the row is about names. */
 const named = ({ metadata: all, ...draft }: Draft, name: string): Draft => {
   const metadata: Record<string, unknown> = { ...all, uid: undefined };
   const own = ['ubuntu', 'image-a', undefined].includes(metadata['name'] as string | undefined);
@@ -27,7 +27,7 @@ describe.skipIf(!hasKubectl()).each(hosts)('admission of %s, through kubectl', {
   });
   afterAll(() => server?.close());
 
-  /** One call for all: what kubectl says of each. Those that pass are named on standard output; errors come in the order of the rest. */
+  /** One call for all: the message of kubectl for each. Accepted ones are named on standard output; errors are in the order of the others. */
   const sendAll = async (verb: 'create' | 'replace', objects: readonly Draft[]): Promise<readonly string[]> => {
     const list = { apiVersion: 'v1', kind: 'List', items: objects };
     const { stdout, stderr } = await server.kubectl([verb, '--dry-run=server', '--validate=false', '-f', '-'], list);
@@ -41,7 +41,7 @@ describe.skipIf(!hasKubectl()).each(hosts)('admission of %s, through kubectl', {
   type Pick = 'allowed' | 'denied';
   const isAsItShould = (pick: Pick, { says }: AdmissionRow, said: string): boolean =>
     pick === 'denied' ? says.test(said) : /(created|replaced) \(server dry run\)/.test(said);
-  /** Rows that went wrong, with what was said. */
+  /** Rows with a wrong result, with the message. */
   const tryAll = async (verb: 'create' | 'replace', pick: Pick, rows: readonly AdmissionRow[]) => {
     const said = await sendAll(
       verb,
@@ -55,12 +55,12 @@ describe.skipIf(!hasKubectl()).each(hosts)('admission of %s, through kubectl', {
   const creations = admissionRows.filter(({ before }) => before === undefined);
   const updates = admissionRows.filter(({ before }) => before !== undefined);
 
-  it.each(['allowed', 'denied'] as const)('of every rule about what is created, the %s object', async (pick) => {
+  it.each(['allowed', 'denied'] as const)('for every rule about creation, the %s object', async (pick) => {
     const wrong = await tryAll('create', pick, creations);
     expect(wrong.map(({ said }) => said)).toEqual([]);
   });
 
-  it('of every rule about what is changed, the allowed and the denied change', async () => {
+  it('for every rule about changes, the allowed and the denied change', async () => {
     const items = updates.map((row) => named(row.before!, `replace-${admissionRows.indexOf(row)}-row`));
     const list = { apiVersion: 'v1', kind: 'List', items };
     await server.kubectl(['create', '--validate=false', '-f', '-'], list);

@@ -1,5 +1,5 @@
-// A cluster whose CDI works on its own kinds restores an image of the backend cdi from an NFS export. CDI's part is played by a stand-in: it clones
-// claims, and reads no backups.
+// A cluster with an installed CDI restores an image of the backend cdi from an NFS export. CDI is simulated: it clones claims, and does not read
+// backups.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { diskOf } from '#infra/local/demo/import.ts';
@@ -23,7 +23,7 @@ const forgiveConflict = (error: unknown): void => {
   if (!isConflict(error)) throw error;
 };
 
-/** A claim of the DataVolume's name, made of its source and owned by it; then it says so. */
+/** Creates a claim with the name of the DataVolume, cloned from its source and owned by it; then reports it. */
 const cloneOnce = async (kube: KubeClient, { metadata, spec, status }: DataVolume): Promise<void> => {
   const source = spec.source?.pvc;
   if (source === undefined || status?.phase === 'Succeeded') return;
@@ -53,7 +53,7 @@ const playCdi = async (kube: KubeClient, signal: AbortSignal): Promise<void> => 
   }
 };
 
-describe('a cluster that has a CDI', { timeout: 600_000 }, () => {
+describe('a cluster with an installed CDI', { timeout: 600_000 }, () => {
   let nfs: NfsExport;
   let cluster: TestCluster | undefined;
   const stop = new AbortController();
@@ -105,7 +105,7 @@ describe('a cluster that has a CDI', { timeout: 600_000 }, () => {
       { file: nfs.raw, format: 'raw', compression: 'none' },
       nfs.dir,
     );
-    // What the disk was brought into first is gone again.
+    // The claim that the disk was restored into first is deleted.
     await expect
       .poll(
         async () => (await kube.list(persistentVolumeClaims, { namespace })).items.map((one) => one.metadata.name),

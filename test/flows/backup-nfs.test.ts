@@ -1,4 +1,4 @@
-// The same over an NFS export, which Harvester's own setting names: written by Jobs that mount it, read by the function that has it mounted.
+// The same with an NFS export, which the setting of Harvester names: written by Jobs that mount it, read by the function that has it mounted.
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -37,7 +37,7 @@ describe('an image on an NFS export', { timeout: 900_000 }, () => {
     await nfs?.close();
   });
 
-  it('is kept there, and restored by the next cluster', async () => {
+  it('is backed up there, and restored by the next cluster', async () => {
     await cluster.kube.create(hypercloud, {
       apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
       kind: 'VirtualMachineImage',

@@ -1,4 +1,4 @@
-// An image outlives its cluster: kept in a bucket by one, lost with it, and restored by another.
+// An image outlives its cluster: backed up to a bucket by one cluster, lost with it, and restored by another.
 import { copyFile, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -80,7 +80,7 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
     metadata: { name, namespace },
     spec: { displayName: `The ${name}`, sourceType: 'download', url, backup: true, ...spec },
   });
-  /** What a machine's disk begins as: empty where the class fills it, else a copy of this snapshot. */
+  /** The initial content of a machine's disk: empty if the class fills it, else a copy of this snapshot. */
   const makeDisk = async (
     cluster: TestCluster,
     name: string,
@@ -119,7 +119,7 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
       })
       .toBe('Succeeded');
   };
-  /** What Longhorn does by itself: its backup is known to a cluster, and its file is where it restores from. */
+  /** Simulates Longhorn: its backup becomes known to a cluster, and its file is where it restores from. */
   const tellOfLonghornBackup = async (cluster: TestCluster, name: string): Promise<void> => {
     await cluster.kube.create(backupBackingImages, {
       apiVersion: 'longhorn.io/v1beta2',
@@ -149,7 +149,7 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
     await proveIdentical(disk, { file: raw, format: 'raw', compression: 'none' }, dir);
   };
 
-  it('is kept with its bytes, before its metadata names them', async () => {
+  it('is backed up with its bytes before the metadata that names them', async () => {
     await first.kube.create(hypercloud, {
       apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
       kind: 'VirtualMachineImage',
@@ -171,7 +171,7 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
     expect(objects).toContain('harvester/vmimages/default-cdi/vmimage-metadata.yaml');
   });
 
-  it('is kept by Longhorn itself, and its metadata once that is done', async () => {
+  it('is backed up by Longhorn itself, and its metadata once that is complete', async () => {
     const waiting = await until(first, harvester, 'longhorn', isReady);
     const name = waiting.status?.children?.backingImage ?? '';
     expect(isTrue(waiting.status?.conditions, 'DataReady')).toBe(false);
@@ -183,7 +183,7 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
     await copyFile(join(first.dataDir, 'longhorn', 'files', status?.uuid ?? ''), join(dir, name));
   });
 
-  it('is restored in a cluster that knows nothing, byte for byte', async () => {
+  it('is restored in an empty cluster, byte for byte', async () => {
     const { status: lost } = (await first.kube.get(harvester, { namespace, name: 'longhorn' }))!;
     const backingImage = lost!.children!.backingImage!;
     const storageClassName = lost!.storageClassName!;
@@ -203,13 +203,13 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
     await prove(second, volumeOf(cdi));
     await cloneDisk(second, 'of-cdi', volumeOf(cdi));
     await prove(second, 'of-cdi');
-    // Longhorn has not looked into its store yet: the others did not wait for it.
+    // Longhorn has not listed its store yet: the others did not wait for it.
     expect(await second.kube.get(harvester, { namespace, name: 'longhorn' })).toBeUndefined();
     await tellOfLonghornBackup(second, backingImage);
     const longhorn = await until(second, harvester, 'longhorn', isBack);
-    // The class that volumes in VM backups name.
+    // The class that volumes in VM backups refer to.
     expect(longhorn.status).toMatchObject({ storageClassName, children: { backingImage } });
-    // What the first cluster wrote says it all: nothing is written beside it.
+    // The metadata of the first cluster is complete: nothing is written in addition.
     const written = (await Array.fromAsync(backup.store.list('harvester/vmimages/'))).map(
       ({ key }) => key.split('/')[2],
     );
@@ -224,7 +224,7 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
     expect(result).toMatchObject({ kind: 'said', line: bootLine });
   });
 
-  it('is listed, with what a restore would do', async () => {
+  it('is listed, with the result of a restore', async () => {
     const backups = (...args: readonly string[]) =>
       runBullion(['backups', ...args, '--dry-run', '--kubeconfig', second.kubeconfigPath]);
     const { code, out } = await backups();
@@ -235,7 +235,7 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
     expect(await backups('--sweep')).toMatchObject({ code: 0, out: swept });
   });
 
-  it('is restored into a namespace once its owner has given the credentials', async () => {
+  it('is restored into a namespace once its owner has provided the credentials', async () => {
     const metadata = await backup.store.read('harvester/vmimages/default-jammy/vmimage-metadata.yaml', mib);
     const moved = metadata!.bytes
       .toString()
@@ -249,19 +249,19 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
     await untilImage(second.kube, hypercloud, { namespace: 'team', name: 'jammy' }, isReady);
   });
 
-  it('does not come back once it was deleted', async () => {
+  it('is not restored once it was deleted', async () => {
     await second.kube.delete(hypercloud, { namespace, name: 'jammy' });
     await expect
       .poll(() => second.kube.get(hypercloud, { namespace, name: 'jammy' }), { timeout: 60_000, interval: 200 })
       .toBeUndefined();
     const keys = (await Array.fromAsync(backup.store.list('harvester/vmimages/'))).map(({ key }) => key);
     expect(keys.some((key) => key.endsWith('/deleted.yaml'))).toBe(true);
-    // Its interval is a second: it is looked at again meanwhile.
+    // Its interval is a second: the target is listed again meanwhile.
     await new Promise((resolve) => setTimeout(resolve, 6000));
     expect(await second.kube.get(hypercloud, { namespace, name: 'jammy' })).toBeUndefined();
   });
 
-  it('shows its credentials to nobody', async () => {
+  it('shows its credentials nowhere', async () => {
     const kinds = [jobs, pods, kubeEvents, harvester, hypercloud] as readonly unknown[] as readonly ResourceType[];
     const lists = await Promise.all(kinds.map((type) => second.kube.list(type, { namespace })));
     const all = JSON.stringify(lists) + (await readFile(second.logFile, 'utf8'));

@@ -1,4 +1,4 @@
-// A page of another origin, in a real browser: takes an image and sends it again. Left out where there is no Chromium.
+// A page of another origin, in a real browser: downloads an image and uploads it again. Skipped without Chromium.
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { type Server, createServer } from 'node:http';
@@ -15,7 +15,7 @@ const run = promisify(execFile);
 const mib = 2 ** 20;
 const browser = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path) => existsSync(path));
 
-/** What the page does; it tells its own server how that went. */
+/** The script of the page; it reports its result to its own server. */
 const script = async (image: string, second: string, authorization: string): Promise<void> => {
   const headers = { authorization };
   const told: Record<string, unknown> = {};
@@ -79,7 +79,7 @@ describe.skipIf(browser === undefined)('a browser', { timeout: 240_000 }, () => 
     await cluster?.close();
   });
 
-  it('takes an image and sends it again, across origins', async () => {
+  it('downloads an image and uploads it again, across origins', async () => {
     const { port } = pages.address() as AddressInfo;
     const flags = [
       '--headless',

@@ -1,4 +1,4 @@
-// Harvester images kept as DataVolumes of our own: imported, exported from a volume of another namespace, cloned, refused, removed. Real bytes.
+// Harvester images stored as DataVolumes of Bullion: imported, exported from a volume of another namespace, cloned, rejected, deleted. Real bytes.
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ const type = harvesterImageKind.type;
 const mib = 2 ** 20;
 type Status = NonNullable<HarvesterImage['status']>;
 
-describe('images kept as DataVolumes', { timeout: 500_000 }, () => {
+describe('images stored as DataVolumes', { timeout: 500_000 }, () => {
   let dir: string;
   let raw: string;
   let url: string;
@@ -80,7 +80,7 @@ describe('images kept as DataVolumes', { timeout: 500_000 }, () => {
     });
   });
 
-  it('are made from a volume of another namespace', async () => {
+  it('are created from a volume of another namespace', async () => {
     await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'other' } });
     const storage = { storageClassName: 'local', resources: { requests: { storage: '64Mi' } } };
     await cluster.kube.create(dataVolumeKind.type, {
@@ -104,7 +104,7 @@ describe('images kept as DataVolumes', { timeout: 500_000 }, () => {
     expect(ready).toMatchObject({ status: 'False', reason: 'SourceNotFound' });
   });
 
-  it('take everything with them', async () => {
+  it('delete all their children', async () => {
     for await (const { metadata } of cluster.kube.listAll(type)) {
       await cluster.kube.delete(type, { namespace, name: metadata.name });
     }

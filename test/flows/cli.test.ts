@@ -1,4 +1,4 @@
-// The command line against a cluster of its own, with the output a person and a script would see.
+// The command line with a cluster of its own, and the output that users and scripts get.
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -40,13 +40,13 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
   const bullionUntil = (signal: AbortSignal, ...args: readonly string[]): Promise<Said> =>
     runBullion(args[0] === 'completion' ? args : [...args, '--kubeconfig', cluster.kubeconfigPath], signal);
 
-  it('imports, telling how it goes, and ends when the image is usable', async () => {
+  it('imports, shows the progress, and exits when the image is usable', async () => {
     const { code, err } = await bullion('import', 'disk', url, '--storage-class', 'local');
     expect(err).toMatch(/disk: 100% the image is ready to use/);
     expect(code).toBe(exitCodes.done);
   });
 
-  it('lists images, for people and for scripts', async () => {
+  it('lists images, as a table and as JSON', async () => {
     const { out } = await bullion('images', '-o', 'wide');
     expect(out).toMatch(/^NAME +GROUP +READY +PHASE/);
     expect(out).toMatch(/^disk +hypercloud +True +Available +100% +16\.0 MiB +Ready .*qcow2 +local /m);
@@ -74,7 +74,7 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     });
   });
 
-  it('ends with 1 when an import fails, and why says what, where and what to do', async () => {
+  it('exits with 1 when an import fails, and `why` says what, where and what to do', async () => {
     const page = server.offer('page.html', join(dir, 'page.html'));
     const { code, err } = await bullion('import', 'page', page, '--storage-class', 'local');
     expect(code).toBe(exitCodes.failed);
@@ -89,7 +89,7 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     expect(out.split('\n').filter((line) => line.length > 80)).toEqual([]);
   });
 
-  it('retries once the cause is gone', async () => {
+  it('retries once the cause is fixed', async () => {
     await run('cp', [join(dir, 'disk.qcow2'), join(dir, 'page.html')]);
     const { code, err } = await bullion('retry', 'page');
     expect(err).toMatch(/page starts again[\s\S]*100%/);
@@ -97,14 +97,14 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     expect((await bullion('retry', 'page')).code).toBe(exitCodes.failed);
   });
 
-  it('why shows what was made for an image', async () => {
+  it('`why` shows the children of an image', async () => {
     const { out } = await bullion('why', 'hypercloud/disk');
     expect(out.match(/^pvc\/disk-image-pvc +Bound/gm)).toHaveLength(1);
     expect(out).toMatch(/^volumesnapshot\/disk-image-snapshot +Ready/m);
     expect(out).toMatch(/Disk +16\.0 MiB disk, qcow2/);
   });
 
-  it('stops waiting at --timeout, and says that the import goes on', async () => {
+  it('stops waiting at --timeout, and says that the import continues', async () => {
     const slow = await startFileServer({ bytesPerSecond: 1024 });
     try {
       const place = slow.offer('slow.qcow2', join(dir, 'disk.qcow2'));
@@ -118,7 +118,7 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
 
   it.each<[string, readonly string[], ExitCode, RegExp]>([
     ['an image that is not there', ['why', 'nothing'], exitCodes.notFound, /there is no image nothing in namespace/],
-    ['what is no command', ['imports'], exitCodes.usage, /there is no command imports/],
+    ['an unknown command', ['imports'], exitCodes.usage, /there is no command imports/],
     ['a wrong source', ['import', 'x', '/etc/passwd'], exitCodes.usage, /is not a source/],
     ['two files for one download', ['download', 'x', 'a', '-o', 'b'], exitCodes.usage, /a and --output b are two/],
     [
@@ -129,18 +129,18 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     ],
     ['a context that is not there', ['images', '--context', 'x'], exitCodes.usage, /has no context x: it has/],
     [
-      'what admission refuses',
+      'a request that admission rejects',
       ['import', 'x', 'http://a.example/x', '--checksum', 'sha256:ab'],
       exitCodes.failed,
       /spec\.checksum/,
     ],
-  ])('answers %s with words and an exit code', async (_, args, code, words) => {
+  ])('answers %s with a message and an exit code', async (_, args, code, words) => {
     const answer = await bullion(...args);
     expect([answer.code, answer.out]).toEqual([code, '']);
     expect(answer.err).toMatch(words);
   });
 
-  it('asks the cluster only, with --dry-run', async () => {
+  it('sends a dry run to the cluster with --dry-run', async () => {
     const { code, out } = await bullion('import', 'maybe', url, '--dry-run', '-o', 'yaml');
     expect([code, out]).toEqual([exitCodes.done, expect.stringContaining('name: maybe')]);
     expect((await bullion('why', 'maybe')).code).toBe(exitCodes.notFound);
@@ -172,7 +172,7 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     await run('qemu-img', ['compare', file, back]);
   });
 
-  it('uploads into a volume, and downloads what a hypercloud image holds', async () => {
+  it('uploads into a volume, and downloads the disk of a hypercloud image', async () => {
     const file = join(dir, 'disk.qcow2');
     const volume = ['--kind', 'datavolume'];
     expect((await bullion('upload', 'vol', file, ...volume, '--storage-class', 'local')).code).toBe(exitCodes.done);
@@ -184,7 +184,7 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     }
   }, 300_000);
 
-  it('names the disks made from an image before it deletes it, and leaves them', async () => {
+  it('lists the disks made from an image before it deletes it, and keeps them', async () => {
     const disk = ['disk', 'root', 'own', '--size', '32Mi', '--storage-class', 'local'];
     expect((await bullion(...disk, '--dry-run')).err).toBe('datavolume/root would be made\n');
     expect((await bullion(...disk)).err).toContain('bullion why datavolume/root -n default');
@@ -205,7 +205,7 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     expect((await cluster.kube.get(dataVolumeKind.type, root))?.status?.phase).toBe('Succeeded');
   });
 
-  it('says how to go on after Ctrl-C', async () => {
+  it('says how to continue after Ctrl-C', async () => {
     const { code, err } = await bullionUntil(AbortSignal.abort(), 'upload', 'never', join(dir, 'disk.qcow2'));
     expect([code, err]).toEqual([
       exitCodes.interrupted,
@@ -213,7 +213,7 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     ]);
   });
 
-  it('exports a volume, telling how it goes', async () => {
+  it('exports a volume, and shows the progress', async () => {
     const { code, err } = await bullion('export', 'vol', 'local');
     expect(err).toMatch(/vol-export: 100% exported to claim vol-export-export-pvc/);
     expect(code).toBe(exitCodes.done);
@@ -226,7 +226,7 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     ]);
   }, 300_000);
 
-  it('says what is wrong with an upload before it sends any of it', async () => {
+  it('reports what is wrong with an upload before it sends any of it', async () => {
     const notes = join(dir, 'notes.txt');
     await writeFile(notes, 'no disk at all\n'.repeat(100));
     const page = await bullion('upload', 'notes', notes);

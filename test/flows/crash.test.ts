@@ -33,7 +33,7 @@ import { createRandom, effort, seed, shuffle } from '#test/support/random.ts';
 
 const mib = 2 ** 20;
 
-/** A moment in the life of an import, told by the first change of a kind that is as asked. */
+/** A moment in an import, identified by the first change of a kind that matches. */
 interface Moment {
   readonly when: string;
   readonly type: ResourceType;
@@ -70,10 +70,10 @@ const moments: readonly Moment[] = [
   moment('the image is available', images, ({ status }: HyperCloudImage) => status?.state === 'Available'),
 ];
 
-/** Another quarter of them in each run, and all with `BULLION_FUZZ=4`: the simulation dies at every call (test/faults/crash.test.ts). */
+/** A different quarter of them in each run, and all with `BULLION_FUZZ=4`: the simulation kills at every call (test/faults/crash.test.ts). */
 const killed = shuffle(moments, createRandom(seed)).slice(0, Math.ceil((moments.length * effort) / 4));
 
-/** Command lines of processes that have to do with the directory. */
+/** Command lines of processes that use the directory. */
 const processesOf = async (dataDir: string): Promise<readonly string[]> => {
   const found: string[] = [];
   for (const name of await readdir('/proc').catch(() => [])) {
@@ -83,7 +83,7 @@ const processesOf = async (dataDir: string): Promise<readonly string[]> => {
   return found;
 };
 
-describe('a cluster that is killed and started again', { timeout: 500_000 }, () => {
+describe('a cluster that is killed and restarted', { timeout: 500_000 }, () => {
   let dir: string;
   let dataDir: string;
   let raw: string;
@@ -111,7 +111,7 @@ describe('a cluster that is killed and started again', { timeout: 500_000 }, () 
     await rm(dir, { recursive: true, force: true });
   });
 
-  /** Resolves at the first change that is as asked. Follows from before it is called. */
+  /** Resolves at the first matching change. Watches from before it is called. */
   const reach = async ({ type, isSo }: Moment): Promise<void> => {
     const stop = AbortSignal.timeout(150_000);
     for await (const { type: change, object } of cluster.kube.watch(type, { signal: stop })) {
@@ -125,7 +125,7 @@ describe('a cluster that is killed and started again', { timeout: 500_000 }, () 
     cluster = await startClusterProcess(dataDir);
   };
 
-  /** What there is once the import is over: one of everything, and the same bytes. */
+  /** The result of the import: one object of each kind, and the same bytes. */
   const outcomeOf = async (name: string) => {
     const { kube } = cluster;
     const status = (await followUntil(kube, name, isOver)).at(-1);
@@ -153,11 +153,11 @@ describe('a cluster that is killed and started again', { timeout: 500_000 }, () 
   };
 
   it.each(killed.map((one, index) => [one.when, one, index] as const))(
-    `ends the same after kill -9 when %s (seed ${seed})`,
+    `reaches the same state after SIGKILL when %s (seed ${seed})`,
     async (_, at, index) => {
       const name = `killed-${index}`;
       const reached = reach(at);
-      // Slow enough that somebody is told of bytes before they are all there.
+      // Slow enough that progress is reported before all bytes have arrived.
       const from = at.when === 'bytes have arrived' ? slowHttp : http;
       await cluster.kube.create(images, anImage(name, { source: { http: from } }));
       await reached;
@@ -167,7 +167,7 @@ describe('a cluster that is killed and started again', { timeout: 500_000 }, () 
     },
   );
 
-  it('goes on with a deletion after kill -9', async () => {
+  it('continues a deletion after SIGKILL', async () => {
     const name = 'leaving';
     await cluster.kube.create(images, anImage(name, { source: { http: slowHttp } }));
     await followUntil(cluster.kube, name, ({ phase }) => phase === 'Downloading');
@@ -176,7 +176,7 @@ describe('a cluster that is killed and started again', { timeout: 500_000 }, () 
     expect(await remainsOf(name)).toEqual([]);
   });
 
-  it('stops transfers with SIGTERM and goes on at the next start, without a failure', async () => {
+  it('stops transfers with SIGTERM and resumes them at the next start, without a failure', async () => {
     const name = 'paused';
     await cluster.kube.create(images, anImage(name, { source: { http: slowHttp } }));
     await followUntil(cluster.kube, name, ({ phase }) => phase === 'Downloading');
@@ -187,7 +187,7 @@ describe('a cluster that is killed and started again', { timeout: 500_000 }, () 
     expect(await remainsOf(name)).toEqual([]);
   });
 
-  it('refuses a second cluster on the same directory, with words', async () => {
+  it('rejects a second cluster on the same directory, with a message', async () => {
     await expect(startClusterProcess(dataDir)).rejects.toThrow(/already runs on .*--data-dir/);
     expect(cluster.output).toEqual([`ready kubeconfig=${cluster.kubeconfigPath}`]);
   });

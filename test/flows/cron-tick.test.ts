@@ -1,4 +1,4 @@
-// What cron-tick does beside ticks, by its own account: the certificate of admission, and events that nobody could handle.
+// The tasks of cron-tick besides ticks, with its own account: the admission certificate, and events that no function could process.
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { kubeEvents, secrets } from '#shared/api/foreign/core.ts';
@@ -12,7 +12,7 @@ import { type TestCluster, namespace, startTestCluster } from '#test/support/clu
 const { authoritySecret, serverSecret, configuration } = admissionCertificate;
 const year = 365 * 24 * 3600_000;
 
-describe("cron-tick's account", () => {
+describe('the service account of cron-tick', () => {
   let cluster: TestCluster;
   let kube: KubeClient;
   beforeAll(async () => {
@@ -41,11 +41,11 @@ describe("cron-tick's account", () => {
       await broker.idle();
     }
     const { items } = await cluster.kube.list(kubeEvents, { namespace, fieldSelector: 'involvedObject.name=odd' });
-    // One for each function that could make nothing of it.
+    // One for each function that could not process it.
     expect(new Set(items.map(({ reason, count }) => `${reason} ${count}`))).toEqual(new Set(['EventNotHandled 2']));
   });
 
-  it('makes the certificate of admission and has it trusted, and makes it anew when its time is over', async () => {
+  it('creates the admission certificate and has it trusted, and renews it when it expires', async () => {
     const before = await trusted();
     await renewCertificate(kube, Date.now());
     const made = [await secretOf(authoritySecret), await secretOf(serverSecret), await trusted()];

@@ -1,4 +1,4 @@
-// DataVolumes made from what lies in another namespace, on every local class, real bytes compared.
+// DataVolumes made from sources in another namespace, on every local class, real bytes compared.
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -42,7 +42,7 @@ describe('clones across namespaces', { timeout: 500_000 }, () => {
   ): Promise<DataVolumeStatus> => untilStatus(cluster.kube, type, { namespace, name }, isSo);
   const isOver = ({ phase }: DataVolumeStatus) => phase === 'Succeeded' || phase === 'Failed';
   const make = async (object: DataVolume, isSo = isOver): Promise<DataVolumeStatus> => {
-    // Admission that is busy is passed by, and says so: a client tries again.
+    // A busy webhook causes a rejection by the failure policy: a client retries.
     await vi.waitFor(() => cluster.kube.create(type, object), { timeout: 60_000, interval: 1_000 });
     return until(object.metadata.namespace ?? '', object.metadata.name, isSo);
   };
@@ -55,7 +55,7 @@ describe('clones across namespaces', { timeout: 500_000 }, () => {
     resources: { requests: { storage: `${size}Mi` } },
   });
 
-  /** By which KubeVirt infers how to run a disk. */
+  /** The labels from which KubeVirt infers how to run a disk. */
   const inferred = {
     'instancetype.kubevirt.io/default-instancetype': 'u1.medium',
     'instancetype.kubevirt.io/default-preference': 'fedora',
@@ -92,7 +92,7 @@ describe('clones across namespaces', { timeout: 500_000 }, () => {
   });
 
   it.each(['local', 'local-plain', 'local-wffc'])(
-    'copy a volume of class %s, and leave nothing there',
+    'copy a volume of class %s, and leave no object there',
     async (name) => {
       const source = { pvc: { namespace: golden, name } };
       const status = await make(aDataVolume(tenant, `of-${name}`, { source, storage: storage(name) }));
@@ -121,7 +121,7 @@ describe('clones across namespaces', { timeout: 500_000 }, () => {
   );
 
   it.each(['local', 'local-plain', 'local-wffc'])(
-    'of class %s have what KubeVirt infers from, and say how they were made',
+    'of class %s have the labels that KubeVirt infers defaults from, and record how they were made',
     async (name) => {
       const key = { namespace: tenant, name: `of-${name}` };
       const claim = await cluster.kube.get(persistentVolumeClaims, key);
@@ -135,7 +135,7 @@ describe('clones across namespaces', { timeout: 500_000 }, () => {
     },
   );
 
-  it('is what a DataSource of another namespace stands for, in another form', async () => {
+  it('are made from the source of a DataSource in another namespace, in another form', async () => {
     const pvc = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '256Mi' } } };
     const sourceRef = { kind: 'DataSource', namespace: golden, name: 'fedora' };
     const status = await make(aDataVolume(tenant, 'my-fedora', { sourceRef, pvc }));
@@ -147,7 +147,7 @@ describe('clones across namespaces', { timeout: 500_000 }, () => {
     await expect(run('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', raw, disk])).resolves.toBeDefined();
   });
 
-  it('restore a snapshot, which stays where it is', async () => {
+  it('restore a snapshot, which is kept', async () => {
     const key = { namespace: golden, name: 'before' };
     await cluster.kube.create(volumeSnapshots, {
       apiVersion: 'snapshot.storage.k8s.io/v1',
@@ -162,7 +162,7 @@ describe('clones across namespaces', { timeout: 500_000 }, () => {
     );
     expect(status).toMatchObject({ phase: 'Succeeded', detail: { cloneStrategy: 'snapshot' } });
     await compare('restored');
-    // As golden images are kept, for a machine whose class waits for it: a Job has to be the pod.
+    // In the same way as golden images, for a machine whose class waits for it: a Job has to be the first consumer.
     const late = aDataVolume(tenant, 'restored-late', { source: { snapshot: key }, storage: storage('local-wffc') });
     expect(await make(late)).toMatchObject({ phase: 'Succeeded', detail: { cloneStrategy: 'copy' } });
     await compare('restored-late');
@@ -172,7 +172,7 @@ describe('clones across namespaces', { timeout: 500_000 }, () => {
     await cluster.kube.delete(volumeSnapshots, key);
   });
 
-  it('refuse a volume that is too small, with both sizes', async () => {
+  it('are rejected when the volume is too small, with both sizes', async () => {
     const source = { pvc: { namespace: golden, name: 'local' } };
     const status = await make(aDataVolume(tenant, 'small', { source, storage: storage('local', 32) }));
     expect(status.phase).toBe('Failed');
@@ -183,7 +183,7 @@ describe('clones across namespaces', { timeout: 500_000 }, () => {
     });
   });
 
-  it('take everything with them, also in the middle', async () => {
+  it('delete all their children, also in the middle', async () => {
     const source = { pvc: { namespace: golden, name: 'local-plain' } };
     await make(
       aDataVolume(tenant, 'given-up', { source, storage: storage('local-plain') }),

@@ -1,5 +1,5 @@
-// DataVolumes whose claim is not made and filled the usual way: files of an archive, objects of a store, claims that somebody else prepared or is to bring, and
-// clones that wait for their consumer. On the local cluster, with real bytes.
+// DataVolumes whose claim is not created and populated the usual way: files of an archive, objects of a store, claims that a user prepared or will create,
+// and clones that wait for their consumer. On the local cluster, with real bytes.
 import { mkdir, mkdtemp, readFile, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -66,7 +66,7 @@ describe('claims of data volumes', { timeout: 500_000 }, () => {
     await origin?.close();
   });
 
-  it.each(Object.keys(archives))('the files of a %s on a web server become those of a volume', async (ending) => {
+  it.each(Object.keys(archives))('the files of a %s on a web server are unpacked into a volume', async (ending) => {
     const name = `files-${ending.replace('.', '-')}`;
     const storage = sized({ storageClassName: 'local' });
     const status = await make(aDataVolume(name, { source: http(`files.${ending}`), contentType: 'archive', storage }));
@@ -83,7 +83,7 @@ describe('claims of data volumes', { timeout: 500_000 }, () => {
       expect((await readFile(join(folder, path))).equals(bytes)).toBe(true);
   });
 
-  it('the files of a volume become those of another one, also where its storage cannot clone', async () => {
+  it('the files of a volume are copied into another one, also when its storage cannot clone', async () => {
     const source = { pvc: { namespace, name: 'files-tar' } };
     const storage = sized({ storageClassName: 'local-plain' });
     const made = await make(aDataVolume('files-copied', { source, contentType: 'archive', storage }));
@@ -93,14 +93,14 @@ describe('claims of data volumes', { timeout: 500_000 }, () => {
       expect((await readFile(join(folder, path))).equals(bytes)).toBe(true);
   });
 
-  it('the files of a volume do not become a disk', async () => {
+  it('the files of a volume are not accepted as a disk', async () => {
     const source = { pvc: { namespace, name: 'files-tar' } };
     const status = await make(aDataVolume('files-as-disk', { source, storage: { storageClassName: 'local-plain' } }));
     expect(bound(status)).toMatchObject({ status: 'False', reason: 'CloneValidationFailed' });
   });
 
   it.each([namespace, 'tenant'])(
-    'a clone without a size, in %s, is as large as the disk has grown in its file system',
+    'a clone without a size, in %s, is as large as the disk has become in its file system',
     async (where) => {
       const name = `grown-${where}`;
       const storage = sized({ storageClassName: 'local', volumeMode: 'Filesystem' });
@@ -125,14 +125,14 @@ describe('claims of data volumes', { timeout: 500_000 }, () => {
     },
   );
 
-  it('an archive that is none fails with what is wrong', async () => {
+  it('an invalid archive fails with its error', async () => {
     const storage = sized({ storageClassName: 'local' });
     const status = await make(aDataVolume('no-archive', { source: http(), contentType: 'archive', storage }));
     expect(status.phase).toBe('Failed');
     expect(status.conditions?.find((one) => one.type === 'Running')).toMatchObject({ reason: 'Error' });
   });
 
-  it('an object of a store that is named with its Secret is read', async () => {
+  it('an object of a store is read with the Secret that the volume names', async () => {
     const { data = {} } = (await cluster.kube.get(secrets, { namespace, name: 'object-store' })) ?? {};
     const credentials = {
       accessKeyId: atob(data['accessKeyId'] ?? ''),
@@ -148,7 +148,7 @@ describe('claims of data volumes', { timeout: 500_000 }, () => {
     expect((await diskIn('stored')).equals(raw)).toBe(true);
   });
 
-  it('a clone by its storage is PendingPopulation until its consumer comes, and is the same disk then', async () => {
+  it('a clone by its storage is PendingPopulation until its consumer is created, and is the same disk then', async () => {
     await make(aDataVolume('golden', { source: http(), storage: sized({ storageClassName: 'local' }) }));
     const source = { pvc: { namespace, name: 'golden' } };
     const object = aDataVolume('lazy', { source, storage: { storageClassName: 'local-wffc' } });
@@ -159,7 +159,7 @@ describe('claims of data volumes', { timeout: 500_000 }, () => {
     expect((await diskIn('lazy')).equals(raw)).toBe(true);
   });
 
-  it('a claim that a restore brings after its DataVolume is taken as it is, and none is made before', async () => {
+  it('a claim that a restore creates after its DataVolume is adopted unchanged, and no other is created before', async () => {
     asked.length = 0;
     const annotations = { [`${cdi}/storage.prePopulated`]: 'restored' };
     const status = await make(
@@ -182,7 +182,7 @@ describe('claims of data volumes', { timeout: 500_000 }, () => {
     ['was populated for it', 'populated', {}, { [`${cdi}/storage.populatedFor`]: 'populated' }],
     ['was prepared for it', 'prepared', {}, { [`${cdi}/storage.prePopulated`]: 'prepared' }],
     ['is given to it', 'given', { [`${cdi}/allowClaimAdoption`]: 'true' }, {}],
-  ])('a claim that %s is taken over, and nothing is written to it', async (_what, name, ofVolume, ofClaim) => {
+  ])('a claim that %s is adopted, and nothing is written to it', async (_what, name, ofVolume, ofClaim) => {
     asked.length = 0;
     const { metadata } = await cluster.kube.create(persistentVolumeClaims, aClaim(name, ofClaim));
     const status = await make(aDataVolume(name, { source: http(), storage: sized() }, ofVolume));
@@ -194,14 +194,14 @@ describe('claims of data volumes', { timeout: 500_000 }, () => {
     expect(asked).toEqual([]);
   });
 
-  it('a claim that was made for something else is refused at admission', async () => {
+  it('a claim that was created for something else is rejected at admission', async () => {
     await cluster.kube.create(persistentVolumeClaims, aClaim('taken'));
     const made = cluster.kube.create(type, aDataVolume('taken', { source: http(), storage: sized() }));
     await expect(made).rejects.toThrow(/claim taken exists.*allowClaimAdoption/);
     await cluster.kube.delete(persistentVolumeClaims, { namespace, name: 'taken' });
   });
 
-  it('all of them go with their DataVolumes', async () => {
+  it('all of them are deleted with their DataVolumes', async () => {
     for await (const { metadata } of cluster.kube.listAll(type))
       await cluster.kube.delete(type, { namespace, name: metadata.name });
     expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);

@@ -1,4 +1,4 @@
-// DataVolumes on the local cluster: every source that is served, every class, real bytes compared.
+// DataVolumes on the local cluster: every supported source, every class, real bytes compared.
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -56,10 +56,10 @@ describe('data volumes', { timeout: 500_000 }, () => {
     await rm(dir, { recursive: true, force: true });
   });
 
-  it('is filled from a web server, and says so as the original does', async () => {
+  it('are populated from a web server, and report it as the original does', async () => {
     const status = await make(aDataVolume('http', { source: { http: { url } }, storage: sized() }));
     expect(status).toMatchObject({ phase: 'Succeeded', progress: '100.0%', claimName: 'http' });
-    // As CDI has it: counted from the first restart on.
+    // As in CDI: counted from the first restart on.
     expect(status).not.toHaveProperty('restartCount');
     expect(conditionsOf(status)).toEqual({ Bound: 'True Bound', Running: 'False Completed', Ready: 'True Ready' });
     expect(await cluster.kube.get(persistentVolumeClaims, { namespace, name: 'http' })).toMatchObject({
@@ -75,7 +75,7 @@ describe('data volumes', { timeout: 500_000 }, () => {
     await compare('http');
   });
 
-  it('takes `pvc` as it is: a file system, whose disk fills it', async () => {
+  it('use `pvc` as it is: a file system, which the disk fills', async () => {
     const pvc = sized(512, { accessModes: ['ReadWriteOnce'], storageClassName: 'local-plain' });
     expect(await make(aDataVolume('literal', { source: { http: { url } }, pvc }))).toMatchObject({
       phase: 'Succeeded',
@@ -89,7 +89,7 @@ describe('data volumes', { timeout: 500_000 }, () => {
   });
 
   it.each(['Filesystem', 'Block'] as const)(
-    'takes all of its room at once where preallocation is asked for, and says so: %s',
+    'allocate all of their space when preallocation is requested, and report it: %s',
     async (mode) => {
       const pvc = sized(64, { accessModes: ['ReadWriteOnce'], storageClassName: 'local-plain', volumeMode: mode });
       const name = `allocated-${mode.toLowerCase()}`;
@@ -105,7 +105,7 @@ describe('data volumes', { timeout: 500_000 }, () => {
     },
   );
 
-  it('clones a volume through a snapshot that is gone afterwards', async () => {
+  it('clone a volume through a temporary snapshot', async () => {
     const source = { pvc: { namespace, name: 'http' } };
     const status = await make(aDataVolume('clone', { source, storage: {} }));
     expect(status).toMatchObject({ phase: 'Succeeded', detail: { cloneStrategy: 'snapshot' } });
@@ -115,7 +115,7 @@ describe('data volumes', { timeout: 500_000 }, () => {
     await expect.poll(listed).toEqual([]);
   });
 
-  it('clones a volume that is made only later', async () => {
+  it('clone a volume that is created later', async () => {
     await make(aDataVolume('early', { source: { pvc: { namespace, name: 'late' } }, storage: {} }), isIn('Pending'));
     await make(
       aDataVolume('late', { source: { http: { url } }, storage: sized(0, { storageClassName: 'local-plain' }) }),
@@ -124,7 +124,7 @@ describe('data volumes', { timeout: 500_000 }, () => {
     await compare('early');
   });
 
-  it('restores a snapshot', async () => {
+  it('restore a snapshot', async () => {
     await cluster.kube.create(volumeSnapshots, {
       apiVersion: 'snapshot.storage.k8s.io/v1',
       kind: 'VolumeSnapshot',
@@ -135,11 +135,11 @@ describe('data volumes', { timeout: 500_000 }, () => {
     const storage = { storageClassName: 'local' };
     expect(await make(aDataVolume('restored', { source, storage }))).toMatchObject({ phase: 'Succeeded' });
     await compare('restored');
-    // Nobody uses it, and its class waits for somebody who does.
+    // No pod uses it, and its class waits for a consumer.
     const atOnce = aDataVolume('bound', { source, storage: { storageClassName: 'local-wffc' } }, immediate);
     expect(await make(atOnce)).toMatchObject({ phase: 'Succeeded', detail: { cloneStrategy: 'snapshot' } });
     await compare('bound');
-    // Its storage cannot, and nothing but the snapshot is asked.
+    // Its storage cannot, and nothing but the snapshot is checked.
     const other = { accessModes: ['ReadWriteOnce'], volumeMode: 'Filesystem', storageClassName: 'local' };
     const larger = await make(aDataVolume('other-mode', { source, pvc: sized(512, other) }));
     expect(larger).toMatchObject({ phase: 'Succeeded', detail: { cloneStrategy: 'copy' } });
@@ -149,7 +149,7 @@ describe('data volumes', { timeout: 500_000 }, () => {
     await cluster.kube.delete(volumeSnapshots, { namespace, name: 'kept' });
   });
 
-  it('is what a DataSource stands for', async () => {
+  it('clone what a DataSource refers to', async () => {
     await cluster.kube.create(dataSourceKind.type, {
       apiVersion: 'cdi.kubevirt.io/v1beta1',
       kind: 'DataSource',
@@ -161,7 +161,7 @@ describe('data volumes', { timeout: 500_000 }, () => {
     expect(await compare('by-name')).toBe(diskBytes + 32 * mib);
   });
 
-  it('is blank, as large as it was asked for', async () => {
+  it('are blank, with the requested size', async () => {
     const pvc = sized(0, { accessModes: ['ReadWriteOnce'], volumeMode: 'Filesystem' });
     expect(await make(aDataVolume('blank', { source: { blank: {} }, pvc }))).toMatchObject({ phase: 'Succeeded' });
     const disk = await diskOf(cluster, { namespace, name: 'blank' });
@@ -170,7 +170,7 @@ describe('data volumes', { timeout: 500_000 }, () => {
     expect(blocks * 512).toBeLessThan(mib);
   });
 
-  it('waits for its first consumer, and is filled before anybody else writes to it', async () => {
+  it('wait for their first consumer, and are populated before another pod writes to them', async () => {
     const storage = sized(0, { storageClassName: 'local-wffc' });
     const status = await make(
       aDataVolume('wffc', { source: { http: { url } }, storage }),
@@ -181,25 +181,25 @@ describe('data volumes', { timeout: 500_000 }, () => {
     await compare('wffc');
   });
 
-  it('does not wait where immediate binding is asked for', async () => {
+  it('do not wait when immediate binding is requested', async () => {
     const storage = sized(0, { storageClassName: 'local-wffc' });
     await make(aDataVolume('at-once', { source: { http: { url } }, storage }, immediate));
     await expect(compare('at-once')).resolves.toBe(diskBytes);
   });
 
-  it('fails for good where its source is not there, and says why', async () => {
+  it('fail finally when their source does not exist, and say why', async () => {
     const wrong = url.replace(/[^/]+$/, 'nothing.qcow2');
     const status = await make(aDataVolume('wrong', { source: { http: { url: wrong } }, storage: sized() }));
     expect(status.phase).toBe('Failed');
     expect(conditionsOf(status)).toMatchObject({ Running: 'False Error', Ready: 'False SourceNotFound' });
   });
 
-  it('is refused with words where it asks for what is not served', async () => {
+  it('are rejected with a message when they request what is not served', async () => {
     const asked = aDataVolume('ovirt', { source: { imageio: { url: 'https://a/b', diskId: 'x' } }, storage: sized() });
     await expect(cluster.kube.create(type, asked)).rejects.toThrow(/spec\.source\.imageio.*download the disk/);
   });
 
-  it('takes everything with it', async () => {
+  it('delete all their children', async () => {
     for await (const { metadata } of cluster.kube.listAll(type)) {
       await cluster.kube.delete(type, { namespace, name: metadata.name });
     }

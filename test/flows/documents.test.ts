@@ -1,4 +1,4 @@
-// Manifests of the README and the guides, as a reader would try them: each is sent to the local cluster, which must take it.
+// Manifests of the README and the guides, as a reader would apply them: each is sent to the local cluster, which must accept it.
 import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,12 +18,12 @@ interface Shown {
   readonly object: KubeObject;
 }
 
-/** What kustomize composes is for a cluster with a registry of its own (`infra/generate/rendered.test.ts`). */
+/** The output of kustomize is for a cluster with a registry of its own (`infra/generate/rendered.test.ts`). */
 const shown = (
   await Promise.all(
     guides.map(async (path): Promise<readonly Shown[]> => {
       const text = await readFile(join(root, path), 'utf8');
-      // The first image stands in a session, as its reader types it.
+      // The first image is in a shell session, as its reader types it.
       const blocks = [...text.matchAll(/^(?:```yaml|\$ kubectl apply -f - <<END)\n([\s\S]*?)^(?:```|END)$/gm)];
       return blocks
         .flatMap(([, block = '']) => parseAllDocuments(block).map((document) => document.toJS() as KubeObject))
@@ -45,7 +45,7 @@ describe.skipIf(!hasKubectl())('manifests of documents', { timeout: 300_000 }, (
     await rm(dir, { recursive: true, force: true });
   });
 
-  it('are there', () => expect(shown.length).toBeGreaterThan(10));
+  it('exist', () => expect(shown.length).toBeGreaterThan(10));
 
   it.each(shown)('$path: $name', async ({ object }) => {
     const send = kubectlWith(cluster.kubeconfigPath, join(dir, 'cache'));

@@ -1,4 +1,4 @@
-// Downloads of whose participants each is killed in the middle, at a random moment: the file is the one that was asked for, byte for byte.
+// Downloads whose participants are each killed in the middle, at a random moment: the file is the requested one, byte for byte.
 import { createReadStream } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -37,7 +37,7 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => stage?.close());
 
-/** Whether it is under way: some has come, and some has not. Else it is over by itself. */
+/** Whether it is in progress: some bytes have arrived, and some have not. Otherwise it has ended by itself. */
 const isUnderWay = async (over: Promise<unknown>): Promise<boolean> => {
   const waiting = new AbortController();
   const more = stage.untilMore('taken', mib * (2 + 5 * stage.random.next()), waiting.signal);
@@ -46,13 +46,13 @@ const isUnderWay = async (over: Promise<unknown>): Promise<boolean> => {
   return isSo;
 };
 
-describe(`a download over deaths (seed ${seed})`, { timeout: 500_000 }, () => {
-  it('by `bullion download` goes on where it was cut', async () => {
+describe(`an interrupted download (seed ${seed})`, { timeout: 500_000 }, () => {
+  it('by `bullion download` resumes where it was cut', async () => {
     const back = join(dir, 'back.raw');
     const start = () => stage.bullion('download', 'linux', back, '--format', 'raw');
     let client = start();
     let [downloads, givenUp] = [1, 0];
-    /** All of it is there. */
+    /** The file is complete. */
     const expectWhole = async (): Promise<void> => {
       const { code, out, said } = await client.over;
       expect({ code, out, said }).toMatchObject({ code: 0, out: `${back}\n` });
@@ -60,8 +60,8 @@ describe(`a download over deaths (seed ${seed})`, { timeout: 500_000 }, () => {
     };
     for (const who of shuffle(participants, stage.random)) {
       while (!(await isUnderWay(client.over))) {
-        // One that saw the cluster away may have given up: it is started again, as it says. Or all of it is there before the turn of this one: it is
-        // taken once more.
+        // A client that noticed the outage of the cluster may have given up: it is restarted, as its message says. Or the file was complete before this
+        // participant was killed: it is downloaded once more.
         const hasGivenUp = (await client.over).code === 1 && givenUp < participants.length;
         if (hasGivenUp) givenUp += 1;
         else {
@@ -79,11 +79,11 @@ describe(`a download over deaths (seed ${seed})`, { timeout: 500_000 }, () => {
     }
     if ((await client.over).code === 1) client = start();
     await expectWhole();
-    // What had come did not come again: beside the file there is what was on its way at each death.
+    // Bytes that had arrived were not sent again: in addition to the file only what was in transit at each kill.
     expect(stage.line.taken()).toBeLessThan(downloads * disk.length + participants.length * 4 * mib);
   });
 
-  it('by Range and If-Range goes on as well, in another format', async () => {
+  it('by Range and If-Range resumes as well, in another format', async () => {
     const url = `${stage.line.url}/downloads/virtualmachineimages/${namespace}/linux?format=qcow2`;
     const whole = await request(url.replace(stage.line.url, stage.cluster.transferUrl), {
       headers: stage.cluster.editor,
@@ -94,7 +94,7 @@ describe(`a download over deaths (seed ${seed})`, { timeout: 500_000 }, () => {
     const parts: Buffer[] = [];
     let at = 0;
     const expectWhole = (): void => expect(Buffer.concat(parts).equals(expected)).toBe(true);
-    /** Adds what comes, until the end or a cut. */
+    /** Appends what arrives, until the end or an interruption. */
     const take = async (signal: AbortSignal): Promise<void> => {
       const headers = { ...stage.cluster.editor, range: `bytes=${at}-`, 'if-range': etag };
       const { statusCode, body } = await request(url, { headers, signal, headersTimeout: 120_000 });
@@ -109,7 +109,7 @@ describe(`a download over deaths (seed ${seed})`, { timeout: 500_000 }, () => {
     };
     const order = shuffle(participants, stage.random);
     for (const deadline = Date.now() + 300_000; Date.now() < deadline; await sleep(200)) {
-      // All of it may be there before the turn of some: once more then.
+      // It may be complete before some participants were killed: then once more.
       if (at >= expected.length && order.length > 0) {
         expectWhole();
         at = parts.length = 0;

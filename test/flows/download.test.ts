@@ -1,4 +1,4 @@
-// Images and volumes as files: what comes out is what went in, however often it was cut.
+// Images and volumes as files: the downloaded bytes are the uploaded ones, however often the connection was cut.
 import { execFile } from 'node:child_process';
 import { createReadStream } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -59,7 +59,7 @@ const isDisk = async (bytes: Buffer, format: 'qcow2' | 'raw'): Promise<void> => 
   await run('qemu-img', ['compare', '-f', format, '-F', 'raw', file, raw]);
 };
 
-it('gives an image as packed qcow2 under its name, which can be uploaded again, and is the same disk then', async () => {
+it('returns an image as compressed qcow2 under its name, which can be uploaded again as the same disk', async () => {
   const url = cluster.imageUrl('linux', '/download');
   const head = await get(url, { method: 'HEAD' });
   const { statusCode, headers, body } = await get(url);
@@ -82,7 +82,7 @@ it('gives an image as packed qcow2 under its name, which can be uploaded again, 
   expect(disk.equals(await readFile(raw))).toBe(true);
 }, 240_000);
 
-it(`goes on where it was cut, over the death of its Job as well (seed ${seed})`, async () => {
+it(`resumes where it was cut, also after its Job was killed (seed ${seed})`, async () => {
   const url = `${cluster.transferUrl}/downloads/virtualmachineimages/${namespace}/linux`;
   const whole = await get(url);
   const { etag } = whole.headers as { etag: string };
@@ -108,7 +108,7 @@ it(`goes on where it was cut, over the death of its Job as well (seed ${seed})`,
   await isDisk(bytes, 'qcow2');
 }, 240_000);
 
-it('gives a volume raw and packed, which can be uploaded again, once it is there', async () => {
+it('returns a volume raw and compressed, which can be uploaded again, once it exists', async () => {
   await cluster.kube.create(dataVolumeKind.type, anUploadVolume('data'));
   await cluster.untilVolume('data', 'UploadReady');
   const early = await get(`${cluster.transferUrl}/downloads/datavolumes/${namespace}/data`);
@@ -151,7 +151,7 @@ const tokenRequest = async (pvcName: string): Promise<string> => {
   return file;
 };
 
-it('is for who may have the bytes, and for whom they sign an address', async () => {
+it('is allowed for users with permission, and for holders of an address that they signed', async () => {
   const viewer = await cluster.accountOf('viewer', 'view');
   const url = `${cluster.transferUrl}/downloads/virtualmachineimages/${namespace}/linux`;
   for (const [headers, status] of [
@@ -175,14 +175,14 @@ it('is for who may have the bytes, and for whom they sign an address', async () 
   expect(more.statusCode).toBe(403);
 }, 300_000);
 
-/** Never the bytes: a test that fails would print them. */
+/** Never the bytes: a failing test would print them. */
 const endOf = (body: { bytes(): Promise<Uint8Array> }): Promise<string> =>
   body.bytes().then(
     ({ length }) => `${length} bytes`,
     () => 'cut',
   );
 
-it('is told by a Downloader, which goes with it; and can be cancelled', async () => {
+it('is reported by a Downloader, which is deleted with it; and can be cancelled', async () => {
   await cluster.kube.create(downloaderKind.type, {
     apiVersion: 'harvesterhci.io/v1beta1',
     kind: 'VirtualMachineImageDownloader',
@@ -205,12 +205,12 @@ it('is told by a Downloader, which goes with it; and can be cancelled', async ()
   expect(await serving()).toBeDefined();
   const cancelled = await get(cluster.imageUrl('linux', '/downloadcancel'));
   expect(cancelled.statusCode).toBe(200);
-  // Read no sooner: a pod that does not know yet that it is to end would send all of it.
+  // Not read earlier: a pod that has not noticed its termination yet would send all of it.
   await expect.poll(serving, { timeout: 60_000 }).toBeUndefined();
   expect(await endOf(slow.body)).toBe('cut');
 }, 300_000);
 
-it('does not keep an image from being deleted', async () => {
+it('does not block the deletion of an image', async () => {
   const { body } = await get(`${cluster.transferUrl}/downloads/virtualmachineimages/${namespace}/again?format=raw`);
   const cut = endOf(body);
   await cluster.kube.delete(harvesterImageKind.type, { namespace, name: 'again' });

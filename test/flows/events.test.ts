@@ -1,4 +1,4 @@
-// Events alone bring every step about. Other flows tick each second, by which a step that nobody was told of is made up for unobserved.
+// Events alone cause every step. Other flows tick each second, which hides a step without an event.
 import { type Server, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -6,12 +6,12 @@ import { pods } from '#shared/api/foreign/core.ts';
 import { anImage, deleteImage, followUntil, images, leftOvers, namespace, settle } from '#test/support/cluster.ts';
 import { type DiskCluster, startDiskCluster } from '#test/support/disk-cluster.ts';
 
-describe('a cluster that does not tick', { timeout: 400_000 }, () => {
+describe('a cluster without ticks', { timeout: 400_000 }, () => {
   let disk: DiskCluster;
   let cluster: DiskCluster['cluster'];
   let silent: Server;
   beforeAll(async () => {
-    // Takes requests and never answers.
+    // Accepts requests and never answers.
     silent = createServer(() => undefined).listen(0, '127.0.0.1');
     await new Promise((listening) => silent.once('listening', listening));
     disk = await startDiskCluster({ cluster: { tickSeconds: 3600 } });
@@ -23,13 +23,13 @@ describe('a cluster that does not tick', { timeout: 400_000 }, () => {
     silent.close();
   });
 
-  it('imports, and removes what it made', async () => {
+  it('imports, and deletes temporary objects', async () => {
     expect((await settle(cluster.kube, anImage('whole', { source: { http: disk.url } }))).state).toBe('Available');
     await deleteImage(cluster.kube, 'whole');
     expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);
   });
 
-  it('removes an image whose source has not answered yet', async () => {
+  it('deletes an image whose source has not answered yet', async () => {
     const http = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/disk.raw`;
     await cluster.kube.create(images, anImage('mute', { source: { http } }));
     const phases = async () => (await cluster.kube.list(pods, { namespace })).items.map(({ status }) => status?.phase);
@@ -38,7 +38,7 @@ describe('a cluster that does not tick', { timeout: 400_000 }, () => {
     expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);
   });
 
-  it('starts a failed image again', async () => {
+  it('restarts a failed image', async () => {
     const http = new URL('absent.raw', disk.url).href;
     expect((await settle(cluster.kube, anImage('later', { source: { http } }))).state).toBe('Error');
     disk.files.offer('absent.raw', disk.raw);

@@ -1,4 +1,4 @@
-// What the transfer function refuses, as the process that it is: too large, from the wrong page, with a token that was good once.
+// What the transfer function rejects, as a separate process: requests that are too large, from the wrong page, or with a token that has expired.
 import { request as httpRequest } from 'node:http';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -43,7 +43,7 @@ afterAll(async () => {
 
 const action = (query: string) =>
   `/v1/harvester/harvesterhci.io.virtualmachineimages/${namespace}/image?action=upload${query}`;
-/** In pieces as a network has them. */
+/** In pieces, as from a network. */
 const cut = (bytes: Buffer): Buffer[] =>
   Array.from({ length: Math.ceil(bytes.length / 65_536) }, (_, at) => bytes.subarray(at * 65_536, (at + 1) * 65_536));
 const file = (name: string) => `/files/datavolumes/${namespace}/${name}`;
@@ -69,7 +69,7 @@ const ask = async (path: string, { method = 'POST', headers = {}, body, origin =
   };
 };
 
-describe('what is too large is refused with JSON that says what to do', () => {
+describe('what is too large is rejected with JSON that says what to do', () => {
   it.each<[string, () => ReturnType<typeof ask>]>([
     ['a body by its length, before it is read', () => ask(action(''), { body: Buffer.alloc(3 * mib, 1) })],
     ['a file by its size', () => ask(action(`&size=${3 * mib}`), { body: Buffer.alloc(1000, 1) })],
@@ -86,7 +86,7 @@ describe('what is too large is refused with JSON that says what to do', () => {
     });
   });
 
-  /** A disk of 4 MiB, of which nobody says beforehand how long it is. */
+  /** A disk of 4 MiB, whose length is not known in advance. */
   const unbounded = async (
     path: string,
     { headers = {}, around = [] }: { headers?: object; around?: string[] } = {},
@@ -138,14 +138,14 @@ describe('what is too large is refused with JSON that says what to do', () => {
       },
     ],
   ])(
-    '413: a file whose length nobody says, %s',
+    '413: a file of unknown length, %s',
     async (_what, send) => {
       expect(await send()).toEqual(refusal(most));
     },
     60_000,
   );
 
-  it('413: more of a resumable upload than it announced', async () => {
+  it('413: more data for a resumable upload than announced', async () => {
     const begun = await request(`${fn.url}${file('volume')}`, {
       method: 'POST',
       headers: { ...cluster.editor, 'tus-resumable': '1.0.0', 'upload-length': String(mib) },
@@ -162,7 +162,7 @@ describe('what is too large is refused with JSON that says what to do', () => {
     );
   }, 60_000);
 
-  it('413: a resumable upload by what it announces', async () => {
+  it('413: a resumable upload by its announced length', async () => {
     const headers = { 'tus-resumable': '1.0.0', 'upload-length': String(3 * mib) };
     const answer = await ask(file('volume'), { headers });
     expect([answer.status, answer.allowed]).toEqual([413, ours]);
@@ -177,7 +177,7 @@ describe('what is too large is refused with JSON that says what to do', () => {
     });
   });
 
-  it('431: headers, which a browser of any page can read', async () => {
+  it('431: headers, readable by browsers of any origin', async () => {
     const { status, headers, text } = await new Promise<{
       status: number;
       headers: Record<string, unknown>;
@@ -207,11 +207,11 @@ describe('what is too large is refused with JSON that says what to do', () => {
 describe('pages of other origins', () => {
   it.each<[string, string, Asked, number]>([
     ['without a token', action(''), { headers: { authorization: '' }, body: Buffer.from('x') }, 401],
-    ['for what is not there', `/downloads/datavolumes/${namespace}/nothing`, { method: 'GET' }, 404],
+    ['for a missing object', `/downloads/datavolumes/${namespace}/nothing`, { method: 'GET' }, 404],
     ['at a path that is none', '/nothing', { method: 'GET' }, 404],
-    ['for what is not ready', `/downloads/datavolumes/${namespace}/volume`, { method: 'GET' }, 409],
+    ['for an object that is not ready', `/downloads/datavolumes/${namespace}/volume`, { method: 'GET' }, 409],
     [
-      'of tus for what was never begun',
+      'of tus for an upload that was never started',
       `${file('volume')}/x.1`,
       {
         method: 'PATCH',
@@ -221,7 +221,7 @@ describe('pages of other origins', () => {
       410,
     ],
     ['of CDI without a token', '/v1beta1/upload', { headers: { authorization: '' }, body: Buffer.from('x') }, 401],
-  ])('can read a refusal %s, where they are ours', async (_what, path, asked, status) => {
+  ])('can read an error %s, on the paths of the transfer function', async (_what, path, asked, status) => {
     expect(await ask(path, asked)).toMatchObject({ status, allowed: ours });
     const strange = await ask(path, { ...asked, origin: 'https://evil.example' });
     expect(strange).toMatchObject({ status });
@@ -229,7 +229,7 @@ describe('pages of other origins', () => {
     expect(strange.allowed).not.toBe('*');
   });
 
-  it('are told before they send what they may', async () => {
+  it('get the allowed methods and headers before a request', async () => {
     const headers = {
       'access-control-request-method': 'PATCH',
       'access-control-request-headers': 'authorization,upload-offset,tus-resumable',
@@ -247,12 +247,12 @@ describe('pages of other origins', () => {
 
 describe('a signed address', () => {
   const keys = { namespace: 'bullion-system', name: 'transfer-keys' };
-  /** As a day makes of it. */
+  /** Like a rotation after a day. */
   const renew = async (): Promise<void> => {
     await cluster.kube.mergePatch(secrets, keys, {
       metadata: { annotations: { 'bullion.dev/made-at': new Date(Date.now() - 25 * 3_600_000).toISOString() } },
     });
-    // An instance that has just started looks, and renews them.
+    // An instance that has just started reads the keys, and renews them.
     await fn.kill('SIGTERM');
     fn = await start();
     const before = (await cluster.kube.get(secrets, keys))?.data?.['current'];
@@ -264,18 +264,18 @@ describe('a signed address', () => {
     expect(answer.status).toBe(201);
     return new URL((answer.said as { url: string }).url).search;
   };
-  /** 409: who it is for is known; the volume is not filled yet. */
+  /** 409: the caller is authenticated; the volume is not populated yet. */
   const use = async (search: string): Promise<number> =>
     (await request(`${fn.url}/downloads/datavolumes/${namespace}/volume${search}`)).statusCode;
 
-  it('is good until its time is over, over a renewal of the key that signed it', async () => {
+  it('is valid until it expires, also after a rotation of the key that signed it', async () => {
     const long = await link(3600);
     expect(await use(long)).toBe(409);
     await renew();
     expect(await use(long)).toBe(409);
     const young = await link(3600);
     await renew();
-    // Its key was renewed twice: a day and a day.
+    // Its key was rotated twice: after a day and another day.
     expect(await use(long)).toBe(401);
     expect(await use(young)).toBe(409);
   });

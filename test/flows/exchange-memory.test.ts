@@ -1,4 +1,4 @@
-// Memory is a constant, whatever the size of the image: of the function that bytes pass through, and of the Jobs that take and give them.
+// Memory is constant, whatever the size of the image: of the function that bytes pass through, and of the Jobs that receive and send them.
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,9 +17,9 @@ import {
 
 const mib = 2 ** 20;
 const gib = 2 ** 30;
-/** Of one process: Node itself takes a fifth of it, and half of the longer body would not fit. */
+/** For one process: Node itself uses a fifth of it, and half of the longer body would not fit. */
 const mostBytes = 512 * mib;
-/** What may come on top of a small image's, whose collector had less to do: on a busy machine it comes late. */
+/** The allowed difference to a small image, for which the garbage collector had less to do: on a busy machine it runs late. */
 const allowance = 256 * mib;
 
 const dir = temporaryDirectory();
@@ -41,7 +41,7 @@ const sparseDisk = async (name: string, bytes: number): Promise<string> => {
   return path;
 };
 
-/** Peaks of the function and of the greatest worker while `work` goes on. */
+/** Peaks of the function and of the largest worker during `work`. */
 const peaksDuring = async (fn: TransferProcess, work: () => Promise<unknown>) => {
   let [worker, isOver] = [0, false];
   const watching = (async () => {
@@ -62,7 +62,7 @@ const peaksDuring = async (fn: TransferProcess, work: () => Promise<unknown>) =>
   return { fn: await peakMemoryOf(fn.pid), worker };
 };
 
-/** What files take on disk. */
+/** The disk usage of files. */
 const storedBytes = async (folder: string): Promise<number> =>
   Number((await run('du', ['-s', '--block-size=1', folder])).stdout.split('\t')[0]);
 
@@ -77,9 +77,9 @@ const upload = async (fn: TransferProcess, name: string, file: string): Promise<
 };
 
 interface Size {
-  /** Bytes of a disk that is sent and taken as the qcow2 it is. */
+  /** Bytes of a disk that is uploaded and downloaded unchanged as qcow2. */
   readonly image: number;
-  /** Bytes that pass when one is sent or taken raw. */
+  /** Bytes that are transferred when one is uploaded or downloaded raw. */
   readonly body: number;
 }
 const sizes = {
@@ -87,7 +87,7 @@ const sizes = {
   large: { image: 6 * gib, body: gib },
 } as const satisfies Record<string, Size>;
 
-it('of a sparse image of 6 GiB takes no more than of one of 64 MiB, in and out', async () => {
+it('of a sparse image of 6 GiB is no more than that of one of 64 MiB, in both directions', async () => {
   const observed: Record<string, { step: string; fn: number; worker: number }[]> = {};
   for (const [name, { image, body }] of Object.entries(sizes)) {
     const [disk, plain, packed] = [
@@ -108,7 +108,7 @@ it('of a sparse image of 6 GiB takes no more than of one of 64 MiB, in and out',
     try {
       observed[name] = [];
       for (const [step, work] of steps) observed[name].push({ step, ...(await peaksDuring(fn, work)) });
-      // Nothing is staged on the way out.
+      // Nothing is buffered on disk for downloads.
       expect(await storedBytes(join(cluster.dataDir, 'pods'))).toBeLessThan(16 * mib);
       await run('qemu-img', ['compare', '-f', 'qcow2', '-F', 'raw', back, disk]);
     } finally {

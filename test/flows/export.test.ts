@@ -1,4 +1,4 @@
-// Disks exported from the local cluster: as objects of a store and as files, byte for byte; what is refused, and what is never left behind.
+// Disks exported from the local cluster: as objects of a store and as files, byte for byte; what is rejected, and what must not be left behind.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -118,8 +118,8 @@ describe('exports of volumes', { timeout: 400_000 }, () => {
     await rm(dir, { recursive: true, force: true });
   });
 
-  it('puts a qcow2 into the configured store, from a snapshot, and says what it is', async () => {
-    // Made together with its volume: it waits for that, and is woken by it.
+  it('writes a qcow2 into the configured store, from a snapshot, and reports its properties', async () => {
+    // Created together with its volume: it waits for that, and is reconciled by its event.
     const status = await make('export', {
       pvcName: 'vm-root-disk',
       objectStore: { bucketName: bucket, objectName: 'mydisk' },
@@ -147,12 +147,12 @@ describe('exports of volumes', { timeout: 400_000 }, () => {
     await untilGone(cluster.kube, persistentVolumeClaims, { namespace, name: made });
   });
 
-  it('leaves the object where the export is deleted afterwards', async () => {
+  it('keeps the object when the export is deleted afterwards', async () => {
     await removed('export');
     await expect(s3.send(new HeadObjectCommand({ Bucket: bucket, Key: 'mydisk' }))).resolves.toBeDefined();
   });
 
-  it('puts a qcow2 into a store of the user, from a claim that nobody writes to', async () => {
+  it('writes a qcow2 into a store of the user, from a claim that no pod writes to', async () => {
     const url = `${cluster.objectStore.url}/${bucket}/folder/mydisk-2.qcow2`;
     const destination = { s3: { url, secretRef: 'export-credentials' } };
     const status = await make('released', { virtualMachineVolume: { name: 'vm-root-volume' }, destination });
@@ -160,7 +160,7 @@ describe('exports of volumes', { timeout: 400_000 }, () => {
     await compare(await fetched('folder/mydisk-2.qcow2'));
   });
 
-  it('makes a local file, where clients of the original look for it', async () => {
+  it('creates a local file where clients of the original expect it', async () => {
     const status = await make('files', {
       virtualMachineVolume: { name: 'vm-root-volume' },
       destination: { local: {} },
@@ -202,7 +202,7 @@ describe('exports of volumes', { timeout: 400_000 }, () => {
     await cluster.kube.delete(pods, { namespace, name: 'guest' });
   });
 
-  it('waits for a running machine whose disk cannot be snapshotted, names it, and goes on when it stops', async () => {
+  it('waits for a running machine whose disk cannot be snapshotted, names it, and continues when it stops', async () => {
     await cluster.kube.create(pods, aGuest('busy', 'vm-root-volume-vmv-pvc'));
     const objectStore = { bucketName: bucket, objectName: 'busy.qcow2' };
     const isHeld = (status: ExportStatus) => readyOf(status)?.reason === 'SourceInUse';
@@ -214,7 +214,7 @@ describe('exports of volumes', { timeout: 400_000 }, () => {
     await compare(await fetched('busy.qcow2'));
   });
 
-  it('fails for good where the bucket is not there, and leaves nothing', async () => {
+  it('fails finally when the bucket does not exist, and leaves nothing', async () => {
     const objectStore = { bucketName: 'absent', objectName: 'disk.qcow2' };
     const status = await make('nowhere', { pvcName: 'vm-root-disk', objectStore });
     expect(status).toMatchObject({ state: 'Error', attempts: 1 });
@@ -230,9 +230,9 @@ describe('exports of volumes', { timeout: 400_000 }, () => {
     });
   });
 
-  it('aborts what a dead worker left when the export is deleted', async () => {
+  it('aborts the upload of a killed worker when the export is deleted', async () => {
     const objectStore = { bucketName: bucket, objectName: 'given-up.qcow2' };
-    // As a worker begins an upload, and is killed.
+    // Like a worker that starts an upload, and is killed.
     await s3.send(new CreateMultipartUploadCommand({ Bucket: bucket, Key: objectStore.objectName }));
     expect(await unfinished()).toHaveLength(1);
     await make('given-up', { pvcName: 'vm-root-disk', objectStore }, ({ children }) => children?.job !== undefined);
@@ -240,7 +240,7 @@ describe('exports of volumes', { timeout: 400_000 }, () => {
     expect(await unfinished()).toEqual([]);
   });
 
-  it('refuses two exports to one object', async () => {
+  it('rejects two exports to the same object', async () => {
     const objectStore = { bucketName: bucket, objectName: 'running.qcow2' };
     const status = await make('second', { pvcName: 'vm-root-disk', objectStore });
     expect(readyOf(status)).toMatchObject({ reason: 'DestinationTaken', message: expect.stringContaining('running') });
@@ -259,7 +259,7 @@ describe('exports of volumes', { timeout: 400_000 }, () => {
       { pvcName: 'a', destination: { s3: { url: 'https://vmimage.store.example/' } } },
       'does not refer to an object',
     ],
-  ])('refuses %s', async (_, spec, words) => {
+  ])('rejects %s', async (_, spec, words) => {
     await expect(cluster.kube.create(exports, anExport('wrong', spec))).rejects.toThrow(words);
   });
 });

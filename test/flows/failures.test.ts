@@ -38,7 +38,7 @@ describe('an import that cannot succeed', { timeout: 180_000 }, () => {
     await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, qcow2]);
     server = await startFileServer();
     cluster = await startTestCluster({ backOffFactor: 0.2 });
-    // Takes the better part of a minute: begun here, looked at last.
+    // Takes most of a minute: started here, checked last.
     const http = `http://127.0.0.1:${closedPort}/disk.qcow2`;
     await cluster.kube.create(images, anImage('unreachable', { source: { http } }));
     unreachable = followUntil(cluster.kube, 'unreachable', isOver, 200);
@@ -63,7 +63,7 @@ describe('an import that cannot succeed', { timeout: 180_000 }, () => {
     readonly source: () => Promise<string>;
     readonly spec?: object;
     readonly reason: string;
-    /** Facts the message must name. */
+    /** Facts that the message must contain. */
     readonly says: RegExp;
   }[] = [
     {
@@ -97,7 +97,7 @@ describe('an import that cannot succeed', { timeout: 180_000 }, () => {
       says: /\d/,
     },
     {
-      what: 'an image larger than the volume asked for',
+      what: 'an image larger than the requested volume',
       source: async () => server.offer(basename(qcow2), qcow2),
       spec: {
         pvc: {
@@ -141,7 +141,7 @@ describe('an import that cannot succeed', { timeout: 180_000 }, () => {
     expect(status.progress ?? 0).toBeLessThan(100);
   });
 
-  it('starts again when asked to, once the source is mended', async () => {
+  it('restarts on request, once the source is corrected', async () => {
     const url = await published('mended.qcow2', (path) => writeFile(path, '<html>'));
     const name = 'mended';
     expect((await settle(cluster.kube, anImage(name, { source: { http: url } }))).state).toBe('Error');
@@ -155,7 +155,7 @@ describe('an import that cannot succeed', { timeout: 180_000 }, () => {
     expect(observed.at(-1)?.state).toBe('Available');
   });
 
-  it('goes on after connections that break, without starting over', async () => {
+  it('resumes after interrupted connections, without starting over', async () => {
     const flaky = await startFlakyServer(qcow2);
     const status = await settle(cluster.kube, anImage('flaky', { source: { http: flaky.url } }));
     await flaky.close();
@@ -170,12 +170,12 @@ describe('an import that cannot succeed', { timeout: 180_000 }, () => {
     ],
     ['an address that is none', { source: { http: 'not an address' } }, 'spec.source.http'],
     ['no source', { source: {} }, 'spec.source'],
-  ])('is refused at once for %s', async (_, spec, field) => {
+  ])('is rejected at once for %s', async (_, spec, field) => {
     await expect(cluster.kube.create(images, anImage('refused', spec))).rejects.toThrow(field);
   });
 
   it(
-    'tries a server that refuses the connection four times, and says when the next try is',
+    'retries a server that refuses the connection four times, and reports the time of the next attempt',
     { timeout: 200_000 },
     async () => {
       const observed = await unreachable;
@@ -193,7 +193,7 @@ describe('an import that cannot succeed', { timeout: 180_000 }, () => {
     expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);
   });
 
-  it('says what happened in order: a final state is never left by itself', async () => {
+  it('reports what happened in order: a final state never changes by itself', async () => {
     const status = await settle(cluster.kube, anImage('final', { source: { http: `${server.url}/nothing` } }));
     await new Promise((resolve) => setTimeout(resolve, 2_500));
     const later = await followUntil(cluster.kube, 'final', isOver);
@@ -202,10 +202,10 @@ describe('an import that cannot succeed', { timeout: 180_000 }, () => {
   });
 });
 
-/** Nobody listens there unasked, and clients do not refuse it by themselves: a port that was just freed may be taken by the next test. */
+/** A port without a listener that clients do not block by themselves: a port that was just freed may be used by the next test. */
 const closedPort = 2;
 
-/** Offers ranges, and cuts each answer after 3 MiB. */
+/** Supports ranges, and cuts each response after 3 MiB. */
 const startFlakyServer = async (path: string) => {
   const { readFile } = await import('node:fs/promises');
   const content = await readFile(path);

@@ -1,5 +1,5 @@
-// Faults that users of image importers have reported in public, each played against the local cluster. The origin named in a case's
-// title is the report; cdi is kubevirt/containerized-data-importer.
+// Faults that users of image importers have reported in public, each reproduced on the local cluster. The reference in a case's title is the
+// report; cdi is kubevirt/containerized-data-importer.
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ const members = Buffer.concat([
 const page = Buffer.from(`<!DOCTYPE html><html><body>This link has expired${' '.repeat(600)}</body></html>`);
 const endless = { ranges: false, chunked: true, etag: null } as const;
 
-/** What each path answers; `nth` counts the requests for it from 0. */
+/** The response for each path; `nth` counts the requests for it from 0. */
 const answers: Readonly<Record<string, (request: OriginRequest, nth: number) => Answer>> = {
   '/expiring': (request, nth) => (nth < 2 ? fileAnswer(request, raw) : { ...fileAnswer(request, page, endless) }),
   '/shrinking': (request, nth) => fileAnswer(request, nth < 2 ? raw : raw.subarray(0, half), endless),
@@ -50,7 +50,7 @@ const harvesterImage = (name: string, spec: Partial<HarvesterImage['spec']>): Ha
   spec: { backend: 'csi', displayName: name, sourceType: 'download', targetStorageClassName: 'local', ...spec },
 });
 
-describe('what users of image importers have reported', { timeout: 400_000 }, () => {
+describe('cases that users of image importers have reported', { timeout: 400_000 }, () => {
   let cluster: TestCluster;
   let origin: Origin;
   const nth = new Map<string, number>();
@@ -73,20 +73,20 @@ describe('what users of image importers have reported', { timeout: 400_000 }, ()
 
   const endOf = async (name: string) => (await followUntil(cluster.kube, name, isOver)).at(-1);
 
-  /** Whether the golden volume begins with the disk as published. */
+  /** Whether the golden volume starts with the disk as published. */
   const isIdentical = async (name: string): Promise<boolean> => {
     const claim = await cluster.kube.get(persistentVolumeClaims, { namespace, name: `${name}-image-pvc` });
     const disk = await readFile(join(cluster.dataDir, 'storage/volumes', claim?.spec.volumeName ?? '', 'block'));
     return disk.subarray(0, raw.length).equals(raw);
   };
 
-  it('no image is made of the page that an expired link answers with 200 (cdi#1502)', async () => {
+  it('no image is created from the page that an expired link answers with 200 (cdi#1502)', async () => {
     const status = await endOf('expiring');
     expect([status?.state, readyOf(status)?.reason]).toEqual(['Error', 'NotADiskImage']);
     expect(status?.progress).toBeLessThan(100);
   });
 
-  it('no image is made of a file that ends early where the server states no length', async () => {
+  it('no image is created from a truncated file when the server reports no length', async () => {
     const status = await endOf('shrinking');
     expect([status?.state, readyOf(status)?.reason, status?.attempts]).toEqual(['Error', 'SourceChanged', 4]);
     expect(readyOf(status)?.message).toContain(
@@ -94,18 +94,18 @@ describe('what users of image importers have reported', { timeout: 400_000 }, ()
     );
   });
 
-  it('a download goes on however often the connection is reset, as long as bytes arrive (longhorn#5307)', async () => {
+  it('a download resumes however often the connection is reset, as long as bytes arrive (longhorn#5307)', async () => {
     const status = await endOf('cutting');
     expect([status?.state, status?.attempts, status?.failed]).toEqual(['Available', 1, 0]);
     expect(await isIdentical('cutting')).toBe(true);
   });
 
-  it('a gz of several members is unpacked once, whatever Content-Encoding says (wordpress-importer#47)', async () => {
+  it('a gz with several members is decompressed once, whatever Content-Encoding says (wordpress-importer#47)', async () => {
     expect((await endOf('members'))?.state).toBe('Available');
     expect(await isIdentical('members')).toBe(true);
   });
 
-  it('a wrong checksum is told once and not tried beyond its limit (harvester#9813)', async () => {
+  it('a wrong checksum is reported once and not retried beyond its limit (harvester#9813)', async () => {
     const image = harvesterImage('wrong-sum', { url: `${origin.url}/raw`, checksum: '0'.repeat(128), retry: 3 });
     await cluster.kube.create(harvesterImageKind.type, image);
     const key = { namespace, name: 'wrong-sum' };
@@ -118,7 +118,7 @@ describe('what users of image importers have reported', { timeout: 400_000 }, ()
     expect(later?.status?.failed).toBeLessThanOrEqual(1);
   });
 
-  it('display names are free text, and their label stays a label (harvester#11464)', async () => {
+  it('display names are free text, and their label stays a valid label (harvester#11464)', async () => {
     const displayName = `Debian 12 (bookworm), été ${'x'.repeat(300)}`;
     const created = await cluster.kube.create(
       harvesterImageKind.type,
@@ -139,7 +139,7 @@ describe('what users of image importers have reported', { timeout: 400_000 }, ()
     expect(await isIdentical(name)).toBe(true);
   });
 
-  it('a name is free at once, and the new image has nothing of the old one (harvester#3773)', async () => {
+  it('a name is free at once, and the new image shares nothing with the old one (harvester#3773)', async () => {
     const name = 'again';
     for (const path of ['slow', 'slow', 'raw']) {
       await cluster.kube.create(images, anImage(name, { source: { http: `${origin.url}/${path}` } }));
@@ -150,7 +150,7 @@ describe('what users of image importers have reported', { timeout: 400_000 }, ()
     expect(await isIdentical(name)).toBe(true);
   });
 
-  it('a namespace goes with the images that are being imported in it (harvester#2591)', async () => {
+  it('a namespace is deleted with the images that are being imported in it (harvester#2591)', async () => {
     const doomed = 'doomed';
     await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: doomed } });
     const image = anImage('inside', { source: { http: `${origin.url}/slow` } });

@@ -18,7 +18,7 @@ import {
 } from '#test/support/cluster.ts';
 import { forms, makeDebianIso, makeLinuxDisk, publish } from '#test/support/disks.ts';
 
-describe('importing every published form', { timeout: 400_000 }, () => {
+describe('importing every published format', { timeout: 400_000 }, () => {
   let dir: string;
   let raw: string;
   let cluster: TestCluster;
@@ -83,7 +83,7 @@ describe('importing every published form', { timeout: 400_000 }, () => {
     await expect(proveIdentical(disk, { file: raw, format: 'raw', compression: 'none' }, dir)).resolves.toBeUndefined();
   });
 
-  it('accepts a right checksum, whatever its case', async () => {
+  it('accepts a matching checksum, whatever its case', async () => {
     const file = await publish(raw, 'qcow2');
     const checksum = ` SHA256:${(await sha256(file)).toUpperCase()} `;
     const { status } = await importAndCompare('checked', file, { checksum });

@@ -1,4 +1,4 @@
-// A cluster whose CDI works on its own kinds: crons with an empty schedule are polled by us and imported by it. Its part is played by a stand-in.
+// A cluster with an installed CDI: crons with an empty schedule are polled by Bullion and imported by CDI, which is simulated.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
@@ -19,7 +19,7 @@ import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/reg
 const namespace = 'golden-images';
 const crons = dataImportCronKind.type;
 
-/** What CDI does with such a cron: imports what its annotation says, points the DataSource there, and says so in its own status. */
+/** What CDI does with such a cron: imports the digest in its annotation, points the DataSource to it, and reports it in its own status. */
 const importOnce = async (kube: KubeClient, cron: DataImportCron): Promise<void> => {
   const digest = cron.metadata.annotations?.[cdiAnnotations.desiredDigest] ?? '';
   const { managedDataSource, template } = cron.spec;
@@ -64,7 +64,7 @@ const startStandIn = (kube: KubeClient): { readonly stop: () => Promise<void> } 
   };
 };
 
-describe.skipIf(!hasRegistry())('crons of a CDI that is installed', { timeout: 600_000 }, () => {
+describe.skipIf(!hasRegistry())('crons with an installed CDI', { timeout: 600_000 }, () => {
   let registry: TestRegistry;
   let cluster: TestCluster;
   let flow: GoldenFlow;
@@ -101,12 +101,12 @@ describe.skipIf(!hasRegistry())('crons of a CDI that is installed', { timeout: 6
   const untilImported = (name: string, digest: string) =>
     flow.until(dataSourceKind.type, name, (source) => source?.spec.source.pvc?.name === versionOf(name, digest));
 
-  it('are polled where their schedule is empty and ours is there, and CDI imports what we found', async () => {
+  it('are polled when their schedule is empty and the annotation has one, and CDI imports the result', async () => {
     const first = await push('hooked', 'one');
     await aCron('hooked', '', { [annotations.schedule]: '0 */12 * * *' });
     await untilImported('hooked', first.digest);
     const second = await push('hooked', 'two');
-    // What we remember is forgotten, and asked anew.
+    // The remembered state is dropped, and the source is polled again.
     await flow.annotate('hooked', { [annotations.poll]: null });
     await untilImported('hooked', second.digest);
     const cron = await flow.until(
@@ -119,7 +119,7 @@ describe.skipIf(!hasRegistry())('crons of a CDI that is installed', { timeout: 6
       failures: 0,
       next: expect.stringMatching(/Z$/) as string,
     });
-    // Its status is CDI's alone, and so is the work.
+    // Only CDI writes its status, and imports.
     expect(Object.keys(cron.status ?? {})).toEqual(['currentImports']);
     expect(cron.metadata.finalizers).toBe(undefined);
     expect((await cluster.kube.list(jobs, { namespace })).items).toEqual([]);
@@ -129,11 +129,11 @@ describe.skipIf(!hasRegistry())('crons of a CDI that is installed', { timeout: 6
     expect(told.map(({ reason }) => reason)).toContain('SourceChanged');
   });
 
-  it('are left alone where CDI polls itself', async () => {
+  it('are ignored when CDI polls itself', async () => {
     await push('after', 'after');
     await aCron('own', '0 */12 * * *', {});
     await aCron('nobody', '', {});
-    // One that is ours is asked after they were observed.
+    // A cron of Bullion is polled after they were observed.
     await aCron('after', '', { [annotations.schedule]: '@daily' });
     await flow.until(crons, 'after', (object) => object?.metadata.annotations?.[annotations.poll] !== undefined);
     for (const name of ['own', 'nobody'])

@@ -1,5 +1,5 @@
-// Manifests as users bring them, unmodified, where a folder of them lies beside the repository: each reaches the state that its first comment
-// names. Their hosts are known to a proxy alone, which leads them to servers of the test.
+// Unmodified manifests of users, if a folder of them exists next to the repository: each reaches the state that its first comment names. Their
+// hosts are known only to a proxy, which forwards to servers of the test.
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -128,7 +128,7 @@ describe.skipIf(folder === undefined || !hasRegistry())('manifests of golden ima
     await flow.until(dataSourceKind.type, 'fedora', isGone);
   });
 
-  it('golden-dataimportcron: the released shape, the short one, and a file with its checksums', async () => {
+  it('golden-dataimportcron: the released form, the short one, and a file with its checksums', async () => {
     const released = await push('containerdisks/fedora');
     const short = await push('kubevirt/fedora');
     await apply('golden-dataimportcron.yaml');
@@ -145,7 +145,7 @@ describe.skipIf(folder === undefined || !hasRegistry())('manifests of golden ima
 
   const boot = 'kubevirt-os-images';
 
-  it('golden-ssp: a cron and a DataSource for its template, none for one whose golden volume a user made', async () => {
+  it('golden-ssp: a cron and a DataSource for its template, none when a user created the golden volume', async () => {
     const { kube } = cluster;
     const { digest } = await push('kubevirt/fedora');
     for (const name of ['kubevirt', boot])
@@ -171,7 +171,7 @@ describe.skipIf(folder === undefined || !hasRegistry())('manifests of golden ima
     await there.until(dataImportCronKind.type, 'fedora-image-cron', isGone);
   });
 
-  it('golden-hyperconverged: custom templates, and the common ones on the schedule that is kept', async () => {
+  it('golden-hyperconverged: custom templates, and the common ones on the stored schedule', async () => {
     const { kube } = cluster;
     const customs = [await push('custom1'), await push('custom2')];
     const common = await push('containerdisks/fedora');
@@ -193,7 +193,7 @@ describe.skipIf(folder === undefined || !hasRegistry())('manifests of golden ima
       '0 */12 * * *',
       '1 */12 * * *',
     ]);
-    // Without the gate the custom ones stay.
+    // Without the feature gate the custom ones are kept.
     await kube.mergePatch(
       hyperConvergeds,
       { namespace, name: namespace },

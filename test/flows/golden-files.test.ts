@@ -1,4 +1,4 @@
-// Files that change, followed by crons: named by the digest of their bytes, whoever tells it and when; and fetched once for everybody who wants them.
+// Files that change, followed by crons: named by the digest of their bytes, from whatever source and at whatever time; and fetched once for all volumes.
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
@@ -49,13 +49,13 @@ describe('golden images from files', { timeout: 600_000 }, () => {
     [file, etag] = [noise(seed, bytes), tag];
     return digestOf(file);
   };
-  /** How often the bytes went over the wire, by the length of what was sent since. */
+  /** How often the bytes were transferred, computed from the bytes sent since. */
   const counted = () => {
     const before = origin.sentBytes();
     return () => Math.round((origin.sentBytes() - before) / bytes);
   };
 
-  it('are named by the digest of their bytes, though only those tell it', async () => {
+  it('are named by the digest of their bytes, which is known only after the import', async () => {
     const first = put('first', '"1"');
     const fetches = counted();
     await flow.aCron('tagged', {
@@ -70,7 +70,7 @@ describe('golden images from files', { timeout: 600_000 }, () => {
       Validator: expect.stringMatching(/^validator:/),
     });
     expect(cron.status?.lastPoll?.message).toContain('ETag "1"');
-    // Put anew with the same bytes: fetched to find out, and nothing changes.
+    // Published again with the same bytes: fetched to compare, and nothing changes.
     put('first', '"2"');
     const { uid } = (await flow.get(dataVolumes, versionOf('tagged', first)))?.metadata ?? {};
     await flow.pollNow('tagged');
@@ -81,11 +81,11 @@ describe('golden images from files', { timeout: 600_000 }, () => {
       (object) => isUpToDate(object) && object?.status?.currentImports?.[0]?.Validator !== validator,
     );
     expect((await flow.get(dataVolumes, versionOf('tagged', first)))?.metadata.uid).toBe(uid);
-    // Other bytes are another version.
+    // Different bytes are a different version.
     const second = put('second', '"3"');
     await flow.pollNow('tagged');
     await untilOffered(flow, 'tagged', versionOf('tagged', second));
-    // What was fetched under a provisional name goes once the version is there.
+    // The volume with the provisional name is deleted once the version exists.
     const claims = async (): Promise<readonly string[]> => {
       const { items } = await cluster.kube.list(persistentVolumeClaims, { namespace });
       return items.map(({ metadata }) => metadata.name).sort();
@@ -96,7 +96,7 @@ describe('golden images from files', { timeout: 600_000 }, () => {
     await flow.remove(dataImportCronKind.type, 'tagged');
   });
 
-  it('are fetched once for crons of one file that states no digest, though the second comes when the first is done', async () => {
+  it('are fetched once for crons of one file without a published digest, though the second is created when the first is done', async () => {
     const digest = put('twice', '"twice"');
     const fetches = counted();
     for (const name of ['earlier', 'later']) {

@@ -1,5 +1,5 @@
-// Conformance scenarios of DataImportCrons that are about the form and place of versions (13, 14, 16, 20), and what monitoring is told (21). From a real registry. Numbers are those of the
-// table in shared/resources/data-import-cron/README.md.
+// Conformance scenarios of DataImportCrons about the form and storage class of versions (13, 14, 16, 20), and about metrics (21). From a real registry.
+// The numbers are those of the table in shared/resources/data-import-cron/README.md.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
@@ -19,7 +19,7 @@ const namespace = 'golden-images';
 const crons = dataImportCronKind.type;
 const bytes = 64 * 1024;
 
-describe.skipIf(!hasRegistry())('places of golden images', { timeout: 600_000 }, () => {
+describe.skipIf(!hasRegistry())('storage classes of golden images', { timeout: 600_000 }, () => {
   let golden: GoldenRegistry;
   let cluster: GoldenRegistry['cluster'];
   let flow: GoldenRegistry['flow'];
@@ -34,7 +34,7 @@ describe.skipIf(!hasRegistry())('places of golden images', { timeout: 600_000 },
 
   const isGone = (object: unknown) => object === undefined;
 
-  it('13, 14: a version becomes a snapshot of the class the profile names, is cloned the same, and becomes a volume again', async () => {
+  it('13, 14: a version becomes a snapshot of the class in the profile, is cloned the same, and becomes a volume again', async () => {
     const { provisioner } = (await cluster.kube.get(storageClasses, { name: 'local' }))!;
     await cluster.kube.create(storageClasses, {
       apiVersion: 'storage.k8s.io/v1',
@@ -121,7 +121,7 @@ describe.skipIf(!hasRegistry())('places of golden images', { timeout: 600_000 },
     `kubevirt_cdi_dataimportcron_outdated{ns="${namespace}",cron_name="${name}",namespace="${namespace}",pending="${pending}"} ${value}`;
   const placeOf = async (version: string) => (await flow.get(persistentVolumeClaims, version))?.spec.storageClassName;
 
-  it('names disks of an earlier version as outdated, and who uses what', async () => {
+  it('lists disks of an earlier version as outdated, and what uses each image', async () => {
     const before = await flow.get(dataSourceKind.type, 'formed');
     const { digest } = await push('formed', 'newer');
     await flow.pollNow('formed');
@@ -137,16 +137,16 @@ describe.skipIf(!hasRegistry())('places of golden images', { timeout: 600_000 },
     );
   });
 
-  it('16: versions lie in the default class: they move with it, wait for one, and leave one that makes no volumes', async () => {
+  it('16: versions use the default class: they move with it, wait for one, and leave one that provisions no volumes', async () => {
     const { provisioner } = (await cluster.kube.get(storageClasses, { name: 'local' }))!;
     await aClass('second', provisioner);
-    // Known to be a good driver, and not installed here.
+    // A well-known driver that is not installed here.
     await aClass('idle', 'ebs.csi.aws.com');
     const moved = versionOf('moved', (await push('moved', 'moved')).digest);
     await aCron('moved');
     await untilOffered(flow, 'moved', moved);
     expect(await placeOf(moved)).toBe('local');
-    // Another default: the version in use stays so until it lies there, and then goes.
+    // Another default: the version stays in use until the new one is ready, and is then deleted.
     await markDefault('local', false);
     await markDefault('second', true);
     const source = await flow.until(
@@ -157,7 +157,7 @@ describe.skipIf(!hasRegistry())('places of golden images', { timeout: 600_000 },
     expect(await placeOf(source.spec.source.pvc?.name ?? '')).toBe('second');
     expect(await contentOf(source.spec.source.pvc?.name ?? '')).toEqual(noise('moved', bytes));
     await flow.until(persistentVolumeClaims, moved, isGone);
-    // No default at all: the claim is there, and says nothing of a class.
+    // No default at all: the claim is created without a class.
     await markDefault('second', false);
     const waiting = versionOf('waiting', (await push('waiting', 'waiting')).digest);
     await aCron('waiting');
@@ -170,7 +170,7 @@ describe.skipIf(!hasRegistry())('places of golden images', { timeout: 600_000 },
     );
     await flow.until(crons, 'waiting', (cron) => conditionOf(cron, 'Degraded')?.reason === 'StorageClassNotFound');
     expect(await metrics()).toContain(outdatedOf('waiting', 'true', 1));
-    // One that makes no volumes, and then one that does: the claim that waits in the wrong one is given up.
+    // First a class that provisions no volumes, and then one that does: the claim that waits in the wrong one is deleted.
     await markDefault('idle', true);
     await flow.until(
       persistentVolumeClaims,
@@ -184,7 +184,7 @@ describe.skipIf(!hasRegistry())('places of golden images', { timeout: 600_000 },
     for (const name of ['moved', 'waiting']) await flow.remove(crons, name);
   });
 
-  it('20: a class whose profile says so has one writer, unless the template says otherwise', async () => {
+  it('20: a class has the access mode ReadWriteOnce when its profile says so, unless the template sets another', async () => {
     const { provisioner } = (await cluster.kube.get(storageClasses, { name: 'local' }))!;
     await aClass('single', provisioner);
     await flow.untilCluster(storageProfiles, 'single', (profile) => profile !== undefined);
@@ -205,7 +205,7 @@ describe.skipIf(!hasRegistry())('places of golden images', { timeout: 600_000 },
     expect(await modesOf('many-writers', { accessModes: ['ReadWriteMany'] })).toEqual(['ReadWriteMany']);
   });
 
-  it('21: monitoring is told what is outdated and what happened, and of a cron that is gone nothing', async () => {
+  it('21: metrics report what is outdated and what happened, and nothing about a deleted cron', async () => {
     const { digest } = await push('watched', 'watched');
     const outdated = (pending: string, value: number) => outdatedOf('watched', pending, value);
     await aCron('watched', { schedule: '' });

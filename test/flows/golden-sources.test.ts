@@ -1,4 +1,4 @@
-// How the sources of golden images are reached: a real disk by the short shape, a private registry with its own authority, and a proxy.
+// How the sources of golden images are reached: a real disk by the short form, a private registry with a custom authority, and a proxy.
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -103,7 +103,7 @@ describe.skipIf(!hasRegistry())('sources of golden images', { timeout: 600_000 }
     flow.aCron(name, { source: { registry }, garbageCollectOutdated: true });
   const bytesOf = async (claim: string): Promise<Buffer> => readFile(await diskOf(cluster, { namespace, name: claim }));
 
-  it('are a line in the short shape: tag, size and storage class of a real disk are found out', async () => {
+  it('have a short form of one line: tag, size and storage class of a real disk are determined', async () => {
     const raw = join(directory, 'disk.raw');
     const qcow2 = join(directory, 'disk.qcow2');
     await writeBootDisk(raw, { bytes: 64 * mib, dataBytes: 4 * mib });
@@ -138,7 +138,7 @@ describe.skipIf(!hasRegistry())('sources of golden images', { timeout: 600_000 }
     ['accessKeyId', 'cdi-login'],
     ['dockerconfigjson', 'docker'],
   ])(
-    'may want a login, from a Secret of the shape %s, over TLS with an authority of their own',
+    'may require authentication, with a Secret of the form %s, over TLS with a custom authority',
     async (_shape, secretRef) => {
       const { digest } = await pushClosed(secretRef);
       await aShortCron(secretRef, {
@@ -152,7 +152,7 @@ describe.skipIf(!hasRegistry())('sources of golden images', { timeout: 600_000 }
     },
   );
 
-  it('say what is wrong with a login, an authority, or a Secret that is not there, and nothing of the Secret', async () => {
+  it('report a wrong login, an unknown authority, or a missing Secret, and nothing of the Secret', async () => {
     const url = `docker://${closedHost}/team/disk:login`;
     const certConfigMap = 'registry-ca';
     await aShortCron('wrong-login', { url, secretRef: 'wrong', certConfigMap });
@@ -175,7 +175,7 @@ describe.skipIf(!hasRegistry())('sources of golden images', { timeout: 600_000 }
       expect(JSON.stringify(await flow.get(dataImportCronKind.type, name))).not.toContain('h1dden');
   });
 
-  it('23: are asked and fetched through the proxy where one is set, by one setting for both', async () => {
+  it('23: are polled and fetched through the configured proxy, with one setting for both', async () => {
     const { digest } = await pushClosed('proxied');
     await aShortCron('tunnelled', {
       url: 'docker://registry.example/team/disk:proxied',
@@ -189,7 +189,7 @@ describe.skipIf(!hasRegistry())('sources of golden images', { timeout: 600_000 }
     await untilOffered(flow, 'forwarded', versionOf('forwarded', plain.digest));
     expect(proxy.requests).toContain('HEAD http://plain.example/v2/team/plain/manifests/1');
     expect(proxy.requests.some((line) => line.startsWith('GET http://plain.example/v2/team/plain/blobs/'))).toBe(true);
-    // What NO_PROXY names, and what is on this machine, never went that way.
+    // Hosts in NO_PROXY, and those on this machine, never used the proxy.
     await aShortCron('direct', { url: 'docker://direct.example/team/disk:1' });
     await flow.until(
       dataImportCronKind.type,

@@ -54,7 +54,7 @@ describe.skipIf(!hasRegistry())('templates of golden images', { timeout: 600_000
     },
   });
 
-  it('of an SSP as its design writes it: a cron and a DataSource each, none for the one whose golden volume a user made', async () => {
+  it('of an SSP as in its design: a cron and a DataSource each, none when a user created the golden volume', async () => {
     const target = { host: registry.host, repository: 'kubevirt/fedora' };
     const { digest } = await pushDisk(target, noise('fedora', 64 * 1024), 'latest');
     const old = { ...ssps, version: 'v1beta1' };
@@ -88,7 +88,7 @@ describe.skipIf(!hasRegistry())('templates of golden images', { timeout: 600_000
     expect(await cluster.kube.get(dataImportCronKind.type, { namespace: golden, name: 'fedora-image-cron' })).toBe(
       undefined,
     );
-    // Asked to be created only: what it follows is on another network.
+    // The dry run of a creation only: its source is on another network.
     await cluster.kube.mergePatch(hyperConvergeds, key, {
       spec: {
         enableCommonBootImageImport: true,

@@ -1,5 +1,5 @@
-// Conformance scenarios of DataImportCrons that are about their versions, from a real registry: collected, adopted, refused, cloned from other
-// namespaces. Numbers are those of the table in shared/resources/data-import-cron/README.md.
+// Conformance scenarios of DataImportCrons about their versions, from a real registry: removed, adopted, rejected, cloned from other namespaces.
+// The numbers are those of the table in shared/resources/data-import-cron/README.md.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
@@ -37,7 +37,7 @@ describe.skipIf(!hasRegistry())('versions of golden images', { timeout: 600_000 
   afterAll(() => golden?.close());
 
   const isGone = (object: unknown) => object === undefined;
-  /** As versions of earlier times are: filled, and with the label. */
+  /** Like versions of earlier releases: populated, and with the label. */
   const aVolume = (name: string, cron: string, lastUse?: string) =>
     cluster.kube.create(persistentVolumeClaims, {
       apiVersion: 'v1',
@@ -51,7 +51,7 @@ describe.skipIf(!hasRegistry())('versions of golden images', { timeout: 600_000 
       spec: { storageClassName: 'local', accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '16Mi' } } },
     });
 
-  it('7: a cron that hangs goes at once, with its import, Job and pod, and one whose ConfigMap is missing too', async () => {
+  it('7: a cron that hangs is deleted at once, with its import, Job and pod, also when its ConfigMap is missing', async () => {
     const { digest, layers } = await push('seven', 'seven');
     registry.intercept = ({ path }) => path.includes(layers[0]?.digest ?? 'none');
     await aCron('seven');
@@ -72,7 +72,7 @@ describe.skipIf(!hasRegistry())('versions of golden images', { timeout: 600_000 
     }
   });
 
-  it('9: a poll by hand finds what the schedule has not looked for yet', async () => {
+  it('9: a requested poll finds what the schedule has not polled yet', async () => {
     const first = await push('nine', 'nine-1');
     await aCron('nine', { schedule: '0 0 1 1 *' });
     await untilOffered(flow, 'nine', versionOf('nine', first.digest));
@@ -87,7 +87,7 @@ describe.skipIf(!hasRegistry())('versions of golden images', { timeout: 600_000 
     await untilOffered(flow, 'nine', versionOf('nine', second.digest));
   });
 
-  it('10: an index gives the image of the architecture asked for, and its digest names the version', async () => {
+  it('10: an index resolves to the image of the requested architecture, and its digest names the version', async () => {
     const [amd64, arm64, newer] = [await push('amd', 'amd-1'), await push('arm', 'arm-1'), await push('amd', 'amd-2')];
     await pushIndex(
       target,
@@ -102,7 +102,7 @@ describe.skipIf(!hasRegistry())('versions of golden images', { timeout: 600_000 
     const version = versionOf('ten', arm64.digest);
     await untilOffered(flow, 'ten', version);
     expect(await contentOf(version)).toEqual(noise('arm-1', bytes));
-    // Another architecture is nobody's business.
+    // Other architectures are ignored.
     await pushIndex(
       target,
       [
@@ -121,7 +121,7 @@ describe.skipIf(!hasRegistry())('versions of golden images', { timeout: 600_000 
     expect(cron.status?.lastImportedPVC?.name).toBe(version);
   });
 
-  it('11: of as many versions as are to be kept the newest is one, and those used last the others', async () => {
+  it('11: keeps the newest N versions and the most recently used ones', async () => {
     for (const [index, day] of ['2020-01-01', '2020-01-03', '2020-01-02'].entries())
       await aVolume(`eleven-old-${index}`, 'eleven', `${day}T00:00:00.5Z`);
     const { digest } = await push('eleven', 'eleven');
@@ -140,7 +140,7 @@ describe.skipIf(!hasRegistry())('versions of golden images', { timeout: 600_000 
     expect(Date.parse(used ?? '')).toBeLessThanOrEqual(Date.now());
   });
 
-  it('12: a version that is there already is put to use, and nothing is imported', async () => {
+  it('12: an existing version is used, and nothing is imported', async () => {
     const { digest } = await push('twelve', 'twelve');
     const version = versionOf('twelve', digest);
     await aVolume(version, 'twelve');
@@ -155,7 +155,7 @@ describe.skipIf(!hasRegistry())('versions of golden images', { timeout: 600_000 
     expect(await flow.get(dataVolumes, version)).toBe(undefined);
   });
 
-  it('18: digests and sources that cannot be are refused in the words of the original', async () => {
+  it('18: invalid digests and sources are rejected with the messages of the original', async () => {
     await aCron('eighteen', { schedule: '' });
     const says = async (digest: string, words: string): Promise<void> => {
       await flow.annotate('eighteen', { [cdiAnnotations.desiredDigest]: digest });
@@ -167,7 +167,7 @@ describe.skipIf(!hasRegistry())('versions of golden images', { timeout: 600_000 
     await expect(streams).rejects.toThrow('image streams exist on OpenShift alone');
   });
 
-  it('19: a volume is followed; of another namespace where the service account may clone it, and else the cron says so', async () => {
+  it('19: a volume is followed; one of another namespace when the service account may clone it, and otherwise the cron reports it', async () => {
     const { digest } = await push('nineteen', 'nineteen');
     await cluster.kube.create(dataVolumeKind.type, {
       apiVersion: 'cdi.kubevirt.io/v1beta1',
@@ -212,7 +212,7 @@ describe.skipIf(!hasRegistry())('versions of golden images', { timeout: 600_000 
     expect(await contentOf(cron.status?.lastImportedPVC?.name ?? '')).toEqual(noise('nineteen', bytes));
   });
 
-  it('22: DataSources are ready with what they stand for, several with one volume, and pointers with what they point to', async () => {
+  it('22: DataSources are ready with what they refer to, several with one volume, and references with their target', async () => {
     const aSource = (name: string, source: DataSource['spec']['source']) =>
       cluster.kube.create(dataSourceKind.type, {
         apiVersion: 'cdi.kubevirt.io/v1beta1',

@@ -21,7 +21,7 @@ import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/reg
 
 const namespace = 'golden-images';
 
-/** Crons leave the work to data volumes. */
+/** Crons delegate the work to data volumes. */
 const hasImports = servedKinds.some(({ type }) => type.plural === dataVolumes.plural);
 
 describe.skipIf(!hasImports || !hasRegistry())(
@@ -80,7 +80,7 @@ describe.skipIf(!hasImports || !hasRegistry())(
         currentImports: [{ DataVolumeName: version }],
         lastImportedPVC: { namespace, name: version },
         sourceFormat: 'pvc',
-        // A second poll may have been on its way: what it finds is the same.
+        // A second poll may have been in progress: its result is the same.
         lastPoll: { outcome: expect.stringMatching(/^(Changed|Same)$/), failures: 0 },
       });
       expect(conditionOf(cron, 'Progressing')).toMatchObject({ status: 'False', reason: 'NoImport' });
@@ -92,7 +92,7 @@ describe.skipIf(!hasImports || !hasRegistry())(
       expect(source?.metadata.labels).not.toHaveProperty('invalid');
     });
 
-    it('2: without digest and source, the next poll imports anew under the same name', async () => {
+    it('2: without digest and source, the next poll imports again under the same name', async () => {
       const version = await ready('two');
       const before = (await get(dataVolumes, version))?.metadata.uid;
       await cluster.kube.mergePatch(
@@ -107,7 +107,7 @@ describe.skipIf(!hasImports || !hasRegistry())(
       expect(cron.status?.lastImportedPVC?.name).toBe(version);
     });
 
-    it('3: the data source is put right, and made anew', async () => {
+    it('3: the data source is corrected, and created again', async () => {
       const version = await ready('three');
       await cluster.kube.mergePatch(
         dataSourceKind.type,
@@ -124,7 +124,7 @@ describe.skipIf(!hasImports || !hasRegistry())(
       expect(after.metadata.labels?.[cdiLabels.cron]).toBe('three');
     });
 
-    it('4: what was imported is imported anew when it is deleted', async () => {
+    it('4: a deleted import is created again', async () => {
       const version = await ready('four');
       const before = (await get(dataVolumes, version))?.metadata.uid;
       await cluster.kube.delete(dataVolumes, { namespace, name: version });
@@ -133,7 +133,7 @@ describe.skipIf(!hasImports || !hasRegistry())(
       expect(source.status?.source?.pvc?.name).toBe(version);
     });
 
-    it('5: a digest that is not there fails, and a poll sets it right', async () => {
+    it('5: a digest that does not exist fails, and a poll corrects it', async () => {
       const version = await ready('five');
       const missing = sha256(Buffer.from('missing'));
       await cluster.kube.mergePatch(
@@ -156,7 +156,7 @@ describe.skipIf(!hasImports || !hasRegistry())(
       await until(persistentVolumeClaims, version, (object) => object === undefined);
     });
 
-    it('6: what stays and what goes with a cron is as its policy says', async () => {
+    it('6: the policy of a cron determines what is kept and what is deleted with it', async () => {
       const kept = await ready('stays');
       const gone = await ready('goes', { retentionPolicy: 'None' });
       for (const name of ['stays', 'goes']) {
@@ -169,7 +169,7 @@ describe.skipIf(!hasImports || !hasRegistry())(
       expect(pointsTo(kept)(await get(dataSourceKind.type, 'stays'))).toBe(true);
     });
 
-    it('8: without a schedule, whoever writes the digest starts the import', async () => {
+    it('8: without a schedule, any user who writes the digest starts the import', async () => {
       const { digest } = await push('eight', 'eight');
       await aCron('eight', { schedule: '' });
       await until(dataImportCronKind.type, 'eight', (object) => conditionOf(object, 'UpToDate')?.reason === 'NoDigest');
@@ -182,7 +182,7 @@ describe.skipIf(!hasImports || !hasRegistry())(
       expect(source.spec.source.pvc?.name).toBe(versionOf('eight', digest));
     });
 
-    it('17: of two crons for one data source the second says so, and takes over when the first is gone', async () => {
+    it('17: the second of two crons for one data source reports the conflict, and takes over when the first is deleted', async () => {
       await push('first', 'first');
       await aCron('first', { managedDataSource: 'shared' });
       await until(dataImportCronKind.type, 'first', isUpToDate);
@@ -198,7 +198,7 @@ describe.skipIf(!hasImports || !hasRegistry())(
       expect(source.metadata.labels?.[cdiLabels.cron]).toBe('second');
     });
 
-    it('a newer digest takes the place of an import that hangs', async () => {
+    it('a newer digest replaces an import that hangs', async () => {
       const { digest, layers } = await push('hangs', 'hangs-1');
       // The request for its bytes is never answered.
       registry.intercept = ({ path }) => path.includes(layers[0]?.digest ?? 'none');
@@ -212,7 +212,7 @@ describe.skipIf(!hasImports || !hasRegistry())(
       registry.intercept = undefined;
     });
 
-    it('a source that is not there is a condition, and is found as soon as it is there', async () => {
+    it('a missing source is reported as a condition, and is polled again as soon as it exists', async () => {
       await aCron('late');
       const cron = await until(
         dataImportCronKind.type,

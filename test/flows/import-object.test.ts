@@ -1,4 +1,4 @@
-// Objects that import themselves, on the local cluster's own object store, with the AWS SDK as the client.
+// Objects that are imported automatically, from the object store of the local cluster, with the AWS SDK as the client.
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -17,7 +17,7 @@ import { type TestCluster, images, namespace, run, startTestCluster } from '#tes
 const mib = 2 ** 20;
 const Bucket = 'images';
 
-describe('objects that import themselves', { timeout: 180_000 }, () => {
+describe('objects that are imported automatically', { timeout: 180_000 }, () => {
   let dir: string;
   let cluster: TestCluster;
   let client: S3Client;
@@ -53,7 +53,7 @@ describe('objects that import themselves', { timeout: 180_000 }, () => {
   const put = (Key: string, Body: Buffer | string, Metadata: Record<string, string> = {}) =>
     client.send(new PutObjectCommand({ Bucket, Key, Body, Metadata }));
 
-  /** The DataSource of this name once it is as asked, with the images there are by then. */
+  /** The DataSource of this name once it matches, with the images that exist by then. */
   const until = async (
     name: string,
     isSo: (source: DataSource | undefined, made: readonly HyperCloudImage[]) => boolean,
@@ -88,7 +88,7 @@ describe('objects that import themselves', { timeout: 180_000 }, () => {
     }
   };
 
-  it('an object becomes an image with a name to clone it by, of any key', async () => {
+  it('an object with any key becomes an image with a name to clone it by', async () => {
     await put('Ubuntu 24.04 (ü).qcow2', disks.one, { 'bullion-name': 'noble', 'bullion-labels': 'os=ubuntu' });
     const { source, made } = await until('noble', isReady);
     expect(sizes(made)).toEqual([8 * mib]);
@@ -96,7 +96,7 @@ describe('objects that import themselves', { timeout: 180_000 }, () => {
     expect(source?.spec.source.pvc?.name).toBe(made[0]?.status?.children?.volume);
   });
 
-  it('labels and display name that a file beside it says reach image and name, without a new version', async () => {
+  it('labels and display name in a file next to it are set on image and name, without a new version', async () => {
     await put('Ubuntu 24.04 (ü).qcow2.json', JSON.stringify({ displayName: 'Noble', labels: { os: 'linux' } }));
     const { source, made } = await until('noble', (observed) => observed?.metadata.labels?.['os'] === 'linux');
     expect(made).toHaveLength(1);
@@ -106,7 +106,7 @@ describe('objects that import themselves', { timeout: 180_000 }, () => {
     }
   });
 
-  it('an object that is refused says so in its namespace', async () => {
+  it('a rejected object is reported in its namespace', async () => {
     await put('broken.qcow2.json', '{');
     await put('broken.qcow2', disks.one);
     const told = await untilTold('ObjectRefused', namespace);
@@ -124,7 +124,7 @@ describe('objects that import themselves', { timeout: 180_000 }, () => {
     expect(sizes(made)).toEqual([8 * mib, 16 * mib]);
   });
 
-  it('a checksum beside it is held against it, and the name keeps the version that was right', async () => {
+  it('a checksum next to it is verified, and the name keeps the last valid version', async () => {
     const { source: before } = await until('jammy', isReady);
     await put('jammy.qcow2.sha256', `${'0'.repeat(64)}  jammy.qcow2\n`);
     const { made } = await until('jammy', (_, all) => all.some(({ status }) => status?.phase === 'Failed'));
@@ -139,20 +139,20 @@ describe('objects that import themselves', { timeout: 180_000 }, () => {
     expect(after?.metadata.uid).toBe(before?.metadata.uid);
   });
 
-  it('two objects that want one name: the first has it, the second is told so', async () => {
+  it('two objects with the same name: the first has it, the second reports the conflict', async () => {
     await put('sub/../jammy.iso', disks.one, { 'bullion-name': 'jammy' });
     const told = await untilTold('NameTaken', 'jammy');
     expect(told.message).toContain('object sub/../jammy.iso of bucket images has the name jammy');
   });
 
-  it('a removed object leaves its image where the rule says so', async () => {
+  it('a deleted object keeps its image when the rule says so', async () => {
     await client.send(new DeleteObjectCommand({ Bucket, Key: 'Ubuntu 24.04 (ü).qcow2' }));
     await sleep(1_500);
     const { source } = await until('noble', isReady);
     expect(isReady(source)).toBe(true);
   });
 
-  it('what is no image is left alone', async () => {
+  it('an object that is not an image is ignored', async () => {
     await put('notes.txt', 'hello');
     await sleep(1_500);
     const { items } = await cluster.kube.list(images, { namespace });

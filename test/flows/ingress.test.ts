@@ -1,5 +1,4 @@
-// Uploads and downloads behind a proxy, as people behind an ingress have them: its TLS, its path prefix, its limits, its patience of a moment. Left out
-// where there is no nginx.
+// Uploads and downloads behind a proxy, as with an ingress: its TLS, its path prefix, its limits, its short timeouts. Skipped without nginx.
 import { execFile } from 'node:child_process';
 import { readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -18,7 +17,7 @@ import { imageUpload } from '#test/support/virtctl.ts';
 
 const run = promisify(execFile);
 const mib = 2 ** 20;
-/** Of the proxy, between two reads and writes, in seconds. */
+/** Timeout of the proxy between two reads or writes, in seconds. */
 const timeLimit = 25;
 
 describe.skipIf(nginxPath === undefined)('behind an ingress', { timeout: 300_000 }, () => {
@@ -32,7 +31,7 @@ describe.skipIf(nginxPath === undefined)('behind an ingress', { timeout: 300_000
     await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, qcow2]);
     await run('qemu-img', ['convert', '-f', 'raw', '-O', 'vmdk', raw, vmdk]);
     cluster = await startExchangeCluster();
-    // The image has a second for its disk, and the answer does not wait for more.
+    // The image has a second for its disk, and the response does not wait longer.
     fn = await startTransferProcess(cluster.kubeconfigPath, { ANSWER_SECONDS: '1', WORKER_SECONDS: '20' });
     nginx = await startNginx({
       upstream: fn.url,
@@ -68,7 +67,7 @@ describe.skipIf(nginxPath === undefined)('behind an ingress', { timeout: 300_000
     return stdout;
   };
 
-  it('the command line uploads and downloads, by a certificate of its own and below a prefix', async () => {
+  it('the command line uploads and downloads, with a certificate of its own and below a prefix', async () => {
     const stranger = await bullion('upload', 'mine', qcow2, '--storage-class', 'local', '--transfer-url', base());
     expect([stranger.code, stranger.err]).toEqual([exitCodes.failed, expect.stringMatching(/certificate/i)]);
     const sent = await bullion('upload', 'mine', qcow2, '--storage-class', 'local', ...through());
@@ -99,7 +98,7 @@ describe.skipIf(nginxPath === undefined)('behind an ingress', { timeout: 300_000
     );
   });
 
-  it('addresses lead back through the proxy, below its prefix', async () => {
+  it('addresses point to the proxy, below its prefix', async () => {
     const answer = await curl('-X', 'POST', `${base()}/downloads/virtualmachineimages/${namespace}/mine?seconds=60`);
     const { url } = JSON.parse(answer) as { url: string };
     expect(url.startsWith(`${base()}/downloads/virtualmachineimages/`)).toBe(true);
@@ -108,7 +107,7 @@ describe.skipIf(nginxPath === undefined)('behind an ingress', { timeout: 300_000
     await run('qemu-img', ['compare', raw, file]);
   });
 
-  it('a tus client is led back below the prefix', async () => {
+  it('a tus client is redirected below the prefix', async () => {
     await cluster.kube.create(harvesterImageKind.type, anUploadImage('tus'));
     const at = `/bullion/files/virtualmachineimages/${namespace}/tus`;
     const size = `virtualSize ${Buffer.from(String(48 * mib)).toString('base64')}`;
@@ -131,7 +130,7 @@ describe.skipIf(nginxPath === undefined)('behind an ingress', { timeout: 300_000
     expect(await curl(...head, new URL(location.trim(), nginx.url).href)).toBe('200');
   });
 
-  it('who has sent everything is answered in time, and status tells the rest', async () => {
+  it('a client that has sent everything is answered in time, and the status reports the rest', async () => {
     await cluster.kube.create(harvesterImageKind.type, anUploadImage('slow'));
     const big = join(dir, 'big.vmdk');
     await writeFile(join(dir, 'big.raw'), noise('big', 64 * mib));
@@ -142,7 +141,7 @@ describe.skipIf(nginxPath === undefined)('behind an ingress', { timeout: 300_000
     await cluster.untilImage('slow', 'Imported');
   });
 
-  it('keeps nothing of a download on its disk', async () => {
+  it('buffers no download on disk', async () => {
     await curl(
       '-o',
       join(dir, 'slow.qcow2'),
@@ -155,7 +154,7 @@ describe.skipIf(nginxPath === undefined)('behind an ingress', { timeout: 300_000
   });
 });
 
-describe.skipIf(nginxPath === undefined)('an ingress that was told nothing', { timeout: 300_000 }, () => {
+describe.skipIf(nginxPath === undefined)('an ingress with default settings', { timeout: 300_000 }, () => {
   const dir = temporaryDirectory();
   const raw = join(dir, 'disk.raw');
   let cluster: ExchangeCluster;
@@ -174,14 +173,14 @@ describe.skipIf(nginxPath === undefined)('an ingress that was told nothing', { t
     if (nginx !== undefined) await rm(nginx.dir, { recursive: true, force: true });
   });
 
-  it('refuses what is over its limit, and the command line says who did and what to do', async () => {
+  it('rejects what exceeds its limit, and the command line says what rejected it and what to do', async () => {
     const args = ['upload', 'mine', raw, '--storage-class', 'local', '--kubeconfig', cluster.kubeconfigPath];
     const way = ['--transfer-url', `${nginx.url}/up`, '--transfer-insecure'];
     const { code, err } = await runBullion([...args, ...way], AbortSignal.timeout(250_000));
     expect([code, err]).toEqual([exitCodes.failed, expect.stringMatching(/413.*proxy.*larger/is)]);
   });
 
-  it('passes on a prefix that it keeps', async () => {
+  it('passes on a prefix that it does not strip', async () => {
     const { stdout } = await run('curl', ['-sSk', `${nginx.url}/up/keys`]);
     expect(JSON.parse(stdout)).toHaveProperty('keys');
   });

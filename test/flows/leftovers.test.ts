@@ -11,7 +11,7 @@ import { startClusterProcess } from '#test/support/cluster.ts';
 
 const onReal = ['--apiserver', 'real'];
 
-/** Identities of etcd and kube-apiserver as long as they run. */
+/** Identities of etcd and kube-apiserver while they run. */
 const serversOf = async (dataDir: string): Promise<readonly string[]> => {
   const found: string[] = [];
   for (const name of ['etcd', 'kube-apiserver']) {
@@ -28,7 +28,7 @@ const isRunning = async (server: string): Promise<boolean> => {
 };
 
 describe.skipIf(findAssets(process.env) === undefined)('a cluster on a real API server', { timeout: 240_000 }, () => {
-  it('ends what it left behind when it was killed, and answers at the same address', async () => {
+  it('stops processes left over from a killed run, and serves at the same address', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'bullion-leftovers-'));
     onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
     const first = await startClusterProcess(dataDir, onReal);

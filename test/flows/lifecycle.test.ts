@@ -33,12 +33,12 @@ describe('the life of an image', { timeout: 500_000 }, () => {
   let offered: DiskCluster;
   let raw: string;
   let url: string;
-  /** The same, at once: for tests that need not see it on its way. */
+  /** The same without delays: for tests that need not observe it in progress. */
   let quickUrl: string;
   let quick: FileServer;
   let cluster: DiskCluster['cluster'];
   beforeAll(async () => {
-    // Slow enough to be observed at every step: status is written at most each two seconds.
+    // Slow enough to be observed at every step: the status is written at most every two seconds.
     offered = await startDiskCluster({ disk: { bytes: 64 * mib, dataBytes: 8 * mib }, files: { bytesPerSecond: mib } });
     ({ raw, cluster } = offered);
     const qcow2 = join(offered.dir, 'disk.qcow2');
@@ -52,7 +52,7 @@ describe('the life of an image', { timeout: 500_000 }, () => {
     await quick?.close();
   });
 
-  it('shows sizes before the first byte, progress that only grows, and ready only at the end', async () => {
+  it('shows sizes before the first byte, progress that never decreases, and ready only at the end', async () => {
     const name = 'watched';
     await cluster.kube.create(images, anImage(name, { source: { http: url } }));
     const observed = await followUntil(cluster.kube, name, isOver);
@@ -68,7 +68,7 @@ describe('the life of an image', { timeout: 500_000 }, () => {
     expect(new Set(observed.map(({ phase }) => phase))).toContain('Downloading');
   });
 
-  it('tells its story in Events', async () => {
+  it('is recorded in Events', async () => {
     const { items } = await cluster.kube.list(kubeEvents, { namespace, fieldSelector: 'involvedObject.name=watched' });
     expect(items.map(({ reason }) => reason)).toContain('Ready');
   });
@@ -80,11 +80,11 @@ describe('the life of an image', { timeout: 500_000 }, () => {
     ['once it is available', ({ state }) => state === 'Available', 'quick'],
   ];
 
-  it.each(moments)('is removed with everything it made: %s', async (_, when, pace) => {
+  it.each(moments)('ends with the deletion of all its children: %s', async (_, when, pace) => {
     await deleteImage(cluster.kube, 'watched');
     const http = pace === 'quick' ? quickUrl : url;
     await cluster.kube.create(images, anImage('fleeting', { source: { http } }));
-    // A moment that passed unobserved on a busy machine is no reason to wait for ever.
+    // A state that was not observed on a busy machine is no reason to wait without limit.
     await followUntil(cluster.kube, 'fleeting', (status) => when(status) || isOver(status));
     await deleteImage(cluster.kube, 'fleeting');
     expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);
@@ -99,7 +99,7 @@ describe('the life of an image', { timeout: 500_000 }, () => {
     await deleteImage(cluster.kube, 'again');
   });
 
-  it('goes with its namespace, however guarded its golden volume is', async () => {
+  it('ends with its namespace, even if its golden volume is protected', async () => {
     const home = 'passing';
     await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: home } });
     const image = anImage('guest', { source: { http: quickUrl } });
@@ -120,7 +120,7 @@ describe('the life of an image', { timeout: 500_000 }, () => {
     expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);
   });
 
-  it('starts over when its Job or its volume is deleted by somebody', async () => {
+  it('starts over when its Job or its volume is deleted', async () => {
     const name = 'robbed';
     await cluster.kube.create(images, anImage(name, { source: { http: url } }));
     const [observed] = (await followUntil(cluster.kube, name, ({ phase }) => phase === 'Downloading')).slice(-1);

@@ -1,4 +1,4 @@
-// Harvester images as its users write them, without a backend, on the local cluster: kept as backing images of the Longhorn stand-in, with real bytes.
+// Harvester images as its users write them, without a backend, on the local cluster: stored as backing images of the simulated Longhorn, with real bytes.
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { createHash } from 'node:crypto';
@@ -76,7 +76,7 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
       })
       .toBe('Bound');
   };
-  /** Byte for byte; what the disk has beyond the original must be zero. */
+  /** Byte for byte; anything beyond the original must be zero. */
   const compare = async (claim: string): Promise<void> => {
     const disk = await diskOf(cluster, { namespace, name: claim });
     await expect(run('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', raw, disk])).resolves.toBeDefined();
@@ -107,7 +107,7 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
     await rm(dir, { recursive: true, force: true });
   });
 
-  it('become usable as they are, and disks begin as copies of them', async () => {
+  it('become usable unchanged, and disks start as copies of them', async () => {
     const status = await settle('leap', { url });
     const object = await cluster.kube.get(images, { namespace, name: 'leap' });
     const { uid } = object!.metadata;
@@ -129,7 +129,7 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
     await compare('root');
   });
 
-  it('are not taken away from under the disks that stand on them', async () => {
+  it('are not deleted while disks depend on them', async () => {
     await cluster.kube.delete(images, { namespace, name: 'leap' });
     const status = await until('leap', (it) => it.phase === 'Terminating');
     expect(conditionOf(status, 'Ready')).toMatchObject({
@@ -145,16 +145,16 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
     await expect.poll(() => readdir(join(cluster.dataDir, 'longhorn', 'files'))).toEqual([]);
   });
 
-  it('keep their class: nobody takes it from under them', async () => {
+  it('keep their class: it cannot be deleted', async () => {
     const { storageClassName: name = '' } = await settle('kept', { url });
     await expect(cluster.kube.delete(storageClasses, { name })).rejects.toThrow('delete that image instead');
     await removeImage('kept');
     expect(await cluster.kube.get(storageClasses, { name })).toBeUndefined();
   });
 
-  it('say what is wrong with their file, and how often it was tried', async () => {
+  it('report what is wrong with their file, and how often it was tried', async () => {
     const missing = await settle('missing', { url: `${server.url}/none.qcow2` });
-    // Longhorn was never asked.
+    // Longhorn got no request.
     expect(missing).toMatchObject({ phase: 'Failed', attempts: 0, failed: 0 });
     expect(conditionOf(missing, 'Ready')?.reason).toBe('SourceNotFound');
     const wrong = await settle('wrong', { url, checksum: 'ab'.repeat(64) });
@@ -168,7 +168,7 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
     for (const name of ['missing', 'wrong', 'right']) await removeImage(name);
   });
 
-  it('are never made of a file that names another one, was cut, or is packed', async () => {
+  it('are never made from a file that refers to another one, is truncated, or is compressed', async () => {
     const overlay = join(dir, 'overlay.qcow2');
     await run('qemu-img', ['create', '-q', '-f', 'qcow2', '-u', '-b', '/etc/passwd', '-F', 'raw', overlay, '64M']);
     const whole = await readFile(qcow2);
@@ -193,7 +193,7 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
     for (const [name] of rows) await removeImage(name);
   });
 
-  it('are made from a volume, and copied, encrypted and decrypted', async () => {
+  it('are created from a volume, and copied, encrypted and decrypted', async () => {
     const source = await settle('source', { url });
     await makeDisk('disk', source.storageClassName!);
     const exported = await settle('exported', {
@@ -246,7 +246,7 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
     expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);
   });
 
-  it('are sent by a client, and fetched again', async () => {
+  it('are uploaded, and downloaded again', async () => {
     await create('sent', { sourceType: 'upload' });
     const { children } = await until('sent', (it) => conditionOf(it, 'Ready')?.reason === 'WaitingForUpload');
     const api = `${cluster.longhorn!.url}/v1/backingimages/${children!.backingImage!}`;
@@ -270,7 +270,7 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
     await removeImage('sent');
   });
 
-  it('come back from a backup under the names it knows', async () => {
+  it('are restored from a backup under its names', async () => {
     const { mkdir, copyFile } = await import('node:fs/promises');
     const backups = join(cluster.dataDir, 'longhorn', 'backups');
     await mkdir(backups, { recursive: true });
@@ -292,9 +292,9 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
 
   it.each([
     ['a name of more than 40 characters', { name: 'x'.repeat(41) }, {}, 'invalid name'],
-    ['a checksum that is no SHA-512', {}, { checksum: 'ab' }, 'invalid checksum'],
+    ['a checksum that is not a SHA-512', {}, { checksum: 'ab' }, 'invalid checksum'],
     ['a download without a URL', {}, { sourceParameters: {} }, 'invalid parameter url'],
-  ])('Longhorn itself refuses %s', async (_what, metadata, spec, words) => {
+  ])('Longhorn itself rejects %s', async (_what, metadata, spec, words) => {
     const object = {
       apiVersion: 'longhorn.io/v1beta2',
       kind: 'BackingImage',
@@ -306,7 +306,7 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
 });
 
 describe('a cluster without Longhorn', { timeout: 240_000 }, () => {
-  it('works, and says at admission what to write instead', async () => {
+  it('works, and says at admission what to set instead', async () => {
     const cluster = await startTestCluster({ longhorn: false });
     try {
       const object: HarvesterImage = {

@@ -1,5 +1,5 @@
-// A virtual machine as Harvester's clients write it: its disks in an annotation, made of images of every backend, with real bytes; larger later on; and
-// gone with it, the data volume before its claim.
+// A virtual machine as written by clients of Harvester: its disks in an annotation, made from images of every backend, with real bytes; resized later;
+// and deleted with it, the data volume before its claim.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -67,7 +67,7 @@ describe('disks of virtual machines', { timeout: 400_000 }, () => {
   ) => untilObject(cluster.kube, type, { namespace, name: object }, isSo);
   const isBound = (claim: { readonly status?: { readonly phase?: string } } | undefined) =>
     claim?.status?.phase === 'Bound';
-  /** Whether it begins as what was published, and is zero beyond that. */
+  /** Whether it starts with the published bytes, and is zero beyond. */
   const holdsDisk = async (claim: string): Promise<boolean> => {
     const disk = await diskOf(cluster, { namespace, name: claim });
     return run('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', raw, disk]).then(
@@ -97,7 +97,7 @@ describe('disks of virtual machines', { timeout: 400_000 }, () => {
     await rm(dir, { recursive: true, force: true });
   });
 
-  it('wait for the images they begin as, and say so on the machine', async () => {
+  it('wait for the images they are cloned from, and report it on the machine', async () => {
     await cluster.kube.create(virtualMachines, {
       apiVersion: 'kubevirt.io/v1',
       kind: 'VirtualMachine',
@@ -120,7 +120,7 @@ describe('disks of virtual machines', { timeout: 400_000 }, () => {
     ['backingimage', 'web-lh'],
     ['cdi', 'web-cdi'],
     ['csi', 'web-csi'],
-  ])('begin as the image of backend %s', async (backend, disk) => {
+  ])('are cloned from the image of backend %s', async (backend, disk) => {
     await cluster.kube.create(images, anImage(backend));
     await until(images, `of-${backend}`, (image) => image?.status?.phase === 'Imported');
     if (backend !== 'backingimage') {
@@ -130,14 +130,14 @@ describe('disks of virtual machines', { timeout: 400_000 }, () => {
     expect(await holdsDisk(disk)).toBe(true);
   });
 
-  it('grow when more is asked for', async () => {
+  it('grow when a larger size is requested', async () => {
     const metadata = { annotations: { [harvesterAnnotations.claimTemplates]: templatesWith('192Mi') } };
     await cluster.kube.mergePatch(virtualMachines, { namespace, name }, { metadata });
     await until(persistentVolumeClaims, 'web-cdi', (claim) => claim?.status?.capacity?.['storage'] === '192Mi');
     expect(await holdsDisk('web-cdi')).toBe(true);
   });
 
-  it('are kept with their data in a version of a template, and made from it again', async () => {
+  it('are saved with their data in a version of a template, and created from it again', async () => {
     const version = await cluster.kube.create(templateVersions, {
       apiVersion: 'harvesterhci.io/v1beta1',
       kind: 'VirtualMachineTemplateVersion',
@@ -147,7 +147,7 @@ describe('disks of virtual machines', { timeout: 400_000 }, () => {
     const image = anImage('cdi');
     const kept = `templateversion-${metadata.name}-image-0`;
     const owner = { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? '' };
-    // As Harvester's action `createTemplate` makes it of each disk; `export` makes the same without an owner.
+    // Like Harvester's action `createTemplate` for each disk; `export` creates the same without an owner.
     const { url: _, ...spec } = image.spec;
     await cluster.kube.create(images, {
       ...image,
@@ -177,13 +177,13 @@ describe('disks of virtual machines', { timeout: 400_000 }, () => {
     expect(await holdsDisk('twin-root')).toBe(true);
   });
 
-  it('go with the machine where it says so, and stay where it does not', async () => {
+  it('are deleted with the machine when configured, and kept otherwise', async () => {
     const gone: string[] = [];
     const metadata = { annotations: { [harvesterAnnotations.removedClaims]: 'web-cdi,web-lh' } };
     await cluster.kube.mergePatch(virtualMachines, { namespace, name }, { metadata });
     await cluster.kube.delete(virtualMachines, { namespace, name });
     const look = async () => {
-      // The one that is to be gone last is looked at first: what is gone by then was gone before.
+      // The object that is deleted last is checked first: what is gone by then was deleted before.
       const claim = await cluster.kube.get(persistentVolumeClaims, { namespace, name: 'web-cdi' });
       const volume = await cluster.kube.get(dataVolumeKind.type, { namespace, name: 'web-cdi' });
       if (volume === undefined && !gone.includes('volume')) gone.push('volume');

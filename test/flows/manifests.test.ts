@@ -1,5 +1,5 @@
-// Manifests as users of Harvester and HyperCloud have them, all of them at once on one cluster: images, disks of them, exports. Each reaches the state
-// its user waits for, and every volume and object holds the disk that was published, byte for byte.
+// Manifests of users of Harvester and HyperCloud, all of them at once on one cluster: images, disks of them, exports. Each reaches the state that its
+// user waits for, and every volume and object contains the published disk, byte for byte.
 import { readFileSync, readdirSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ import { untilStatus } from '#test/support/until.ts';
 
 const mib = 2 ** 20;
 
-/** Hosts are filled in; everything else is as it was written. */
+/** Hosts are filled in; everything else is unchanged. */
 const hyperCloud = (images: string, store: string) => `
 apiVersion: hypercloud.tmaxanc.com/v1alpha1
 kind: VirtualMachineImage
@@ -91,7 +91,7 @@ metadata: { generateName: image-, namespace: default }
 spec: { backend: cdi, displayName: leap-cdi, sourceType: download, url: ${images}, targetStorageClassName: lvm }
 `;
 
-/** Admission wants the volume to be there. */
+/** Admission requires the volume to exist. */
 const exportedDisk = `
 apiVersion: harvesterhci.io/v1beta1
 kind: VirtualMachineImage
@@ -105,7 +105,7 @@ spec:
   targetStorageClassName: lvm
 `;
 
-/** The files that users bring, where they lie beside the repository. */
+/** The example files of users, if they exist next to the repository. */
 const folder = findShared('examples');
 
 /** Addresses are filled in by whoever runs them: nothing else may differ. */
@@ -117,7 +117,7 @@ const withoutAddresses = (text: string): readonly unknown[] =>
       ) as unknown,
   );
 
-it.skipIf(folder === undefined)('the manifests of this file are those of users, all of them', () => {
+it.skipIf(folder === undefined)('the manifests of this file are all example manifests of users', () => {
   const files = readdirSync(folder!).filter((name) => name.endsWith('.yaml') && !name.startsWith('golden-'));
   const theirs = files.flatMap((name) => withoutAddresses(readFileSync(join(folder!, name), 'utf8')));
   const [images, store] = ['https://images', 'https://store'];
@@ -138,7 +138,7 @@ interface Stated extends KubeObject {
   };
 }
 
-describe('manifests that users bring', { timeout: 500_000 }, () => {
+describe('manifests of users', { timeout: 500_000 }, () => {
   let dir: string;
   let raw: string;
   let url: string;
@@ -164,7 +164,7 @@ describe('manifests that users bring', { timeout: 500_000 }, () => {
   const isAvailable = ({ state }: { readonly state?: string }) => state === 'Available';
   const isImported = ({ conditions = [] }: NonNullable<Stated['status']>) =>
     conditions.some(({ type, status }) => type === 'Imported' && status === 'True');
-  /** What is different from the published disk, in the words of qemu-img. */
+  /** The difference to the published disk, in the output of qemu-img. */
   const differenceOf = (path: string, format: 'raw' | 'qcow2' = 'raw'): Promise<string> =>
     run('qemu-img', ['compare', '-f', 'raw', '-F', format, raw, path]).then(
       () => '',
@@ -220,7 +220,7 @@ describe('manifests that users bring', { timeout: 500_000 }, () => {
   it.each([
     ['vm-root-disk', 'vm-root-disk'],
     ['vm-root-volume', 'vm-root-volume-vmv-pvc'],
-  ])('%s is a bound claim that begins as the image', async (name, claim) => {
+  ])('%s is a bound claim that contains the image', async (name, claim) => {
     await reached(named(name), isAvailable);
     const { status } = (await cluster.kube.get(persistentVolumeClaims, { namespace, name: claim })) ?? {};
     expect(status?.phase).toBe('Bound');
@@ -230,14 +230,14 @@ describe('manifests that users bring', { timeout: 500_000 }, () => {
   it.each([
     ['export', 'mydisk'],
     ['export-released-shape', 'mydisk-2.qcow2'],
-  ])('%s is one qcow2 in the bucket, and no parts', async (name, Key) => {
+  ])('%s is one qcow2 in the bucket, without parts', async (name, Key) => {
     const status = await reached(named(name), ({ state }) => state === 'Completed');
     const { Body, ContentLength } = await s3.send(new GetObjectCommand({ Bucket: 'vmimage', Key }));
     expect(status.size).toBe(ContentLength);
     const file = join(dir, Key);
     await writeFile(file, await Body!.transformToByteArray());
     expect(await differenceOf(file, 'qcow2')).toBe('');
-    // The other export may be on its way.
+    // The other export may be in progress.
     const { Uploads = [] } = await s3.send(new ListMultipartUploadsCommand({ Bucket: 'vmimage' }));
     expect(Uploads.filter((upload) => upload.Key === Key)).toEqual([]);
   });

@@ -63,14 +63,14 @@ describe('an image from the object store', { timeout: 500_000 }, () => {
         objectStore: { bucketName: 'vmimage', objectName: 'bionic-server-cloudimg-amd64.img', ...over },
       },
     });
-  /** What more people may read than Secrets: the Job, its pods, the events, and the log. */
+  /** What more users may read than Secrets: the Job, its pods, the events, and the log. */
   const told = async (): Promise<string> => {
     const kinds = [jobs, pods, kubeEvents, images] as readonly unknown[] as readonly ResourceType[];
     const lists = await Promise.all(kinds.map((type) => cluster.kube.list(type, { namespace })));
     return JSON.stringify(lists) + (await readFile(cluster.logFile, 'utf8'));
   };
 
-  it('holds the bytes of the object', async () => {
+  it('contains the bytes of the object', async () => {
     const name = 'ubuntu-from-bucket';
     const status = await settle(cluster.kube, fromBucket(name));
     expect(status).toMatchObject({ state: 'Available', format: 'qcow2', virtualSize: 64 * mib });
@@ -86,7 +86,7 @@ describe('an image from the object store', { timeout: 500_000 }, () => {
   it.each([
     ['no-key', { objectName: 'absent.img' }, 'vmimage/absent.img: the bucket has no such object'],
     ['no-bucket', { bucketName: 'absent' }, 'the bucket does not exist'],
-  ])('fails at once where nothing is there: %s', async (name, over, words) => {
+  ])('fails at once when nothing exists there: %s', async (name, over, words) => {
     const status = await settle(cluster.kube, fromBucket(name, over));
     expect(readyOf(status)).toMatchObject({ reason: 'SourceNotFound', message: expect.stringContaining(words) });
     expect(status.attempts).toBe(1);
@@ -106,7 +106,7 @@ describe('an image from the object store', { timeout: 500_000 }, () => {
     return statusNow();
   };
 
-  it('says that the credentials are wrong, and does not try again', async () => {
+  it('reports wrong credentials, and does not retry', async () => {
     const status = await inNamespace('wrong', { accessKeyId: btoa('nobody'), secretKey: btoa('nothing') });
     expect(readyOf(status)).toMatchObject({
       reason: 'SourceForbidden',
@@ -114,7 +114,7 @@ describe('an image from the object store', { timeout: 500_000 }, () => {
     });
   });
 
-  it('says which Secret is missing in the namespace', async () => {
+  it('names a Secret that is missing in the namespace', async () => {
     const status = await inNamespace('bare');
     expect(readyOf(status)).toMatchObject({
       reason: 'SourceForbidden',
@@ -122,7 +122,7 @@ describe('an image from the object store', { timeout: 500_000 }, () => {
     });
   });
 
-  it('keeps trying while the store is down, and says so', async () => {
+  it('keeps retrying while the store is down, and reports it', async () => {
     await cluster.objectStore.close();
     await cluster.kube.create(images, fromBucket('down'));
     const observed = await followUntil(cluster.kube, 'down', (status) => (status.failed ?? 0) > 0 || isOver(status));

@@ -1,4 +1,4 @@
-// What operators see of an import: its trace, from the event to the last byte, and the metrics it leaves behind.
+// What operators observe of an import: its trace, from the event to the last byte, and its metrics.
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { traceOfObject } from '#shared/runtime/span.ts';
@@ -16,7 +16,7 @@ import { type Origin, fileAnswer, startOrigin } from '#test/support/origin.ts';
 
 const mib = 2 ** 20;
 
-describe('an import that is watched', { timeout: 120_000 }, () => {
+describe('an observed import', { timeout: 120_000 }, () => {
   const bytes = randomBytes(2 * mib);
   let collector: Collector;
   let origin: Origin;
@@ -37,11 +37,11 @@ describe('an import that is watched', { timeout: 120_000 }, () => {
     (await cluster.kube.get(images, { namespace, name }))!.metadata.uid!;
   const metrics = async (): Promise<readonly string[]> => (await (await fetch(cluster.metricsUrl)).text()).split('\n');
 
-  it('has one trace, its UID: every pass of whichever function, each Job with its phases, and its whole life as the root', async () => {
+  it('has one trace, its UID: every pass of every function, each Job with its phases, and its whole life as the root', async () => {
     const root = traceOfObject(await uidOf('watched'));
     const own = (): readonly CollectedSpan[] => collector.spans.filter(({ traceId }) => traceId === root.traceId);
     const imported = () => own().find(({ attributes }) => Number(attributes['bullion.received_bytes']) >= bytes.length);
-    // Spans are sent when there is time for them.
+    // Spans are sent with a delay.
     await vi.waitFor(
       () => expect([imported(), own().find(({ spanId }) => spanId === root.spanId)]).not.toContain(undefined),
       {
@@ -62,7 +62,7 @@ describe('an import that is watched', { timeout: 120_000 }, () => {
     expect(phases.map(({ name }) => name)).toContain('Downloading');
   });
 
-  it('is linked from the events that woke us, and the bytes were asked for in its name', async () => {
+  it('is linked from the events that started a pass, and its requests for bytes belong to it', async () => {
     const { traceId } = traceOfObject(await uidOf('watched'));
     const passes = collector.spans.filter(({ name, traceId: of }) => name === 'reconcile' && of === traceId);
     const woken = collector.spans.filter(({ attributes }) => attributes['cloudevents.event_type'] !== undefined);
@@ -72,7 +72,7 @@ describe('an import that is watched', { timeout: 120_000 }, () => {
     for (const { headers } of origin.requests) expect(headers['traceparent']).toContain(traceId);
   });
 
-  it('leaves its size and its time in the metrics for as long as it is there', async () => {
+  it('is in the metrics with size and duration as long as it exists', async () => {
     const labels = `{resource="virtualmachineimages.hypercloud.tmaxanc.com",namespace="${namespace}",name="watched"}`;
     const before = await metrics();
     expect(before).toContain(`bullion_image_bytes${labels} ${bytes.length}`);
@@ -85,7 +85,7 @@ describe('an import that is watched', { timeout: 120_000 }, () => {
     expect((await metrics()).filter((line) => line.includes('name="watched"'))).toEqual([]);
   });
 
-  it('and one that fails is counted by its reason', async () => {
+  it('is counted by its reason when it fails', async () => {
     const source = { http: `${origin.url}/disk.raw` };
     const { state } = await settle(
       cluster.kube,

@@ -1,4 +1,4 @@
-// What goes on while a part of the cluster is out: nobody answers admission reviews, or others keep writing to the same objects.
+// What continues during a partial outage: no webhook answers, or others keep changing the same objects.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { jobs, namespaces, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
@@ -17,7 +17,7 @@ import {
 import { type DiskCluster, startDiskCluster } from '#test/support/disk-cluster.ts';
 import { untilGone } from '#test/support/until.ts';
 
-/** Seconds for one import, on a machine that is busy with others. */
+/** Seconds for one import, on a busy machine. */
 const timeLimit = 150;
 
 interface Configuration extends KubeObject {
@@ -42,7 +42,7 @@ describe('outages', { timeout: 400_000 }, () => {
   });
   afterAll(() => disk?.close());
 
-  /** Points every webhook to another host and port; gives the one before. */
+  /** Points every webhook to another host and port; returns the previous one. */
   const moveWebhooks = async (host: string): Promise<string> => {
     let before = '';
     for (const type of configurations) {
@@ -57,7 +57,7 @@ describe('outages', { timeout: 400_000 }, () => {
     }
     return before;
   };
-  /** Asks until an image is taken or refused as wanted: a server takes a changed configuration up after a moment. */
+  /** Retries until an image is accepted or rejected as expected: a server applies a changed configuration after a moment. */
   const untilCreation = async (isSo: (error: unknown) => boolean): Promise<unknown> => {
     for (;;) {
       const error: unknown = await cluster.kube
@@ -68,7 +68,7 @@ describe('outages', { timeout: 400_000 }, () => {
       await sleep(100);
     }
   };
-  /** Nobody answers admission reviews until the result is called. */
+  /** No webhook answers until the result is called. */
   const cutAdmission = async (): Promise<() => Promise<void>> => {
     const host = await moveWebhooks('127.0.0.1:1');
     const refusal = await untilCreation((error) => error instanceof Unavailable);
@@ -88,12 +88,12 @@ describe('outages', { timeout: 400_000 }, () => {
   const gone = (type: ResourceType, name: string, space?: string) =>
     untilGone(cluster.kube, type, { name, namespace: space });
 
-  it('admission that nobody answers stops new images with a word on it, and nothing else', async () => {
+  it('an outage of admission blocks new images with an error, and nothing else', async () => {
     const { kube } = cluster;
     await settle(kube, anImage('there', { source: { http } }), timeLimit);
     await kube.create(images, anImage('running', { source: { http } }));
     const restore = await cutAdmission();
-    // The cluster goes on: what is no image of ours is neither asked about nor held up.
+    // The rest of the cluster is not affected: other objects are neither reviewed nor blocked.
     await kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'apart' } });
     await claim('mine', 'apart');
     const pod = { name: 'mine', namespace: 'apart' };
@@ -102,7 +102,7 @@ describe('outages', { timeout: 400_000 }, () => {
     await kube.mergePatch(pods, pod, { metadata: { labels: { mine: 'yes' } } });
     await kube.delete(namespaces, { name: 'apart' });
     await gone(namespaces, 'apart');
-    // So do images that are there: one is made, labelled, and both are removed with all they have.
+    // Existing images are not blocked either: one is created, labelled, and both are deleted with all their children.
     expect((await followUntil(kube, 'running', isOver, timeLimit)).at(-1)?.state).toBe('Available');
     await kube.mergePatch(images, { namespace, name: 'running' }, { metadata: { labels: { mine: 'yes' } } });
     await deleteImage(kube, 'running');
@@ -114,7 +114,7 @@ describe('outages', { timeout: 400_000 }, () => {
     await deleteImage(kube, 'after');
   });
 
-  it('a golden volume is protected by whoever can answer, and never deleted because nobody can', async () => {
+  it('a golden volume is protected by whichever webhook answers, and never deleted because none does', async () => {
     const { kube } = cluster;
     await settle(kube, anImage('kept', { source: { http } }), timeLimit);
     const volume = (await kube.list(persistentVolumeClaims, { namespace })).items.find(({ metadata }) =>
@@ -128,7 +128,7 @@ describe('outages', { timeout: 400_000 }, () => {
     await deleteImage(kube, 'kept');
   });
 
-  it('an import arrives while others keep writing to the image and its children, and what they wrote stays', async () => {
+  it('an import completes while others keep changing the image and its children, and their changes are kept', async () => {
     const { kube } = cluster;
     await kube.create(images, anImage('busy', { source: { http } }));
     let isDone = false;

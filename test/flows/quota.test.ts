@@ -1,5 +1,5 @@
-// A namespace as its administrator closes it: pods of the standard `restricted` alone, and none without requests and limits that a quota has room for. On
-// a real API server, whose admission enforces both.
+// A namespace as restricted by its administrator: only pods that comply with the policy `restricted`, and only with requests and limits within a quota.
+// On a real API server, whose admission enforces both.
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { namespaces } from '#shared/api/foreign/core.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
@@ -29,7 +29,7 @@ describe.skipIf(flowApiServer !== 'real')('an image in a namespace with a quota'
   let cluster: TestCluster;
   let origin: Origin;
   const key = { namespace, name: 'quota' };
-  /** What the controller that counts would write down; it is not here. */
+  /** What the quota controller would write; it does not run here. */
   const setQuota = async (pods: number, used?: object): Promise<void> => {
     const hard = quotaOf(pods);
     await cluster.kube.mergePatch(quotas, key, { spec: { hard } });
@@ -59,7 +59,7 @@ describe.skipIf(flowApiServer !== 'real')('an image in a namespace with a quota'
     await origin?.close();
   });
 
-  it('says that the quota is used up while it is, and is imported once there is room', async () => {
+  it('reports an exhausted quota, and is imported once there is room', async () => {
     const { metadata, ...image } = anImage('within', { source: { http: `${origin.url}/disk.raw` } });
     await cluster.kube.create(images, { ...image, metadata: { ...metadata, namespace } });
     const said = async () => readyOf(await statusOf('within'))?.message;
@@ -74,7 +74,7 @@ describe.skipIf(flowApiServer !== 'real')('an image in a namespace with a quota'
     });
   });
 
-  it('asked for no more than the quota knows of, and was let into what is restricted', async () => {
+  it('has limits that the quota counts, and is admitted by the restricted policy', async () => {
     const used = ((await cluster.kube.get(quotas, key)) as unknown as { status: { used: object } }).status.used;
     expect(used).not.toMatchObject({ pods: '0' });
     expect(Object.values(used)).not.toContain('0');

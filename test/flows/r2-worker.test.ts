@@ -1,4 +1,4 @@
-// From an object in R2 to an image that is ready: the store of the local cluster speaks as R2 does, the Worker for R2 runs under workerd, and tells
+// From an object in R2 to a ready image: the store of the local cluster behaves like R2, the Worker for R2 runs under workerd, and notifies
 // import-object over HTTP.
 import { createHash } from 'node:crypto';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -25,7 +25,7 @@ const rules = [
   { bucket: Bucket, prefix: 'drop/', namespace, storageClassName: 'local', onDelete: 'delete' },
 ];
 
-/** What the store of the local cluster says, in the words of R2. */
+/** The notification of the local store, in the format of R2. */
 const inWordsOfR2 = (body: object): object => {
   const { EventName, Key } = body as { readonly EventName: string; readonly Key: string };
   return anR2Message(EventName.includes('Removed') ? 'DeleteObject' : 'PutObject', Key.slice(Bucket.length + 1));
@@ -38,7 +38,7 @@ describe('objects of R2', { timeout: 180_000 }, () => {
   let server: RunningServer | undefined;
   let r2: R2;
   let disks: Record<'one' | 'two', Buffer>;
-  /** What R2 has to say, until it is let go. */
+  /** The notifications of R2, until they are released. */
   let unsaid: object[] | undefined;
 
   const makeDisk = async (name: string, bytes: number): Promise<Buffer> => {
@@ -48,7 +48,7 @@ describe('objects of R2', { timeout: 180_000 }, () => {
     return readFile(join(dir, name));
   };
 
-  /** As it is exposed in production: under its account, with the token that it shares with the Worker. */
+  /** Exposed as in production: with its account, and with the token that it shares with the Worker. */
   const openAdmissionServer = async (port: number): Promise<RunningServer> => {
     const config = parseConfig(z.object(objectImportSettings), {
       ...cluster.objectStore.environment,
@@ -63,7 +63,7 @@ describe('objects of R2', { timeout: 180_000 }, () => {
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), 'bullion-r2-'));
     disks = { one: await makeDisk('one', 8 * mib), two: await makeDisk('two', 16 * mib) };
-    // Nobody looks for objects that nobody told of.
+    // Objects without a notification are not searched for.
     const functionEnvironment = { IMPORT_RULES: JSON.stringify(rules), LIST_SECONDS: '86400' };
     cluster = await startTestCluster({ functionEnvironment });
     const { url, region, accessKeyId, credentialsFile } = cluster.objectStore;
@@ -114,7 +114,7 @@ describe('objects of R2', { timeout: 180_000 }, () => {
     expect(image?.status?.virtualSize).toBe(8 * mib);
   });
 
-  it('are not lost while the cluster is away', async () => {
+  it('are not lost while the cluster is unreachable', async () => {
     const { port } = server!;
     await server!.close();
     await put('away.qcow2', disks.one);
@@ -124,7 +124,7 @@ describe('objects of R2', { timeout: 180_000 }, () => {
     expect(r2.deadLetters).toEqual([]);
   });
 
-  it('that are replaced become new versions, though R2 says so twice and in the wrong order', async () => {
+  it('become new versions when they are replaced, though R2 reports it twice and in the wrong order', async () => {
     await put('jammy.qcow2', disks.one);
     await ready('jammy.qcow2', 'jammy', disks.one);
     unsaid = [];
@@ -139,7 +139,7 @@ describe('objects of R2', { timeout: 180_000 }, () => {
     expect(await versionsOf('jammy.qcow2')).toHaveLength(2);
   });
 
-  it('that are removed take their images along where the rule says so', async () => {
+  it('have their images deleted with them when the rule says so', async () => {
     await put('drop/noble.qcow2', disks.one);
     await ready('drop/noble.qcow2', 'noble', disks.one);
     await client.send(new DeleteObjectCommand({ Bucket, Key: 'drop/noble.qcow2' }));

@@ -1,4 +1,4 @@
-// Images reconciled by Workers alone: `initialize` and `sidecar-sync` run under workerd, and nobody ticks. The broker shows them the tokens of Triggers.
+// Images reconciled by Workers alone: `initialize` and `sidecar-sync` run under workerd, and there are no ticks. The broker sends the tokens of Triggers.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { diskOf } from '#infra/local/demo/import.ts';
 import { proveIdentical } from '#infra/local/demo/prove.ts';
@@ -22,7 +22,7 @@ describe('images reconciled by Workers', { timeout: 500_000 }, () => {
   }, 120_000);
   afterAll(() => offered?.close());
 
-  it('are imported, told of, cloned and removed, byte for byte and without a trace', async () => {
+  it('are imported, reported, cloned and deleted, byte for byte and without leftovers', async () => {
     const { cluster, raw, url } = offered;
     await cluster.kube.create(images, anImage('jammy', { source: { http: url } }));
     const observed = await followUntil(cluster.kube, 'jammy', isOver);
@@ -46,7 +46,7 @@ describe('images reconciled by Workers', { timeout: 500_000 }, () => {
     for (const name of reconcileWorkers) expect(workers.counts[name]).toBeGreaterThan(0);
   });
 
-  it('follow a source that cron-tick asks: the Worker asks none, and hears the answer', async () => {
+  it('follow a source that cron-tick polls: the Worker polls none, and receives the result', async () => {
     const { cluster, url } = offered;
     const flow = createGoldenFlow(cluster.kube, namespace);
     await flow.aCron('fedora', {
@@ -58,13 +58,13 @@ describe('images reconciled by Workers', { timeout: 500_000 }, () => {
     await flow.until(dataSourceKind.type, 'fedora', (source) => conditionOf(source, 'Ready')?.status === 'True');
   });
 
-  it.each(reconcileWorkers)('tell nobody anything who is no Trigger: %s', async (name) => {
+  it.each(reconcileWorkers)('accept requests only from Triggers: %s', async (name) => {
     const event = { 'ce-specversion': '1.0', 'ce-id': '1', 'ce-source': '/', 'ce-type': 'dev.knative.sources.ping' };
     expect(await workers.ask(name, event)).toBe(401);
     expect(await workers.ask(name, { ...event, authorization: 'Bearer a.b.c' })).toBe(401);
   });
 
-  it('write no token into a log', () => {
+  it('write no token to a log', () => {
     const lines = JSON.stringify(workers.logged());
     expect(lines).toContain('"worker":"sidecar-sync"');
     expect(lines).not.toContain('of-the-broker');

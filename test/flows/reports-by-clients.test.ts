@@ -1,5 +1,5 @@
-// Faults that people who send and take images by hand have reported in public, each played against the local cluster. The origin named in a
-// case's title is the report.
+// Faults that users have reported in public about uploads and downloads, each reproduced on the local cluster. The reference in a case's title is
+// the report.
 import { execFile } from 'node:child_process';
 import { createReadStream, openAsBlob } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
@@ -19,7 +19,7 @@ const run = promisify(execFile);
 const mib = 2 ** 20;
 const timeLimit = { timeout: 60_000, interval: 100 };
 
-describe('what people who send and take images by hand have reported', { timeout: 120_000 }, () => {
+describe('cases that users have reported about uploads and downloads', { timeout: 120_000 }, () => {
   const dir = temporaryDirectory();
   const [raw, qcow2] = [join(dir, 'disk.raw'), join(dir, 'disk.qcow2')];
   let cluster: ExchangeCluster;
@@ -28,7 +28,7 @@ describe('what people who send and take images by hand have reported', { timeout
     writeDisk(raw, 16 * mib);
     await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, qcow2]);
     cluster = await startExchangeCluster({ tickSeconds: 2 });
-    // A proxy for the web, that answers nobody: what is inside the cluster is reached without it.
+    // A proxy for the web that answers nobody: addresses in the cluster are reached without it.
     const proxy = 'http://127.0.0.1:1';
     fn = await startTransferProcess(cluster.kubeconfigPath, { HTTP_PROXY: proxy, HTTPS_PROXY: proxy });
   }, 120_000);
@@ -58,14 +58,14 @@ describe('what people who send and take images by hand have reported', { timeout
     expect(Buffer.from(await answer.body.arrayBuffer()).equals(await readFile(raw))).toBe(true);
   };
 
-  it('with a proxy for the web in its environment, uploads and downloads reach the pods inside (harvester#2436, #10195)', async () => {
+  it('with a proxy for the web in its environment, uploads and downloads reach the pods in the cluster (harvester#2436, #10195)', async () => {
     await make('inside');
     expect(await send('inside', qcow2)).toEqual([200, '']);
     await cluster.untilImage('inside', 'Imported');
     await expectDisk('inside');
   });
 
-  it('a raw file comes in a form, whatever its part is called, also after one that failed with a reason (harvester#8636, #9843)', async () => {
+  it('a raw file is accepted in a form, whatever the name of its part, also after one that failed with a reason (harvester#8636, #9843)', async () => {
     const sendForm = async (name: string, part: string, file: Blob): Promise<readonly [number, string]> => {
       const form = new FormData();
       form.append(part, file, 'disk.raw');
@@ -84,7 +84,7 @@ describe('what people who send and take images by hand have reported', { timeout
     }
   });
 
-  it('an image is made again under its name while the old one still goes (harvester#4293)', async () => {
+  it('an image is created again under its name while the old one is still being deleted (harvester#4293)', async () => {
     await make('again');
     expect(await send('again', qcow2)).toEqual([200, '']);
     await remove('again');
@@ -103,14 +103,14 @@ describe('what people who send and take images by hand have reported', { timeout
     await expectDisk('again');
   });
 
-  it('an image whose object is changed all the time takes its file (harvester#9620)', async () => {
+  it('an image whose object is changed all the time accepts its file (harvester#9620)', async () => {
     await make('busy');
     let isOver = false;
     const changing = (async () => {
       for (let count = 0; !isOver; count++) {
         const change = { metadata: { annotations: { 'example.com/count': String(count) } } };
         await cluster.kube.mergePatch(harvesterImageKind.type, { namespace, name: 'busy' }, change);
-        // Some thirty times a second: without a pause a client in the server's own process leaves no moment for anybody else.
+        // About thirty times a second: without a delay a client in the process of the server would starve all others.
         await sleep(30);
       }
     })();
@@ -122,7 +122,7 @@ describe('what people who send and take images by hand have reported', { timeout
     expect(status?.virtualSize).toBe(16 * mib);
   });
 
-  it('what is downloaded can be uploaded again, by the name and type it was given (harvester#5044)', async () => {
+  it('what is downloaded can be uploaded again, with the name and type it was given (harvester#5044)', async () => {
     const answer = await request(urlOf('inside', '/download'), { headers: cluster.editor });
     expect(answer.headers).toMatchObject({
       'content-type': 'application/x-qemu-disk',
@@ -137,7 +137,7 @@ describe('what people who send and take images by hand have reported', { timeout
     await expectDisk('round');
   });
 
-  it('an image that is deleted while its file comes leaves nothing behind (harvester#1947)', async () => {
+  it('an image that is deleted during its upload leaves nothing behind (harvester#1947)', async () => {
     for (const name of ['inside', 'page', 'chunk', 'file', 'again', 'busy', 'round']) await remove(name);
     await make('gone');
     const { authorization } = cluster.editor;

@@ -1,4 +1,4 @@
-// One file that crons, images and data volumes want: fetched once, whoever comes first. Its server counts.
+// One file that crons, images and data volumes request: fetched once, whichever is created first. Its server counts the requests.
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
@@ -19,13 +19,13 @@ const bytes = 4 * 2 ** 20;
 const digestOf = (file: Buffer): string => `sha256:${createHash('sha256').update(file).digest('hex')}`;
 const storage = { resources: { requests: { storage: '16Mi' } } };
 
-describe('bytes that several want', { timeout: 600_000 }, () => {
+describe('bytes that several volumes request', { timeout: 600_000 }, () => {
   let origin: Origin;
   let cluster: TestCluster;
   let flow: GoldenFlow;
   let file: Buffer;
   let etag: string;
-  /** Nobody gets the file before this. */
+  /** The file is not served before this. */
   let held: Promise<void> | undefined;
   beforeAll(async () => {
     origin = await startOrigin((request) =>
@@ -49,7 +49,7 @@ describe('bytes that several want', { timeout: 600_000 }, () => {
     [file, etag] = [noise(seed, bytes), tag];
     return digestOf(file);
   };
-  /** How often the bytes went over the wire, by the length of what was sent since. */
+  /** How often the bytes were transferred, computed from the bytes sent since. */
   const counted = () => {
     const before = origin.sentBytes();
     return () => Math.round((origin.sentBytes() - before) / bytes);
@@ -141,7 +141,7 @@ describe('bytes that several want', { timeout: 600_000 }, () => {
   it.each([
     ['data volume', 'hypercloud', 'cron', 'harvester'],
     ['harvester', 'cron', 'data volume', 'hypercloud'],
-  ])('are fetched once, wanted by %s, then by %s, %s and %s', async (...order) => {
+  ])('are fetched once, requested by %s, then by %s, %s and %s', async (...order) => {
     const digest = put(order.join(), `"${order.join()}"`);
     const fetches = counted();
     for (const who of order) await wanting[who]?.(digest, 'local');
@@ -152,7 +152,7 @@ describe('bytes that several want', { timeout: 600_000 }, () => {
     await clear();
   });
 
-  it('are fetched once also by a disk whose class makes no snapshots, for those who wait; who comes late says why not', async () => {
+  it('are fetched once also by a disk whose class has no snapshots, for waiting volumes; a late one reports why it is not cloned', async () => {
     const digest = put('plain', '"plain"');
     const fetches = counted();
     const { promise, resolve: release } = Promise.withResolvers<void>();
@@ -165,7 +165,7 @@ describe('bytes that several want', { timeout: 600_000 }, () => {
     for (const who of ['data volume', 'hypercloud']) await untilDone(who);
     await untilOffered(flow, 'summed', versionOf('summed', digest));
     expect(fetches()).toBe(1);
-    // What is kept for others is copied, too.
+    // The retained copy is counted, too.
     await wanting['harvester']?.(digest, 'local-plain');
     await untilDone('harvester');
     expect(fetches()).toBe(1);
@@ -182,7 +182,7 @@ describe('bytes that several want', { timeout: 600_000 }, () => {
     await drop('data volume', 'hypercloud');
   });
 
-  it('are fetched once for a disk that waits for its machine, too', async () => {
+  it('are also fetched once for a disk that waits for its machine', async () => {
     const digest = put('late disk', '"late disk"');
     const fetches = counted();
     await aDisk('waits', digest, 'local-wffc');

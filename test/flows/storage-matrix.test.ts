@@ -1,5 +1,5 @@
-// What a storage class can do, and what is made of it: images, root disks, empty data disks, exports, templates, snapshots. One row for each kind of
-// storage, by its behaviour; real bytes compared. And what people do with plain snapshots: clone and roll back.
+// The capabilities of a storage class, and what depends on them: images, root disks, empty data disks, exports, templates, snapshots. One row for each
+// kind of storage, by its behaviour; real bytes compared. Also what users do with plain snapshots: clone and restore.
 import { mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -25,15 +25,15 @@ const backends = { cdi, csi };
 const mib = 2 ** 20;
 const diskBytes = 64 * mib;
 
-/** A row of the matrix: storage by what it does. */
+/** A row of the matrix: storage by its behaviour. */
 interface Storage {
   readonly className: string;
   readonly backend: 'csi' | 'cdi';
   readonly volumeMode: 'Block' | 'Filesystem';
   readonly snapshots: boolean;
-  /** A volume is bound once somebody uses it. */
+  /** A volume is bound once a pod uses it. */
   readonly waits?: true;
-  /** How its class says that volumes are cloned. */
+  /** The clone strategy in its class. */
   readonly clone?: 'csi-clone';
 }
 
@@ -54,7 +54,7 @@ const matrix: readonly (readonly [name: string, storage: Storage])[] = [
   ['volumes alone (as NFS)', { className: 'local-plain', backend: 'cdi', volumeMode: 'Filesystem', snapshots: false }],
 ];
 
-/** Which machines may move to another node while they run: those whose disks two nodes can have at once. */
+/** Machines that may be live-migrated: those whose disks two nodes can mount at once. */
 describe('live migration', () => {
   it.each([
     ['Longhorn v2', 'driver.longhorn.io', { dataEngine: 'v2', migratable: 'true' }, true],
@@ -95,7 +95,7 @@ describe('storage', { timeout: 400_000 }, () => {
     const { status } = await until(images, image.metadata.name, (object) => object.status?.phase === 'Imported');
     return status?.children?.volume ?? '';
   };
-  /** As the machine that uses the disk does. */
+  /** Like the machine that uses the disk. */
   const useOnce = async (claimName: string): Promise<void> => {
     const name = `uses-${claimName}`;
     await cluster.kube.create(pods, aConsumer(name, claimName));
@@ -108,7 +108,7 @@ describe('storage', { timeout: 400_000 }, () => {
     await until(dataVolumes, name, ({ status }) => status?.phase === 'Succeeded');
   };
   const diskIn = (claim: string): Promise<string> => diskOf(cluster, { namespace, name: claim });
-  /** What is different from the image, in the words of qemu-img. */
+  /** The difference to the image, in the output of qemu-img. */
   const differenceOf = async (claim: string, from = raw): Promise<string> => {
     const compare = ['compare', '-f', 'raw', '-F', 'raw', from, await diskIn(claim)];
     return run('qemu-img', compare).then(
@@ -161,7 +161,7 @@ describe('storage', { timeout: 400_000 }, () => {
     const prefix = `${className}-${backend}`;
     const root = `${prefix}-root`;
 
-    it('keeps an image, and gives a root disk of it', async () => {
+    it('stores an image, and clones a root disk from it', async () => {
       const golden = await imported(anImage(prefix, storage, { sourceType: 'download', url }));
       expect(await differenceOf(golden)).toBe('');
       const source = { pvc: { namespace, name: golden } };
@@ -173,7 +173,7 @@ describe('storage', { timeout: 400_000 }, () => {
       expect(cloneStrategy).toBe(storage.clone ?? cloneStrategy);
     });
 
-    it('gives an empty data disk', async () => {
+    it('provisions an empty data disk', async () => {
       const data = `${prefix}-data`;
       const pvc = {
         storageClassName: className,
@@ -190,7 +190,7 @@ describe('storage', { timeout: 400_000 }, () => {
       expect(await differenceOf(data, zero)).toBe('');
     });
 
-    it('takes a disk out as an image of its own, as export and template do', async () => {
+    it('exports a disk as a separate image, as export and template do', async () => {
       const exported = anImage(`${prefix}-export`, storage, {
         sourceType: 'export-from-volume',
         pvcName: root,
@@ -210,7 +210,7 @@ describe('storage', { timeout: 400_000 }, () => {
       expect(status?.error === undefined).toBe(snapshots);
     });
 
-    it('backs its image up once there is a target to keep it in, and says that there is none', async () => {
+    it('backs its image up once a target is configured, and reports when none is', async () => {
       const annotations = { 'bullion.dev/backup': 'true' };
       await cluster.kube.mergePatch(images, { namespace, name: prefix }, { metadata: { annotations } });
       const { status } = await until(images, prefix, (image) => reasonOf(image, 'MetadataReady') !== undefined);
@@ -218,13 +218,13 @@ describe('storage', { timeout: 400_000 }, () => {
       expect(status?.phase).toBe('Imported');
     });
 
-    it('offers no live migration: its volumes are of one node', async () => {
+    it('supports no live migration: its volumes are bound to one node', async () => {
       const storageClass = await cluster.kube.get(storageClasses, { name: className });
       expect(claimProfileOf(storageClass).accessModes).toEqual(['ReadWriteOnce']);
     });
   });
 
-  it('rolls a disk back, and clones it, by plain snapshots', async () => {
+  it('restores a disk, and clones it, with plain snapshots', async () => {
     await imported(anImage('rollback', matrix[1]![1], { sourceType: 'download', url }));
     const { status } = await until(images, 'rollback', () => true);
     await dataVolume('vm-disk', {
@@ -237,7 +237,7 @@ describe('storage', { timeout: 400_000 }, () => {
     await guest.write(Buffer.alloc(mib, 0xee), 0, mib, 4 * mib);
     await guest.close();
     expect(await differenceOf('vm-disk')).not.toBe('');
-    // The machine is stopped: the disk goes, and comes back under its name as it was.
+    // The machine is stopped: the disk is deleted, and restored under its name.
     await cluster.kube.delete(dataVolumes, { namespace, name: 'vm-disk' });
     await expect
       .poll(() => cluster.kube.get(persistentVolumeClaims, { namespace, name: 'vm-disk' }), { timeout: 120_000 })

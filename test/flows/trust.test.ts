@@ -1,4 +1,4 @@
-// Sources of an authority of their own, trusted by Harvester's setting `additional-ca`: by transfers, and by the DataVolumes of images. Real TLS, real bytes.
+// Sources with a private authority, trusted by Harvester's setting `additional-ca`: by transfers, and by the DataVolumes of images. Real TLS, real bytes.
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { diskOf } from '#infra/local/demo/import.ts';
@@ -17,7 +17,7 @@ const mib = 2 ** 20;
 const raw = noise('trust', 4 * mib);
 const hour = 3_600_000;
 
-describe('a server of an authority that only administrators know', { timeout: 300_000 }, () => {
+describe('a server with a certificate of a private authority', { timeout: 300_000 }, () => {
   const validity = { from: new Date(Date.now() - hour), to: new Date(Date.now() + 24 * hour) };
   const [known, unknown] = [createAuthority('known', validity), createAuthority('unknown', validity)];
   let cluster: TestCluster;
@@ -61,7 +61,7 @@ describe('a server of an authority that only administrators know', { timeout: 30
     expect(disk.subarray(0, raw.length).equals(raw)).toBe(true);
   });
 
-  it('is named to whoever fetches for an image of cdi, in a ConfigMap that goes with it', async () => {
+  it('is configured for transfers of an image of cdi, in a ConfigMap that is deleted with it', async () => {
     const key = { namespace, name: 'leap-cdi' };
     const { spec } = (await cluster.kube.get(dataVolumeKind.type, key)) as DataVolume;
     const bundle = { namespace, name: spec.source?.http?.certConfigMap ?? '' };
@@ -70,7 +70,7 @@ describe('a server of an authority that only administrators know', { timeout: 30
     await untilGone(cluster.kube, configMaps, bundle);
   });
 
-  it('is trusted by a DataVolume of somebody', async () => {
+  it('is trusted by a DataVolume of a user', async () => {
     const name = 'disk';
     const storage = { storageClassName: 'local', resources: { requests: { storage: '4Mi' } } };
     await cluster.kube.create(dataVolumeKind.type, {
@@ -84,7 +84,7 @@ describe('a server of an authority that only administrators know', { timeout: 30
     expect(phase).toBe('Succeeded');
   });
 
-  it('is refused where nobody knows it, with what is wrong', async () => {
+  it('is rejected when its authority is not configured, with the error', async () => {
     const { status } = await settle(anImage('stranger', 'cdi', `${origins[1]!.url}/disk.raw`));
     expect(status?.phase).toBe('Failed');
     expect(JSON.stringify(status?.conditions)).toMatch(/certificate/);

@@ -1,4 +1,4 @@
-// Uninstalling, with images and disks in every state: nothing is left, and nothing waits for functions that are gone.
+// Uninstalling, with images and disks in every state: nothing is left, and nothing waits for functions that were deleted.
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,11 +21,11 @@ import { type DiskCluster, startDiskCluster } from '#test/support/disk-cluster.t
 import { infraDir } from '#test/support/overlay.ts';
 import { hasKubectl } from '#test/support/tools.ts';
 
-/** As the component `nfs-backups` brings it. */
+/** As in the component `nfs-backups`. */
 const [exportVolume] = buildExportVolume();
 
 const machine = { namespace, name: 'web' };
-/** A machine that waits for its disk, and makes none. */
+/** A machine that waits for its disk, and creates none. */
 const ofNothing = JSON.stringify([
   { metadata: { name: 'web-root', annotations: { [harvesterAnnotations.imageId]: 'default/none' } } },
 ]);
@@ -82,7 +82,7 @@ describe('bullion uninstall', { timeout: 400_000 }, () => {
   const ourKinds = async () =>
     (await offered.cluster.kube.list(crds, { labelSelector: 'app.kubernetes.io/part-of=bullion' })).items.length;
 
-  it('lists what would go, and touches nothing before it is told to', async () => {
+  it('lists what would be deleted, and changes nothing before it is confirmed', async () => {
     const held = async () => (await offered.cluster.kube.get(virtualMachines, machine))?.metadata.finalizers;
     await expect.poll(held, { timeout: 150_000 }).toContain(finalizers.machine);
     const { code, said } = await bullion();
@@ -93,7 +93,7 @@ describe('bullion uninstall', { timeout: 400_000 }, () => {
     );
   });
 
-  it('removes nothing of ours while something is held that nobody lets go of, and says what', async () => {
+  it('deletes nothing of Bullion while an object has a finalizer that nothing removes, and reports it', async () => {
     const { kube } = offered.cluster;
     await kube.mergePatch(
       images,
@@ -113,7 +113,7 @@ describe('bullion uninstall', { timeout: 400_000 }, () => {
     await kube.mergePatch(images, { namespace, name: 'failed' }, { metadata: { finalizers: null } });
   });
 
-  it('then goes on to the end: no object, no volume, no kind, no namespace', async () => {
+  it('then continues to the end: no object, no volume, no kind, no namespace', async () => {
     const { kube, dataDir } = offered.cluster;
     const { code, said } = await bullion('--yes', '--timeout', '240s');
     expect(said).toContain('Bullion is gone.');
@@ -129,7 +129,7 @@ describe('bullion uninstall', { timeout: 400_000 }, () => {
     });
   });
 
-  it.skipIf(!hasKubectl())('with kubectl alone machines are released by what docs/install.md says', async () => {
+  it.skipIf(!hasKubectl())('releases machines with kubectl alone, as docs/install.md says', async () => {
     const { kube, kubeconfigPath } = offered.cluster;
     const others = ['example.com/first', 'example.com/last'];
     const [first = '', last = ''] = others;
@@ -155,7 +155,7 @@ describe('bullion uninstall', { timeout: 400_000 }, () => {
     expect(heldByUs.map(({ metadata }) => metadata.name)).toEqual([]);
   });
 
-  it('and once more, when there is nothing left', async () => {
+  it('and again, when nothing is left', async () => {
     expect((await bullion('--yes')).code).toBe(exitCodes.done);
   });
 });

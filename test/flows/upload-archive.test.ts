@@ -1,4 +1,4 @@
-// Archives that people send: `virtctl image-upload --archive-path`, request by request.
+// Uploads of archives: `virtctl image-upload --archive-path`, request by request.
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -57,7 +57,7 @@ const fileIn = async (name: string): Promise<string> => {
 };
 
 it.each(['/v1beta1/upload-async', '/v1beta1/upload-archive', '/v1alpha1/upload-archive'])(
-  'by %s become the files of a volume',
+  'by %s are unpacked into a volume',
   async (path) => {
     const name = `files-${path.replaceAll('/', '-').slice(1)}`;
     const headers = await newVolume(name);
@@ -81,7 +81,7 @@ it.each(['/v1beta1/upload-async', '/v1beta1/upload-archive', '/v1alpha1/upload-a
   120_000,
 );
 
-it('with a way out are refused, and say so where the caller listens and in status', async () => {
+it('with a path outside the volume are rejected, and the error is in the answer and in the status', async () => {
   const headers = await newVolume('evil');
   const evil = tarOf([{ name: '../../evil', content: Buffer.from('x') }]);
   expect(await post('/v1beta1/upload-archive', evil, headers)).toEqual({
@@ -97,7 +97,7 @@ it('with a way out are refused, and say so where the caller listens and in statu
   await cluster.untilVolume('evil', 'Succeeded');
 }, 120_000);
 
-it('are for volumes of archives, and those for file systems', async () => {
+it('are for volumes with content type archive, and those for file systems', async () => {
   const headers = await newVolume('disk', {});
   expect(await post('/v1beta1/upload-archive', packed, headers)).toEqual({
     status: 503,

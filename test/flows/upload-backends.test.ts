@@ -1,4 +1,4 @@
-// The upload action and the links of images that are kept elsewhere than in a claim of their own: by a DataVolume, and by Longhorn.
+// The upload action and the links of images that are not stored in a claim of their own: by a DataVolume, and by Longhorn.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -72,7 +72,7 @@ const remove = async (name: string): Promise<void> => {
 };
 
 describe('an image of backend cdi', () => {
-  it('is sent, fetched, and sent again: the same disk', async () => {
+  it('is uploaded, downloaded, and uploaded again: the same disk', async () => {
     await create('dv', { backend: 'cdi', displayName: 'kept by a volume' });
     expect(await post('dv', qcow2)).toEqual({ status: 200, text: '' });
     const { status } = await cluster.untilImage('dv', 'Imported');
@@ -86,7 +86,7 @@ describe('an image of backend cdi', () => {
     expect(await postForm('dv-again', again)).toEqual({ status: 200, text: '' });
     await cluster.untilImage('dv-again', 'Imported');
     expect((await bytesOf(plainUrl('dv-again', '?format=raw'))).equals(await readFile(raw))).toBe(true);
-    // What kept the file until it was a disk goes.
+    // The spool of the file is deleted.
     const left = async (): Promise<readonly string[]> => {
       const { items } = await cluster.kube.list(persistentVolumeClaims, { namespace });
       return items.map(({ metadata }) => metadata.name).toSorted();
@@ -95,7 +95,7 @@ describe('an image of backend cdi', () => {
     for (const name of ['dv', 'dv-again']) await remove(name);
   }, 400_000);
 
-  it('is held against the checksum of its spec, and takes a better file', async () => {
+  it('is verified with the checksum of its spec, and accepts another file', async () => {
     const file = await readFile(qcow2);
     const checksum = createHash('sha512').update(file).digest('hex');
     await create('sum', { backend: 'cdi', checksum });
@@ -109,7 +109,7 @@ describe('an image of backend cdi', () => {
     await remove('sum');
   }, 400_000);
 
-  it('says what is no disk, and takes a better file', async () => {
+  it('rejects what is not a disk, and accepts another file', async () => {
     await create('page', { backend: 'cdi' });
     const page = join(dir, 'page.html');
     await writeFile(page, '<!doctype html><html><body>Log in</body></html>'.padEnd(4096));
@@ -120,14 +120,14 @@ describe('an image of backend cdi', () => {
   }, 400_000);
 });
 
-describe('an image that Longhorn keeps', () => {
+describe('an image stored by Longhorn', () => {
   const longhorn = { backend: 'backingimage', targetStorageClassName: 'longhorn' } as const;
 
   it.each<[form: 'raw' | 'qcow2', send: typeof post]>([
     ['raw', post],
     ['qcow2', postForm],
   ])(
-    'of %s is sent, fetched, and sent again: the same bytes',
+    'of %s is uploaded, downloaded, and uploaded again: the same bytes',
     async (format, send) => {
       const file = format === 'raw' ? raw : qcow2;
       const bytes = await readFile(file);
@@ -159,7 +159,7 @@ describe('an image that Longhorn keeps', () => {
     400_000,
   );
 
-  it('is refused with words where Longhorn would keep another disk than it is, or none', async () => {
+  it('is rejected with a message when Longhorn would store a different disk, or none', async () => {
     await create('odd', longhorn);
     const odd = join(dir, 'odd.raw');
     await writeFile(odd, Buffer.alloc(4096 + 6, 1));
@@ -184,7 +184,7 @@ describe('an image that Longhorn keeps', () => {
     await remove('odd');
   }, 400_000);
 
-  it('fails where its checksum is another, which the client hears, and can be sent again', async () => {
+  it('fails when its checksum differs, which the client is told, and can be uploaded again', async () => {
     const checksum = createHash('sha512')
       .update(await readFile(raw))
       .digest('hex');
@@ -200,7 +200,7 @@ describe('an image that Longhorn keeps', () => {
     await remove('summed');
   }, 400_000);
 
-  it('that is deleted while it is sent leaves nothing, and its name is free', async () => {
+  it('that is deleted during its upload leaves nothing, and its name is free', async () => {
     await create('gone', longhorn);
     const image = () => cluster.kube.get(harvesterImageKind.type, { namespace, name: 'gone' });
     const childOf = async () => (await image())?.status?.children?.backingImage;

@@ -1,4 +1,4 @@
-// Uploads of whose participants each is killed in the middle, at a random moment: the disk is that of the file, in each of the three protocols.
+// Uploads whose participants are each killed in the middle, at a random moment: the disk is that of the file, with each of the three protocols.
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { readFile, stat, writeFile } from 'node:fs/promises';
@@ -38,7 +38,7 @@ interface Prepared {
   readonly untilThere: () => Promise<unknown>;
 }
 
-/** What is handed out again, byte for byte; a volume may be larger than the disk in it. */
+/** What is downloaded again, byte for byte; a volume may be larger than the disk in it. */
 const expectDisk = async (place: string): Promise<void> => {
   const url = `${stage.cluster.transferUrl}/downloads/${place}?format=raw`;
   const { statusCode, body } = await request(url, { headers: stage.cluster.editor, headersTimeout: 120_000 });
@@ -48,7 +48,7 @@ const expectDisk = async (place: string): Promise<void> => {
   expect([statusCode, isSame]).toEqual([200, true]);
 };
 
-/** Where a resumable upload stands: what is there when all who knew are gone. */
+/** The offset of a resumable upload after all participants were killed. */
 const standingOf = async (name: string): Promise<number> => {
   const url = `${stage.cluster.transferUrl}/files/virtualmachineimages/${namespace}/${name}`;
   const { body, statusCode } = await request(url, { headers: stage.cluster.editor });
@@ -57,11 +57,11 @@ const standingOf = async (name: string): Promise<number> => {
   return at === 'done' ? size : (upload?.offset ?? 0);
 };
 
-describe(`uploads over deaths (seed ${seed})`, { timeout: 500_000 }, () => {
+describe(`interrupted uploads (seed ${seed})`, { timeout: 500_000 }, () => {
   it('by `bullion upload`, resumed: what had arrived is not sent again', async () => {
     const start = () => stage.bullion('upload', 'resumed', file, '--storage-class', 'local');
     let client = start();
-    /** What is in the way of it, if anything. */
+    /** The reason why no more was sent, if any. */
     const untilMore = (bytes: number): Promise<string | undefined> => {
       const more = stage.untilMore('sent', bytes).then(
         () => undefined,
@@ -70,12 +70,12 @@ describe(`uploads over deaths (seed ${seed})`, { timeout: 500_000 }, () => {
       return Promise.race([more, client.over.then(({ code, said }) => `ended with ${code}: ${said}`)]);
     };
     for (const who of shuffle(participants, stage.random)) {
-      // Longer than what is not sure to be on disk yet: something must be left of it.
+      // More than what may not be flushed to disk yet, so that something of it is kept.
       const bytes = perSecond * (1.1 + 0.4 * stage.random.next());
       const hindrance = await untilMore(bytes);
-      // All of it is there before its turn: nobody is left to be hurt by it.
+      // The upload completed before its turn: no other participant is killed.
       if (hindrance?.startsWith('ended with 0:') === true) break;
-      // One that saw the cluster away may have given up: it is started again, as it says.
+      // A client that noticed the outage of the cluster may have given up: it is restarted, as its message says.
       if (hindrance?.startsWith('ended with 1:') === true) client = start();
       expect(hindrance?.startsWith('ended with 1:') === true ? await untilMore(bytes) : hindrance).toBeUndefined();
       if (who === 'client') await endClient(client, stage.random);
@@ -85,7 +85,7 @@ describe(`uploads over deaths (seed ${seed})`, { timeout: 500_000 }, () => {
     }
     const { code, said } = await client.over;
     expect({ code, said }).toEqual({ code: 0, said: expect.stringMatching(/resumed: 100% the image is ready to use/) });
-    // Of each death what a second or two bring, and what was on its way. Begun anew each time it were twice the file and more.
+    // For each kill the bytes of a second or two, and those in transit. Starting over each time would be twice the file and more.
     expect(stage.line.sent()).toBeLessThan(size + participants.length * 2 * perSecond);
     const { status, metadata } = await stage.cluster.untilImage('resumed', 'Imported');
     const hex = createHash('sha256')
@@ -127,7 +127,7 @@ describe(`uploads over deaths (seed ${seed})`, { timeout: 500_000 }, () => {
         return { path: '/v1beta1/upload', authorization, place: `datavolumes/${namespace}/${name}`, untilThere };
       },
     ],
-  ])('%s, whose clients are told and begin again', async (_what, name, prepare) => {
+  ])('%s, whose clients get an error and start over', async (_what, name, prepare) => {
     const { path, authorization, place, untilThere } = await prepare(name);
     const send = async (server: string, signal?: AbortSignal): Promise<number> => {
       const { statusCode, body } = await request(`${server}${path}`, {
@@ -140,7 +140,7 @@ describe(`uploads over deaths (seed ${seed})`, { timeout: 500_000 }, () => {
       await body.dump();
       return statusCode;
     };
-    /** One that is under way: while the connection of before is still known, it is refused, and comes again. */
+    /** An upload in progress: while the previous connection is still known, it is rejected, and retried. */
     const begin = async (bytes: number, signal: AbortSignal): Promise<{ readonly status: Promise<number> }> => {
       for (;;) {
         const over = new AbortController();
@@ -156,7 +156,7 @@ describe(`uploads over deaths (seed ${seed})`, { timeout: 500_000 }, () => {
         await sleep(200);
       }
     };
-    /** What each of them leaves the client with: no answer, or that it may try again. */
+    /** The result for the client after each kill: no response, or one that allows a retry. */
     const left: Record<Participant, readonly number[]> = {
       client: [0],
       function: [0],
@@ -177,7 +177,7 @@ describe(`uploads over deaths (seed ${seed})`, { timeout: 500_000 }, () => {
   });
 });
 
-it('a file of which nobody sends the rest does not stay', async () => {
+it('an unfinished file expires', async () => {
   const { cluster } = stage;
   const { uid } = (await cluster.kube.create(harvesterImageKind.type, anUploadImage('left'))).metadata;
   const left = async () =>

@@ -1,4 +1,4 @@
-// Resumable uploads (tus): cut at a random place by the client, and gone on with.
+// Resumable uploads (tus): interrupted at a random position by the client, and resumed.
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
@@ -80,7 +80,7 @@ const send = (endpoint: string, size: number, more: Partial<tus.UploadOptions> =
   return { upload, over: over.promise };
 };
 
-it(`goes on after the client was cut, with what had arrived (seed ${seed})`, async () => {
+it(`resumes with what had arrived, after the client was cut (seed ${seed})`, async () => {
   const endpoint = await newVolume('cut');
   const { size } = await stat(file);
   const cut = Promise.withResolvers<string>();
@@ -115,12 +115,12 @@ it(`goes on after the client was cut, with what had arrived (seed ${seed})`, asy
 }, 300_000);
 
 it.each([
-  // The transfer function can tell by the first piece, so the Job has none of it.
+  // The transfer function can detect it in the first part, so the Job gets none of it.
   ['first', 512, 400, 'UploadReady'],
-  // The Job tells, and waits for another.
+  // The Job detects it, and waits for another file.
   ['few', 64, 413, 'UploadReady'],
 ] as const)(
-  'tells by the %s bytes that the volume is too small; another file may follow',
+  'reports by the %s bytes that the volume is too small, and accepts another file',
   async (name, kib, ...[status, phase]) => {
     const endpoint = await newVolume(name, '16Mi');
     const { size } = await stat(file);
@@ -150,7 +150,7 @@ it.each([
   300_000,
 );
 
-it('tells a client that asks too late that its file is gone', async () => {
+it('reports to a late client that its file has expired', async () => {
   const endpoint = await newVolume('other');
   const answer = await fetch(`${endpoint}/deadbeef.100`, {
     method: 'HEAD',
@@ -170,7 +170,7 @@ interface Begun {
   readonly go: (body: Buffer | Readable, offset?: number) => Promise<{ status: number; said: string }>;
 }
 
-/** Without a client library, which would try again what is refused. */
+/** Without a client library, which would retry what is rejected. */
 const begin = async (endpoint: string, length: number, metadata: Record<string, string> = {}): Promise<Begun> => {
   const common = { authorization: `Bearer ${token}`, 'tus-resumable': '1.0.0' };
   const made = await request(endpoint, {
@@ -197,7 +197,7 @@ const begin = async (endpoint: string, length: number, metadata: Record<string, 
   };
 };
 
-it('holds a file against the checksum it was announced with, and takes a better one', async () => {
+it('verifies a file with its announced checksum, and accepts another one', async () => {
   const endpoint = await newVolume('summed');
   const bytes = await readFile(file);
   const checksum = `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
@@ -210,7 +210,7 @@ it('holds a file against the checksum it was announced with, and takes a better 
   await expect.poll(() => phaseOf('summed'), { timeout: 60_000 }).toBe('Succeeded');
 }, 300_000);
 
-it('forgets what nobody goes on with, and says what to do', async () => {
+it('expires unfinished files, and says what to do', async () => {
   const impatient = await startTestCluster({ functionEnvironment: { UPLOAD_IDLE_SECONDS: '10' } });
   try {
     const { kube } = impatient;

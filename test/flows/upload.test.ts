@@ -25,7 +25,7 @@ beforeAll(async () => {
   const raw = await makeLinuxDisk(dir);
   for (const form of ['qcow2', 'compressed.qcow2', 'raw.gz'] as const) files.set(form, await publish(raw, form));
   files.set('raw', raw);
-  // Nobody who uploads waits for a tick.
+  // Uploads must not wait for a tick.
   cluster = await startTestCluster({ tickSeconds: 3600 });
   token = (await run('kubectl', ['create', 'token', 'default', '-n', namespace, ...kubeconfig()])).stdout.trim();
   await run('kubectl', [
@@ -77,7 +77,7 @@ const diskOf = async (claimName: string): Promise<string> => {
   const path = (volume as unknown as { spec: { csi?: { volumeHandle?: string } } }).spec.csi?.volumeHandle ?? '';
   const { stdout } = await run('find', [
     join(cluster.dataDir, 'storage', 'volumes'),
-    // Other volumes may go meanwhile, which ends it with 1 all the same.
+    // Other volumes may be deleted meanwhile, which makes the exit code 1.
     '-ignore_readdir_race',
     '-path',
     `*${path}*`,
@@ -90,7 +90,7 @@ const diskOf = async (claimName: string): Promise<string> => {
 
 const expectDisk = async (claimName: string): Promise<void> => {
   const file = await diskOf(claimName);
-  // qemu-img compares what guests see: a longer disk may go on with zeroes.
+  // qemu-img compares what guests see: a longer disk may have zeroes at its end.
   await run('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', file, files.get('raw')!]);
 };
 
@@ -109,7 +109,7 @@ const actionOf = (name: string, query: string): string =>
 
 describe('the upload action of an image', () => {
   it.each(['qcow2', 'compressed.qcow2', 'raw'] as const)(
-    'takes %s as it is',
+    'accepts %s',
     async (form) => {
       const name = `raw-${form.replace('.', '-')}`;
       await cluster.kube.create(harvesterImageKind.type, anUploadImage(name));
@@ -139,7 +139,7 @@ describe('the upload action of an image', () => {
   );
 
   it.each(['chunk', 'file'])(
-    'takes a form whose part is called %s',
+    'accepts a form whose part is named %s',
     async (part) => {
       const name = `form-${part}`;
       await cluster.kube.create(harvesterImageKind.type, anUploadImage(name));
@@ -162,7 +162,7 @@ describe('the upload action of an image', () => {
     300_000,
   );
 
-  it('says what is wrong with a file that is no disk, and takes a better one', async () => {
+  it('reports what is wrong with a file that is not a disk, and accepts another one', async () => {
     await cluster.kube.create(harvesterImageKind.type, anUploadImage('page'));
     const page = Buffer.from('<!doctype html><html><body>Log in</body></html>'.padEnd(4096));
     const headers = { authorization: `Bearer ${token}` };
@@ -178,7 +178,7 @@ describe('the upload action of an image', () => {
     expect({ status: taken.statusCode, text: await taken.body.text() }).toEqual({ status: 200, text: '' });
   }, 300_000);
 
-  it('holds the file against its checksum', async () => {
+  it('verifies the checksum of the file', async () => {
     await cluster.kube.create(harvesterImageKind.type, anUploadImage('sum'));
     const file = await readFile(files.get('qcow2')!);
     const hex = createHash('sha256').update(file).digest('hex');
@@ -199,8 +199,8 @@ describe('the upload action of an image', () => {
 
   it.each([
     ['nobody', {}, 401],
-    ['a stranger', { authorization: 'Bearer a.b.c' }, 401],
-  ])('refuses %s', async (_who, headers, status) => {
+    ['an unknown user', { authorization: 'Bearer a.b.c' }, 401],
+  ])('rejects %s', async (_who, headers, status) => {
     const answer = await request(actionOf('raw-qcow2', '&size=1'), {
       method: 'POST',
       body: 'x',
@@ -211,7 +211,7 @@ describe('the upload action of an image', () => {
     expect(await answer.body.json()).toMatchObject({ kind: 'Status', code: status });
   });
 
-  it('refuses who may not change the image', async () => {
+  it('rejects users who may not change the image', async () => {
     await kubectl(['create', 'serviceaccount', 'viewer', '-n', namespace]);
     const weak = (await kubectl(['create', 'token', 'viewer', '-n', namespace])).trim();
     const answer = await request(actionOf('raw-qcow2', '&size=1'), {
@@ -258,8 +258,8 @@ const offsetOf = async (name: string): Promise<number> => {
   return ((await body.json()) as { upload?: { offset: number } }).upload?.offset ?? 0;
 };
 
-describe('what virtctl does', () => {
-  it('uploads into a data volume: wait, token, HEAD, POST, poll the claim', async () => {
+describe('requests of virtctl', () => {
+  it('upload into a data volume: wait, token, HEAD, POST, poll the claim', async () => {
     await kubectl(['create', '-f', '-'], JSON.stringify(aDataVolume('virtctl')));
     await kubectl([
       'wait',
@@ -293,7 +293,7 @@ describe('what virtctl does', () => {
   }, 300_000);
 
   it.each(['/v1beta1/upload', '/v1alpha1/upload'])(
-    'waits for the end of %s',
+    'wait for the end of %s',
     async (path) => {
       const name = `sync-${path.replaceAll('/', '-').slice(1)}`;
       await cluster.kube.create(dataVolumeKind.type, aDataVolume(name));
@@ -308,7 +308,7 @@ describe('what virtctl does', () => {
   );
 
   it.each(['/v1beta1/upload-form', '/v1alpha1/upload-form-async'])(
-    'takes a form at %s, whose part is called file',
+    'send a form to %s, whose part is named file',
     async (path) => {
       const name = `form-${path.replaceAll('/', '-').slice(1)}`;
       await cluster.kube.create(dataVolumeKind.type, aDataVolume(name));
@@ -327,7 +327,7 @@ describe('what virtctl does', () => {
     300_000,
   );
 
-  it('finds the asynchronous paths by HEAD, and is told that somebody else is sending', async () => {
+  it('find the asynchronous paths by HEAD, and get an error while another client is sending', async () => {
     await cluster.kube.create(dataVolumeKind.type, aDataVolume('busy'));
     await untilVolume('busy', 'UploadReady');
     const headers = { authorization: `Bearer ${await uploadToken('busy')}` };
@@ -367,7 +367,7 @@ describe('what virtctl does', () => {
     await expectDisk('busy');
   }, 300_000);
 
-  it('is told at once that a volume is too small, which then takes another file', async () => {
+  it('get an error at once when a volume is too small, which then accepts another file', async () => {
     await cluster.kube.create(dataVolumeKind.type, aDataVolume('small', '32Mi'));
     await untilVolume('small', 'UploadReady');
     const sent = await post('/v1beta1/upload', createReadStream(files.get('qcow2')!), {
@@ -385,10 +385,10 @@ describe('what virtctl does', () => {
     await untilVolume('small', 'Succeeded');
   }, 300_000);
 
-  it('is told that a disk is too large which only unpacking tells, and the volume takes another file', async () => {
+  it('get an error when a disk turns out to be too large after decompression, and the volume accepts another file', async () => {
     await cluster.kube.create(dataVolumeKind.type, aDataVolume('packed', '16Mi'));
     await untilVolume('packed', 'UploadReady');
-    // How large its disk is tells only who unpacks all of it.
+    // The size of its disk is known only after all of it was decompressed.
     const large = gzipSync(randomBytes(20 * 2 ** 20), { level: 1 });
     const headers = async () => ({ authorization: `Bearer ${await uploadToken('packed')}` });
     for (const path of ['/v1beta1/upload', '/v1beta1/upload-async']) {
@@ -408,11 +408,11 @@ describe('what virtctl does', () => {
     await untilVolume('packed', 'Succeeded');
   }, 300_000);
 
-  it('is told what became of a file after its last byte, and so is the status', async () => {
+  it('get the result after the last byte, and so does the status', async () => {
     await cluster.kube.create(dataVolumeKind.type, aDataVolume('broken'));
     await untilVolume('broken', 'UploadReady');
     const file = await readFile(files.get('raw.gz')!);
-    // Of the last member: length and checksum of what was packed.
+    // Of the last member: length and checksum of the uncompressed data.
     file.fill(0x5a, file.length - 8);
     const sent = await post('/v1beta1/upload-async', file, { authorization: `Bearer ${await uploadToken('broken')}` });
     expect(sent).toEqual({ status: 500, text: expect.stringMatching(/^Saving stream failed: ./) });
@@ -434,7 +434,7 @@ describe('what virtctl does', () => {
       'this token is not for an upload',
     ],
     [
-      'a token that somebody has changed',
+      'a modified token',
       async () => {
         const [head, payload] = (await uploadToken('nowhere')).split('.');
         return { authorization: `Bearer ${head}.${payload}.${Buffer.alloc(64).toString('base64url')}` };
@@ -458,12 +458,12 @@ describe('what virtctl does', () => {
       503,
       "rejecting Upload Request for PVC nowhere that doesn't exist",
     ],
-  ])('is refused with %s', async (_what, headers, status, text) => {
+  ])('are rejected with %s', async (_what, headers, status, text) => {
     const refused = await post('/v1beta1/upload', Buffer.from('x'), await headers());
     expect(refused).toEqual({ status, text: expect.stringContaining(text) });
   });
 
-  it('finds the kind in discovery', async () => {
+  it('find the kind in discovery', async () => {
     expect(await kubectl(['api-resources', '--api-group=upload.cdi.kubevirt.io'])).toMatch(
       /uploadtokenrequests +utr,utrs +upload.cdi.kubevirt.io\/v1beta1 +true +UploadTokenRequest/,
     );

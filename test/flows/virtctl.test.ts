@@ -1,4 +1,4 @@
-// `virtctl image-upload`, request by request as its sources have it: into a DataVolume and into a claim, new and prepared ones, disks and archives.
+// `virtctl image-upload`, request by request as in its source code: into a DataVolume and into a claim, new and prepared ones, disks and archives.
 import { execFile } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -46,7 +46,7 @@ const upload = (type: ImageUpload['type'], name: string, more: Partial<ImageUplo
     ...more,
   });
 
-/** What no event tells of. */
+/** Changes without an event. */
 const withTicks = async (work: () => Promise<unknown>): Promise<void> => {
   const ticks = setInterval(cluster.eventing.tick, 1000);
   try {
@@ -85,8 +85,8 @@ const aClaim = (name: string, more: Partial<PersistentVolumeClaim['spec']> = {})
 });
 
 describe('virtctl image-upload dv', { timeout: 400_000 }, () => {
-  it('makes a DataVolume, fills it, and names it with --datasource', async () => {
-    // Where to send is asked of the cluster, as whoever may log in can.
+  it('creates a DataVolume, populates it, and names it with --datasource', async () => {
+    // The upload URL is read from the cluster, as any user with access can.
     expect(await cluster.kubectl('auth', 'can-i', 'get', 'cdiconfigs/config', '--as', 'somebody')).toBe('yes');
     await upload('dv', 'fedora-dv', { dataSource: true, volumeMode: 'block' });
     await expectDisk('fedora-dv', 'block');
@@ -94,12 +94,12 @@ describe('virtctl image-upload dv', { timeout: 400_000 }, () => {
       const source = await cluster.kube.get(dataSourceKind.type, { namespace, name: 'fedora-dv' });
       return source?.status?.conditions?.find(({ type }) => type === 'Ready')?.status;
     };
-    // Made before the disk was: the tick looks again.
+    // Created before the disk was: the tick reconciles it.
     await withTicks(() => expect.poll(isReady, { timeout: 120_000 }).toBe('True'));
     await expect(upload('dv', 'fedora-dv')).rejects.toThrow('already successfully imported/cloned/updated');
   });
 
-  it('fills one that is there, with --no-create', async () => {
+  it('populates an existing one, with --no-create', async () => {
     await cluster.kube.create(dataVolumeKind.type, {
       apiVersion: 'cdi.kubevirt.io/v1beta1',
       kind: 'DataVolume',
@@ -122,7 +122,7 @@ describe('virtctl image-upload dv', { timeout: 400_000 }, () => {
     await cluster.untilVolume('prepared', 'Succeeded');
   });
 
-  it('says where a class waits for its consumer, and fills it with --force-bind', async () => {
+  it('reports a class that waits for its consumer, and populates it with --force-bind', async () => {
     await expect(upload('dv', 'late', { storageClass: 'local-wffc' })).rejects.toThrow(
       'cannot upload to DataVolume in WaitForFirstConsumer phase, make sure the PVC is Bound, or use force-bind flag',
     );
@@ -130,12 +130,12 @@ describe('virtctl image-upload dv', { timeout: 400_000 }, () => {
     await cluster.untilVolume('forced', 'Succeeded');
   });
 
-  it('takes an archive', async () => {
+  it('uploads an archive', async () => {
     await upload('dv', 'files', { isArchive: true, file: archive });
     expect(await readFile(await fileOf('files', 'readme'), 'utf8')).toBe('hello');
   });
 
-  it('sends the file again after a 503 on the way', async () => {
+  it('sends the file again after a 503', async () => {
     let posts = 0;
     const flaky = createServer((incoming, answer) => {
       const isFirst = incoming.method === 'POST' && ++posts === 1;
@@ -160,7 +160,7 @@ describe('virtctl image-upload dv', { timeout: 400_000 }, () => {
     }
   });
 
-  it('is told after its last try what is wrong', async () => {
+  it('reports the error after its last retry', async () => {
     await expect(upload('dv', 'tiny', { size: '8Mi', volumeMode: 'block' })).rejects.toThrow(
       /after 5 retries: unexpected return value (400|503), .*33554432 bytes/,
     );
@@ -168,7 +168,7 @@ describe('virtctl image-upload dv', { timeout: 400_000 }, () => {
 });
 
 describe('virtctl image-upload pvc', { timeout: 400_000 }, () => {
-  it('makes a claim, fills it, and leaves it to whoever made it', async () => {
+  it('creates a claim, populates it, and leaves it to its owner', async () => {
     await upload('pvc', 'fedora-pvc', { volumeMode: 'block' });
     await expectDisk('fedora-pvc', 'block');
     const claim = await read('fedora-pvc');
@@ -176,18 +176,18 @@ describe('virtctl image-upload pvc', { timeout: 400_000 }, () => {
     const marks = claim?.metadata.annotations;
     expect(marks?.['cdi.kubevirt.io/storage.pod.ready']).toBe('false');
     await expect(upload('pvc', 'fedora-pvc')).rejects.toThrow('already successfully imported/cloned/updated');
-    // What served it goes with it.
+    // The pod and the Service that served it are deleted with it.
     await cluster.kube.delete(persistentVolumeClaims, { namespace, name: 'fedora-pvc' });
     const served = () => cluster.kube.get(dataVolumeKind.type, { namespace, name: 'fedora-pvc' });
     await expect.poll(served, { timeout: 120_000 }).toBeUndefined();
     await expect.poll(() => read('fedora-pvc'), { timeout: 120_000 }).toBeUndefined();
   });
 
-  it('fills one that is there, a file system, with --no-create', async () => {
+  it('populates an existing file system with --no-create', async () => {
     await cluster.kube.create(persistentVolumeClaims, aClaim('mine', { volumeMode: 'Filesystem' }));
-    // virtctl does not write again what somebody else changed meanwhile.
+    // virtctl does not retry its write after a conflict.
     await expect.poll(async () => (await read('mine'))?.status?.phase).toBe('Bound');
-    // Nobody tells of it: it was there before, and has no label.
+    // There is no event for it: it existed before, and has no label.
     await withTicks(() =>
       imageUpload({
         kube: cluster.kube,
@@ -202,7 +202,7 @@ describe('virtctl image-upload pvc', { timeout: 400_000 }, () => {
     expect((await read('mine'))?.metadata.annotations?.['cdi.kubevirt.io/storage.pod.phase']).toBe('Succeeded');
   });
 
-  it('takes an archive, and binds at once with --force-bind', async () => {
+  it('uploads an archive, and binds at once with --force-bind', async () => {
     await upload('pvc', 'pvc-files', {
       isArchive: true,
       file: archive,
@@ -212,7 +212,7 @@ describe('virtctl image-upload pvc', { timeout: 400_000 }, () => {
     expect(await readFile(await fileOf('pvc-files', 'readme'), 'utf8')).toBe('hello');
   });
 
-  it('fills a claim whose size is that of the disk, with room for its file system', async () => {
+  it('populates a claim with the size of the disk and the overhead of its file system', async () => {
     const full = join(dir, 'full.raw');
     writeDisk(full, 64 * 2 ** 20);
     await upload('pvc', 'exact', { size: '64Mi', volumeMode: 'filesystem', file: full });
@@ -220,7 +220,7 @@ describe('virtctl image-upload pvc', { timeout: 400_000 }, () => {
     expect((await readFile(await fileOf('exact', 'disk.img'))).equals(await readFile(full))).toBe(true);
   });
 
-  it('keeps the claim when the file does not fit, and fills it with one that does', async () => {
+  it('keeps the claim when the file does not fit, and populates it with one that does', async () => {
     await expect(upload('pvc', 'small', { size: '8Mi', volumeMode: 'block' })).rejects.toThrow(/33554432 bytes/);
     const { uid } = (await read('small'))!.metadata;
     const small = join(dir, 'small.raw');
@@ -230,7 +230,7 @@ describe('virtctl image-upload pvc', { timeout: 400_000 }, () => {
     expect((await readFile(await fileOf('small', 'block'))).subarray(0, 4 * 2 ** 20)).toEqual(await readFile(small));
   });
 
-  it('never writes to a claim that a pod has, and says so on it', async () => {
+  it('never writes to a claim that a pod mounts, and reports it there', async () => {
     const claim = aClaim('busy', { volumeMode: 'Filesystem' });
     const marks = { 'cdi.kubevirt.io/storage.upload.target': '' };
     await cluster.kube.create(pods, {

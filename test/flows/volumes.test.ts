@@ -1,4 +1,4 @@
-// Volumes made from golden images on the local cluster: every class, every way to clone, real bytes compared.
+// Volumes made from golden images on the local cluster: every class, every clone strategy, real bytes compared.
 import { execFile } from 'node:child_process';
 import { mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -83,7 +83,7 @@ describe('volumes of golden images', { timeout: 500_000 }, () => {
     const status = await settle(cluster.kube, anImage(name, { source: { http }, storageClassName, pvc }));
     expect(status.state).toBe('Available');
   };
-  /** Byte for byte; what the copy has beyond the original must be zero. */
+  /** Byte for byte; anything beyond the original must be zero. */
   const compare = async (claim: string) => {
     const disk = await diskOf(cluster, { namespace, name: claim });
     await expect(run('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', raw, disk])).resolves.toBeDefined();
@@ -107,7 +107,7 @@ describe('volumes of golden images', { timeout: 500_000 }, () => {
     await rm(dir, { recursive: true, force: true });
   });
 
-  it('restores the snapshot of the image, under the name clients expect', async () => {
+  it('restore the snapshot of the image, under the name clients expect', async () => {
     const status = await make(volumes, aVolume('restored', 'block'));
     expect(status).toMatchObject({
       state: 'Available',
@@ -121,14 +121,14 @@ describe('volumes of golden images', { timeout: 500_000 }, () => {
     expect(await compare('restored-vmv-pvc')).toBe(diskBytes);
   });
 
-  it('makes a larger block volume, and the guest sees all of it', async () => {
+  it('are larger block volumes when requested, and the guest sees all of it', async () => {
     const storage = `${diskBytes / mib + 64}Mi`;
     const status = await make(claims, aPvc('larger', 'block', { resources: { requests: { storage } } }));
     expect(status).toMatchObject({ state: 'Available', claimName: 'larger', cloneStrategy: 'snapshot' });
     expect(await compare('larger')).toBe(diskBytes + 64 * mib);
   });
 
-  it('grows the disk in a larger file system by copying it', async () => {
+  it('grow the disk in a larger file system by copying it', async () => {
     const storage = `${diskBytes / mib + 512}Mi`;
     const status = await make(volumes, aVolume('grown', 'files', storage));
     expect(status).toMatchObject({
@@ -139,7 +139,7 @@ describe('volumes of golden images', { timeout: 500_000 }, () => {
     expect(await compare('grown-vmv-pvc')).toBeGreaterThan(diskBytes + 400 * mib);
   });
 
-  it('copies where the driver can neither snapshot nor clone', async () => {
+  it('are copied when the driver can neither snapshot nor clone', async () => {
     const status = await make(volumes, aVolume('copied', 'plain'));
     expect(status).toMatchObject({
       state: 'Available',
@@ -149,7 +149,7 @@ describe('volumes of golden images', { timeout: 500_000 }, () => {
     await compare('copied-vmv-pvc');
   });
 
-  it('copies into another class and volume mode', async () => {
+  it('are copied into another class and volume mode', async () => {
     const status = await make(
       claims,
       aPvc('moved', 'block', {
@@ -162,7 +162,7 @@ describe('volumes of golden images', { timeout: 500_000 }, () => {
     await compare('moved');
   });
 
-  it('waits for the first consumer where the class does, and says so', async () => {
+  it('wait for the first consumer when the class does, and report it', async () => {
     const isResting = ({ conditions }: VolumeStatus) =>
       conditions?.some(({ type, reason }) => type === 'Ready' && reason === 'WaitForFirstConsumer') === true;
     const status = await make(volumes, aVolume('first', 'wffc'), isResting);
@@ -174,7 +174,7 @@ describe('volumes of golden images', { timeout: 500_000 }, () => {
     await cluster.kube.delete(pods, { namespace, name: 'guest' });
   });
 
-  it('waits for an image that is made later, and is woken by it', async () => {
+  it('wait for an image that is created later, and are reconciled by its event', async () => {
     const waiting = await make(volumes, aVolume('early', 'late'), ({ state }) => state === 'Pending');
     expect(waiting.conditions).toContainEqual(
       expect.objectContaining({
@@ -188,12 +188,12 @@ describe('volumes of golden images', { timeout: 500_000 }, () => {
     await compare('early-vmv-pvc');
   });
 
-  it('refuses a volume smaller than the image, with both numbers', async () => {
+  it('are rejected when they are smaller than the image, with both sizes', async () => {
     const refused = cluster.kube.create(volumes, aVolume('small', 'block', '1Mi'));
     await expect(refused).rejects.toThrow(new RegExp(`1048576 bytes.*${diskBytes}`));
   });
 
-  it('fails where the image turns out to be larger', async () => {
+  it('fail when the image turns out to be larger', async () => {
     await make(volumes, aVolume('hopeful', 'later', '2Mi'), ({ state }) => state === 'Pending');
     await importTo('later', 'local', 'Block');
     const status = await until(volumes, 'hopeful', isOver);
@@ -213,7 +213,7 @@ describe('volumes of golden images', { timeout: 500_000 }, () => {
     );
   });
 
-  it('lets a changed copy leave the image as it is', async () => {
+  it('may change without a change of the image', async () => {
     expect(await make(volumes, aVolume('written', 'block'))).toMatchObject({ state: 'Available' });
     const disk = await diskOf(cluster, { namespace, name: 'written-vmv-pvc' });
     const file = await open(disk, 'r+');
@@ -224,7 +224,7 @@ describe('volumes of golden images', { timeout: 500_000 }, () => {
     await compare('block-image-pvc');
   });
 
-  it('takes everything with it when it is deleted, and stays when its image is', async () => {
+  it('delete all their children when they are deleted, and are kept when their image is', async () => {
     for (const name of ['block', 'files', 'plain', 'wffc', 'late', 'later']) {
       await cluster.kube.delete(images, { namespace, name });
     }

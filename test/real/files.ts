@@ -1,7 +1,7 @@
-// What runs on a real control plane.
+// The tests that run on a real control plane.
 import { globSync } from 'node:fs';
 
-/** What holds the embedded API server against a real one, and our manifests and functions to it: quick to tell first, long last. */
+/** The tests that compare the embedded API server with a real one, and that apply the manifests and run the functions on it: fast ones first, slow ones last. */
 export const proofFiles: readonly string[] = [
   'local-cluster/real-api-server/server.test.ts',
   'infra/generate/installed.test.ts',

@@ -1,7 +1,7 @@
-// `npm run test:real [-- <part of a file's path> …]`: every test that can run on a real control plane, on one, a file at a time. Builds the
-// control plane first where there is a Go toolchain; where there is neither, it says so and runs nothing. Ends with the counts. With
-// `--reports <folder>` a report in JSON is left there for each file. `--proof`: what CI runs on a real control plane, and `proof.json` written when
-// all of it has passed. `--proven`: runs nothing; says whether that is still true of what is here, and ends with 1 where it is not.
+// `npm run test:real [-- <part of a file's path> …]`: runs every test that can run on a real control plane, on a real one, file by file. Builds the
+// control plane first if there is a Go toolchain; if there is neither, it says so and runs nothing. Prints the counts at the end. With
+// `--reports <folder>` a JSON report of each file is written there. `--proof`: runs what CI runs on a real control plane, and writes `proof.json` when
+// all of it has passed. `--proven`: runs nothing; reports whether the proof applies to the current files, and exits with 1 if it does not.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ import { type Counts, type Report, countsOf, toWords } from '#test/counts/counts
 import { allFiles, proofFiles } from '#test/real/files.ts';
 import { readProof, writeProof } from '#test/real/proof.ts';
 
-/** Folder of the binaries; undefined where they can neither be found nor built, which has been said by then. */
+/** Folder of the binaries; undefined if they can neither be found nor built, which has been reported then. */
 const ensureAssets = (): string | undefined => {
   const { status, stdout } = spawnSync(process.execPath, ['local-cluster/envtest/main.ts'], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -35,7 +35,7 @@ const once = (file: string, report: string): readonly string[] => [
   `--outputFile.json=${report}`,
 ];
 
-/** A file that died has left no report; it is among those that failed. */
+/** A file that crashed has written no report; it counts as failed. */
 const countsIn = (paths: readonly string[]): Counts => {
   const reports = paths.filter((path) => existsSync(path));
   return countsOf(reports.map((path) => JSON.parse(readFileSync(path, 'utf8')) as Report));
@@ -44,7 +44,7 @@ const countsIn = (paths: readonly string[]): Counts => {
 interface Wanted {
   readonly parts: readonly string[];
   readonly isProof: boolean;
-  /** Folder to leave reports in. */
+  /** Folder for reports. */
   readonly reports: string | undefined;
 }
 

@@ -1,10 +1,10 @@
-// Whether the embedded API server was held against a real one as it is now: a digest of everything that decides it, written down by `npm run test:real` when
-// all that CI runs there has passed. Unchanged inputs need no second proof.
+// Whether the current embedded API server was compared with a real one: a digest of all its inputs, written by `npm run test:real` when all tests that
+// CI runs there have passed. Unchanged inputs need no second proof.
 import { createHash } from 'node:crypto';
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
 
-/** What the two servers are, how they are compared, and what is applied to them. */
+/** The implementations of the two servers, the comparison, and the applied manifests. */
 const inputs = [
   'local-cluster/{api-server,controllers,conformance,real-api-server,envtest}/**/*.{ts,mod,sum,json,yaml}',
   'infra/**/*.yaml',
@@ -26,7 +26,7 @@ export const digestOfInputs = (): string => {
   return digest.digest('hex');
 };
 
-/** `undefined` where the inputs have changed since, or were never proven. */
+/** `undefined` if the inputs have changed since, or were never proven. */
 export const readProof = (): Proof | undefined => {
   const proof = existsSync(path) ? Proof.parse(JSON.parse(readFileSync(path, 'utf8'))) : undefined;
   return proof?.inputs === digestOfInputs() ? proof : undefined;

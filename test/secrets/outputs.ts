@@ -1,4 +1,4 @@
-// Everything that leaves a cluster, as text by where it was: what the sweep looks for words in.
+// Everything that leaves a cluster, as text by its place: the input of the search for credentials.
 import { readFile, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { discover } from '#local-cluster/controllers/discovery.ts';
@@ -6,14 +6,14 @@ import { servedKinds } from '#shared/api/kinds.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
-/** Where a text was → the text. */
+/** Place of a text → the text. */
 export type Texts = Map<string, string>;
 
-/** What people write in the API of ours is theirs to read again: the spec of a kind we serve, and a Secret. */
+/** What users write in the API of Bullion they may read again: the spec of a served kind, and a Secret. */
 export const shown = (object: KubeObject): unknown => {
-  // Longhorn fetches itself, and is told in its own objects where from; only administrators see them.
+  // Longhorn fetches itself, from the source in its own objects; only administrators see them.
   if (object.kind === 'Secret' || object.kind.startsWith('BackingImage')) return undefined;
-  // Where a backup target is written down.
+  // The configuration of a backup target.
   if (object.kind === 'ConfigMap' && object.metadata.name === 'backup-target') return undefined;
   const isServed = servedKinds.some(
     ({ type }) => type.kind === object.kind && object.apiVersion.startsWith(`${type.group}/`),
@@ -41,12 +41,12 @@ export const objectsOf = async (kube: KubeClient): Promise<Texts> => {
   return texts;
 };
 
-/** Stores of the API server and of objects, volumes, keys of the cluster itself; and Secrets that pods at work have mounted, as a kubelet does it. */
+/** Stores of the API server and of objects, volumes, keys of the cluster itself; and Secrets mounted in running pods, as by a kubelet. */
 const kept =
   /^(api|etcd|store|object-store|storage|accounts|pki|longhorn|kubeconfig|lock|ports)|^pods\/[^/]+\/volumes\/(source|transfer)-secret\//;
 const mostBytes = 16 * 2 ** 20;
 
-/** Files that are left in the directory of a cluster, logs among them. */
+/** Files that are left in the directory of a cluster, including logs. */
 export const filesOf = async (dataDir: string): Promise<Texts> => {
   const texts: Texts = new Map();
   for (const path of await readdir(dataDir, { recursive: true })) {
@@ -58,7 +58,7 @@ export const filesOf = async (dataDir: string): Promise<Texts> => {
   return texts;
 };
 
-/** Arguments and environment of every process that appears until it is stopped; of this process only those of its children. */
+/** Arguments and environment of every process that starts until it is stopped; of this process only those of its children. */
 export const watchProcesses = () => {
   const texts: Texts = new Map();
   const own = new Set([String(process.pid), String(process.ppid)]);

@@ -1,5 +1,5 @@
-// Credentials that no field of our kinds holds: of the backup target, of the function that imports objects, and keys of encrypted volumes. Each is
-// used where it works and where it is refused.
+// Credentials that are in no field of the served kinds: of the backup target, of the function that imports objects, and keys of encrypted volumes.
+// Each is used where it is valid and where it is rejected.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { clusterLogOf } from '#infra/local/cluster.ts';
@@ -15,10 +15,10 @@ export interface Stage {
   readonly cluster: TestCluster;
   /** A client of the store of the cluster. */
   readonly s3: S3Client;
-  /** A URL of a disk, and one of a store that repeats all it is asked with. */
+  /** A URL of a disk, and one of a store that repeats all of its requests. */
   readonly disk: string;
   readonly echoStore: string;
-  /** A word that must not be seen anywhere. */
+  /** A credential that must not be found anywhere. */
   readonly plant: (what: string) => string;
   readonly note: (where: string, text: string) => void;
   /** Fails after three minutes. */

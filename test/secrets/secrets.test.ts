@@ -1,4 +1,4 @@
-// No credential leaves its Secret: each way to give one has words of its own, is driven to its end, and everything that comes out is searched for them.
+// No credential leaves its Secret: each way to configure one has separate values, is run to its end, and all outputs are searched for them.
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -24,7 +24,7 @@ const endings: readonly Ending[] = ['ok', 'denied'];
 const disk = noise('secrets', 2 ** 20);
 const bucket = 'private';
 
-/** What was asked for and with what, also as an object store says it: in its code and its message. */
+/** Echoes the request, also like an object store: in its code and its message. */
 const repeated = ({ path, headers }: { readonly path: string; readonly headers: object }): string => {
   const text = `you asked for ${path} with ${JSON.stringify(headers).replaceAll(/[<>&]/g, ' ')}`;
   const isSigned = JSON.stringify(headers).includes('AWS4-HMAC');
@@ -32,7 +32,7 @@ const repeated = ({ path, headers }: { readonly path: string; readonly headers: 
 };
 
 describe('credentials', { timeout: 600_000 }, () => {
-  /** Word → which way it was given. */
+  /** Credential → how it was configured. */
   const planted = new Map<string, string>();
   const plant = (what: string): string => {
     const word = `w${randomBytes(9).toString('hex')}`;
@@ -64,11 +64,11 @@ describe('credentials', { timeout: 600_000 }, () => {
       tickSeconds: 2,
       functionEnvironment: {
         OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-        // One with a password is refused: Jobs would show it.
+        // A URL with a password is rejected: Jobs would expose it.
         HTTP_PROXY: proxy.url,
         NO_PROXY: '127.0.0.1,localhost',
         NOTIFICATION_TOKEN: plant('the token of notifications'),
-        // Notifications of the store do not show that token: what is in it is found by listings.
+        // Notifications of the store do not include that token: its objects are found by listings.
         LIST_SECONDS: '1',
       },
       startEventing: (options) => {
@@ -88,7 +88,7 @@ describe('credentials', { timeout: 600_000 }, () => {
     });
   };
 
-  /** An event of an object carries that object. */
+  /** An event about an object contains that object. */
   const bodyShown = (body: string): string => {
     try {
       const data = JSON.parse(body) as KubeObject;
@@ -139,7 +139,7 @@ describe('credentials', { timeout: 600_000 }, () => {
         const type = servedKinds.find(
           ({ type: one }) => one.kind === object.kind && apiVersionOf(one) === object.apiVersion,
         )!.type;
-        // A password in a URL is refused, in words without it.
+        // A password in a URL is rejected, with a message without it.
         const withPassword = JSON.parse(
           JSON.stringify({ ...object, metadata: { ...object.metadata, name: `${name}-p` } }).replaceAll(
             /(http|docker):\/\/(?=127)/g,
@@ -222,7 +222,7 @@ describe('credentials', { timeout: 600_000 }, () => {
         );
       }
     }
-    // The keys of the functions' own accounts, and what their Jobs sign with.
+    // The keys of the functions' own accounts, and the signing keys of their Jobs.
     for (const name of ['initialize', 'sidecar-sync', 'transfer', 'cron-tick']) {
       const file = parse(await readFile(`${cluster.dataDir}/accounts/${name}.kubeconfig`, 'utf8')) as {
         users: { user: { token: string } }[];
@@ -266,7 +266,7 @@ describe('credentials', { timeout: 600_000 }, () => {
     await Promise.all([origin?.close(), proxy?.close(), collector?.close()]);
   });
 
-  it('are in no object, log, event, trace, metric, argument, environment, answer, output or file that is left', () => {
+  it('are in no object, log, event, trace, metric, argument, environment, answer, output or remaining file', () => {
     const leaks = [...planted].flatMap(([word, what]) =>
       [...outputs]
         .filter(([, text]) => text.includes(word) || text.includes(Buffer.from(word).toString('base64')))
@@ -278,7 +278,7 @@ describe('credentials', { timeout: 600_000 }, () => {
     expect(leaks).toEqual([]);
   });
 
-  it('are used: every way was driven to its end, and the words were shown to who they are for', () => {
+  it('are used: every scenario was completed, and the values were shown to those they are for', () => {
     const asked = JSON.stringify(origin.requests);
     const shownWords = [...planted].filter(
       ([word]) => asked.includes(word) || asked.includes(Buffer.from(`user:${word}`).toString('base64')),
@@ -292,8 +292,8 @@ describe('credentials', { timeout: 600_000 }, () => {
   });
 });
 
-describe('the ways', () => {
-  it('are all that the schemas have', () => {
+describe('the scenarios', () => {
+  it('cover everything that the schemas have', () => {
     const given = fields.filter(({ path }) => mayGive(path)).map(({ kind, path }) => `${kind.type.kind} ${path}`);
     const covered = new Set(Object.values(ways).flatMap((way) => way.fields));
     expect(given.filter((field) => !covered.has(field) && !noWays.some(({ of }) => of.test(field)))).toEqual([]);

@@ -1,13 +1,13 @@
-// Every way to give a credential that the schemas of our kinds have: a word of its own in each, in a source that works and in one that refuses.
+// Every way to configure a credential in the schemas of the served kinds: a separate value for each, in a valid source and in one that rejects it.
 import { type BackendName, backendNames } from '#shared/api/harvester/image.ts';
 import { type Registration, backends } from '#shared/backends/registry.ts';
 import type { Draft, Loose } from '#test/support/admission.ts';
 
-/** Where things are while the sweep runs. */
+/** Addresses while the test runs. */
 export interface Places {
-  /** Answers `/ok` with a disk, and everything else with 403 and all that it was asked with. */
+  /** Answers `/ok` with a disk, and everything else with 403 and the complete request. */
   readonly origin: string;
-  /** The same, by a name that only the proxy knows. */
+  /** The same, with a name that only the proxy resolves. */
   readonly behindProxy: string;
   readonly store: string;
   readonly bucket: string;
@@ -16,11 +16,11 @@ export interface Places {
 export type Ending = 'ok' | 'denied';
 
 export interface Way {
-  /** Fields, as `<kind> <path>`, that it is a way for. */
+  /** Fields, as `<kind> <path>`, that it covers. */
   readonly fields: readonly string[];
-  /** Secrets by name: key to word. */
+  /** Secrets by name: key to value. */
   readonly secrets?: Readonly<Record<string, Readonly<Record<string, string>>>>;
-  /** Left out: it can only be refused here. */
+  /** Unset: it can only be rejected here. */
   readonly works?: boolean;
   readonly object: (places: Places, ending: Ending, word: (part: string) => string) => Draft;
 }
@@ -47,8 +47,8 @@ const harvesterImage = (spec: Loose): Draft => ({
   metadata: {},
   spec: { displayName: 'x', sourceType: 'download', retry: 0, targetStorageClassName: 'local', ...spec },
 });
-/** `SECRET` and `HEADERS` stand for the names of Secrets that the sweep makes for each of them. */
-/** What a product beside stores is out of reach of the tests' own servers. */
+/** `SECRET` and `HEADERS` are placeholders for the names of Secrets that the test creates for each of them. */
+/** Products other than stores are not reachable from the servers of the tests. */
 const needsProduct = (name: BackendName): boolean => {
   const one: Registration = backends[name];
   return one.served && one.backend.needs !== undefined;
@@ -157,14 +157,14 @@ export const ways: Readonly<Record<string, Way>> = {
   },
 };
 
-/** Fields that hold a URL or name a Secret and are no way to give one, and why. */
+/** Fields that contain a URL or the name of a Secret but no credential, and why. */
 export const noWays: readonly { readonly of: RegExp; readonly because: string }[] = [
   { of: /\.(imageio|vddk|gcs)\./, because: 'refused at admission' },
   { of: /certConfigMap$/, because: 'certificates are public' },
   { of: /storageClassParameters\{\}$/, because: 'names a Secret that the storage reads' },
 ];
 
-/** Of a field of a schema: whether a credential may be given there, in it or by it. */
+/** For a field of a schema: whether it can contain a credential or refer to one. */
 export const mayGive = (path: string): boolean =>
   /(secretRef|certConfigMap|[hH]eaders\[\]|\burl|URL|source\.http|storageClassParameters\{\}|[pP]assword|[tT]oken)$/.test(
     path,

@@ -1,4 +1,4 @@
-// Signatures of images as cosign's specification has them, made by node:crypto, and put beside the image in a registry.
+// Signatures of images in the format of cosign's specification, created with node:crypto, and pushed next to the image in a registry.
 import { type KeyObject, generateKeyPairSync, sign } from 'node:crypto';
 import { type PushTarget, pushBlob, pushManifest, sha256 } from '#test/support/registry/images.ts';
 
@@ -57,7 +57,7 @@ const artifactOf = async (
   };
 };
 
-/** Under the tag where cosign puts them. */
+/** Under the tag that cosign uses. */
 export const pushSignatures = async (
   target: PushTarget,
   digest: string,
@@ -95,7 +95,7 @@ export const bundleOf = (keys: KeyPair, statement: object, over: object = {}): o
 
 const bundleType = 'application/vnd.dev.sigstore.bundle.v0.3+json';
 
-/** As artifacts that refer to the image, with the tag that stands in for the API of referrers where the registry has none. */
+/** As artifacts that refer to the image, with the fallback tag for registries without the referrers API. */
 export const pushBundles = async (target: PushTarget, digest: string, bundles: readonly object[]): Promise<void> => {
   const manifests = [];
   for (const bundle of bundles) {

@@ -1,28 +1,28 @@
-// The real gpg with a home of its own: keys, and signatures by them.
+// The real gpg with a separate home: keys, and signatures by them.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 export interface Gpg {
-  /** What it prints. `at`: RFC 3339, the time that it takes for now. */
+  /** Its output. `at`: RFC 3339, its current time. */
   run(
     args: readonly string[],
     options?: { readonly input?: string | Buffer | undefined; readonly at?: string | undefined },
   ): Buffer;
-  /** Fingerprint of a new key. `expires` as gpg has it: `1y`, `seconds=60`, `0`. */
+  /** Fingerprint of a new key. `expires` in the format of gpg: `1y`, `seconds=60`, `0`. */
   key(name: string, options?: { readonly at?: string; readonly expires?: string; readonly algorithm?: string }): string;
   exported(...keys: readonly string[]): Buffer;
-  /** Withdraws a key of this home. */
+  /** Revokes a key of this home. */
   revoke(key: string): void;
   /** A clear-signed text. */
   clear(text: string, key: string, at?: string): Buffer;
-  /** An armored signature of its own; `extra`: other options. */
+  /** A detached armored signature; `extra`: other options. */
   detached(data: Buffer | string, key: string, extra?: readonly string[], at?: string): Buffer;
   close(): void;
 }
 
-/** gpg's own form of a time that does not move. */
+/** gpg's format of a constant time. */
 const timeOf = (at: string): string => `${at.replace(/[-:]/g, '').slice(0, 15)}!`;
 
 const common = ['--batch', '--yes', '--no-tty', '--pinentry-mode', 'loopback', '--passphrase', ''];
@@ -46,7 +46,7 @@ export const startGpg = (): Gpg => {
     revoke: (key) => {
       const folder = join(home, 'openpgp-revocs.d');
       const [file = ''] = readdirSync(folder).filter((name) => name.startsWith(key));
-      // gpg writes it so that nobody imports it by accident.
+      // gpg writes it so that it is not imported by accident.
       const text = readFileSync(join(folder, file), 'utf8').replace(':-----BEGIN', '-----BEGIN');
       writeFileSync(join(home, 'revoke.asc'), text);
       run(['--import', join(home, 'revoke.asc')]);

@@ -1,4 +1,4 @@
-// One row for each rule of GoldenImagePolicies: of the object alone, and of what it collides with.
+// One row for each rule of GoldenImagePolicies: about the object alone, and about conflicts with others.
 import type { Draft, Loose } from '#test/support/admission.ts';
 import { type AdmissionRow, type ProtectedRow, row, update } from '#test/support/rule-row.ts';
 

@@ -1,4 +1,4 @@
-// A sigstore of a test's own: a certificate authority and a transparency log, and signatures by identities that it knows.
+// A sigstore for tests: a certificate authority and a transparency log, and signatures by identities that it certified.
 import 'reflect-metadata';
 import { KeyObject, createHash, generateKeyPairSync, sign, type webcrypto } from 'node:crypto';
 import {
@@ -27,7 +27,7 @@ const utf8String = (text: string): Buffer =>
 export interface Sigstore {
   /** `trusted_root.json`. */
   readonly root: string;
-  /** As annotations beside a payload. `loggedAt`: when the log says that it was; the certificate is good for ten minutes from `at` on. */
+  /** As annotations next to a payload. `loggedAt`: the time in the log; the certificate is valid for ten minutes from `at` on. */
   sign(digest: string, by: Signing): Promise<SimpleSignature>;
 }
 
@@ -36,7 +36,7 @@ interface Signing {
   readonly subject: string;
   readonly at?: Date;
   readonly loggedAt?: Date;
-  /** Without an entry of the log. */
+  /** Without an entry in the log. */
   readonly isUnlogged?: boolean;
 }
 

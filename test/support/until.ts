@@ -12,7 +12,7 @@ interface Wanted<T extends KubeObject> {
   readonly signal: AbortSignal;
 }
 
-/** Follows the object, which is `undefined` while it is absent. Whether it became so before the server closed the watch. */
+/** Follows the object, which is `undefined` while it is absent. Returns whether it matched before the server closed the watch. */
 const follow = async <T extends KubeObject>({ kube, type, key, isSo, signal }: Wanted<T>): Promise<boolean> => {
   const where = { namespace: key.namespace, fieldSelector: `metadata.name=${key.name}` };
   const { items, metadata } = await kube.list(type, where);
@@ -23,7 +23,7 @@ const follow = async <T extends KubeObject>({ kube, type, key, isSo, signal }: W
   return false;
 };
 
-/** The object once it is so; fails with what it was last after `seconds`. An API server that restarts is waited for. */
+/** The object once it matches; fails with its last state after `seconds`. Waits for an API server that restarts. */
 export const until = async <T extends KubeObject>(
   kube: KubeClient,
   type: ResourceType<T>,
@@ -51,7 +51,7 @@ export const untilGone = async (kube: KubeClient, type: ResourceType, key: Objec
 
 type StatusOf<T> = T extends { readonly status?: infer S } ? NonNullable<S> : never;
 
-/** The status once it is so. */
+/** The status once it matches. */
 export const untilStatus = async <T extends KubeObject & { readonly status?: object | undefined }>(
   kube: KubeClient,
   type: ResourceType<T>,

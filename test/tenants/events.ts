@@ -1,4 +1,4 @@
-// Events posted straight to a function, by somebody who is no source of ours, about what is another's; and tokens shown for what they were not made for.
+// Events that a user who is not an event source posts to a function, about objects of another user; and tokens used for what they were not issued for.
 import { generateKeyPairSync } from 'node:crypto';
 import { type EventType, eventTypes } from '#events/catalogue.ts';
 import { buildTransferProgressed } from '#events/build.ts';
@@ -15,9 +15,9 @@ export interface EventRow {
   readonly type: EventType;
   readonly to: 'initialize' | 'sidecar-sync';
   readonly attack: string;
-  /** What there is, new to all functions. */
+  /** The existing objects, unknown to all functions. */
   readonly given: KubeObject;
-  /** The honest event about it, and what is forged of it. */
+  /** The real event about it, and the forged one. */
   readonly data: (object: KubeObject) => unknown;
   readonly forge: (object: KubeObject) => unknown;
 }
@@ -132,7 +132,7 @@ function jobOf({ metadata, apiVersion, kind }: KubeObject) {
   };
 }
 
-/** Types that say no more than that something is to be looked at, or that no function of ours takes; why. */
+/** Types that contain only a reference, or that no function of Bullion accepts; and why. */
 export const hintsAlone: Partial<Record<EventType, string>> = {
   [eventTypes.referenceAdded]: 'names an object, which is read',
   [eventTypes.referenceUpdated]: 'names an object, which is read',
@@ -156,7 +156,7 @@ export const hintsAlone: Partial<Record<EventType, string>> = {
 
 const strangersKey = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 
-/** A report about the victim's volume, as it would come from its own pod. */
+/** A report about the victim's volume, as its own pod would send it. */
 export const forgedReports: Readonly<
   Record<string, (world: World, owner: ObjectRef, run: string) => Parameters<typeof signEvent>[0]>
 > = {
@@ -185,7 +185,7 @@ export interface TokenRow {
   readonly token: string;
   readonly attack: string;
   readonly holds: 'refused' | 'asked';
-  /** What the token is for; left out: a token of the cluster, of a user without rights there. */
+  /** What the token is for; default: a token of the cluster, of a user without permissions there. */
   readonly claims?: { readonly verb: Deed; readonly target: string };
   readonly deed: Deed;
   readonly target: string;

@@ -1,4 +1,4 @@
-// What can be referred to in the specs of the kinds we serve: every text of their schemas is either one of these references, or is known to be none.
+// The references in the specs of the served kinds: every string of their schemas is either one of these references, or known to be none.
 import { servedKinds } from '#shared/api/kinds.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
@@ -7,7 +7,7 @@ import { ownMarks } from '#shared/resources/protected/marks.ts';
 import type { Loose } from '#test/support/admission.ts';
 import { type Holds, type ObjectRow, draft, loot, victim } from '#test/tenants/row.ts';
 
-/** Texts that lead to nothing of others, by the last step of their path. */
+/** Strings that refer to nothing of other users, by the last step of their path. */
 export const noReferences = new Set(
   [
     'pullMethod architecture tags checksum extraHeaders[] description displayName createdBy schedule retentionPolicy',
@@ -17,7 +17,7 @@ export const noReferences = new Set(
 );
 
 export interface FieldRule {
-  /** Of a path without its kind. */
+  /** For a path without its kind. */
   readonly of: RegExp;
   readonly attack: string;
   readonly holds: Holds;
@@ -27,7 +27,7 @@ export interface FieldRule {
 const clone = 'create datavolumes/source';
 const elsewhere = 'what lies in another namespace';
 
-/** The first that matches `<kind> <path>` counts. Each must match something. */
+/** The first that matches `<kind> <path>` applies. Each must match something. */
 export const fieldRules: readonly FieldRule[] = [
   { of: /hostPath\./, attack: 'read files of a node', holds: 'refused' },
   { of: /\.(imageio|vddk|gcs)\./, attack: 'reach a source that is not served', holds: 'refused' },
@@ -134,7 +134,7 @@ const textsOf = (schema: StructuralSchema, path: string): readonly string[] => {
   ];
 };
 
-/** Of kinds that a tenant can make: what is of the whole cluster is its administrators'. */
+/** For kinds that a tenant can create: cluster-scoped ones are managed by administrators. */
 export const texts: readonly Text[] = servedKinds
   .filter(({ type }) => type.namespaced)
   .flatMap((kind) => textsOf(toStructuralSchema(kind.spec), 'spec').map((path) => ({ kind, path })));
@@ -147,7 +147,7 @@ const storage = { storage: { resources: { requests: { storage: '1Gi' } } } };
 const url = 'https://images.example/disk.qcow2';
 const metadataService = 'http://169.254.169.254/latest/disk';
 
-/** Good sources by their type, as far as a field of theirs is asked about. */
+/** Valid sources by their type, with the fields that are tested. */
 const sources: Readonly<Record<string, Loose>> = {
   http: { http: { url } },
   registry: { registry: { url: 'docker://registry.example/disk:1' } },
@@ -169,7 +169,7 @@ const signatureAt = (path: string): Loose => {
   return path.includes('gpg') ? { gpg: { keys } } : { minisign: { keys } };
 };
 
-/** A good spec of the kind, of the form that has the field. */
+/** A valid spec of the kind, in the form that has the field. */
 const bases: Readonly<Record<string, (path: string) => Loose>> = {
   'VirtualMachineImage.hypercloud.tmaxanc.com': (path) => ({
     source: path.includes('hostPath')

@@ -1,4 +1,4 @@
-// Labels, annotations, finalizers and owner references that our code gives power to: what they do where a tenant writes them.
+// Labels, annotations, finalizers and owner references that affect Bullion: the effect when a tenant writes them.
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import { harvesterAnnotations, harvesterLabels } from '#shared/api/harvester/image.ts';
 import { annotations, finalizers, labels, workloadControllers } from '#shared/api/names.ts';
@@ -53,7 +53,7 @@ const machine = (metadata: Loose = {}): Draft =>
 const makers = { claim, dataVolume, snapshot, image, cron, dataSource, job, lease, machine };
 type Maker = keyof typeof makers;
 
-/** What a child of the victim's golden image says of itself. */
+/** The marks on a child of the victim's golden image. */
 const forgedChild: Loose = {
   labels: {
     [labels.ownerUid]: 'uid-loot',
@@ -191,7 +191,7 @@ export const markRules: readonly MarkRule[] = [
 
 const metadataOf = ({ map, key, value = loot }: MarkRule, on: Maker): Loose => {
   if (map === 'finalizers') return { finalizers: [key] };
-  // A mark is worth most beside the others that make a child of a golden image.
+  // A mark is most effective together with the others of a child of a golden image.
   const around = on === 'job' ? forgedChild : {};
   return {
     ...around,

@@ -1,11 +1,12 @@
-// One way a tenant may try to get at what is another's: what they write, and what holds. Sent by tenants.test.ts, shown in docs/security.md.
+// One way in which a tenant may try to get access to objects of another user: what they write, and what protects. Sent by tenants.test.ts, shown in
+// docs/security.md.
 import type { Draft, Loose } from '#test/support/admission.ts';
 
-/** The attacker may edit `tenant`, and nothing in `victim`, where everything is called `loot`. */
+/** The attacker may edit `tenant`, and nothing in `victim`, where everything is named `loot`. */
 export const tenant = 'tenant';
 export const victim = 'victim';
 export const loot = 'loot';
-/** Stands in all that is the victim's, and nowhere else. */
+/** Occurs in everything that belongs to the victim, and nowhere else. */
 export const secretWord = 'Geheimnis';
 
 export const outcomes = {
@@ -24,11 +25,11 @@ export interface ObjectRow {
   readonly attack: string;
   readonly holds: Holds;
   readonly object: Draft;
-  /** Who makes it for them; left out: they do. */
+  /** Who creates it for them; default: they do. */
   readonly by?: string | undefined;
-  /** What there is already, of the tenant's. */
+  /** Existing objects of the tenant. */
   readonly before?: Draft | undefined;
-  /** With which it is taken: `verb resource[/subresource]`. Of `asked`. */
+  /** The permission with which it is accepted: `verb resource[/subresource]`. For `asked`. */
   readonly right?: string | undefined;
 }
 

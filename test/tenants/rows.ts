@@ -1,4 +1,4 @@
-// The whole table, and how it is shown: what a tenant can try, and what becomes of it. infra/generate puts it into docs/security.md.
+// The whole table, and its presentation: what a tenant can try, and the result. infra/generate writes it to docs/security.md.
 import { eventRows, forgedReports, tokenRows } from '#test/tenants/events.ts';
 import { fieldRows } from '#test/tenants/fields.ts';
 import { markRows } from '#test/tenants/marks.ts';
@@ -28,7 +28,7 @@ const shown: readonly ShownRow[] = [
 const code = (text: string): string => `\`${text}\``;
 const list = (texts: Iterable<string>): string => [...new Set(texts)].map(code).join(', ');
 
-/** Rows that are alike in place, attack and outcome, in the order of the table. */
+/** Rows with the same place, attack and outcome, in the order of the table. */
 export const toTenantList = (): readonly string[] =>
   [...Map.groupBy(shown, ({ attack, holds, where }) => JSON.stringify([where, attack, holds])).values()].map(
     (alike) => {
@@ -37,6 +37,6 @@ export const toTenantList = (): readonly string[] =>
     },
   );
 
-/** What the words of the rows mean. */
+/** The meaning of the words in the rows. */
 export const toOutcomeList = (): readonly string[] =>
   Object.entries(outcomes).map(([word, text]) => `**${word}**: ${text}`);

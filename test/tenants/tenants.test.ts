@@ -1,4 +1,5 @@
-// A user with `edit` in one namespace gets nothing of another one, and steers nothing that runs with our rights: one row for each thing they can write.
+// A user with `edit` in one namespace gets nothing of another one, and controls nothing that runs with the permissions of Bullion: one row for each
+// thing they can write.
 import { beforeAll, describe, expect, it } from 'vitest';
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import { harvesterAnnotations, harvesterLabels } from '#shared/api/harvester/image.ts';
@@ -28,13 +29,13 @@ const marksOf = ({ metadata }: Draft): object => ({
   annotations: metadata['annotations'] ?? {},
 });
 
-/** Whether the API server asks who is to hold it. */
+/** Whether the API server calls the webhook that protects it. */
 const isHeard = ({ object, holds }: ObjectRow): boolean => {
   if (holds === 'stripped') return isScoped('mutate', object);
   return holds === 'own' || holds === 'inert' || isScoped('validate', object);
 };
 
-/** What becomes of it: at admission, and where that lets it in, once everybody has looked at it. */
+/** The result: at admission, and if it is accepted, after every function has reconciled it. */
 const outcomeOf = async (row: ObjectRow): Promise<readonly string[]> => {
   const { object, holds } = row;
   const world = createWorld();
@@ -51,7 +52,7 @@ const outcomeOf = async (row: ObjectRow): Promise<readonly string[]> => {
   return wasStripped ? ['stripped'] : ['own', 'inert'];
 };
 
-/** The victim's, where nobody attacks. */
+/** The victim's objects without an attack. */
 let untouched: readonly unknown[];
 beforeAll(async () => {
   const world = createWorld();
@@ -59,7 +60,7 @@ beforeAll(async () => {
   untouched = theirsIn(world);
 });
 
-describe('what a tenant writes', () => {
+describe('an object that a tenant writes', () => {
   it.each(
     objectRows.map(
       (row) =>
@@ -81,8 +82,8 @@ describe('what a tenant writes', () => {
   );
 });
 
-describe('what anybody posts to a function', () => {
-  /** What there is once the function has heard it. */
+describe('an event that anybody posts to a function', () => {
+  /** The state after the function has processed it. */
   const after = async ({ type, to, given }: EventRow, data: (object: KubeObject) => unknown) => {
     const world = createWorld();
     const object = world.kube.seed(typeOf(given), given);
@@ -96,7 +97,7 @@ describe('what anybody posts to a function', () => {
   };
 
   it.each(eventRows.map((row) => [`${row.type} to ${row.to}: to ${row.attack}`, row] as const))(
-    '%s does what the honest event does',
+    '%s has the same effect as the real event',
     async (_title, row) => {
       expect(await after(row, row.forge)).toEqual(await after(row, row.data));
     },
@@ -117,7 +118,7 @@ describe('what anybody posts to a function', () => {
     expect([answer.status, theirsIn(world)]).toEqual([204, before]);
   });
 
-  it('is one of the table, or a hint alone', () => {
+  it('is one of the table, or only a reference', () => {
     const known = [...eventRows.map(({ type }) => type), eventTypes.transferProgressed, ...Object.keys(hintsAlone)];
     expect(new Set(known)).toEqual(new Set(Object.values(eventTypes)));
   });
@@ -141,14 +142,14 @@ describe('a token', () => {
 });
 
 describe('the table', () => {
-  it('has every text of every schema, as a reference or as none', () => {
+  it('lists every string of every schema, as a reference or as none', () => {
     expect(texts.filter((text) => isReference(text) && ruleOf(text) === undefined)).toEqual([]);
     expect(objectRows.filter(({ reference }) => reference.startsWith('spec.')).length).toBeGreaterThan(100);
     expect([...noReferences].filter((name) => !texts.some(({ path }) => path.endsWith(`.${name}`)))).toEqual([]);
     expect(fieldRules.filter((rule) => !texts.some((text) => isReference(text) && ruleOf(text) === rule))).toEqual([]);
   });
 
-  it('has every label, annotation and finalizer that our code knows, and no other', () => {
+  it('lists every label, annotation and finalizer that the code uses, and no other', () => {
     const known = {
       labels: [labels, cdiLabels, harvesterLabels],
       annotations: [annotations, cdiAnnotations, harvesterAnnotations],
@@ -160,7 +161,7 @@ describe('the table', () => {
     }
   });
 
-  it('says of everything what holds in one of few words', () => {
+  it('describes every protection with one of few words', () => {
     expect(new Set(objectRows.map(({ holds }) => holds))).toEqual(new Set(Object.keys(outcomes)));
   });
 });

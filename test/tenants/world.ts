@@ -1,4 +1,4 @@
-// A cluster with a victim and a tenant, and all of our functions: a request is let in by admission or not, and then every function looks at everything.
+// A cluster with a victim and a tenant, and all functions of Bullion: a request is accepted by admission or not, and then every function reconciles all objects.
 import { createApp as createInitialize } from '#functions/initialize/app.ts';
 import { createApp as createMutate } from '#functions/mutate/app.ts';
 import { createApp as createSidecarSync } from '#functions/sidecar-sync/app.ts';
@@ -87,7 +87,7 @@ const imageStatus = {
 const source = { blank: {} };
 const storage = { resources: { requests: { storage: '1Gi' } } };
 
-/** Everything that a name could lead to. */
+/** Every object that a name could refer to. */
 const theirs: readonly (Draft & Record<string, unknown>)[] = [
   { apiVersion: 'v1', kind: 'Secret', metadata: words, data: { accessKeyId: btoa(secretWord) } },
   { apiVersion: 'v1', kind: 'ConfigMap', metadata: words, data: { 'ca.pem': secretWord } } as never,
@@ -152,10 +152,10 @@ export interface World {
   readonly deps: ReconcileDeps;
 }
 
-/** The author, and what they run. */
+/** The author, and the pods they run. */
 const tenants = ['jane', `system:serviceaccount:${tenant}:default`];
 
-/** Nobody has a right in the victim's namespace. `rights` of the tenant alone: `verb resource[/subresource]`. */
+/** Nobody has a permission in the victim's namespace. `rights` of the tenant alone: `verb resource[/subresource]`. */
 export const createWorld = (rights: readonly string[] = []): World => {
   const { kube, ...rest } = createTestReconciler();
   const mayDo = ({ user, resourceAttributes: { verb, resource, subresource, namespace } }: AccessQuestion): boolean =>
@@ -192,7 +192,7 @@ export const submit = async (
   return { object: filled, answer: await ask(createValidate(tools), '/validate', { ...asked, object: filled }) };
 };
 
-/** Whether any webhook of that function asks about such a kind at all. */
+/** Whether any webhook of that function selects such a kind at all. */
 export const isScoped = (name: 'validate' | 'mutate', { apiVersion, kind }: Draft): boolean =>
   admissionFunctions
     .filter((fn) => fn.name === name)
@@ -207,7 +207,7 @@ export const isScoped = (name: 'validate' | 'mutate', { apiVersion, kind }: Draf
 
 const changes = ['add', 'update', 'delete'] as const;
 
-/** Every function hears of the object and of all that is the victim's, each way it can, and the minute passes. */
+/** Every function processes the object and all objects of the victim, in every possible way, and a tick passes. */
 export const drive = async ({ kube, deps }: World, object?: KubeObject): Promise<void> => {
   const [initialize, sidecarSync] = [createInitialize(deps), createSidecarSync(deps)];
   const tell = async (one: KubeObject): Promise<void> => {
@@ -224,7 +224,7 @@ export const drive = async ({ kube, deps }: World, object?: KubeObject): Promise
   }
 };
 
-/** Without what differs from time to time: versions, and keys that are drawn. */
+/** Without what differs between runs: versions, and random keys. */
 export const bare = ({ metadata, ...rest }: KubeObject): unknown => {
   const { resourceVersion: _v, uid: _u, managedFields: _m, ...kept } = metadata as object as Record<string, unknown>;
   const { 'bullion.dev/report-key': _k, ...annotations } = metadata.annotations ?? {};
@@ -234,14 +234,14 @@ export const bare = ({ metadata, ...rest }: KubeObject): unknown => {
   return JSON.parse(text.replaceAll(/(-[0-9a-f]{12})-[0-9a-f]{8}"/g, '$1"'));
 };
 
-/** Everything of the victim's, fit to be compared. */
+/** Everything of the victim's, in a form that can be compared. */
 export const theirsIn = ({ kube }: World): readonly unknown[] =>
   kube
     .all()
     .filter(({ metadata }) => metadata.namespace === victim || metadata.name === theirClass.metadata.name)
     .map(bare);
 
-/** What there is of the victim's in what others see or got: their word anywhere, or their things in what was made. */
+/** The victim's data in what others see or got: the secret word anywhere, or references in created objects. */
 export const lootIn = ({ kube }: World, own: KubeObject): readonly string[] => {
   const isOwn = ({ kind, metadata }: KubeObject): boolean => kind === own.kind && metadata.name === own.metadata.name;
   const seen = kube

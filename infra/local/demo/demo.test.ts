@@ -20,7 +20,7 @@ describe('the demo disk', () => {
   });
   afterAll(() => rm(dir, { recursive: true, force: true }));
 
-  it('is sparse, begins with a boot sector, and is the same each time', async () => {
+  it('is sparse, starts with a boot sector, and is reproducible', async () => {
     const [one, two] = [join(dir, 'one.raw'), join(dir, 'two.raw')];
     for (const path of [one, two]) await writeBootDisk(path, { bytes: 64 * 2 ** 20, dataBytes: 2 * 2 ** 20 });
     const facts = await stat(one);
@@ -31,11 +31,11 @@ describe('the demo disk', () => {
     expect(content.equals(await readFile(two))).toBe(true);
   });
 
-  it('refuses a line that does not fit', () => {
+  it('rejects a line that is too long', () => {
     expect(() => buildBootSector('x'.repeat(400), 1)).toThrow('does not fit');
   });
 
-  it.skipIf(!hasEmulator)('boots and says its line', async () => {
+  it.skipIf(!hasEmulator)('boots and prints its line', async () => {
     const path = join(dir, 'boot.raw');
     await writeBootDisk(path, { bytes: 16 * 2 ** 20, dataBytes: 2 ** 20 });
     expect(await bootDisk(path, bootLine, 100)).toMatchObject({ kind: 'matched', line: bootLine });
@@ -56,7 +56,7 @@ describe('the file server', () => {
     expect(parseRange(header, 100)).toEqual(expected);
   });
 
-  it('answers whole files, ranges, changed files and unknown ones', async () => {
+  it('serves whole files, ranges, changed files and unknown ones', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'bullion-demo-'));
     const path = join(dir, 'file');
     await writeFile(path, '0123456789');

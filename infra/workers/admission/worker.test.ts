@@ -15,7 +15,7 @@ const ask = (path: string, more: { readonly env?: object; readonly token?: strin
   );
 
 describe('the Worker for admission', () => {
-  it.each(['/validate', '/mutate'])('tells nobody anything at %s who does not show the token', async (path) => {
+  it.each(['/validate', '/mutate'])('rejects requests to %s without the token', async (path) => {
     const answer = await ask(path, { token: 'guessed' });
     expect([answer.status, await answer.text()]).toEqual([
       401,
@@ -23,7 +23,7 @@ describe('the Worker for admission', () => {
     ]);
   });
 
-  it('leaves it to the failure policy while the API server cannot be asked', async () => {
+  it('leaves the decision to the failure policy while the API server is unreachable', async () => {
     const answer = await ask('/validate');
     expect(answer.status).toBe(500);
     expect(await answer.text()).toContain('validate could not decide');
@@ -33,7 +33,7 @@ describe('the Worker for admission', () => {
     [{ KUBERNETES_URL: 'http://kubernetes.example' }, 'KUBERNETES_URL: must begin with https://'],
     [{ KUBERNETES_TOKEN: undefined }, 'KUBERNETES_TOKEN: is required'],
     [{ WEBHOOK_TOKEN: '' }, 'WEBHOOK_TOKEN: is required'],
-  ])('says what is wrong with its settings: %j', async (wrong, words) => {
+  ])('reports invalid settings: %j', async (wrong, words) => {
     await expect(ask('/validate', { env: wrong })).rejects.toThrow(words);
   });
 });

@@ -42,7 +42,7 @@ describe('the Worker for metrics', { timeout: 240_000 }, () => {
   /** Gauges of time aside. */
   const settled = (text: string) => text.split('\n').filter((line) => !/seconds|age/.test(line));
 
-  it('says what the function says', async () => {
+  it('returns what the function returns', async () => {
     const kube = createClientOver(createFetchTransport({ server: api.url, token: 'of-the-account' }), api.url);
     const own = await createApp({ kube, log: silentLogger, now: Date.now }).request('/metrics');
     const answer = await scrape('shared');
@@ -52,7 +52,7 @@ describe('the Worker for metrics', { timeout: 240_000 }, () => {
     expect(text).toMatch(/bullion_objects\{.*virtualmachineimages.*\} 1/);
   });
 
-  it('says nothing to who does not show the token', async () => {
+  it('returns nothing without the token', async () => {
     expect((await scrape('guessed')).status).toBe(401);
   });
 });

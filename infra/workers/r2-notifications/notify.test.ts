@@ -6,7 +6,7 @@ import { startServer } from '#shared/runtime/serve.ts';
 const hint = { bucket: 'images', key: 'a.img' };
 const about = { id: '1', time: new Date(0) };
 
-it('says that nobody is there, and does not throw', async () => {
+it('reports an unreachable server, and does not throw', async () => {
   const server = await startServer({ app: { fetch: () => new Response() }, log: silentLogger, port: 0, drainMs: 100 });
   await server.close();
   expect(await createNotifier({ url: server.url, token: 't' })(hint, about)).toEqual({
@@ -15,7 +15,7 @@ it('says that nobody is there, and does not throw', async () => {
   });
 });
 
-it('follows no redirect with its token, and keeps answers short', async () => {
+it('does not follow redirects with its token, and truncates answers', async () => {
   const observed: string[] = [];
   const app = {
     fetch: ({ url }: Request) => {

@@ -7,7 +7,7 @@ import { silentLogger } from '#shared/runtime/log.ts';
 import { anR2Message } from '#test/support/r2.ts';
 
 interface Run {
-  /** What was said to the queue of each message. */
+  /** The result for each message of the queue. */
   readonly fates: readonly string[];
   readonly told: readonly string[];
   readonly buried: readonly unknown[];
@@ -57,14 +57,14 @@ const status = (code: number): QueueAnswer => ({ kind: 'answered', status: code,
 const taken = () => status(204);
 
 describe('a batch', () => {
-  it('tells of each object once, and ends every message about it alike', async () => {
+  it('reports each object once, and settles all messages about it alike', async () => {
     const bodies = ['a', 'b', 'a', 'c', 'a'].map((key) => anR2Message('PutObject', key));
     const { told, fates } = await run(bodies, (key) => status(key === 'a' ? 503 : 204));
     expect(told).toEqual(['a', 'b', 'c']);
     expect(fates).toEqual(['retry 5', 'ack', 'retry 5', 'ack', 'retry 5']);
   });
 
-  it('does not care in which order things happened', async () => {
+  it('does not depend on the order of its messages', async () => {
     const bodies = [anR2Message('DeleteObject', 'a'), anR2Message('PutObject', 'a')];
     expect((await run(bodies, taken)).told).toEqual(['a']);
   });
@@ -72,7 +72,7 @@ describe('a batch', () => {
   it.each([
     ['an action that is not known', { ...anR2Message('PutObject', 'a'), action: 'PutBucketLifecycle' }],
     ['the test message of AWS', { Service: 'Amazon S3', Event: 's3:TestEvent', Bucket: 'images' }],
-  ])('lets go of %s, and tells nobody', async (_, body) => {
+  ])('acknowledges %s without a notification', async (_, body) => {
     expect(await run([body], taken)).toMatchObject({ fates: ['ack'], told: [], buried: [] });
   });
 
@@ -85,17 +85,17 @@ describe('a batch', () => {
     ['what R2 does not send', { hello: 'world' }],
     ['a text', 'PutObject'],
     ['several objects in one', { Records: [record('a'), record('b')] }],
-  ])('buries %s as it came', async (_, body) => {
+  ])('moves %s to the dead letters unchanged', async (_, body) => {
     expect(await run([body], taken)).toMatchObject({ fates: ['ack'], told: [], buried: [body] });
   });
 
-  it('keeps what is refused until the dead letters have it', async () => {
+  it('keeps rejected messages until they are stored as dead letters', async () => {
     const body = anR2Message('PutObject', 'a');
     expect(await run([body], () => status(400))).toMatchObject({ fates: ['ack'], buried: [body] });
     expect(await run([body], () => status(400), { isGraveFull: true })).toMatchObject({ fates: ['retry 5'] });
   });
 
-  it('says one thing to the queue of every message, whatever comes of it, six requests at a time', async () => {
+  it('settles every message exactly once, whatever the result, with six requests at a time', async () => {
     const message = fc.oneof(
       fc.constantFrom('a', 'b', 'ü/ #?%2F+', '\n').map((key) => anR2Message('PutObject', key)),
       fc.string({ unit: 'grapheme', minLength: 1 }).map((key) => anR2Message('DeleteObject', key)),

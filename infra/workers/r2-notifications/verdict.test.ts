@@ -10,11 +10,11 @@ const answered = (status: number, more: Partial<Extract<QueueAnswer, { kind: 'an
 });
 
 describe('a message', () => {
-  it.each([200, 202, 204])('is done with after %i', (status) => {
+  it.each([200, 202, 204])('is acknowledged after %i', (status) => {
     expect(verdictOf(answered(status), 1, 5)).toEqual({ do: 'ack' });
   });
 
-  it.each([400, 413, 414, 415, 422])('that is refused with %i would be refused again', (status) => {
+  it.each([400, 413, 414, 415, 422])('that is rejected with %i would be rejected again', (status) => {
     expect(verdictOf(answered(status, { message: 'no notification' }), 1, 5)).toEqual({
       do: 'bury',
       reason: `HTTP ${status}: no notification`,
@@ -22,13 +22,13 @@ describe('a message', () => {
   });
 
   it.each([301, 401, 403, 404, 405, 408, 425, 429, 500, 502, 503, 504, 530])(
-    'comes again after %i, which somebody may put right',
+    'is retried after %i, since the cause may be corrected',
     (status) => {
       expect(verdictOf(answered(status), 1, 5)).toEqual({ do: 'retry', afterSeconds: 5, reason: `HTTP ${status}` });
     },
   );
 
-  it('comes again when nobody could be reached', () => {
+  it('is retried when the server is unreachable', () => {
     expect(verdictOf({ kind: 'unreachable', message: 'away' }, 1, 5)).toEqual({
       do: 'retry',
       afterSeconds: 5,
@@ -36,14 +36,14 @@ describe('a message', () => {
     });
   });
 
-  it('comes again later and later, a quarter of an hour apart at most', () => {
+  it('is retried with increasing delays of at most a quarter of an hour', () => {
     const pauses = [1, 2, 3, 4, 8, 9, 100].map((attempts) => verdictOf(answered(503), attempts, 5));
     expect(pauses.map((verdict) => verdict.do === 'retry' && verdict.afterSeconds)).toEqual([
       5, 10, 20, 40, 640, 900, 900,
     ]);
   });
 
-  it('waits as long as it is asked to', () => {
+  it('waits for the requested time', () => {
     expect(verdictOf(answered(503, { retryAfter: '60' }), 1, 5)).toMatchObject({ afterSeconds: 60 });
     expect(verdictOf(answered(503, { retryAfter: '3' }), 3, 5)).toMatchObject({ afterSeconds: 20 });
     expect(verdictOf(answered(503, { retryAfter: 'Fri, 27 Nov 2026 00:00:00 GMT' }), 1, 5)).toMatchObject({
@@ -51,7 +51,7 @@ describe('a message', () => {
     });
   });
 
-  it('gets a pause that a queue takes, whatever is answered', () => {
+  it('gets a delay that the queue accepts, whatever the answer says', () => {
     fc.assert(
       fc.property(fc.integer({ min: 100, max: 999 }), fc.nat(1000), fc.nat(900), fc.string(), (...given) => {
         const [status, attempts, baseSeconds, retryAfter] = given;

@@ -47,7 +47,7 @@ describe('the Worker between R2 and import-object', { timeout: 240_000 }, () => 
   const open = async (port: number) => (server = await startServer({ app, log: silentLogger, port, drainMs: 100 }));
 
   beforeAll(async () => {
-    // Of ports that nobody takes while it is closed.
+    // A port that no other process uses while it is closed.
     const { url } = await open((await freePorts(1))[0] ?? 0);
     r2 = await startR2(url);
   });
@@ -61,7 +61,7 @@ describe('the Worker between R2 and import-object', { timeout: 240_000 }, () => 
   const toldOf = (key: string) => told.filter((one) => one.key === key);
   const reasonsOf = (key: string) => r2.logged().flatMap((line) => (line['key'] === key ? [line['reason']] : []));
 
-  it('tells of every object by a CloudEvent with the shared token, whatever its key', async () => {
+  it('reports every object by a CloudEvent with the shared token, whatever its key', async () => {
     answerTo = taken;
     await r2.notify(...oddKeys.map((key) => anR2Message('PutObject', key)));
     await until(() => expect(new Set(told.map(({ key }) => key))).toEqual(new Set(oddKeys)));
@@ -73,7 +73,7 @@ describe('the Worker between R2 and import-object', { timeout: 240_000 }, () => 
     expect(told).toHaveLength(oddKeys.length);
   });
 
-  it('names a notification that R2 sent twice alike, and different ones differently', async () => {
+  it('gives a notification that R2 sent twice the same ID, and different ones different IDs', async () => {
     answerTo = taken;
     await r2.notify(anR2Message('PutObject', 'twice.img'));
     await until(() => expect(toldOf('twice.img')).toHaveLength(1));
@@ -86,7 +86,7 @@ describe('the Worker between R2 and import-object', { timeout: 240_000 }, () => 
     expect(third).not.toBe(first);
   });
 
-  it('loses nothing while the cluster is away', async () => {
+  it('loses nothing while the cluster is unreachable', async () => {
     answerTo = taken;
     const { port } = server!;
     await server!.close();
@@ -96,7 +96,7 @@ describe('the Worker between R2 and import-object', { timeout: 240_000 }, () => 
     await until(() => expect(toldOf('away.img')).toHaveLength(1));
   });
 
-  it('asks again as long as import-object asks for it, or until its token is put right', async () => {
+  it('retries as long as import-object asks for it, or until its token is corrected', async () => {
     const answers = [503, 401, 500, 404];
     answerTo = () => new Response(null, { status: answers.shift() ?? 204 });
     await r2.notify(anR2Message('CopyObject', 'later.img'));
@@ -106,7 +106,7 @@ describe('the Worker between R2 and import-object', { timeout: 240_000 }, () => 
     expect(r2.deadLetters).toEqual([]);
   });
 
-  it('lets the dead letters have what is refused, with the reason in its log', async () => {
+  it('moves rejected messages to the dead letters, with the reason in its log', async () => {
     answerTo = (key) => (key === 'wrong.img' ? new Response('the event is too old', { status: 400 }) : taken());
     const wrong = anR2Message('PutObject', 'wrong.img');
     await r2.notify(wrong, anR2Message('PutObject', 'right.img'), { not: 'of R2' });
@@ -120,7 +120,7 @@ describe('the Worker between R2 and import-object', { timeout: 240_000 }, () => 
     );
   });
 
-  it('writes its token nowhere', () => {
+  it('does not log its token', () => {
     expect(JSON.stringify(r2.logged())).not.toContain('shared');
   });
 });

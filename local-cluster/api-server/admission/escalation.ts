@@ -1,4 +1,4 @@
-// Nobody can give a role what he may not do himself, unless he may escalate.
+// A user cannot grant permissions that they do not have, unless they have the verb escalate.
 import type { Call } from '../handlers/call.ts';
 import { type ApiObject, type Fields, fieldsAt, listAt } from '../objects/object.ts';
 import { forbidden } from '../status/status.ts';
@@ -17,7 +17,7 @@ const isCovered = (want: Fields, have: Fields): boolean =>
   (strings(have['resourceNames']).length === 0 ||
     covers(strings(have['resourceNames']), strings(want['resourceNames'])));
 
-/** A rule split into its smallest parts, so that several rules together may cover it. */
+/** A rule split into its smallest parts, so that several rules together can cover it. */
 const atoms = (rule: Fields): Fields[] =>
   strings(rule['verbs']).flatMap((verb) => [
     ...strings(rule['nonResourceURLs']).map((url) => ({ verbs: [verb], nonResourceURLs: [url] })),

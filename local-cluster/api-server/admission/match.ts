@@ -1,4 +1,4 @@
-// Whether a webhook is asked about a request, and in which version of the resource.
+// Whether a webhook is called for a request, and with which version of the resource.
 import type { Call } from '../handlers/call.ts';
 import { type ApiObject, type Fields, textAt } from '../objects/object.ts';
 import type { Resource } from '../registry/resource.ts';
@@ -29,13 +29,13 @@ const matchesRule = (rule: Rule, call: Call, resource: Resource, operation: stri
   matchesResource(rule.resources, resource.plural, call.path.subresource) &&
   matchesScope(rule, call);
 
-/** Configurations of webhooks are never shown to webhooks: one that refuses everything could not be removed. */
+/** Webhook configurations are never sent to webhooks: a webhook that rejects everything could not be removed. */
 const exempt = new Set([
   'mutatingwebhookconfigurations.admissionregistration.k8s.io',
   'validatingwebhookconfigurations.admissionregistration.k8s.io',
 ]);
 
-/** The resource as the webhook knows it: the requested version, else another one of the same resource that a rule names. */
+/** The resource for the webhook: the requested version, otherwise another version of the same resource that a rule names. */
 const matchedResource = (webhook: Webhook, call: Call, operation: string): Resource | undefined => {
   if (exempt.has(call.resource.collection)) return undefined;
   const matches = (resource: Resource) => webhook.rules.some((rule) => matchesRule(rule, call, resource, operation));
@@ -44,7 +44,7 @@ const matchedResource = (webhook: Webhook, call: Call, operation: string): Resou
   return call.api.registry.versionsOf(call.resource.group, call.resource.plural).find(matches);
 };
 
-/** Labels a namespace selector looks at: those of the object's namespace, of a namespace itself, or none. */
+/** Labels that a namespace selector matches: those of the object's namespace, of a namespace itself, or none. */
 const namespaceLabels = (call: Call, attributes: Attributes): Readonly<Record<string, string>> | undefined => {
   if (call.resource.collection === 'namespaces') {
     return (attributes.object ?? attributes.old)?.metadata.labels ?? {};
@@ -62,7 +62,7 @@ const matchesSelectors = (webhook: Webhook, call: Call, attributes: Attributes):
   return objects.some((object) => webhook.objects(object.metadata.labels));
 };
 
-/** The name as the review has it: a create has none in its path. */
+/** The name in the review: the path of a create contains none. */
 const nameOf = (request: Fields): string => textAt(request, 'name') ?? '';
 
 type Held = { readonly holds: boolean } | { readonly error: string };
@@ -80,7 +80,7 @@ const holdCondition = (expression: string, request: Fields): Held => {
   }
 };
 
-/** Whether all match conditions hold. One that is false decides; one that cannot be decided follows the failure policy. */
+/** Whether all match conditions hold. A false one decides; one that fails to evaluate follows the failure policy. */
 export const holdConditions = (webhook: Webhook, call: Call, request: Fields): boolean => {
   const held = webhook.conditions.map(({ expression }) => holdCondition(expression, request));
   if (held.some((result) => 'holds' in result && !result.holds)) return false;
@@ -90,7 +90,7 @@ export const holdConditions = (webhook: Webhook, call: Call, request: Fields): b
   throw forbidden(call.resource, nameOf(request), errors.join(', '));
 };
 
-/** The version of the resource to show to the webhook; undefined when it is not to be asked. */
+/** The version of the resource that the webhook gets; undefined when it is not called. */
 export const resourceFor = (webhook: Webhook, call: Call, attributes: Attributes): Resource | undefined => {
   const resource = matchedResource(webhook, call, attributes.operation);
   return resource !== undefined && matchesSelectors(webhook, call, attributes) ? resource : undefined;

@@ -1,4 +1,4 @@
-// The NamespaceLifecycle admission plugin: objects live in a namespace that exists and is not going away.
+// The NamespaceLifecycle admission plugin: objects are created only in namespaces that exist and are not being deleted.
 import type { Call } from '../handlers/call.ts';
 import { type ApiError, ApiError as StatusError, forbidden, notFound } from '../status/status.ts';
 import type { ApiObject } from '../objects/object.ts';
@@ -21,7 +21,7 @@ const terminating = (call: Call, name: string): ApiError => {
   return new StatusError({ ...status, details: { ...status.details, causes: [cause as never] } });
 };
 
-/** Throws a 404 or 403 when nothing may be created there. */
+/** Throws a 404 or 403 when no object may be created there. */
 export const checkNamespace = (call: Call, name: string): void => {
   if (!call.resource.namespaced || call.path.namespace === '') return;
   const entry = call.api.store.get({ collection: 'namespaces', namespace: '', name: call.path.namespace });
@@ -29,7 +29,7 @@ export const checkNamespace = (call: Call, name: string): void => {
   if (entry.object().metadata.deletionTimestamp !== undefined) throw terminating(call, name);
 };
 
-/** Throws a 403 for the deletion of a namespace the cluster cannot be without. */
+/** Throws a 403 for the deletion of a namespace that the cluster requires. */
 export const checkProtected = (call: Call): void => {
   const { resource, path } = call;
   if (resource.collection === 'namespaces' && path.subresource === '' && immortal.includes(path.name)) {
@@ -38,8 +38,8 @@ export const checkProtected = (call: Call): void => {
 };
 
 /**
- * What the plugin OwnerReferencesPermissionEnforcement asks for, told to the audit: who writes an owner reference that blocks the
- * deletion of its owner must be allowed to update the owner's finalizers, where a cluster (such as OpenShift) has that plugin on.
+ * Reports to the audit what the plugin OwnerReferencesPermissionEnforcement requires: whoever sets an owner reference that blocks the
+ * deletion of its owner must be allowed to update the owner's finalizers, if a cluster (such as OpenShift) enables that plugin.
  */
 export const auditBlockedOwners = ({ api, user, path }: Call, object: ApiObject): void => {
   if (api.audit === undefined) return;

@@ -1,4 +1,4 @@
-// The AdmissionReview a webhook gets, and what its answer means.
+// The AdmissionReview that a webhook gets, and the meaning of its response.
 import type { Call } from '../handlers/call.ts';
 import { type ApiObject, type Fields, fieldsAt, isFields, textAt, toText } from '../objects/object.ts';
 import { type Resource, apiVersionOf, subresourceOf } from '../registry/resource.ts';
@@ -35,7 +35,7 @@ const kindOf = (call: Call, resource: Resource) => {
 
 const resourceOf = ({ group, version, plural }: Resource) => ({ group, version, resource: plural });
 
-/** The object in the version the webhook asked for. Versions differ in name only. */
+/** The object in the version that the webhook requested. Versions differ only in name. */
 const inVersion = (object: ApiObject | undefined, resource: Resource): ApiObject | null =>
   object === undefined ? null : { ...object, apiVersion: apiVersionOf(resource), kind: resource.kind };
 
@@ -83,7 +83,7 @@ export const buildReview = (call: Call, resource: Resource, attributes: Attribut
 export interface Verdict {
   readonly allowed: boolean;
   readonly status: Fields | undefined;
-  /** Of a JSON patch, decoded; undefined when there is none. */
+  /** From a JSON patch, decoded; undefined when there is none. */
   readonly patch: unknown;
   readonly warnings: readonly string[];
 }
@@ -102,7 +102,7 @@ const patchOf = (response: Fields): unknown => {
   return JSON.parse(Buffer.from(patch, 'base64').toString()) as unknown;
 };
 
-/** The response inside an AdmissionReview that is well formed and answers this review. */
+/** The response inside a well-formed AdmissionReview that answers this review. */
 const responseOf = (body: unknown, review: Review): Fields => {
   if (!isFields(body)) throw new Error('the answer is no AdmissionReview');
   const apiVersion = toText(body['apiVersion']);
@@ -118,7 +118,7 @@ const responseOf = (body: unknown, review: Review): Fields => {
   throw new Error(`expected response.uid="${review.request.uid}", got "${toText(response['uid'])}"`);
 };
 
-/** Reads an answer; throws an Error that says how it breaks the contract. `mutates`: a patch is allowed. */
+/** Parses a response; throws an Error that says how it violates the contract. `mutates`: a patch is allowed. */
 export const parseVerdict = (body: unknown, review: Review, mutates: boolean): Verdict => {
   const response = responseOf(body, review);
   return {
@@ -129,7 +129,7 @@ export const parseVerdict = (body: unknown, review: Review, mutates: boolean): V
   };
 };
 
-/** The refusal a client sees. */
+/** The rejection that a client sees. */
 export const denial = (name: string, { status = {} }: Verdict): ApiError => {
   const by = `admission webhook "${name}" denied the request`;
   const why = textAt(status, 'message') ?? textAt(status, 'reason') ?? '';

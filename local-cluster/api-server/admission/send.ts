@@ -1,10 +1,10 @@
-// Calls a webhook over HTTPS and words what goes wrong as kube-apiserver words it.
+// Calls a webhook over HTTPS and reports errors with the messages of kube-apiserver.
 import { isIP } from 'node:net';
 import { Agent, type Dispatcher, request } from 'undici';
 import { goWords } from '../http/go-words.ts';
 import { type Webhook } from './webhook.ts';
 
-/** Where a service can be reached from this process; undefined when there is none of that name. */
+/** The address of a service for this process; undefined when there is none of that name. */
 export type ServiceResolver = (service: {
   readonly namespace: string;
   readonly name: string;
@@ -12,13 +12,13 @@ export type ServiceResolver = (service: {
 }) => { readonly host: string; readonly port: number } | undefined;
 
 export interface Sender {
-  /** The answer's JSON; throws an Error. */
+  /** The JSON of the response; throws an Error. */
   readonly send: (webhook: Webhook, body: unknown) => Promise<unknown>;
   readonly close: () => Promise<void>;
 }
 
 interface Target {
-  /** As messages show it. */
+  /** As shown in messages. */
   readonly shown: string;
   readonly url: string;
   readonly servername: string;
@@ -72,7 +72,7 @@ export const createSender = (resolve: ServiceResolver): Sender => {
     const known = agents.get(key);
     if (known !== undefined) return known;
     const ca = webhook.caBundle === undefined ? {} : { ca: webhook.caBundle };
-    // An address is checked against the certificate without being sent as a name.
+    // An address is verified with the certificate but not sent as a server name.
     const name = isIP(servername.replaceAll(/[[\]]/g, '')) === 0 ? { servername } : {};
     const agent = new Agent({ connect: { ...ca, ...name } });
     agents.set(key, agent);

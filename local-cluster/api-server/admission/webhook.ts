@@ -1,4 +1,4 @@
-// Webhooks as configured, in the order they are called. Read anew when a configuration changes.
+// The configured webhooks, in the order they are called. Read again when a configuration changes.
 import { type ApiObject, type Fields, fieldsAt, listAt, numberAt, textAt } from '../objects/object.ts';
 import { type LabelMatcher, toLabelMatcher } from '../selectors/label.ts';
 import type { Store } from '../store/store.ts';
@@ -20,7 +20,7 @@ export interface ServiceReference {
 
 export interface Webhook {
   readonly name: string;
-  /** Name of the configuration it stands in. */
+  /** Name of the configuration that contains it. */
   readonly configuration: string;
   readonly rules: readonly Rule[];
   readonly url: string | undefined;
@@ -86,7 +86,7 @@ const toWebhook = (configuration: string, webhook: Fields): Webhook => {
 
 const byName = (a: ApiObject, b: ApiObject): number => ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1);
 
-/** The webhooks of one kind of configuration, by configuration name, then as written. */
+/** The webhooks of one kind of configuration, by configuration name, then in the configured order. */
 export const createWebhookSource = (store: Store, plural: string): (() => readonly Webhook[]) => {
   const collection = `${plural}.admissionregistration.k8s.io`;
   let known: readonly Webhook[] | undefined;

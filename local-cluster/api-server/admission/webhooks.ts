@@ -1,4 +1,4 @@
-// The admission chain with webhooks: mutating ones in order, each seeing what the one before made of the object, then all validating ones.
+// The admission chain with webhooks: mutating ones in order, each with the object changed by the previous one, then all validating ones.
 import { type Call, isDryRun } from '../handlers/call.ts';
 import { clone, isSame } from '../objects/equal.ts';
 import { decodeObject } from '../objects/decode.ts';
@@ -49,7 +49,7 @@ export const createWebhookAdmission = (store: Store, sender: Sender): Admission 
     }
   };
 
-  /** Undefined when the webhook does not care, or failed and may. Throws its refusal. */
+  /** Undefined when the webhook does not match, or failed with the policy Ignore. Throws its rejection. */
   const ask = async (
     webhook: Webhook,
     call: Call,

@@ -1,22 +1,22 @@
-// Looks after APIServices: says in their status whether their servers answer, and keeps what those servers say they serve.
+// Checks APIServices: reports in their status whether their servers answer, and caches which resources those servers serve.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ApiObject, type Fields, fieldsAt, listAt } from '../objects/object.ts';
 import type { Store } from '../store/store.ts';
 import { type Connector } from './connect.ts';
 import { type Extension, allExtensions, apiServiceCollection, conditionOf, toExtension } from './extension.ts';
 
-/** What an extension server says of itself. */
+/** What an extension server reports about itself. */
 export interface Described {
   readonly extension: Extension;
   /** Its APIResourceList; undefined until it answered once. */
   readonly resources: Fields | undefined;
-  /** Its OpenAPI v3 document; undefined where it has none. */
+  /** Its OpenAPI v3 document; undefined if it has none. */
   readonly openApi: Fields | undefined;
 }
 
 export interface Availability {
   readonly described: () => readonly Described[];
-  /** Counts changes of what is described. */
+  /** Counts changes of the descriptions. */
   readonly revision: () => number;
   readonly close: () => void;
 }
@@ -30,11 +30,11 @@ interface Verdict {
 const passed: Verdict = { status: 'True', reason: 'Passed', message: 'all checks passed' };
 const local: Verdict = { status: 'True', reason: 'Local', message: 'Local APIServices are always available' };
 
-/** Whom discovery is done as; the real aggregator uses the same. */
+/** The user for discovery requests; the real aggregator uses the same. */
 const aggregator = { username: 'system:kube-aggregator', groups: ['system:masters'] };
 
 const checkMs = 5_000;
-/** Between looks at a server that answers, and at one that does not. */
+/** Intervals between checks of a server that answers, and of one that does not. */
 const pauses = { good: 30_000, bad: 1_000 };
 
 export const startAvailability = (store: Store, connector: Connector, clock: () => Date): Availability => {
@@ -104,7 +104,7 @@ export const startAvailability = (store: Store, connector: Connector, clock: () 
 
   const follow = async (name: string): Promise<void> => {
     while (!stop.signal.aborted) {
-      // Before the look: what changes while it goes on is looked at again at once.
+      // Before the check: a change during the check causes another one at once.
       const wake = new AbortController();
       wakes.set(name, () => wake.abort());
       const object = current(name);
@@ -136,7 +136,7 @@ export const startAvailability = (store: Store, connector: Connector, clock: () 
     else wake();
   };
 
-  /** Our own status writes wake the loop once; the second look changes nothing. */
+  /** Our own status writes wake the loop once; the second check changes nothing. */
   const specOf = (object: ApiObject | undefined): string => JSON.stringify(object?.['spec']);
   const unsubscribe = [
     store.subscribe(apiServiceCollection, (change) => {

@@ -1,5 +1,5 @@
-// Speaks to extension servers: finds the address behind a Service, proves who we are with the front proxy's certificate, and says on
-// whose behalf it asks in headers that only that certificate makes credible.
+// Connects to extension servers: resolves the address behind a Service, authenticates with the front proxy's certificate, and passes on the
+// user in headers that are trusted only with that certificate.
 import { Agent, type Dispatcher, request } from 'undici';
 import type { KeyPair } from '../auth/certificates.ts';
 import type { User } from '../auth/user.ts';
@@ -20,9 +20,9 @@ export interface Ask {
 }
 
 export interface Connector {
-  /** Throws when the server cannot be reached, worded as Go words it. */
+  /** Throws when the server is unreachable, with the message of Go. */
   readonly ask: (extension: Extension, ask: Ask) => Promise<Dispatcher.ResponseData>;
-  /** Whether the Service behind it exists; the text says what is missing, as the availability controller says it. */
+  /** Whether the Service behind it exists; the text says what is missing, with the message of the availability controller. */
   readonly missing: (extension: Extension) => { readonly reason: string; readonly message: string } | undefined;
   readonly close: () => Promise<void>;
 }
@@ -30,11 +30,11 @@ export interface Connector {
 export interface ConnectorOptions {
   readonly store: Store;
   readonly resolve: ServiceResolver;
-  /** What the front proxy shows; left out: nothing. */
+  /** The certificate of the front proxy; default: none. */
   readonly certificate?: KeyPair | undefined;
 }
 
-/** One header may stand several times: groups do. */
+/** A header may occur several times: groups do. */
 const userHeaders = ({ username, uid, groups, extra = {} }: User): readonly string[] => [
   'x-remote-user',
   username,

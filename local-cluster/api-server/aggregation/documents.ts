@@ -1,4 +1,4 @@
-// What extension servers serve, put beside what this server serves in discovery and OpenAPI documents.
+// Adds the resources of extension servers to the discovery and OpenAPI documents of this server.
 import { compareVersions } from '../registry/resource.ts';
 import { type Fields, listAt, textAt } from '../objects/object.ts';
 import type { Described } from './availability.ts';
@@ -48,7 +48,7 @@ const aggregatedResource = (resource: Fields, all: readonly Fields[]) => {
   };
 };
 
-/** As an APIGroupDiscoveryList has them. A server that is silent now is listed with what it last said, as stale. */
+/** As in an APIGroupDiscoveryList. A server that does not answer now is listed with its last answer, as stale. */
 export const extensionDiscovery = (described: readonly Described[]) =>
   parse(described).map(({ group, members }) => ({
     metadata: { name: group },

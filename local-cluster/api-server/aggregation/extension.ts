@@ -1,4 +1,4 @@
-// An APIService as the aggregator uses it: which server answers for a group and version, and whether it is known to answer.
+// An APIService in the aggregator: the server of a group and version, and whether it is available.
 import { type ApiObject, type Fields, fieldsAt, listAt, numberAt, textAt } from '../objects/object.ts';
 import type { Store } from '../store/store.ts';
 
@@ -22,7 +22,7 @@ export interface Extension {
   readonly isAvailable: boolean;
 }
 
-/** `undefined` for an APIService that names no server: this one answers for it. */
+/** `undefined` for an APIService without a service: this server answers for it. */
 export const toExtension = (object: ApiObject): Extension | undefined => {
   const spec = fieldsAt(object, 'spec');
   if (spec['service'] === undefined) return undefined;

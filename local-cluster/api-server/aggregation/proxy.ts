@@ -1,4 +1,4 @@
-// Hands a request over to the extension server that an APIService names, and its answer back, as kube-aggregator does.
+// Forwards a request to the extension server of an APIService, and returns its response, as kube-aggregator does.
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { User } from '../auth/user.ts';
@@ -7,7 +7,7 @@ import { respondError } from '../http/respond.ts';
 import type { Connector } from './connect.ts';
 import type { Extension } from './extension.ts';
 
-/** Headers that concern one connection, say who asks here, or would claim to be the front proxy. */
+/** Headers that belong to one connection, identify the user, or are reserved for the front proxy. */
 const isOurs = (name: string): boolean =>
   [
     'authorization',
@@ -40,7 +40,7 @@ const toResponse = (answer: Dispatcher.ResponseData): Response => {
   return new Response(body, { status: answer.statusCode, headers });
 };
 
-/** Never throws for what the other server does: its absence is an answer, too. */
+/** Never throws for errors of the other server: an unreachable server results in a response, too. */
 export const forward = async (
   connector: Connector,
   extension: Extension,

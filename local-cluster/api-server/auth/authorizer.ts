@@ -1,9 +1,9 @@
-// Decides whether a user may do something, by the roles and bindings in the store.
+// Decides whether a user may do something, from the roles and bindings in the store.
 import { type ApiObject, type Fields, fieldsAt, listAt, toText } from '../objects/object.ts';
 import type { Store } from '../store/store.ts';
 import { type User, isSuperuser } from './user.ts';
 
-/** What is to be done: to a resource, or (path) to a URL outside the API. */
+/** The requested action: on a resource, or (path) on a URL outside of the API. */
 export interface Action {
   readonly verb: string;
   readonly group?: string;
@@ -17,19 +17,19 @@ export interface Action {
 
 export interface Decision {
   readonly allowed: boolean;
-  /** Why, for access reviews. */
+  /** The reason, for access reviews. */
   readonly reason: string;
 }
 
 export interface Authorizer {
   readonly decide: (user: User, action: Action) => Decision;
-  /** All rules that hold for the user in a namespace. */
+  /** All rules that apply to the user in a namespace. */
   readonly rulesFor: (user: User, namespace: string) => readonly Fields[];
 }
 
 const rbac = 'rbac.authorization.k8s.io';
 
-/** Users and namespaces whose grants are kept at once. */
+/** Maximum number of users and namespaces whose grants are cached. */
 const mostKnown = 1_000;
 
 const strings = (value: unknown): readonly string[] => (Array.isArray(value) ? (value as string[]) : []);
@@ -94,7 +94,7 @@ export const createAuthorizer = (store: Store, enabled: boolean): Authorizer => 
     return role === undefined ? [] : effectiveRules(role.object());
   };
 
-  /** An aggregated role has the rules of the roles it selects, beside its own. */
+  /** An aggregated role has the rules of the roles it selects, in addition to its own. */
   const effectiveRules = (role: ApiObject): Fields[] => {
     const selectors = listAt(fieldsAt(role, 'aggregationRule'), 'clusterRoleSelectors');
     if (selectors.length === 0) return listAt(role, 'rules');
@@ -127,7 +127,7 @@ export const createAuthorizer = (store: Store, enabled: boolean): Authorizer => 
     ...(namespace === '' ? [] : all('rolebindings', namespace).flatMap((binding) => grantsOf(user, binding))),
   ];
 
-  /** By user and namespace, until any role or binding changes: they are asked for with each request, and change seldom. */
+  /** By user and namespace, until any role or binding changes: they are needed for each request, and change rarely. */
   const known = new Map<string, readonly Grant[]>();
   for (const plural of ['roles', 'rolebindings', 'clusterroles', 'clusterrolebindings'])
     store.subscribe(`${plural}.${rbac}`, () => known.clear());

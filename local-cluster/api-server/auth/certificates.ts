@@ -1,7 +1,7 @@
-// The server's own certificate authority, kept in the data directory, and the certificates it issues: the server's, and those of
+// The server's own certificate authority, stored in the data directory, and the certificates it issues: the server's, and those of
 // webhooks in the same process.
 
-// x509 builds on tsyringe, which wants this first.
+// x509 depends on tsyringe, which must be imported first.
 import 'reflect-metadata';
 import { randomBytes, webcrypto } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -35,7 +35,7 @@ type Usage = 'serverAuth' | 'clientAuth';
 
 export interface Authority {
   readonly caPem: string;
-  /** A server certificate for host names and addresses, as PEM; for none of them, a client's; or one for the `usages` that are named. */
+  /** A server certificate for host names and addresses, as PEM; without any, a client certificate; or one for the given `usages`. */
   readonly issue: (name: string, hosts: readonly string[], usages?: readonly Usage[]) => Promise<KeyPair>;
 }
 
@@ -80,7 +80,7 @@ const loadPair = async (dataDir: string): Promise<KeyPair> => {
 const namesOf = (hosts: readonly string[]): SubjectAlternativeNameExtension =>
   new SubjectAlternativeNameExtension(hosts.map((host) => ({ type: isIP(host) === 0 ? 'dns' : 'ip', value: host })));
 
-/** The authority of a data directory, made at its first use. */
+/** The authority of a data directory, created at its first use. */
 export const loadAuthority = async (dataDir: string): Promise<Authority> => openAuthority(await loadPair(dataDir));
 
 const usagesFor = (hosts: readonly string[]): readonly Usage[] => [hosts.length === 0 ? 'clientAuth' : 'serverAuth'];

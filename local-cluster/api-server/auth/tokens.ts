@@ -1,4 +1,4 @@
-// Bearer tokens: the admin's, and signed ones for service accounts (TokenRequest), which die with their account.
+// Bearer tokens: the administrator's, and signed ones for service accounts (TokenRequest), which become invalid with their account.
 import {
   createHash,
   createPrivateKey,
@@ -21,7 +21,7 @@ export interface TokenRequest {
   readonly uid: string;
   readonly audiences: readonly string[];
   readonly expirationSeconds: number;
-  /** The token dies with this object too. */
+  /** The token becomes invalid when this object is deleted, too. */
   readonly bound?: { readonly kind: 'Pod' | 'Secret'; readonly name: string; readonly uid: string };
 }
 
@@ -35,7 +35,7 @@ export interface Tokens {
   /** Audiences of the API server itself. */
   readonly audiences: readonly string[];
   readonly issue: (request: TokenRequest) => { readonly token: string; readonly expires: Date };
-  /** Undefined when the token is unknown, wrongly signed, expired or its account is gone. */
+  /** Undefined when the token is unknown, has a wrong signature, has expired, or its account was deleted. */
   readonly verify: (token: string) => Verified | undefined;
 }
 
@@ -56,7 +56,7 @@ const readOrMake = (file: string, make: () => string): string => {
 const makeKey = (): string =>
   generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 
-/** Kept in the data directory; without one they live as long as the server. */
+/** Stored in the data directory; without one, in memory for the lifetime of the server. */
 export const loadSecrets = (dataDir: string | undefined): Secrets => {
   const makeToken = () => randomBytes(24).toString('base64url');
   if (dataDir === undefined) return { adminToken: makeToken(), privateKeyPem: makeKey() };
@@ -66,7 +66,7 @@ export const loadSecrets = (dataDir: string | undefined): Secrets => {
   };
 };
 
-/** Tokens whose claims are kept at once. */
+/** Maximum number of tokens whose claims are cached. */
 const mostSigned = 1_000;
 
 interface Named {
@@ -98,7 +98,7 @@ const decode = (part: string | undefined): unknown => {
   }
 };
 
-/** A UID that stays the same as long as the token does. */
+/** A UID that is constant for the lifetime of the token. */
 const uidOf = (token: string): string =>
   createHash('sha256')
     .update(token)
@@ -154,7 +154,7 @@ export const createTokens = (secrets: Secrets, store: Store, clock: () => Date):
     return decode(payload) as Claims | undefined;
   };
 
-  /** Of tokens whose signature was found right, since each comes with many requests; whether they still hold is looked at each time. */
+  /** Tokens with a verified signature, since each is sent with many requests; whether they are still valid is checked each time. */
   const signed = new Map<string, Claims>();
   const knownClaimsOf = (token: string): Claims | undefined => {
     const claims = signed.get(token) ?? signedClaimsOf(token);
@@ -164,7 +164,7 @@ export const createTokens = (secrets: Secrets, store: Store, clock: () => Date):
     return claims;
   };
 
-  /** The claims of a token that this server signed and that still holds. */
+  /** The claims of a valid token that this server signed. */
   const claimsOf = (token: string): Claims | undefined => {
     const claims = knownClaimsOf(token);
     return claims?.iss === issuer && claims.exp * 1000 > clock().getTime() ? claims : undefined;

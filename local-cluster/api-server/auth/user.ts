@@ -1,4 +1,4 @@
-// Who asks.
+// The authenticated user.
 import type { ResourcePath } from '../http/request.ts';
 import { type ApiError, forbidden } from '../status/status.ts';
 
@@ -11,19 +11,19 @@ export interface User {
 
 export const anonymous: User = { username: 'system:anonymous', groups: ['system:unauthenticated'] };
 
-/** Needs no authorisation. */
+/** Needs no authorization. */
 export const superGroup = 'system:masters';
 
 export const isSuperuser = (user: User): boolean => user.groups.includes(superGroup);
 
-/** The user of a service account, as tokens and RBAC subjects name it. */
+/** The user of a service account, as named in tokens and RBAC subjects. */
 export const serviceAccountUser = (namespace: string, name: string, uid: string): User => ({
   username: `system:serviceaccount:${namespace}:${name}`,
   ...(uid === '' ? {} : { uid }),
   groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
 });
 
-/** The 403 of the authoriser, worded as kubectl users know it. */
+/** The 403 of the authorizer, with the message that kubectl users know. */
 const where = (path: ResourcePath): string =>
   path.namespace === '' ? ' at the cluster scope' : ` in the namespace "${path.namespace}"`;
 

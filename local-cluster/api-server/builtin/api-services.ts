@@ -1,4 +1,4 @@
-// APIServices: which group and version another server answers for, checked as kube-aggregator checks them.
+// APIServices: the groups and versions that other servers serve, validated as in kube-aggregator.
 import { type ApiObject, type Fields, fieldsAt, numberAt, setDefault, textAt, toText } from '../objects/object.ts';
 import { type Cause, invalid, required } from '../schema/cause.ts';
 import type { Strategy } from '../registry/resource.ts';

@@ -1,4 +1,4 @@
-// The built-in resources, one line each: this table is what discovery shows and the router serves.
+// The built-in resources, one line each: discovery and the router read this table.
 import type { Resource, Subresource } from '../registry/resource.ts';
 import * as cluster from '../tables/cluster.ts';
 import * as volumes from '../tables/storage.ts';
@@ -220,7 +220,7 @@ export const builtinResources: readonly Resource[] = [
   ...reviews,
 ];
 
-/** Groups in the order discovery lists them. */
+/** Groups in the order in which discovery lists them. */
 export const groupOrder: readonly string[] = [
   '',
   'apiregistration.k8s.io',

@@ -1,4 +1,4 @@
-// What a CustomResourceDefinition must look like, each fault worded as kube-apiserver words it. Called by crds.ts.
+// The validation of a CustomResourceDefinition, with the messages of kube-apiserver. Called by crds.ts.
 import { isSame } from '../objects/equal.ts';
 import { type ApiObject, type Fields, fieldsAt, isFields, listAt, textAt } from '../objects/object.ts';
 import { type Cause, invalid, notSupported, required } from '../schema/cause.ts';
@@ -15,7 +15,7 @@ const versionsOf = (crd: ApiObject): Fields[] => listAt(fieldsAt(crd, 'spec'), '
 
 const schemaOf = (version: Fields): unknown => fieldsAt(version, 'schema')['openAPIV3Schema'];
 
-/** Faults name the schema as the server keeps it: at one place when all versions have the same. */
+/** Errors name the schema as the server stores it: at one place when all versions have the same. */
 const schemaPath = (versions: readonly Fields[], index: number): string =>
   versions.every((version) => isSame(schemaOf(version), schemaOf(versions[0] ?? {})))
     ? 'spec.validation.openAPIV3Schema'
@@ -37,7 +37,7 @@ const schemaCauses = (versions: readonly Fields[]): Cause[] => {
   });
 };
 
-/** Versions as Go prints their internal form; a schema that all share is not in them. */
+/** Versions as Go prints their internal form, which does not include a schema that all versions share. */
 const shownVersions = (versions: readonly Fields[]): string => {
   const shared = schemaPath(versions, 0).startsWith('spec.validation');
   return JSON.stringify(
@@ -109,7 +109,7 @@ const objectNameCauses = (crd: ApiObject): Cause[] => {
   return name === expected ? [] : [invalid('metadata.name', name, 'must be spec.names.plural+"."+spec.group')];
 };
 
-/** Every fault of a definition. */
+/** Every error of a definition. */
 export const validateDefinition = (crd: ApiObject): Cause[] => [
   ...objectNameCauses(crd),
   ...groupCauses(crd),
@@ -119,7 +119,7 @@ export const validateDefinition = (crd: ApiObject): Cause[] => [
   ...schemaCauses(versionsOf(crd)),
 ];
 
-/** What may not change, and versions that objects may still be stored under. */
+/** Immutable fields, and versions that objects may still be stored in. */
 export const validateDefinitionUpdate = (crd: ApiObject, old: ApiObject): Cause[] => {
   const [spec, before] = [fieldsAt(crd, 'spec'), fieldsAt(old, 'spec')];
   const names = (of: Fields, field: string) => fieldsAt(of, 'names')[field];

@@ -1,4 +1,4 @@
-// CustomResourceDefinitions as objects: defaults and status. What they bring to life is in registry/custom.ts.
+// CustomResourceDefinitions as objects: defaults and status. The resources that they define are in registry/custom.ts.
 import { type ApiObject, type Fields, ensureFields, fieldsAt, listAt, setDefault, textAt } from '../objects/object.ts';
 import type { Strategy } from '../registry/resource.ts';
 import { validateDefinition, validateDefinitionUpdate } from './crd-rules.ts';
@@ -21,7 +21,7 @@ const storageVersions = (crd: ApiObject): string[] =>
     .filter((version) => version['storage'] === true)
     .map((version) => textAt(version, 'name') ?? '');
 
-/** Versions that objects may be stored under; one that was ever the storage version stays until it is removed by hand. */
+/** Versions that objects may be stored in; every former storage version stays until it is removed manually. */
 const storedVersions = (crd: ApiObject, before: readonly string[]): string[] => [
   ...new Set([...before, ...storageVersions(crd).slice(0, 1)]),
 ];

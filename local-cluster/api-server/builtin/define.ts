@@ -1,4 +1,4 @@
-// How a line of the catalog becomes a resource.
+// Turns a line of the catalog into a resource.
 import { type Resource, type Strategy, type Subresource, collectionOf, groupVersion } from '../registry/resource.ts';
 import { builtinSchema } from '../schema/builtin.ts';
 import { defaultShape } from '../tables/columns.ts';
@@ -18,7 +18,7 @@ interface Line {
   readonly subresources?: readonly Subresource[];
   readonly strategy?: Strategy;
   readonly table?: TableShape;
-  /** apiVersion objects are stored under, and the collection, where another group shares them. */
+  /** apiVersion in which objects are stored, and the collection, if another group shares them. */
   readonly stored?: { readonly collection: string; readonly apiVersion: string };
 }
 
@@ -27,7 +27,7 @@ export const plainStrategy: Strategy = { nameRule: dnsSubdomain, hasStatus: fals
 
 export const specChanged = (object: ApiObject, old: ApiObject): boolean => !isSame(object['spec'], old['spec']);
 
-/** Field selector values: paths of the object, empty where absent. */
+/** Values for field selectors: paths of the object, empty if absent. */
 export const selectPaths =
   (...paths: readonly string[]): NonNullable<Strategy['selectable']> =>
   (object) =>
@@ -35,7 +35,7 @@ export const selectPaths =
 
 const toFieldText = (value: unknown): string => (value === undefined || value === null ? '' : String(value as string));
 
-/** Kinds whose status starts empty and is the controllers' own. */
+/** Kinds whose status is initially empty and written only by controllers. */
 export const withStatus = (strategy: Partial<Strategy> = {}): Strategy => ({
   ...plainStrategy,
   hasStatus: true,

@@ -1,4 +1,4 @@
-// Events exist in two shapes over one storage: core/v1, which is stored, and events.k8s.io/v1.
+// Events have two forms in one storage: core/v1, which is stored, and events.k8s.io/v1.
 import { type Cause, invalid, required } from '../schema/cause.ts';
 import { qualifiedName } from '../objects/names.ts';
 import { type ApiObject, type Fields, fieldsAt, omit, textAt } from '../objects/object.ts';
@@ -47,7 +47,7 @@ const selectable = (event: ApiObject): Record<string, string> => {
   };
 };
 
-/** An event lies in the namespace of what it is about. */
+/** An event is in the namespace of the object it is about. */
 const namespaceCauses = (event: ApiObject, field: string): Cause[] => {
   const about = textAt(fieldsAt(event, field), 'namespace') ?? '';
   const own = event.metadata.namespace ?? '';
@@ -55,7 +55,7 @@ const namespaceCauses = (event: ApiObject, field: string): Cause[] => {
   return [invalid(`${field}.namespace`, about, 'does not match event.namespace')];
 };
 
-/** Fields that are there in every event, set or not; nobody owns them. */
+/** Fields that exist in every event, set or not; they have no owner. */
 const fillCore = (event: ApiObject): void => {
   event['source'] ??= {};
   event['firstTimestamp'] ??= null;

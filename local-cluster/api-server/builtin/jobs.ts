@@ -1,4 +1,4 @@
-// Jobs and cron jobs: defaults, the labels that tie pods to their job, what stays as it was created.
+// Jobs and cron jobs: defaults, the labels that connect pods with their job, immutable fields.
 import { type Cause, invalid, notSupported, required } from '../schema/cause.ts';
 import type { Json } from '../schema/json.ts';
 import { isSame } from '../objects/equal.ts';
@@ -43,13 +43,13 @@ const defaultJob = (job: ApiObject): void => {
   defaultJobSpec(spec);
 };
 
-/** A job without labels of its own is known by those of its pods. */
+/** A job without labels gets those of its pod template. */
 const copyLabels = (job: ApiObject): void => {
   const labels = fieldsAt(fieldsAt(fieldsAt(specOf(job), 'template'), 'metadata'), 'labels');
   job.metadata.labels ??= { ...(labels as Record<string, string>) };
 };
 
-/** Pods find their job by labels made of its UID. */
+/** Pods are selected by labels that contain the UID of their job. */
 const addSelector = (job: ApiObject): void => {
   const spec = specOf(job);
   if (spec['manualSelector'] === true) return;
@@ -91,14 +91,14 @@ const validateJobSpec = (spec: Fields, path: string): Cause[] => {
 
 const fixed = ['selector', 'completionMode', 'podFailurePolicy', 'backoffLimitPerIndex'];
 
-/** The template without what decides where its pods run. */
+/** The template without scheduling fields. */
 const fixedTemplate = (template: unknown): Fields => {
   const parts = isFields(template) ? template : {};
   const spec = omit(fieldsAt(parts, 'spec'), 'nodeSelector', 'affinity', 'tolerations', 'schedulingGates');
   return { ...parts, metadata: omit(fieldsAt(parts, 'metadata'), 'labels', 'annotations'), spec };
 };
 
-/** The template may change only in scheduling fields while the job is suspended and has not run. */
+/** Only scheduling fields of the template may change, and only while the job is suspended and has not run. */
 const validateJobUpdate = (job: ApiObject, old: ApiObject): Cause[] => {
   const spec = specOf(job);
   const before = specOf(old);

@@ -1,4 +1,4 @@
-// Pods and the pod templates of other kinds: defaults, fields that must be there, what may change, how deletion waits.
+// Pods and the pod templates of other kinds: defaults, required and immutable fields, graceful deletion.
 import { type Cause, duplicate, forbidden, notSupported, required } from '../schema/cause.ts';
 import { isSame } from '../objects/equal.ts';
 import {
@@ -77,7 +77,7 @@ const defaultVolume = (volume: Fields): void => {
   if (hostPath !== undefined) setDefault(hostPath as Fields, 'type', '');
 };
 
-/** Fills in what Kubernetes assumes for a pod's spec. */
+/** Sets the defaults of a pod spec. */
 export const defaultPodSpec = (spec: Fields): void => {
   setDefault(spec, 'restartPolicy', 'Always');
   setDefault(spec, 'terminationGracePeriodSeconds', defaultGraceSeconds);
@@ -89,7 +89,7 @@ export const defaultPodSpec = (spec: Fields): void => {
   listAt(spec, 'volumes').forEach(defaultVolume);
 };
 
-/** `enableServiceLinks` is assumed for pods, not for templates. */
+/** `enableServiceLinks` has a default in pods, not in templates. */
 const defaultPod = (pod: ApiObject): void => {
   const spec = ensureFields(pod, 'spec');
   defaultPodSpec(spec);
@@ -99,7 +99,7 @@ const defaultPod = (pod: ApiObject): void => {
 const unreachable = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
 const tolerationSeconds = 300;
 
-/** What the Priority and DefaultTolerationSeconds admission plugins add. */
+/** What the admission plugins Priority and DefaultTolerationSeconds set. */
 const admitPod = (spec: Fields): void => {
   setDefault(spec, 'priority', 0);
   setDefault(spec, 'preemptionPolicy', 'PreemptLowerPriority');
@@ -168,7 +168,7 @@ const containerCauses = (spec: Fields, list: string, path: string): Cause[] => {
 
 const restartPolicies = ['Always', 'OnFailure', 'Never'];
 
-/** Faults of a pod spec found under `path`. */
+/** Errors of a pod spec at `path`. */
 export const validatePodSpec = (spec: Fields, path: string): Cause[] => {
   const policy = textAt(spec, 'restartPolicy') ?? '';
   return [
@@ -183,7 +183,7 @@ export const validatePodSpec = (spec: Fields, path: string): Cause[] => {
 const mutable =
   'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)';
 
-/** The spec without what may change on a living pod. */
+/** The spec without the mutable fields of an existing pod. */
 const fixedPart = (spec: Fields): Fields => {
   const withoutImage = (containers: Fields[]) => containers.map((container) => omit(container, 'image'));
   const rest = omit(spec, 'activeDeadlineSeconds', 'tolerations', 'nodeName', 'schedulingGates');
@@ -197,7 +197,7 @@ const fixedPart = (spec: Fields): Fields => {
 const isFinished = (pod: ApiObject): boolean =>
   ['Succeeded', 'Failed'].includes(toText(fieldsAt(pod, 'status')['phase']));
 
-/** A pod nobody runs, or that ran to its end, goes at once. */
+/** A pod that is not scheduled, or that has finished, is deleted at once. */
 const graceSeconds = (pod: ApiObject, asked: number | undefined): number => {
   const spec = specOf(pod);
   if ((textAt(spec, 'nodeName') ?? '') === '' || isFinished(pod)) return 0;

@@ -1,4 +1,4 @@
-// Claims, volumes and storage classes: defaults, required fields, what a bound claim may still change.
+// Claims, volumes and storage classes: defaults, required fields, mutable fields of a bound claim.
 import { type Cause, forbidden, invalid, notSupported, required } from '../schema/cause.ts';
 import type { Json } from '../schema/json.ts';
 import { isSame } from '../objects/equal.ts';
@@ -18,7 +18,7 @@ import { plainStrategy, specOf, withStatus } from './define.ts';
 const defaultClassAnnotation = 'storageclass.kubernetes.io/is-default-class';
 const accessModes = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'];
 
-/** The newest class marked as the default, as the DefaultStorageClass admission plugin picks it. */
+/** The newest class that is marked as default, as chosen by the admission plugin DefaultStorageClass. */
 const defaultClass = (context: StrategyContext): string | undefined =>
   context
     .all('storageclasses.storage.k8s.io')
@@ -36,7 +36,7 @@ const prepareClaim = (claim: ApiObject, context: StrategyContext): void => {
   claim['status'] = { phase: 'Pending' };
 };
 
-/** `dataSource` and `dataSourceRef` name the same thing; whichever was given is copied to the other. */
+/** `dataSource` and `dataSourceRef` refer to the same object; each is copied to the other if that is unset. */
 const alignDataSource = (spec: Fields): void => {
   const reference = fieldsAt(spec, 'dataSourceRef');
   if (spec['dataSource'] !== undefined && spec['dataSourceRef'] === undefined) {
@@ -91,7 +91,7 @@ const validateClaim = (claim: ApiObject): Cause[] => {
 const immutableClaim =
   'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims';
 
-/** Which fields differ, one on each line, before and after. */
+/** The fields that differ, one per line, before and after. */
 const difference = (before: Fields, after: Fields): string =>
   [
     '  core.PersistentVolumeClaimSpec{',
@@ -107,7 +107,7 @@ const validateClaimUpdate = (claim: ApiObject, old: ApiObject): Cause[] => {
   const before = specOf(old);
   const { resources: _, volumeAttributesClassName: __, ...rest } = specOf(claim);
   const { resources: ___, volumeAttributesClassName: ____, ...restBefore } = before;
-  // A binder may fill in the volume and, with it, the class once.
+  // A binder may set the volume and, with it, the class once.
   if (restBefore['volumeName'] === undefined) delete rest['volumeName'];
   if (restBefore['storageClassName'] === undefined) delete rest['storageClassName'];
   const bound = fieldsAt(old, 'status')['phase'] === 'Bound';

@@ -1,4 +1,4 @@
-// Deployments and their kin (stored only), disruption budgets, network policies, leases.
+// Deployments and similar kinds (only stored), disruption budgets, network policies, leases.
 import { isSame } from '../objects/equal.ts';
 import { type ApiObject, type Fields, ensureFields, fieldsAt, numberAt, setDefault } from '../objects/object.ts';
 import { type Cause, invalid, required } from '../schema/cause.ts';

@@ -1,4 +1,4 @@
-// Discovery documents: which groups, versions and resources are served, in the classic and in the aggregated form.
+// Discovery documents: the served groups, versions and resources, in the classic and in the aggregated form.
 import { createHash } from 'node:crypto';
 import type { GroupVersions, Registry } from '../registry/registry.ts';
 import { type Resource, groupVersion } from '../registry/resource.ts';
@@ -39,7 +39,7 @@ const entriesOf = (resource: Resource) => [
   })),
 ];
 
-/** Core resources are listed by name, the others as they were defined. */
+/** Core resources are sorted by name, the others are in the order of their definition. */
 const sorted = (resources: readonly Resource[]): Resource[] =>
   resources.toSorted((a, b) => (a.plural < b.plural ? -1 : 1));
 
@@ -48,7 +48,7 @@ const responseKind = (resource: Resource, of: { readonly group?: string; readonl
   return { group: of.group ?? own.group, kind, version: of.version ?? own.version };
 };
 
-/** Built-in resources leave out group and version that are their own. */
+/** Built-in resources omit group and version when they are those of the list. */
 const aggregatedResource = (resource: Resource) => ({
   resource: resource.plural,
   responseKind: responseKind(resource, {}, resource.kind),
@@ -78,11 +78,11 @@ const aggregatedGroup = ({ group, versions }: GroupVersions) => ({
 });
 
 export interface Discovery {
-  /** The document at a path below /api or /apis; undefined when there is none. `aggregated`: the client asked for that form. */
+  /** The document at a path below /api or /apis; undefined when there is none. `aggregated`: the client requested that form. */
   readonly document: (path: string, aggregated: string | undefined) => unknown;
 }
 
-/** `serverAddress` is the host and port clients reach us at, `extensions` what other servers answer for. */
+/** `serverAddress` is the host and port that clients connect to, `extensions` the resources of other servers. */
 export const createDiscovery = (
   registry: Registry,
   serverAddress: () => string,
@@ -143,7 +143,7 @@ const coreVersions = (serverAddress: string) => ({
   serverAddressByClientCIDRs: [{ clientCIDR: '0.0.0.0/0', serverAddress }],
 });
 
-/** The version of kube-apiserver whose behaviour this server has. */
+/** The version of kube-apiserver whose behaviour this server reproduces. */
 export const versionInfo = {
   major: '1',
   minor: '36',

@@ -1,4 +1,4 @@
-// OpenAPI documents of everything served, made anew when a definition changes.
+// OpenAPI documents of all served resources, rebuilt when a definition changes.
 import type { Availability, Described } from '../aggregation/availability.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { Resource } from '../registry/resource.ts';
@@ -28,7 +28,7 @@ const pathOf = (group: string, version: string): string =>
 
 const extensionPath = ({ extension }: Described): string => pathOf(extension.group, extension.version);
 
-/** Of this server and of the extension servers. Version 2 has only what is served here: nobody needs the others' there. */
+/** For this server and the extension servers. Version 2 has only resources of this server: no client needs the others there. */
 export const createOpenApi = (
   registry: Registry,
   extensions: Pick<Availability, 'described' | 'revision'>,
@@ -76,10 +76,10 @@ export const createOpenApi = (
   };
 };
 
-// The protobuf form of the OpenAPI v2 document, which kubectl asks for only when v3 does not know a kind. It lists nothing: every kind is
-// in v3, so what kubectl looks for here does not exist.
+// The protobuf form of the OpenAPI v2 document, which kubectl requests only for a kind that is not in v3. It is empty: every kind is
+// in v3, so what kubectl searches for here does not exist.
 
-/** As clients ask for it, and as it is labelled. */
+/** The requested media type, and the returned one. */
 export const protobufV2Accept = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
 export const protobufV2Type = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 

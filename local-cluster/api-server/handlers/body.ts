@@ -1,4 +1,4 @@
-// Reads request bodies: JSON, YAML or (built-in kinds) protobuf, bounded in size.
+// Parses request bodies: JSON, YAML or (built-in kinds) protobuf, with a limit on the size.
 import { parse } from 'yaml';
 import { decodeProtobuf } from '../protobuf/decode.ts';
 import { findDuplicateFields } from '../objects/duplicate-fields.ts';
@@ -33,7 +33,7 @@ const parseAs = (text: string, parser: (text: string) => unknown): unknown => {
   }
 };
 
-/** YAML, and quickly where it is JSON, as nearly all of it is: a parser of YAML takes a hundred times as long. */
+/** Parses YAML, with a fast path for JSON, which nearly all bodies are: a YAML parser takes a hundred times as long. */
 export const parseYaml = (text: string): unknown => {
   if (!text.startsWith('{')) return parse(text) as unknown;
   try {
@@ -50,7 +50,7 @@ export interface Body {
   readonly strictErrors: readonly string[];
 }
 
-/** The body as JSON values, with what field validation has to say of the text. */
+/** The body as JSON values, with the errors that field validation finds in the text. */
 export const readDocument = async (request: Request): Promise<Body> => {
   const type = mediaTypeOf(request);
   if (type === protobuf) return { value: decodeProtobuf(await readBytes(request)), strictErrors: [] };

@@ -1,4 +1,4 @@
-// What every handler gets: the request, who asks, the resource it is about, and the parts of the server.
+// The input of every handler: the request, the user, the resource, and the parts of the server.
 import type { ApiObject, Fields } from '../objects/object.ts';
 import type { Action, Authorizer } from '../auth/authorizer.ts';
 import type { Tokens } from '../auth/tokens.ts';
@@ -9,7 +9,7 @@ import type { Registry } from '../registry/registry.ts';
 import type { Resource, StrategyContext } from '../registry/resource.ts';
 import type { Store } from '../store/store.ts';
 
-/** What an admission webhook is told of a write. */
+/** The attributes of a write for an admission webhook. */
 export interface Attributes {
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
   /** Absent for deletions. */
@@ -23,11 +23,11 @@ export interface Attributes {
   };
 }
 
-/** The admission chain as the handlers know it: mutate before, validate after an object has its final form. */
+/** The admission chain for the handlers: mutate before, validate after an object has its final form. */
 export interface Admission {
-  /** The object after all mutating webhooks; throws a Status when one refuses. */
+  /** The object after all mutating webhooks; throws a Status when one rejects it. */
   readonly mutate: (call: Call, attributes: Attributes & { readonly object: ApiObject }) => Promise<ApiObject>;
-  /** Mutating webhooks are asked about deletions too, though there is nothing to change. */
+  /** Mutating webhooks are called for deletions too, though there is nothing to change. */
   readonly mutateDelete: (call: Call, attributes: Attributes) => Promise<void>;
   readonly validate: (call: Call, attributes: Attributes) => Promise<void>;
 }
@@ -44,10 +44,10 @@ export interface Api {
   readonly admission: Admission;
   readonly authorizer: Authorizer;
   readonly tokens: Tokens;
-  /** Told of what each user was let do. */
+  /** Called with every request that was allowed. */
   readonly audit?: Audit | undefined;
   readonly strategies: () => StrategyContext;
-  /** File that holds a container's output; left out where nobody runs pods. */
+  /** File with a container's output; unset when nothing runs pods. */
   readonly containerLog?: ((podUid: string, container: string) => string) | undefined;
 }
 
@@ -58,7 +58,7 @@ export interface Call {
   readonly path: ResourcePath;
   readonly resource: Resource;
   readonly user: User;
-  /** Gathered while the request is handled and sent with the answer; a text appears once. */
+  /** Collected while the request is handled and sent with the response; each text occurs once. */
   readonly warnings: Set<string>;
   readonly form: Negotiated;
 }
@@ -74,7 +74,7 @@ export const storeKey = (call: Pick<Call, 'resource' | 'path'>, name = call.path
   name,
 });
 
-/** Time stamps of the API have whole seconds. */
+/** Timestamps of the API have whole seconds. */
 export const timestamp = (now: Date): string => `${now.toISOString().slice(0, 19)}Z`;
 
 export const isDryRun = (options: { readonly dryRun?: readonly string[] }): boolean =>

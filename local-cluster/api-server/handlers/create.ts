@@ -1,4 +1,4 @@
-// POST: decode, admit, fill in, validate, store. Also how a PUT or an apply of a new object ends.
+// POST: decode, admit, set defaults, validate, store. Also the last step of a PUT or an apply of a new object.
 import { decodeObject } from '../objects/decode.ts';
 import { generateName } from '../objects/names.ts';
 import { trackOwnership } from '../objects/ownership.ts';
@@ -17,7 +17,7 @@ import { type Call, isDryRun, storeKey } from './call.ts';
 import { type WriteOptions, managerOf, parseWriteOptions } from './options.ts';
 import { alignWithPath, checkNew, fillSystemFields } from './write.ts';
 
-/** Tries of a generated name before the caller is asked to try again. */
+/** Attempts at a generated name before the caller has to retry. */
 const nameTries = 8;
 
 const isGenerated = (object: ApiObject): boolean =>
@@ -54,7 +54,7 @@ const nameExhausted = (call: Call, object: ApiObject) =>
     details: { name: object.metadata.name ?? '', kind: call.resource.plural, retryAfterSeconds: 1 },
   });
 
-/** Objects of a definition that goes cannot be made any more. */
+/** Objects of a definition that is being deleted cannot be created any more. */
 const checkDefinition = (call: Call, name: string): void => {
   const { custom } = call.resource;
   const crd = custom === undefined ? undefined : call.api.strategies().find(crdCollection, '', custom.crdName);
@@ -62,14 +62,14 @@ const checkDefinition = (call: Call, name: string): void => {
   throw forbidden(call.resource, name, 'create not allowed while custom resource definition is terminating');
 };
 
-/** A PUT or an apply that creates needs the right to create as well. */
+/** A PUT or an apply that creates an object requires the verb create as well. */
 const authorizeCreate = (call: Call): void => {
   const action = { ...call.path, verb: 'create' };
   if (!call.api.authorizer.decide(call.user, action).allowed) throw denied(call.user, 'create', call.path);
   call.api.audit?.(call.user, action);
 };
 
-/** Stores a new object that is decoded and whose fields are owned; returns it as stored. */
+/** Stores a new object that is decoded and has managed fields; returns it as stored. */
 export const createObject = async (call: Call, object: ApiObject, options: WriteOptions): Promise<ApiObject> => {
   const { api, resource } = call;
   if (call.info.verb !== 'create') authorizeCreate(call);

@@ -13,7 +13,7 @@ export interface DeleteOptions {
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;
   readonly dryRun: readonly string[];
-  /** As a webhook sees them. */
+  /** As sent to a webhook. */
   readonly raw: Fields;
 }
 
@@ -54,7 +54,7 @@ const causesOf = (raw: Fields): Cause[] => {
 
 const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
 
-/** Reads and checks the options; throws a 400 or 422. */
+/** Parses and validates the options; throws a 400 or 422. */
 export const readDeleteOptions = async (call: Call): Promise<DeleteOptions> => {
   const body = await readBody(call.request);
   if (body !== undefined && !isFields(body)) throw badRequest('the body must be an object of kind DeleteOptions');

@@ -1,4 +1,4 @@
-// DELETE of one object: at once, or marked and left to finalizers, a grace period or the garbage collector.
+// DELETE of one object: at once, or with a deletion timestamp for finalizers, a grace period or the garbage collector.
 import { type ApiObject, fieldsAt, omit } from '../objects/object.ts';
 import { toStored, apiVersionOf } from '../registry/resource.ts';
 import { respond } from '../http/respond.ts';
@@ -44,11 +44,11 @@ const checkPreconditions = (resource: ResourceName, object: ApiObject, options: 
 
 export interface Deletion {
   readonly object: ApiObject;
-  /** Whether it is gone from the store, rather than waiting. */
+  /** Whether it was removed from the store, and does not wait. */
   readonly gone: boolean;
 }
 
-/** Marks the object as being deleted; a second deletion may only shorten the grace. */
+/** Sets the deletion timestamp; a second deletion may only shorten the grace period. */
 const mark = (object: ApiObject, grace: number, now: Date): void => {
   const { metadata } = object;
   if (metadata.deletionTimestamp !== undefined) {
@@ -70,7 +70,7 @@ const terminateNamespace = (object: ApiObject): void => {
 
 const cleanup = 'customresourcecleanup.apiextensions.k8s.io';
 
-/** A definition waits until its objects are gone; a namespace until it is empty. */
+/** A definition waits until its objects are deleted; a namespace until it is empty. */
 const ownFinalizers = (object: ApiObject, finalizers: readonly string[]): string[] =>
   object.kind === 'CustomResourceDefinition' &&
   !finalizers.includes(cleanup) &&
@@ -82,7 +82,7 @@ const isHeld = (object: ApiObject): boolean =>
   (object.metadata.finalizers ?? []).length > 0 ||
   (object.kind === 'Namespace' && ((fieldsAt(object, 'spec')['finalizers'] ?? []) as string[]).length > 0);
 
-/** One try; undefined when the object changed in between. */
+/** One attempt; undefined when the object changed meanwhile. */
 const tryDelete = (call: Call, entry: Entry, options: DeleteOptions): Deletion | undefined => {
   const { api, resource } = call;
   const object = readObject(resource, entry);
@@ -103,7 +103,7 @@ const tryDelete = (call: Call, entry: Entry, options: DeleteOptions): Deletion |
   return replaced === undefined ? undefined : { object: readObject(resource, replaced), gone: false };
 };
 
-/** Deletes one object; throws a 404 when there is none. */
+/** Deletes one object; throws a 404 when it does not exist. */
 export const deleteObject = async (call: Call, options: DeleteOptions): Promise<Deletion> => {
   for (;;) {
     const entry = call.api.store.get(storeKey(call));
@@ -139,10 +139,10 @@ export const handleDelete = async (call: Call): Promise<Response> => {
   return respond(shown, { encoding: call.form.encoding, warnings: [...call.warnings] });
 };
 
-/** DELETE of a collection: every object that the selectors match, as if deleted one by one. */
+/** DELETE of a collection: every object that matches the selectors, as if deleted separately. */
 const isGone = (error: unknown): boolean => isApiError(error) && error.status.code === 404;
 
-/** Nothing when somebody else was faster. */
+/** Nothing when the object was already deleted. */
 const deleteIfThere = async (call: Call, object: ApiObject, options: DeleteOptions): Promise<ApiObject[]> => {
   const { name = '', namespace = '' } = object.metadata;
   try {

@@ -1,4 +1,4 @@
-// Sends a request for a resource to the handler of its verb, once the user may do it.
+// Passes a request for a resource to the handler of its verb, after authorization.
 import {
   type ApiError,
   failure,
@@ -93,7 +93,7 @@ const handlerOf = (call: Call): Handler | undefined => {
   return answer === undefined ? handlers[verb] : (c) => handleReview(c, answer);
 };
 
-/** An item of a collection path with a verb only the other has, or a namespace where there is none. */
+/** A verb that only the collection or only the item supports, or a namespace for a cluster-scoped resource. */
 const isMisplaced = (call: Call): boolean => {
   const { verb } = call.info;
   const { name, namespace } = call.path;
@@ -102,7 +102,7 @@ const isMisplaced = (call: Call): boolean => {
   return call.resource.namespaced && name !== '' && namespace === '';
 };
 
-/** Groups that are built in know what they do not have; of others nothing is known. */
+/** Of built-in groups it is known what they do not serve; of others nothing is known. */
 const unknownResource = (api: Api, path: ResourcePath): Response => {
   const group = api.registry.groups().find((item) => item.group === path.group);
   const isBuiltin =
@@ -111,11 +111,11 @@ const unknownResource = (api: Api, path: ResourcePath): Response => {
   return notFoundPage();
 };
 
-/** A subresource that is not served: of a custom resource it is not found, elsewhere there is no such path. */
+/** A subresource that is not served: for a custom resource it is not found, otherwise the path does not exist. */
 const unknownSubresource = (resource: Resource, path: ResourcePath): ApiError =>
   resource.custom === undefined ? resourceUnknown() : notFound(resource, path.name);
 
-/** A namespace itself is read as lying in the namespace of its own name; it does not. */
+/** The path of a namespace is parsed as if it were in the namespace of its own name, which it is not. */
 const scopedPath = (resource: Resource, path: ResourcePath): ResourcePath =>
   resource.collection === 'namespaces' && path.name === '' ? { ...path, name: path.namespace, namespace: '' } : path;
 

@@ -6,7 +6,7 @@ import { type Call, storeKey } from './call.ts';
 import { readObject } from './write.ts';
 import { type IncludeObject, toPartial, toRow, toTable } from '../tables/table.ts';
 
-/** One object as the client asked to see it: whole, as a table row, or its metadata alone. */
+/** One object in the requested form: complete, as a table row, or only its metadata. */
 const includes: readonly IncludeObject[] = ['None', 'Metadata', 'Object'];
 
 export const includeOf = (call: Pick<Call, 'info'>): IncludeObject => {
@@ -32,7 +32,7 @@ export const shapeResult = (call: Call, object: ApiObject): unknown => {
   return toTable(table.columns, [toRow(table, object, includeOf(call), call.api.clock())], versionOnly(object));
 };
 
-/** The live object; throws a 404. */
+/** The current object; throws a 404. */
 export const getObject = (call: Call): ApiObject => {
   const entry = call.api.store.get(storeKey(call));
   if (entry === undefined) throw notFound(call.resource, call.path.name);

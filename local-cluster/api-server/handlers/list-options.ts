@@ -10,7 +10,7 @@ import type { Position } from '../store/pages.ts';
 
 export interface ListOptions {
   readonly matches: (object: ApiObject) => boolean;
-  /** Whether any selector narrows the list. */
+  /** Whether any selector restricts the list. */
   readonly isSelective: boolean;
   readonly limit: number;
   readonly continueToken: string;
@@ -67,7 +67,7 @@ const listCauses = (options: ListOptions): Cause[] => {
   return causes;
 };
 
-/** Throws a 400 or 422 when the options cannot be meant. */
+/** Throws a 400 or 422 for invalid options. */
 export const parseListOptions = (call: Call, isWatch: boolean): ListOptions => {
   const { query } = call.info;
   const fields = parseFieldSelector(call.resource, query.get('fieldSelector'));
@@ -88,7 +88,7 @@ export const parseListOptions = (call: Call, isWatch: boolean): ListOptions => {
   return options;
 };
 
-/** The version as a number; 0 when it is left out. Throws a 400 for lists, a bare 500 for watches. */
+/** The version as a number; 0 when it is unset. Throws a 400 for lists, a bare 500 for watches. */
 export const parseVersion = (text: string, isWatch = false): number => {
   if (text === '') return 0;
   if (/^\d+$/.test(text)) return Number(text);
@@ -96,7 +96,7 @@ export const parseVersion = (text: string, isWatch = false): number => {
   throw isWatch ? plainError(message) : badRequest(`invalid resource version: ${message}`);
 };
 
-/** The answer to a version that does not exist yet. */
+/** The error for a version that does not exist yet. */
 export const tooLarge = (asked: number, current: number) =>
   failure({
     code: 504,
@@ -108,12 +108,12 @@ export const tooLarge = (asked: number, current: number) =>
     },
   });
 
-/** The continue token of a paged list: opaque to clients, it names the version listed and the last object shown. */
+/** The continue token of a paged list: opaque to clients, it contains the version of the list and the last returned object. */
 interface Continuation {
-  /** -1: the newest version, for a client whose version is gone. */
+  /** -1: the newest version, for a client whose version has expired. */
   readonly version: number;
   readonly after: Position;
-  /** Objects behind `after` at this version, where the page before has counted them: counting costs a walk over all of them. */
+  /** Objects after `after` at this version, if the previous page has counted them: counting requires a scan of all of them. */
   readonly remaining?: number | undefined;
 }
 
@@ -129,13 +129,13 @@ export const toToken = ({ version, after, remaining }: Continuation): string =>
 
 const invalidToken = (why: string) => badRequest(`invalid continue token: continue key is not valid: ${why}`);
 
-/** As Go shows a character that JSON cannot start with. */
+/** As Go prints a character that JSON cannot start with. */
 const strangerOf = (text: string): string => {
   const code = text.codePointAt(0) ?? 0;
   return code > 0x7e ? `\\u${code.toString(16).padStart(4, '0')}` : text.charAt(0);
 };
 
-/** Throws a 400 for anything this server has not made. */
+/** Throws a 400 for anything that this server has not created. */
 export const parseToken = (token: string): Continuation => {
   const decoded = Buffer.from(token, 'base64url').toString('latin1');
   try {

@@ -1,4 +1,4 @@
-// GET of a collection: pages at one version, written out as they are read so that memory stays flat.
+// GET of a collection: pages at one version, written as they are read so that memory usage is constant.
 import type { ApiObject, Fields } from '../objects/object.ts';
 import { apiVersionOf } from '../registry/resource.ts';
 import { respond } from '../http/respond.ts';
@@ -12,13 +12,13 @@ import { type ListOptions, parseListOptions, parseVersion, tooLarge } from './li
 import { includeOf } from './get.ts';
 import { readObject } from './write.ts';
 
-/** Objects read from the store at once; each may have a megabyte. */
+/** Maximum number of objects read from the store at once; each may have a megabyte. */
 const batch = 50;
 
 const tooOld =
   'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.';
 
-/** A 410 that carries a token to go on with, at the price of consistency. */
+/** A 410 with a token to continue an inconsistent list. */
 const tokenExpired = (after: Position): ApiError => {
   const { status } = expired(tooOld);
   return new ApiError({ ...status, metadata: { continue: toToken({ version: -1, after }) } });
@@ -27,7 +27,7 @@ const tokenExpired = (after: Position): ApiError => {
 interface Start {
   readonly version: number;
   readonly after: Position | undefined;
-  /** Objects behind `after`, where they have been counted. */
+  /** Objects after `after`, if they have been counted. */
   readonly remaining?: number | undefined;
 }
 
@@ -47,9 +47,9 @@ const startOf = (call: Call, options: ListOptions): Start => {
 
 export interface Listed {
   readonly version: number;
-  /** Objects that match, batch by batch. */
+  /** Matching objects, batch by batch. */
   readonly batches: Iterable<readonly ApiObject[]>;
-  /** Once the batches are read: where the next page starts, and how many objects it has before it ends. */
+  /** Once the batches are read: where the next page starts, and how many objects follow it. */
   readonly rest: () => { readonly continue?: string; readonly remainingItemCount?: number };
 }
 
@@ -63,7 +63,7 @@ export const openList = (call: Call, options: ListOptions): Listed => {
   const pageAfter = (after: Position | undefined, limit: number) =>
     store.page({ collection: call.resource.collection, namespace: scope, after, at: start.version, limit });
 
-  /** A client may read so slowly that the version it reads is forgotten meanwhile: rather no list than one with holes. */
+  /** A client may read so slowly that the version of its list is compacted meanwhile: then an error rather than an incomplete list. */
   const checkKept = (): void => {
     if (start.version < store.oldest()) throw expired('The resourceVersion for the provided list is too old.');
   };
@@ -100,7 +100,7 @@ export const openList = (call: Call, options: ListOptions): Listed => {
     return { taken, last };
   };
 
-  /** Behind a full page. */
+  /** After a full page. */
   const countAfter = (after: Position): number =>
     start.remaining === undefined ? pageAfter(after, 0).remaining() : start.remaining - options.limit;
 
@@ -116,7 +116,7 @@ export const openList = (call: Call, options: ListOptions): Listed => {
   return { version: start.version, batches: read(), rest: () => rest };
 };
 
-/** Items of built-in lists leave out what the list itself says. */
+/** Items of built-in lists omit the fields that the list itself has. */
 const toItem = (call: Call, object: ApiObject): Fields => {
   if (call.resource.custom !== undefined) return object;
   const { apiVersion: _, kind: __, ...rest } = object;
@@ -125,7 +125,7 @@ const toItem = (call: Call, object: ApiObject): Fields => {
 
 interface Layout {
   readonly head: Fields;
-  /** Name of the field that holds the items. */
+  /** Name of the field with the items. */
   readonly items: string;
   readonly toItem: (object: ApiObject) => Fields;
 }
@@ -155,7 +155,7 @@ const layoutOf = (call: Call): Layout => {
   };
 };
 
-/** Text of the list in pieces. Metadata comes last: the continue token is known only then. */
+/** Text of the list in pieces. Metadata comes last: only then the continue token is known. */
 function* writeJson(layout: Layout, listed: Listed): Generator<string> {
   const head = JSON.stringify(layout.head).slice(0, -1);
   yield `${head},"${layout.items}":[`;

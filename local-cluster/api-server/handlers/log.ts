@@ -1,4 +1,4 @@
-// `kubectl logs`: what a container wrote, read from the file its runner keeps.
+// `kubectl logs`: the output of a container, read from the file that its runner writes.
 import { open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ApiObject, fieldsAt, listAt, textAt } from '../objects/object.ts';
@@ -6,7 +6,7 @@ import { badRequest, failure } from '../status/status.ts';
 import type { Call } from './call.ts';
 import { getObject } from './get.ts';
 
-/** Milliseconds between looks for more while following. */
+/** Milliseconds between reads while following. */
 const lookMs = 250;
 const chunkBytes = 64 * 1024;
 
@@ -40,7 +40,7 @@ const waitingReasonOf = (pod: ApiObject, container: string): string | undefined 
   return status === undefined ? 'PodInitializing' : textAt(fieldsAt(fieldsAt(status, 'state'), 'waiting'), 'reason');
 };
 
-/** Everything behind `offset`; nothing while there is no file yet. */
+/** Everything after `offset`; nothing while the file does not exist yet. */
 const readFrom = async (file: string, offset: number): Promise<Buffer> => {
   try {
     await using handle = await open(file, 'r');
@@ -64,7 +64,7 @@ const lastLines = (text: Buffer, count: string | null): Buffer => {
   return Buffer.from(kept.map((line) => `${line}\n`).join(''));
 };
 
-/** Goes on until the pod has ended and all of it was sent, or the reader leaves. */
+/** Continues until the pod has ended and all of it was sent, or the client disconnects. */
 const follow = (
   call: Call,
   file: string,
@@ -90,7 +90,7 @@ const hasEnded = (call: Call): boolean => {
   try {
     return ['Succeeded', 'Failed'].includes(textAt(fieldsAt(getObject(call), 'status'), 'phase') ?? '');
   } catch {
-    // The pod is gone.
+    // The pod was deleted.
     return true;
   }
 };

@@ -1,4 +1,4 @@
-// Query parameters of writes, checked as CreateOptions, UpdateOptions and PatchOptions are.
+// Query parameters of writes, validated as CreateOptions, UpdateOptions and PatchOptions.
 import { invalid as invalidCause, notSupported, required, type Cause, forbidden } from '../schema/cause.ts';
 import { invalid } from '../status/status.ts';
 import type { Call } from './call.ts';
@@ -48,7 +48,7 @@ const kinds: Readonly<Record<string, string>> = {
   patch: 'PatchOptions',
 };
 
-/** Throws a 422 that names every wrong parameter. `patchType` is set for patches. */
+/** Throws a 422 that names every invalid parameter. `patchType` is set for patches. */
 export const parseWriteOptions = (call: Pick<Call, 'info'>, patchType?: string): WriteOptions => {
   const { query, verb } = call.info;
   const validation = query.get('fieldValidation') ?? '';
@@ -70,7 +70,7 @@ export const parseWriteOptions = (call: Pick<Call, 'info'>, patchType?: string):
   return options;
 };
 
-/** Who owns the fields of this write: the query says so, or the first part of the user agent. */
+/** The field manager of this write: from the query, or from the first part of the user agent. */
 export const managerOf = (call: Pick<Call, 'request'>, options: WriteOptions): string => {
   if (options.fieldManager !== undefined && options.fieldManager !== '') return options.fieldManager;
   const [agent = ''] = (call.request.headers.get('user-agent') ?? '').split('/');

@@ -45,13 +45,13 @@ const run = (resource: Resource, type: string, live: JsonObject, patch: unknown)
 const sorted = (object: Fields): Fields =>
   Object.fromEntries(Object.entries(object).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 
-/** Whether a patch says something of metadata, and so has it written anew. */
+/** Whether a patch contains metadata, which is then serialized again. */
 const changesMetadata = (patch: unknown): boolean =>
   Array.isArray(patch)
     ? patch.some((operation) => isFields(operation) && toText(operation['path']).startsWith('/metadata'))
     : isFields(patch) && patch['metadata'] !== undefined;
 
-/** The patched object as the server prints it: what the patch went through is sorted, the rest is as Go structures are. */
+/** The patched object in the field order of the server: parts that the patch contains are sorted, the others are in the order of Go structs. */
 const patchedText = (resource: Resource, object: Fields, patch: unknown): string => {
   if (resource.custom !== undefined) return stableJson(object as JsonObject);
   const metadata = isFields(object['metadata']) ? object['metadata'] : {};
@@ -84,7 +84,7 @@ export const handlePatch = async (call: Call): Promise<Response> => {
   return respondChanged(call, await changeObject(call, change));
 };
 
-/** Server-side apply: the fields a manager states are its own, and those it no longer states go. */
+/** Server-side apply: a manager owns the fields that it applies, and fields that it no longer applies are removed. */
 const checkType = ({ resource }: Call, config: JsonObject): void => {
   const apiVersion = toText(config['apiVersion']);
   if (apiVersion === '' && toText(config['kind']) === '') throw badRequest('invalid object type: /, Kind=');
@@ -93,7 +93,7 @@ const checkType = ({ resource }: Call, config: JsonObject): void => {
   throw badRequest(`invalid object type: ${shown}, Kind=${toText(config['kind'])}`);
 };
 
-/** Faults of the configuration itself are told before it is merged. */
+/** Errors of the configuration itself are reported before it is merged. */
 const checkConfig = (call: Call, config: Json): JsonObject => {
   if (isObject(config)) checkType(call, config);
   if (!isObject(config)) throw badRequest('error decoding YAML: the patch must be an object');

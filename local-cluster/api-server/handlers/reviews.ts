@@ -1,4 +1,4 @@
-// Reviews are questions, not objects: who am I, is this token good, may this user do that.
+// Reviews are queries, not objects: the current user, the validity of a token, the permissions of a user.
 import { type ApiObject, type Fields, fieldsAt, isFields, textAt } from '../objects/object.ts';
 import { decodeObject } from '../objects/decode.ts';
 import { apiVersionOf } from '../registry/resource.ts';
@@ -124,10 +124,10 @@ const answers: Readonly<Record<string, Answer>> = {
   TokenReview: tokenReview,
 };
 
-/** Reviews that come back with their managed fields. */
+/** Reviews that are returned with their managed fields. */
 const owned = new Set(['SelfSubjectAccessReview', 'SubjectAccessReview', 'LocalSubjectAccessReview', 'TokenReview']);
 
-/** The answer to a review; undefined when the resource is none. */
+/** The response to a review; undefined when the resource is not a review. */
 export const reviewOf = (call: Call): Answer | undefined => answers[call.resource.kind];
 
 export const handleReview = async (call: Call, answer: Answer): Promise<Response> => {

@@ -1,4 +1,4 @@
-// Reads the bodies of subresources that take a kind of their own.
+// Parses the bodies of subresources that have a kind of their own.
 import { decodeAs } from '../objects/decode.ts';
 import type { Fields } from '../objects/object.ts';
 import type { Subresource } from '../registry/resource.ts';
@@ -7,7 +7,7 @@ import { readBody } from './body.ts';
 import type { Call } from './call.ts';
 import type { WriteOptions } from './options.ts';
 
-/** The body of a subresource, as the kind it takes. */
+/** The body of a subresource, as the kind it accepts. */
 export const readAs = async (call: Call, sub: Subresource, options: WriteOptions): Promise<Fields> => {
   const group = sub.group ?? call.resource.group;
   const version = sub.version ?? call.resource.version;

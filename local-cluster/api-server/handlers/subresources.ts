@@ -1,4 +1,4 @@
-// Subresources that are no view of their object: eviction, binding, scale, namespace finalizers.
+// Subresources that are not a view of their object: eviction, binding, scale, namespace finalizers.
 import { clone } from '../objects/equal.ts';
 import { decodeObject } from '../objects/decode.ts';
 import {
@@ -27,7 +27,7 @@ import { changeObject, respondChanged } from './update.ts';
 const success = (code: number): Response =>
   respond({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code }, { code });
 
-/** Throws a 429 while a disruption budget of the pod allows no more. */
+/** Throws a 429 while a disruption budget of the pod allows no eviction. */
 const checkBudgets = (call: Call): void => {
   const pod = getObject(call);
   const budgets = call.api.strategies().all('poddisruptionbudgets.policy');
@@ -116,7 +116,7 @@ export const handleFinalize = async (call: Call): Promise<Response> => {
 const pathValue = (object: ApiObject, path: string | undefined): unknown =>
   path === undefined ? undefined : compileJsonPath(path)(object)[0];
 
-/** What the scale of a custom resource shows, by the paths of its definition. */
+/** The scale of a custom resource, by the paths of its definition. */
 const customScale = (object: ApiObject, scale: ScalePaths) => {
   const selector = pathValue(object, scale.labelSelectorPath);
   return {
@@ -135,7 +135,7 @@ const builtinScale = (object: ApiObject) => {
   };
 };
 
-/** Sets the number behind `.spec.replicas` or wherever the definition has it. */
+/** Sets the number in `.spec.replicas` or the path in the definition. */
 const setReplicas = (object: ApiObject, path: string, replicas: number): void => {
   const keys = path.split('.').filter((key) => key !== '');
   const last = keys.pop() ?? 'replicas';
@@ -160,7 +160,7 @@ const toScale = (resource: Resource, object: ApiObject): Fields => {
   };
 };
 
-/** A merge patch of a scale and a whole scale are read alike: only the replica count is taken. */
+/** A merge patch of a scale and a complete scale are parsed alike: only the replica count is used. */
 const withoutType = async (request: Request): Promise<Request> =>
   new Request('http://local', {
     method: 'POST',

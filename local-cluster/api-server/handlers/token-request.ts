@@ -11,7 +11,7 @@ import { getObject } from './get.ts';
 import { type WriteOptions, managerOf, parseWriteOptions } from './options.ts';
 import { readAs } from './subresource-body.ts';
 
-/** The pod or secret a token is to die with; throws a 404 or 409 when it is not there or another one. */
+/** The pod or secret that a token is bound to; throws a 404 or 409 when it does not exist or has another UID. */
 const boundObject = (call: Call, reference: unknown) => {
   if (!isFields(reference)) return undefined;
   const kind = textAt(reference, 'kind') === 'Pod' ? 'Pod' : 'Secret';
@@ -31,7 +31,7 @@ const boundObject = (call: Call, reference: unknown) => {
   return { kind, name, uid } as const;
 };
 
-/** managedFields of a token request, which is tracked like an object though it never is one. */
+/** managedFields of a token request, which are tracked although it is never stored. */
 const ownersOf = (call: Call, body: Fields, options: WriteOptions): Fields => {
   const kind = { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' };
   const schema = () => builtinSchema(kind.group, kind.version, kind.kind);

@@ -1,4 +1,4 @@
-// PUT and the common end of PATCH: a compare-and-set of one object, tried again while others write in between.
+// PUT and the last steps of PATCH: a compare-and-set of one object, retried after conflicts.
 import { clone, isSame } from '../objects/equal.ts';
 import { decodeObject } from '../objects/decode.ts';
 import { trackOwnership } from '../objects/ownership.ts';
@@ -18,11 +18,11 @@ import { shapeResult } from './get.ts';
 import { alignWithPath, checkChanged, isolateSubresource, keepSystemFields, readObject, refuse } from './write.ts';
 
 export interface Change {
-  /** Builds the wanted object from the live one (a copy it may keep), or a new one when there is none. May throw a Status. */
+  /** Builds the new object from the current one (a copy that it may keep), or from nothing when there is none. May throw a Status. */
   readonly build: (live: ApiObject | undefined) => ApiObject;
   /** Whether a missing object is created. */
   readonly creates: boolean;
-  /** Whether `build` has already recorded who owns what (apply does). */
+  /** Whether `build` has already set the managed fields (apply does). */
   readonly tracksItself: boolean;
   readonly options: WriteOptions;
 }
@@ -32,12 +32,12 @@ export interface Changed {
   readonly created: boolean;
 }
 
-/** Tries while others write in between. Each try that fails means that somebody else's write succeeded. */
+/** Attempts in case of conflicts. Each failed attempt means that another write succeeded. */
 const maxTries = 1000;
 
 const conflictOf = (call: Call, why: string): ApiError => conflict(call.resource, call.path.name, why);
 
-/** Throws when the client says which object it means and that is not the live one. */
+/** Throws when the preconditions of the client do not match the current object. */
 const checkPreconditions = (call: Call, wanted: ApiObject, live: ApiObject): void => {
   const { uid, resourceVersion } = wanted.metadata;
   if (call.info.verb === 'update' && uid !== undefined && uid !== '' && uid !== live.metadata.uid) {
@@ -53,7 +53,7 @@ const checkPreconditions = (call: Call, wanted: ApiObject, live: ApiObject): voi
   }
 };
 
-/** The same object but for the time stamps of its managed fields: such a write is none. */
+/** The same object except for the timestamps of its managed fields: such a write is not stored. */
 const isNoChange = (object: ApiObject, old: ApiObject): boolean => {
   const bare = (given: ApiObject) => ({
     ...given,
@@ -81,7 +81,7 @@ const prepare = async (call: Call, object: ApiObject, live: ApiObject, change: C
   return admitted;
 };
 
-/** An object that waits for its finalizers goes with the last of them. */
+/** An object that waits for its finalizers is removed with the last of them. */
 const isReleased = ({ metadata }: ApiObject): boolean =>
   metadata.deletionTimestamp !== undefined &&
   (metadata.finalizers ?? []).length === 0 &&
@@ -91,7 +91,7 @@ const isNamespaceHeld = (object: ApiObject): boolean =>
   object.kind === 'Namespace' &&
   ((object['spec'] as { finalizers?: string[] } | undefined)?.finalizers ?? []).length > 0;
 
-/** Stores the object if the live one is still `entry`; undefined when somebody was faster. */
+/** Stores the object if the current one is still `entry`; undefined after a conflict. */
 const store = (call: Call, object: ApiObject, entry: Entry): ApiObject | undefined => {
   const { api, resource } = call;
   const key = storeKey(call);
@@ -101,7 +101,7 @@ const store = (call: Call, object: ApiObject, entry: Entry): ApiObject | undefin
     const written = api.store.replace(key, entry.version, stored);
     return written === undefined ? undefined : readObject(resource, written);
   }
-  // Watchers see the end as the object last was; only the one who ended it sees what he wrote.
+  // Watchers get the last stored state of the deleted object; only the caller gets the object as written.
   const removed = api.store.remove(key, entry.version, entry.object());
   return removed === undefined
     ? undefined
@@ -123,7 +123,7 @@ const tryOnce = async (call: Call, entry: Entry, change: Change): Promise<ApiObj
   return written;
 };
 
-/** Changes one object; throws a 404 when it is missing and `creates` is false, a 409 when it changes too often. */
+/** Changes one object; throws a 404 when it is missing and `creates` is false, a 409 after too many conflicts. */
 export const changeObject = async (call: Call, change: Change): Promise<Changed> => {
   for (let attempt = 0; attempt < maxTries; attempt += 1) {
     const entry = call.api.store.get(storeKey(call));

@@ -1,4 +1,4 @@
-// What every write shares: metadata the server sets, the rules of the kind, validation, and the store.
+// The common steps of every write: metadata set by the server, the rules of the kind, validation, and the store.
 import { clone, isSame } from '../objects/equal.ts';
 import { type ApiObject, copyField, setDefault } from '../objects/object.ts';
 import { validateMetadata, validateMetadataUpdate } from '../objects/validate-metadata.ts';
@@ -12,7 +12,7 @@ import { badRequest, invalid } from '../status/status.ts';
 import type { Entry } from '../store/change.ts';
 import { type Call, timestamp } from './call.ts';
 
-/** Custom resources get the defaults of their version also when they were stored before the schema had them. */
+/** Custom resources get the defaults of their version even if they were stored before the schema had them. */
 export const readObject = (resource: Resource, entry: Entry): ApiObject => {
   const object = present(resource, entry.object());
   const schema = resource.custom === undefined ? undefined : resource.schema();
@@ -21,7 +21,7 @@ export const readObject = (resource: Resource, entry: Entry): ApiObject => {
     : (applyDefaults(schema, object as unknown as JsonObject) as unknown as ApiObject);
 };
 
-/** The namespace and name in the object must be those of the URL; what is left out is filled in. */
+/** The namespace and name in the object must be those of the URL; unset ones are set. */
 export const alignWithPath = (call: Call, object: ApiObject): void => {
   const { metadata } = object;
   const { namespace, name } = call.path;
@@ -52,7 +52,7 @@ const schemaCauses = (call: Call, object: ApiObject, old: ApiObject | undefined)
 };
 
 export const refuse = (resource: Resource, object: ApiObject, causes: readonly Cause[]): void => {
-  // Events of both groups are one internal kind, which has no group.
+  // Events of both groups have one internal kind, which has no group.
   const kind = resource.collection === 'events' ? { group: '', kind: resource.kind } : resource;
   if (causes.length > 0) throw invalid(kind, object.metadata.name ?? '', causes);
 };
@@ -70,7 +70,7 @@ export const checkNew = (call: Call, object: ApiObject): void => {
   ]);
 };
 
-/** Built-in kinds run the rules of metadata in their own rules again, so each of their faults is told as often. */
+/** Built-in kinds validate metadata in their own rules again, so each of its errors is reported as often. */
 const repeated = (resource: Resource, causes: readonly Cause[], times: number): readonly Cause[] =>
   Array.from({ length: resource.custom === undefined ? times : 1 }, () => causes).flat();
 
@@ -92,7 +92,7 @@ export const checkChanged = (call: Call, object: ApiObject, old: ApiObject): voi
   ]);
 };
 
-/** What only the server says about an object. */
+/** Fields that only the server sets. */
 export const fillSystemFields = (call: Call, object: ApiObject): void => {
   const { metadata } = object;
   metadata.uid = call.api.uuid();
@@ -106,7 +106,7 @@ export const fillSystemFields = (call: Call, object: ApiObject): void => {
 
 const kept = ['deletionTimestamp', 'deletionGracePeriodSeconds', 'generation', 'generateName'] as const;
 
-/** Puts back what an update may not touch, and counts a change of what the user wants. */
+/** Restores the fields that an update may not change, and increments the generation after a change of the spec. */
 export const keepSystemFields = (resource: Resource, object: ApiObject, old: ApiObject): void => {
   for (const field of kept) copyField(old.metadata, object.metadata, field);
   for (const field of ['uid', 'creationTimestamp']) setDefault(object.metadata, field, old.metadata[field]);

@@ -1,4 +1,4 @@
-// What undici, TLS and sockets report, worded as Go words it. Called by whatever the API server asks others with.
+// Translates errors of undici, TLS and sockets to the messages of Go. Called by all clients in the API server.
 
 const unknownAuthority = 'tls: failed to verify certificate: x509: certificate signed by unknown authority';
 
@@ -18,7 +18,7 @@ interface Coded {
   readonly code?: string;
 }
 
-/** What went wrong on the way to `url`. */
+/** The error of a request to `url`. */
 export const goWords = (error: unknown, url: string): string => {
   const { code = '', message, cause } = error as Error & Coded;
   const inner = (cause as Coded | undefined)?.code ?? code;

@@ -7,7 +7,7 @@ import { expect, it } from 'vitest';
 import { loadAuthority } from '../auth/certificates.ts';
 import { listen } from './listen.ts';
 
-it('closes although a client has connected and never shakes hands', async () => {
+it('closes although a client has connected and never completes its TLS handshake', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'bullion-listen-'));
   const { key, certificate } = await (await loadAuthority(dir)).issue('test', ['127.0.0.1']);
   const listener = await listen({ handle: async () => new Response('ok'), port: 0, key, certificate });

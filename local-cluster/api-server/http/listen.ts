@@ -1,4 +1,4 @@
-// HTTPS in front of the router: turns Node's requests into fetch's and streams the answers, headers first, so that a watch is open at once.
+// HTTPS before the router: converts Node's requests to those of fetch and streams the responses, headers first, so that a watch is open at once.
 import { type IncomingMessage, type ServerResponse } from 'node:http';
 import { type Server, createServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
@@ -14,14 +14,14 @@ export interface ListenOptions {
 
 export interface Listener {
   readonly port: number;
-  /** Cuts all connections, watches too. */
+  /** Cuts all connections, including watches. */
   readonly close: () => Promise<void>;
 }
 
-/** Somewhat more than any body may have, so that the handler sees that it is too large. */
+/** Somewhat more than the maximum of any body, so that the handler detects that it is too large. */
 const limitBytes = 4 * 1024 * 1024;
 
-/** Bodies are small and bounded; read whole they cost far less than as a stream. */
+/** Bodies are small and limited; reading them at once is much cheaper than streaming. */
 const readBody = async (incoming: IncomingMessage): Promise<Buffer> => {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -55,7 +55,7 @@ const writeHead = (outgoing: ServerResponse, response: Response): void => {
   }
   if (warnings.length > 0) outgoing.setHeader('warning', warnings);
   outgoing.statusCode = response.status;
-  // A watch is open before it has anything to say; everything else goes out together with its head.
+  // The headers of a watch are sent before its first event; all other responses are sent together with their headers.
   if (isStream(response)) outgoing.flushHeaders();
 };
 
@@ -103,14 +103,14 @@ const serve = async (handle: Handle, incoming: IncomingMessage, outgoing: Server
   else await writeBody(outgoing, response.body);
 };
 
-/** Binds to loopback only. `port` 0 takes any free one. */
+/** Binds to loopback only. `port` 0 uses any free one. */
 export const listen = async ({ handle, port, key, certificate }: ListenOptions): Promise<Listener> => {
   const options = { key, cert: certificate, keepAliveTimeout: 75_000, handshakeTimeout: handshakeTimeoutMs };
   const server: Server = createServer(options, (incoming, outgoing) => {
     serve(handle, incoming, outgoing).catch(() => outgoing.destroy());
   });
   boundConnections(server);
-  // The server itself knows a connection only after its TLS handshake: one that is still shaking hands would outlive `close`.
+  // The server tracks a connection only after its TLS handshake: one that has not completed it would outlive `close`.
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     sockets.add(socket);

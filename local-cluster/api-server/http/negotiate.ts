@@ -1,4 +1,4 @@
-// Content negotiation: which shape (object, Table, PartialObjectMetadata) and encoding (JSON, YAML) a client wants.
+// Content negotiation: the form (object, Table, PartialObjectMetadata) and encoding (JSON, YAML) that a client requests.
 import { notAcceptable } from '../status/status.ts';
 
 export type Shape = 'object' | 'table' | 'partial';
@@ -7,7 +7,7 @@ export type Encoding = 'json' | 'yaml';
 export interface Negotiated {
   readonly shape: Shape;
   readonly encoding: Encoding;
-  /** The media type with its parameters, as the answer carries it. */
+  /** The media type with its parameters, as returned in the response. */
   readonly contentType: string;
 }
 
@@ -51,7 +51,7 @@ const shapeOf = ({ parameters }: MediaType): Shape | undefined => {
     : undefined;
 };
 
-/** Media types this server speaks, as a 406 names them. */
+/** Supported media types, as listed in a 406. */
 const spoken = ['application/json', 'application/yaml'];
 
 const pick = (media: MediaType): Negotiated | undefined => {
@@ -61,7 +61,7 @@ const pick = (media: MediaType): Negotiated | undefined => {
   return { shape, encoding, contentType: encoding === 'json' ? 'application/json' : 'application/yaml' };
 };
 
-/** The first acceptable form in the client's own order; throws a 406 when there is none. */
+/** The first supported form in the client's order; throws a 406 when there is none. */
 export const negotiate = (accept: string | null): Negotiated => {
   const found = parseAccept(accept)
     .map(pick)

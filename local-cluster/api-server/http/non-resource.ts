@@ -1,4 +1,4 @@
-// Paths that are no resources: discovery, health, version, OpenAPI, keys.
+// Paths other than resources: discovery, health, version, OpenAPI, keys.
 import { createHash } from 'node:crypto';
 import type { Discovery } from '../discovery/discovery.ts';
 import { versionInfo } from '../discovery/discovery.ts';
@@ -20,7 +20,7 @@ const plain = (text: string): Response =>
     },
   });
 
-/** The version of aggregated discovery a client puts before the classic form, if it does. */
+/** The version of aggregated discovery that a client prefers to the classic form, if any. */
 const aggregatedVersion = (accept: string | null): string | undefined => {
   for (const { type, parameters } of parseAccept(accept)) {
     if (type !== 'application/json' && type !== '*/*') continue;
@@ -52,7 +52,7 @@ const discoveryResponse = (discovery: Discovery, info: RequestInfo, request: Req
   return response;
 };
 
-/** OpenAPI is served as JSON; of protobuf there is only the form of v2 that kubectl falls back to. */
+/** OpenAPI is served as JSON; protobuf exists only for v2, which kubectl falls back to. */
 const openApiResponse = (openApi: OpenApi, info: RequestInfo, accept: string | null): Response => {
   if (info.path === '/openapi/v2' && accept?.startsWith(protobufV2Accept) === true) {
     return new Response(new Uint8Array(emptyProtobufV2()), { headers: { 'content-type': protobufV2Type } });

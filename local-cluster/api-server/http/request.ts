@@ -1,11 +1,11 @@
-// What a request asks for, read from its method, path and query, as kube-apiserver's RequestInfo has it.
+// The attributes of a request, parsed from its method, path and query, as in kube-apiserver's RequestInfo.
 
 export interface RequestInfo {
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
   readonly verb: string;
-  /** Set when the path lies under /api or /apis/<group>/<version>. */
+  /** Set when the path is below /api or /apis/<group>/<version>. */
   readonly resource: ResourcePath | undefined;
 }
 
@@ -40,7 +40,7 @@ const verbOf = (method: string, path: ResourcePath | undefined, query: URLSearch
   return verb === 'delete' ? 'deletecollection' : verb;
 };
 
-/** Subresources of namespaces; anything else behind a namespace's name is a resource in it. */
+/** Subresources of namespaces; anything else after the name of a namespace is a resource in it. */
 const namespaceSubresources = new Set(['status', 'finalize']);
 
 const splitResource = (parts: readonly string[]): Omit<ResourcePath, 'group' | 'version'> | undefined => {

@@ -1,4 +1,4 @@
-// Builds answers: objects in the encoding asked for, Status bodies, warnings.
+// Builds responses: objects in the requested encoding, Status bodies, warnings.
 import { stringify } from 'yaml';
 import { type ApiError, type StatusBody, internalError, isApiError } from '../status/status.ts';
 import type { Encoding } from './negotiate.ts';
@@ -8,7 +8,7 @@ const mediaTypes: Readonly<Record<Encoding, string>> = { json: 'application/json
 export const toText = (value: unknown, encoding: Encoding): string =>
   encoding === 'json' ? JSON.stringify(value) : stringify(value, { aliasDuplicateObjects: false });
 
-/** Warnings travel in one header each (RFC 7234, code 299). */
+/** Each warning is one header (RFC 7234, code 299). */
 export const warningHeader = (text: string): string =>
   `299 - "${text.replaceAll(/["\\]/g, String.raw`\$&`).replaceAll('\n', ' ')}"`;
 
@@ -35,6 +35,6 @@ export const toApiError = (error: unknown): ApiError =>
 export const respondError = (error: unknown, warnings: readonly string[] = []): Response =>
   statusResponse(toApiError(error).status, warnings);
 
-/** Paths nothing is served at. */
+/** The response for paths that are not served. */
 export const notFoundPage = (): Response =>
   new Response('404 page not found\n', { status: 404, headers: { 'content-type': 'text/plain; charset=utf-8' } });

@@ -1,4 +1,4 @@
-// One request in, one answer out: authenticate, authorise, dispatch. The same for sockets and for callers in this process.
+// Handles one request: authenticates, authorizes, dispatches. The same for sockets and for callers in this process.
 import { type User, anonymous } from '../auth/user.ts';
 import type { Api } from '../handlers/call.ts';
 import { authorize, dispatch } from '../handlers/dispatch.ts';
@@ -23,7 +23,7 @@ const authenticate = (api: Api, request: Request): User => {
   return verified.user;
 };
 
-/** Worded by what was to be done as somebody else. */
+/** The message for an impersonated request. */
 const mayNotImpersonate = (user: User, request: Request): ApiError => {
   const { verb, resource } = parseRequest(request.method, request.url);
   const path = resource ?? { group: '', version: '', plural: '', namespace: '', name: '', subresource: '' };
@@ -55,7 +55,7 @@ const impersonated = (api: Api, request: Request, user: User): User => {
   };
 };
 
-/** The group and version a path is below, of resources and of their discovery alike. */
+/** The group and version of a path, both for resources and for their discovery. */
 const groupVersionOf = ({ path }: RequestInfo): readonly [string, string] | undefined => {
   const [root, group, version] = path.split('/').filter((part) => part !== '');
   return root === 'apis' && group !== undefined && version !== undefined ? [group, version] : undefined;

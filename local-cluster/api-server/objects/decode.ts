@@ -1,5 +1,5 @@
-// From what a client sent to an object of the kind the URL names: version and kind checked, unknown fields dropped (and told, as
-// fieldValidation asks), defaults filled in.
+// Decodes a request body into an object of the kind in the URL: version and kind validated, unknown fields dropped (and reported according
+// to fieldValidation), defaults set.
 import type { FieldValidation } from '../handlers/options.ts';
 import { type Resource, groupVersion } from '../registry/resource.ts';
 import { objectMetaSchema } from '../schema/builtin.ts';
@@ -10,7 +10,7 @@ import { badRequest, invalid } from '../status/status.ts';
 import { findTypeFault } from './type-fault.ts';
 import { type ApiObject, type Fields, isFields, toText } from './object.ts';
 
-/** What a body must be: the resource's own kind, or that of a subresource. */
+/** The expected kind of a body: the resource's own kind, or that of a subresource. */
 export interface Expected {
   readonly group: string;
   readonly version: string;
@@ -20,9 +20,9 @@ export interface Expected {
 export interface DecodeOptions {
   readonly fieldValidation: FieldValidation;
   readonly warn: (text: string) => void;
-  /** Faults of the body found while it was read (duplicate fields, unknown fields of a patch). */
+  /** Errors found while the body was parsed (duplicate fields, unknown fields of a patch). */
   readonly strictErrors?: readonly string[];
-  /** Set for the outcome of a patch: its text, as a refusal shows it. */
+  /** Set for the result of a patch: its text, as shown in an error. */
   readonly patched?: string;
 }
 
@@ -37,7 +37,7 @@ const checkNamed = (body: Fields): void => {
   }
 };
 
-/** The Go package of the server's own form of a kind. */
+/** The Go package of the server's internal form of a kind. */
 const packageOf = (group: string): string => (group === '' ? 'core' : (group.split('.')[0] ?? group));
 
 const checkKind = (body: Fields, expected: Expected): void => {
@@ -68,7 +68,7 @@ const strictErrors = (unknown: readonly string[], options: DecodeOptions): strin
   ...unknown.map((path) => `unknown field "${path}"`),
 ];
 
-/** Throws the 400 (of a patch: 422), or warns, or says nothing. */
+/** Throws a 400 (for a patch: 422), adds warnings, or does nothing. */
 export const reportStrictErrors = (faults: readonly string[], expected: Expected, options: DecodeOptions): void => {
   if (faults.length === 0 || options.fieldValidation === 'Ignore') return;
   if (options.fieldValidation === 'Warn') {
@@ -81,7 +81,7 @@ export const reportStrictErrors = (faults: readonly string[], expected: Expected
   );
 };
 
-/** Fields of metadata are the same for all kinds, also for those whose schema says nothing of them. */
+/** Fields of metadata are the same for all kinds, including those whose schema does not describe them. */
 const withMetadata = (schema: JsonSchema): JsonSchema => ({
   ...schema,
   properties: {
@@ -94,7 +94,7 @@ const withMetadata = (schema: JsonSchema): JsonSchema => ({
 
 const schemas = new WeakMap<JsonSchema, JsonSchema>();
 
-/** The schema of a resource with its metadata spelled out; kept, as it is asked for at each write. */
+/** The schema of a resource including its metadata; cached, since each write needs it. */
 export const fullSchema = (schema: JsonSchema): JsonSchema => {
   const known = schemas.get(schema);
   if (known !== undefined) return known;
@@ -105,7 +105,7 @@ export const fullSchema = (schema: JsonSchema): JsonSchema => {
 
 const metadataOnly: JsonSchema = { type: 'object', properties: { metadata: {} } };
 
-/** Throws when a value has a type its field does not take: a 400, or of a patch a 422. */
+/** Throws when a value has a wrong JSON type: a 400, or for a patch a 422. */
 const checkTypes = (body: Fields, schema: JsonSchema, expected: Expected, options: DecodeOptions): void => {
   const fault = findTypeFault(schema, body, expected.kind);
   if (fault === undefined) return;
@@ -116,7 +116,7 @@ const checkTypes = (body: Fields, schema: JsonSchema, expected: Expected, option
 const cannotHandle = (expected: Expected, why: string) =>
   badRequest(`${expected.kind} in version "${expected.version}" cannot be handled as a ${expected.kind}: ${why}`);
 
-/** A value of the kind, its fields known and its types right as far as metadata (all of it, for built-in kinds) goes. */
+/** A value of the kind with known fields and correct types in the metadata (for built-in kinds: in all of it). */
 export const decodeAs = (raw: unknown, expected: Expected, schema: JsonSchema, options: DecodeOptions): Fields => {
   if (!isFields(raw)) throw badRequest(`the body must be an object of kind ${expected.kind}`);
   checkKind(raw, expected);
@@ -139,7 +139,7 @@ const decodeCustom = (raw: Fields, resource: Resource, options: DecodeOptions): 
   return applyDefaults(resource.schema() ?? {}, object) as Fields;
 };
 
-/** Nulls mean nothing in the metadata and in built-in kinds: the field is absent. */
+/** Nulls in the metadata and in built-in kinds mean that the field is absent. */
 const dropNulls = (object: Fields): void => {
   for (const [key, value] of Object.entries(object)) {
     if (value === null) delete object[key];
@@ -156,7 +156,7 @@ const decodeBuiltin = (raw: Fields, resource: Resource, options: DecodeOptions):
   return object;
 };
 
-/** The object a client sent, ready for the write path. Throws a 400 that names what is wrong. */
+/** The object sent by a client, ready to be written. Throws a 400 that names the error. */
 export const decodeObject = (raw: unknown, resource: Resource, options: DecodeOptions): ApiObject => {
   if (!isFields(raw)) throw badRequest(`the body must be an object of kind ${resource.kind}`);
   const isCustom = resource.custom !== undefined;
@@ -176,7 +176,7 @@ export const decodeObject = (raw: unknown, resource: Resource, options: DecodeOp
   return object;
 };
 
-/** Finds embedded resources in a custom resource whose metadata is no object at all: such a body cannot even be decoded. */
+/** Finds embedded resources in a custom resource whose metadata is not an object: such a body cannot be decoded. */
 const jsonType = (value: unknown): string => {
   if (Array.isArray(value)) return 'array';
   return typeof value === 'boolean' ? 'bool' : typeof value;
@@ -188,7 +188,7 @@ const ownFault = (schema: JsonSchema, metadata: unknown, path: string): string |
   return `${path}.metadata: Invalid value: ${shown}: json: cannot unmarshal ${jsonType(metadata)} into Go value of type v1.ObjectMeta`;
 };
 
-/** The first fault, worded as kube-apiserver words it; undefined when there is none. */
+/** The first error, with the message of kube-apiserver; undefined when there is none. */
 const findEmbeddedFault = (schema: JsonSchema | undefined, value: unknown, path = ''): string | undefined => {
   if (schema === undefined) return undefined;
   if (Array.isArray(value)) {
@@ -204,7 +204,7 @@ const findEmbeddedFault = (schema: JsonSchema | undefined, value: unknown, path 
   return faults.find((fault) => fault !== undefined);
 };
 
-/** Names the fields of a built-in kind that its type does not have, in the order the client gave them, as Go's strict decoder does. */
+/** Lists the unknown fields of a built-in kind, in the order of the body, like Go's strict decoder. */
 const childPath = (path: string, key: string): string => (path === '' ? key : `${path}.${key}`);
 
 /** Paths such as `spec.containers[0].imagee`. */

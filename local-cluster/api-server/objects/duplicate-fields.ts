@@ -1,4 +1,4 @@
-// Finds fields given twice in a JSON text, which JSON.parse would silently drop.
+// Finds duplicate fields in a JSON text, which JSON.parse would drop silently.
 
 interface Scanner {
   readonly text: string;
@@ -9,7 +9,7 @@ const skipSpace = (scanner: Scanner): void => {
   while (/\s/.test(scanner.text[scanner.at] ?? '')) scanner.at += 1;
 };
 
-/** Moves past a string and returns its value. */
+/** Skips a string and returns its value. */
 const readString = (scanner: Scanner): string => {
   const start = scanner.at;
   scanner.at += 1;
@@ -62,7 +62,7 @@ const readValue = (scanner: Scanner, path: string, report: Report): void => {
   } else while (scanner.at < scanner.text.length && !/[,\]}\s]/.test(scanner.text[scanner.at] ?? '')) scanner.at += 1;
 };
 
-/** Paths of the fields given twice, in the order of the text, which must be valid JSON. */
+/** Paths of the duplicate fields, in the order of the text, which must be valid JSON. */
 export const findDuplicateFields = (text: string): readonly string[] => {
   const found: string[] = [];
   readValue({ text, at: 0 }, '', (path) => found.push(path));

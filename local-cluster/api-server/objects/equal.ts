@@ -1,7 +1,7 @@
-// Deep equality and copies of JSON values held by the server.
+// Deep equality and copies of JSON values in the server.
 import { type Json, jsonEqual } from '../schema/json.ts';
 
-/** Whether two values are the same JSON; the order of keys does not matter, a key that is undefined counts as absent. */
+/** Whether two values are the same JSON; the order of keys is ignored, an undefined key counts as absent. */
 export const isSame = (left: unknown, right: unknown): boolean => jsonEqual(plain(left), plain(right));
 
 const plain = (value: unknown): Json | undefined =>

@@ -1,6 +1,6 @@
-// What a name, a label and an annotation key may look like, with Kubernetes' own words for what is wrong.
+// The validation of names, labels and annotation keys, with the messages of Kubernetes.
 
-/** Returns what is wrong with a name, nothing when it is fine. `prefix`: it is a generateName, which a suffix will follow. */
+/** Returns the errors of a name, none when it is valid. `prefix`: it is a generateName, which is followed by a suffix. */
 export type NameRule = (name: string, prefix: boolean) => readonly string[];
 
 const label1123 = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
@@ -22,7 +22,7 @@ const messages = {
 const tooLong = (limit: number, unit: 'bytes' | 'characters' = 'characters'): string =>
   `must be no more than ${limit} ${unit}`;
 
-/** A trailing dash of a prefix is covered by the suffix that follows. */
+/** A prefix may end with a dash, since a suffix follows. */
 const masked = (name: string, prefix: boolean): string =>
   prefix && name.endsWith('-') ? `${name.slice(0, -1)}a` : name;
 
@@ -39,7 +39,7 @@ export const dnsLabel: NameRule = (name, prefix) =>
   name.includes('.') ? ['must not contain dots'] : plainLabel(name, prefix);
 export const dnsSubdomain: NameRule = ruleOf(subdomain1123, 253, messages.subdomain);
 
-/** Names that only have to fit into a URL path: roles and their bindings. */
+/** Names that only have to be valid in a URL path: roles and their bindings. */
 export const pathSegment: NameRule = (name) => {
   if (name === '.' || name === '..') return [`may not be '${name}'`];
   return ['/', '%']
@@ -47,7 +47,7 @@ export const pathSegment: NameRule = (name) => {
     .map((character) => `may not contain '${character}'`);
 };
 
-/** `what` is how messages call it. */
+/** `what` is the name of the value in messages. */
 export const qualifiedName = (text: string, what = 'qualified name'): readonly string[] => {
   const parts = text.split('/');
   const [first = '', second] = parts;
@@ -73,11 +73,11 @@ export const labelValueFaults = (value: string): readonly string[] => [
   ...(labelValue.test(value) ? [] : [messages.value]),
 ];
 
-/** No vowels and nothing that reads like another character. */
+/** No vowels and no characters that look like others. */
 const alphabet = 'bcdfghjklmnpqrstvwxz2456789';
 const maxGenerated = 63 - 5;
 
-/** A free-looking name from `generateName`; `random` gives numbers in [0, 1). */
+/** A probably unused name from `generateName`; `random` returns numbers in [0, 1). */
 export const generateName = (base: string, random: () => number): string => {
   const suffix = Array.from({ length: 5 }, () => alphabet[Math.floor(random() * alphabet.length)]).join('');
   return base.slice(0, maxGenerated) + suffix;

@@ -1,7 +1,7 @@
-// The shape of any Kubernetes object inside the API server: everything beyond the metadata is unknown until a schema says otherwise.
+// The form of any Kubernetes object in the API server: everything except the metadata is unknown without a schema.
 import type { OwnerReference } from '#shared/api/object.ts';
 
-/** A JSON object of which nothing is known. */
+/** A JSON object with unknown content. */
 export type Fields = Record<string, unknown>;
 
 export interface ManagedFieldsEntry {
@@ -31,7 +31,7 @@ export interface Metadata extends Fields {
   managedFields?: ManagedFieldsEntry[];
 }
 
-/** An object as the server works on it: mutable, because a request builds it up step by step on its own copy. */
+/** An object in a request: mutable, because a request builds its own copy step by step. */
 export interface ApiObject extends Fields {
   apiVersion: string;
   kind: string;
@@ -72,7 +72,7 @@ export const numberAt = (object: Fields, key: string): number | undefined => {
   return typeof value === 'number' ? value : undefined;
 };
 
-/** Any value as text: scalars as they are, nothing as `fallback`, the rest as JSON. */
+/** Any value as text: scalars unchanged, nothing as `fallback`, the rest as JSON. */
 export const toText = (value: unknown, fallback = ''): string => {
   if (value === undefined || value === null) return fallback;
   return typeof value === 'object' ? JSON.stringify(value) : String(value as string | number | boolean);
@@ -108,7 +108,7 @@ const goOrder = [
 export const inGoOrder = (metadata: Fields): Fields =>
   Object.fromEntries(Object.entries(metadata).toSorted(([a], [b]) => goOrder.indexOf(a) - goOrder.indexOf(b)));
 
-/** Sets `key` unless it already has a value: how a default is applied. */
+/** Sets `key` unless it already has a value: how a default is set. */
 export const setDefault = (object: Fields, key: string, value: unknown): void => {
   if (object[key] === undefined || object[key] === null) object[key] = value;
 };

@@ -16,7 +16,7 @@ describe('findDuplicateFields', () => {
     expect(findDuplicateFields(text)).toEqual(found);
   });
 
-  test('finds nothing in what JSON.stringify makes', () => {
+  test('finds nothing in the output of JSON.stringify', () => {
     fc.assert(
       fc.property(fc.json(), (text) => {
         expect(findDuplicateFields(JSON.stringify(JSON.parse(text)))).toEqual([]);
@@ -36,7 +36,7 @@ describe('findUnknownFields', () => {
       labels: { type: 'object', additionalProperties: { type: 'string' } },
     },
   };
-  test('names them in the order they are given', () => {
+  test('lists them in the order of the object', () => {
     const object = { z: 1, spec: { list: [{ a: 1 }, { b: 1 }], x: 1 }, labels: { any: 'x' }, a: 1 };
     expect(findUnknownFields(schema, object)).toEqual(['z', 'spec.list[1].b', 'spec.x', 'a']);
   });
@@ -54,7 +54,7 @@ describe('names', () => {
     expect(dnsSubdomain(name, false).length === 0).toBe(isFine);
   });
 
-  test('a prefix may end in a dash', () => {
+  test('a prefix may end with a dash', () => {
     expect(dnsLabel('a-', true)).toEqual([]);
     expect(dnsLabel('a-', false)).not.toEqual([]);
   });
@@ -69,7 +69,7 @@ describe('names', () => {
     expect(qualifiedName(name).length === 0).toBe(isFine);
   });
 
-  test('a generated name is a name, however long its base', () => {
+  test('a generated name is valid, however long its base', () => {
     fc.assert(
       fc.property(
         fc.stringMatching(/^[a-z][a-z0-9-]{0,80}$/),

@@ -1,4 +1,4 @@
-// managedFields: who last set which field. The algorithm lives in ../patch; this is how the write path calls it.
+// managedFields: who last set which field. The algorithm is in ../patch; this file is its caller in writes.
 import { type WriteContext, resetFieldsOf, trackUpdate } from '../patch/apply.ts';
 import { type Resource, apiVersionOf } from '../registry/resource.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';

@@ -1,4 +1,4 @@
-// Finds the first value whose JSON type is not what the Go type of a built-in field takes, worded as encoding/json words it.
+// Finds the first value whose JSON type does not match the Go type of a built-in field, with the message of encoding/json.
 import { type JsonSchema, childOf } from '../schema/json-schema.ts';
 import { isFields } from './object.ts';
 
@@ -9,7 +9,7 @@ const jsonType = (value: unknown): string => {
   return typeof value === 'object' ? 'object' : typeof value;
 };
 
-/** JSON types a schema type takes. */
+/** JSON types that a schema type accepts. */
 const takes: Readonly<Record<string, readonly string[]>> = {
   string: ['string'],
   boolean: ['bool'],
@@ -37,14 +37,14 @@ const goType = (schema: JsonSchema): string => {
   return goTypes[schema.type ?? ''] ?? 'interface {}';
 };
 
-/** Quantities and times are written as strings but read by their own rules. */
+/** Quantities and times are strings with parsers of their own. */
 const isFree = (schema: JsonSchema): boolean =>
   schema.type === undefined ||
   schema['x-kubernetes-int-or-string'] === true ||
   schema['x-kubernetes-preserve-unknown-fields'] === true ||
   schema['x-bullion-type'] === 'Quantity';
 
-/** What Go's decoder says of text that is no base64; undefined when it is. */
+/** The error of Go's decoder for invalid base64; undefined when it is valid. */
 const base64Fault = (text: string): string | undefined => {
   const bad = /[^A-Za-z0-9+/=\r\n]/.exec(text);
   if (bad !== null) return `illegal base64 data at input byte ${bad.index}`;

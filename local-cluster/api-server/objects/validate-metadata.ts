@@ -1,4 +1,4 @@
-// The rules of metadata that hold for every kind, at creation and at update.
+// The rules of metadata for every kind, at creation and at update.
 import { type Cause, childPath, forbidden, indexPath, invalid, required, tooLong } from '../schema/cause.ts';
 import type { OwnerReference } from '#shared/api/object.ts';
 import type { Json } from '../schema/json.ts';
@@ -83,7 +83,7 @@ const ownerCauses = (metadata: Metadata): Cause[] => {
 
 const standardFinalizers = new Set(['foregroundDeletion', 'orphan', 'kubernetes']);
 
-/** Only built-in kinds ask for a domain: Longhorn's finalizer is `longhorn.io`. */
+/** Only built-in kinds require a domain: Longhorn's finalizer is `longhorn.io`. */
 const finalizerCauses = (metadata: Metadata, needsDomain: boolean): Cause[] => {
   const field = 'metadata.finalizers';
   const finalizers = metadata.finalizers ?? [];
@@ -128,7 +128,7 @@ export const validateMetadata = (metadata: Metadata, rules: MetadataRules): Caus
 
 const immutable = ['name', 'namespace', 'uid', 'creationTimestamp', 'deletionTimestamp'] as const;
 
-/** What an update may not do; fields the server sets itself were put back before. */
+/** What an update may not change; fields that the server sets were restored before. */
 export const validateMetadataUpdate = (metadata: Metadata, old: Metadata): Cause[] => {
   const causes: Cause[] = [];
   if (old.deletionTimestamp !== undefined) {

@@ -46,7 +46,7 @@ const refusal = (context: WriteContext, live: JsonObject | undefined, config: Js
   return outcome.kind === 'refused' ? `${outcome.code}: ${outcome.message}` : 'applied';
 };
 
-/** Who owns what, without times. */
+/** The owners of fields, without times. */
 const owners = (object: JsonObject): Json => {
   const metadata = object['metadata'];
   const entries = isObject(metadata) ? metadata['managedFields'] : [];
@@ -80,7 +80,7 @@ describe('applyConfig', () => {
     });
   });
 
-  it('refuses to change a field of another manager', () => {
+  it('rejects a change of a field of another manager', () => {
     const live = applied(contextOf('one'), undefined, configMap({ k: 'v' }));
     expect(refusal(contextOf('two'), live, configMap({ k: 'w' }))).toBe(
       '409: Apply failed with 1 conflict: conflict with "one": .data.k',
@@ -100,7 +100,7 @@ describe('applyConfig', () => {
     });
   });
 
-  it('takes the field by force', () => {
+  it('takes a field over when forced', () => {
     const live = applied(contextOf('one'), undefined, configMap({ k: 'v', own: '1' }));
     const object = applied(contextOf('two'), live, configMap({ k: 'w' }), true);
     expect(object['data']).toEqual({ k: 'w', own: '1' });
@@ -110,7 +110,7 @@ describe('applyConfig', () => {
     });
   });
 
-  it('shares a field that two managers state alike, and keeps it while one does', () => {
+  it('shares a field that two managers apply with the same value, and keeps it while one does', () => {
     const one = applied(contextOf('one'), undefined, configMap({ k: 'v' }));
     const both = applied(contextOf('two'), one, configMap({ k: 'v' }));
     expect(owners(both)).toEqual({
@@ -122,27 +122,27 @@ describe('applyConfig', () => {
     expect(owners(left)).toMatchObject({ 'one/Apply': { 'f:data': { 'f:k': {} } } });
   });
 
-  it('removes what the manager no longer states', () => {
+  it('removes what the manager no longer applies', () => {
     const live = applied(contextOf('me'), undefined, configMap({ k: 'v', gone: 'x' }));
     const object = applied(contextOf('me'), live, configMap({ k: 'v' }));
     expect(object['data']).toEqual({ k: 'v' });
   });
 
-  it('keeps what an updater owns when the applier stops stating it', () => {
+  it('keeps what an updater owns when the applier no longer applies it', () => {
     const live = applied(contextOf('me'), undefined, configMap({ k: 'v' }));
     const updated = trackUpdate(contextOf('you'), live, { ...live, data: { k: 'w' } });
     const object = applied(contextOf('me'), updated, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' } });
     expect(object['data']).toEqual({ k: 'w' });
   });
 
-  it('counts what was there before the first apply as owned', () => {
+  it('treats what existed before the first apply as owned', () => {
     const untracked = { ...configMap({ k: 'v' }), metadata: { name: 'a', uid: '1' } };
     expect(refusal(contextOf('me'), untracked, configMap({ k: 'w' }))).toBe(
       '409: Apply failed with 1 conflict: conflict with "before-first-apply" using v1: .data.k',
     );
   });
 
-  it('refuses another version, managed fields and unknown fields', () => {
+  it('rejects a different version, managed fields and unknown fields', () => {
     expect(refusal(contextOf('me', { apiVersion: 'v2' }), undefined, configMap({}))).toBe(
       '400: Incorrect version specified in apply patch. Specified patch version: v1, expected: v2',
     );
@@ -177,7 +177,7 @@ describe('lists', () => {
     spec: { containers },
   });
 
-  it('of type map are owned item by item', () => {
+  it('of type map are owned per item', () => {
     const object = applied(
       pod(),
       undefined,
@@ -200,7 +200,7 @@ describe('lists', () => {
     });
   });
 
-  it('of type map merge by key, and lose the items no longer stated', () => {
+  it('of type map are merged by key, and lose the items that are no longer applied', () => {
     const one = applied(pod(), undefined, withContainers({ name: 'a' }, { name: 'b' }));
     const two = applied(pod({ manager: 'you' }), one, withContainers({ name: 'c' }));
     const three = applied(pod(), two, withContainers({ name: 'b' }));
@@ -214,13 +214,13 @@ describe('lists', () => {
     );
   });
 
-  it('may not repeat a key', () => {
+  it('reject a repeated key', () => {
     expect(refusal(pod(), undefined, withContainers({ name: 'a' }, { name: 'a' }))).toBe(
       '500: failed to create typed patch object (/p; /v1, Kind=Pod): .spec.containers: duplicate entries for key [name="a"]',
     );
   });
 
-  it('of type set are owned value by value', () => {
+  it('of type set are owned per value', () => {
     const object = applied(contextOf('me'), undefined, {
       ...configMap({}),
       metadata: { name: 'a', finalizers: ['x/y'] },
@@ -232,7 +232,7 @@ describe('lists', () => {
 });
 
 describe('trackUpdate', () => {
-  it('gives a created object to its creator', () => {
+  it('makes the creator the owner of a created object', () => {
     const object = trackUpdate(contextOf('kubectl-create', { now: at(5) }), undefined, configMap({ k: 'v' }));
     expect(object['metadata']).toEqual({
       name: 'a',
@@ -250,7 +250,7 @@ describe('trackUpdate', () => {
     });
   });
 
-  it('moves changed fields to the one who changed them and drops managers that own nothing', () => {
+  it('moves changed fields to the manager that changed them and removes managers that own nothing', () => {
     const live = trackUpdate(contextOf('one'), undefined, configMap({ k: 'v' }));
     const changed = trackUpdate(contextOf('two'), live, { ...live, data: { k: 'w' } });
     expect(owners(changed)).toEqual({
@@ -259,12 +259,12 @@ describe('trackUpdate', () => {
     });
   });
 
-  it('leaves managers and times alone when nothing changed', () => {
+  it('does not change managers and times when nothing changed', () => {
     const live = trackUpdate(contextOf('one'), undefined, configMap({ k: 'v' }));
     expect(trackUpdate(contextOf('two', { now: at(9) }), live, live)).toEqual(live);
   });
 
-  it('keeps the main resource and its status apart', () => {
+  it('separates the main resource and its status', () => {
     const job = schemaOf('batch', 'Job');
     const context = contextOf('me', { schema: job, apiVersion: 'batch/v1' });
     const base = { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'j' }, spec: { parallelism: 1 } };
@@ -282,7 +282,7 @@ describe('trackUpdate', () => {
     });
   });
 
-  it('does not count structures that every object of a built-in kind has as set by its creator', () => {
+  it('does not treat structures that every object of a built-in kind has as set by its creator', () => {
     const context = contextOf('me', {
       schema: schemaOf('coordination.k8s.io', 'Lease'),
       apiVersion: 'coordination.k8s.io/v1',
@@ -298,7 +298,7 @@ describe('trackUpdate', () => {
     });
   });
 
-  it('forgets all managers when the writer says so', () => {
+  it('removes all managers when the writer requests it', () => {
     const live = trackUpdate(contextOf('one'), undefined, configMap({ k: 'v' }));
     const cleared = { ...live, metadata: { name: 'a', namespace: 'default', managedFields: [{}] } };
     expect(owners(trackUpdate(contextOf('two'), live, cleared))).toEqual({});
@@ -322,8 +322,8 @@ describe('trackUpdate', () => {
 const data = fc.dictionary(fc.constantFrom('a', 'b', 'c', 'd'), fc.constantFrom('1', '2'), { minKeys: 1 });
 const managers = fc.constantFrom('one', 'two', 'three');
 
-describe('laws', () => {
-  it('applying the same configuration again changes nothing and conflicts with nobody', () => {
+describe('properties', () => {
+  it('applying the same configuration again changes nothing and has no conflicts', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(managers, data), { minLength: 1, maxLength: 6 }), (steps) => {
         let live: JsonObject | undefined;
@@ -335,7 +335,7 @@ describe('laws', () => {
     );
   });
 
-  it('after a forced apply the object holds all that was applied', () => {
+  it('after a forced apply the object contains all applied values', () => {
     fc.assert(
       fc.property(data, data, managers, managers, (first, second, one, two) => {
         const live = applied(contextOf(one), undefined, configMap(first));

@@ -23,24 +23,24 @@ import { checkTyped, showFaults } from './typed-check.ts';
 import { shapeOf } from './typed-value.ts';
 import { zeroObject } from './last-applied.ts';
 
-/** What an apply and an update have in common. */
+/** The common input of an apply and an update. */
 export interface WriteContext {
-  /** Schema of the kind with apiVersion, kind and metadata in it: builtinSchema, or publishedSchema of a CRD. */
+  /** Schema of the kind including apiVersion, kind and metadata: builtinSchema, or publishedSchema of a CRD. */
   readonly schema: JsonSchema;
-  /** Field manager as the client gave it, or the server derived from the user agent. */
+  /** Field manager set by the client, or derived by the server from the user agent. */
   readonly manager: string;
-  /** Version the write was made in, such as `batch/v1`. */
+  /** Version of the write, such as `batch/v1`. */
   readonly apiVersion: string;
   /** `status`, `scale`, … or empty for the main resource. */
   readonly subresource: string;
   readonly now: Date;
-  /** Paths that this endpoint resets and nobody may own through it; see resetFieldsOf. */
+  /** Paths that this endpoint resets and nobody can own through it; see resetFieldsOf. */
   readonly resetFields: readonly (readonly string[])[];
 }
 
 const toSet = (paths: readonly (readonly string[])[]): FieldSet => setOf(paths.map((path) => path.map(fieldStep)));
 
-/** What the server itself sets is never owned. */
+/** Fields that the server sets are never owned. */
 const neverOwned = toSet([
   ['apiVersion'],
   ['kind'],
@@ -72,7 +72,7 @@ const identify = (context: WriteContext, operation: Manager['operation']): Omit<
   subresource: context.subresource,
 });
 
-/** Managers the write starts from: what the writer sent wins on the main resource, unless it sent none. */
+/** The initial managers of a write: those that the writer sent to the main resource, if any. */
 const startingManagers = (context: WriteContext, live: JsonObject | undefined, object: JsonObject): Managers => {
   const ofLive = (): Managers => (live === undefined ? undefined : parseManagers(live)) ?? new Map();
   if (context.subresource !== '') return ofLive();
@@ -88,8 +88,8 @@ const addOwned = (managers: Managers, manager: Omit<Manager, 'fields'>, fields: 
 };
 
 /**
- * The object to store after a create, an update or a patch, with its managers brought up to date. `live` is undefined
- * on create. An object that nobody tracks since its creation stays untracked until the first apply.
+ * The object to store after a create, an update or a patch, with updated managers. `live` is undefined
+ * on create. An object that was not tracked since its creation stays untracked until the first apply.
  */
 export const trackUpdate = (context: WriteContext, live: JsonObject | undefined, object: JsonObject): JsonObject => {
   const managers = startingManagers(context, live, object);
@@ -113,7 +113,7 @@ const describe = (context: WriteContext, object: JsonObject): string => {
   return `${namespace}/${name}; ${version}, Kind=${textOf(get(object, 'kind'))}`;
 };
 
-/** Why an applied object cannot even be compared. */
+/** The error that prevents an applied object from being compared. */
 const refuseConfig = (context: WriteContext, config: JsonObject): PatchOutcome | undefined => {
   const version = textOf(get(config, 'apiVersion'));
   if (version !== context.apiVersion)
@@ -129,7 +129,7 @@ const refuseConfig = (context: WriteContext, config: JsonObject): PatchOutcome |
   return { kind: 'refused', code: 500, reason: '', message };
 };
 
-/** Before the first apply, what is there already is owned by nobody in particular, so that it can be in conflict. */
+/** Before the first apply, existing fields get an anonymous owner, so that conflicts with them are detected. */
 const managersBefore = (scope: Scope, context: WriteContext, live: JsonObject, known: Managers): Managers => {
   if (known.size > 0) return known;
   const { changed } = takeByUpdate(scope, zeroObject(context.schema, live), live, new Map());
@@ -139,7 +139,7 @@ const managersBefore = (scope: Scope, context: WriteContext, live: JsonObject, k
   return addOwned(known, manager, fields);
 };
 
-/** kubectl may take over what it applied itself on the client side, as the annotation it left tells. */
+/** kubectl may take over what it applied on the client side, as recorded in its annotation. */
 const applyAsKubectl = (context: WriteContext, input: ApplyInput): Applied => {
   const first = applyOwned(input);
   if (first.kind === 'applied' || context.manager !== 'kubectl') return first;
@@ -158,15 +158,15 @@ const finish = (input: ApplyInput, applied: Applied & { readonly kind: 'applied'
   return new Map(applied.managers).set(input.self, { ...own, fields, time: isNoop ? lastTime : input.manager.time });
 };
 
-/** A write that changes nothing but times is no write. */
+/** A write that changes nothing but times is not stored. */
 const keepTimes = (stored: JsonObject | undefined, object: JsonObject): JsonObject => {
   if (stored === undefined || !jsonEqual(withoutManagers(stored), withoutManagers(object))) return object;
   return jsonEqual(timeless(stored), timeless(object)) ? stored : object;
 };
 
 /**
- * Applies a configuration. `live` is undefined when there is no such object yet. The result is the object before
- * defaulting, with its managers; conflicts with other managers are refused with 409 unless `force` is set.
+ * Applies a configuration. `live` is undefined when the object does not exist yet. The result is the object before
+ * defaulting, with its managers; conflicts with other managers are rejected with 409 unless `force` is set.
  */
 export const applyConfig = (
   context: WriteContext,
@@ -202,7 +202,7 @@ export const applyConfig = (
 };
 
 /**
- * Paths that an endpoint resets, as the strategies of Kubernetes have them. `custom` tells custom resources, whose
+ * Paths that an endpoint resets, as in the strategies of Kubernetes. `custom` distinguishes custom resources, whose
  * status endpoint owns no metadata, from built-in ones.
  */
 export const resetFieldsOf = (options: {

@@ -1,4 +1,4 @@
-// One step of the way to a field, as managedFields writes it: `f:name`, `k:{"name":"a"}` for an item of a map list,
+// One step of the path to a field, as in managedFields: `f:name`, `k:{"name":"a"}` for an item of a map list,
 // `v:"x"` for an item of a set. Called by the server-side apply files of this folder.
 
 import { fromEntries, goJson, goNumber, goQuote, isObject, stableJson, type Json } from '../schema/json.ts';
@@ -28,7 +28,7 @@ const showStep = (step: string): string => {
   return `[${pairs.map(([name, value]) => `${name}=${showScalar(value)}`).join(',')}]`;
 };
 
-/** A path as conflicts name it: `.spec.ports[port=80,protocol="TCP"].name`. */
+/** A path as shown in conflicts: `.spec.ports[port=80,protocol="TCP"].name`. */
 export const showPath = (path: FieldPath): string => path.map(showStep).join('');
 
 const rank: Readonly<Record<string, number>> = { f: 0, k: 1, v: 2, i: 3 };

@@ -1,9 +1,9 @@
-// Sets of fields, with the algebra that field ownership needs and the FieldsV1 form in which objects carry them.
+// Sets of fields, with the operations that field ownership requires and the FieldsV1 form stored in objects.
 
 import { fromEntries, isObject, type Json, type JsonObject } from '../schema/json.ts';
 import { compareSteps, type FieldPath } from './field-path.ts';
 
-/** `members` are the fields in the set; `children` are sets below fields, members or not. Values are never changed. */
+/** `members` are the fields in the set; `children` are sets below fields, members or not. Values are immutable. */
 export interface FieldSet {
   readonly members: ReadonlySet<string>;
   readonly children: ReadonlyMap<string, FieldSet>;
@@ -22,7 +22,7 @@ export const hasPath = (set: FieldSet, path: FieldPath): boolean => {
   return child !== undefined && hasPath(child, rest);
 };
 
-/** What the set holds below one step. */
+/** The part of the set below one step. */
 export const below = (set: FieldSet, step: string): FieldSet => set.children.get(step) ?? emptySet;
 
 const make = (members: Iterable<string>, children: Iterable<readonly [string, FieldSet]>): FieldSet => ({
@@ -61,7 +61,7 @@ export const recursiveDifferenceOf = (a: FieldSet, b: FieldSet): FieldSet =>
       .map(([step, child]) => [step, recursiveDifferenceOf(child, below(b, step))] as const),
   );
 
-/** A set of the paths given. */
+/** A set of the given paths. */
 export const setOf = (paths: Iterable<FieldPath>): FieldSet => {
   const members = new Set<string>();
   const deeper = new Map<string, FieldPath[]>();
@@ -76,7 +76,7 @@ export const setOf = (paths: Iterable<FieldPath>): FieldSet => {
   );
 };
 
-/** All members, a field before what is below it. */
+/** All members, a field before those below it. */
 export const pathsOf = (set: FieldSet, prefix: FieldPath = []): FieldPath[] => [
   ...[...set.members].toSorted(compareSteps).map((step) => [...prefix, step]),
   ...[...set.children]
@@ -96,7 +96,7 @@ const contentsOf = (set: FieldSet, isMember: boolean): JsonObject => {
 /** The set as a FieldsV1 document. */
 export const toFieldsV1 = (set: FieldSet): JsonObject => contentsOf(set, false);
 
-/** Reads a FieldsV1 document. Steps of unknown form are left out. */
+/** Parses a FieldsV1 document. Steps of unknown form are ignored. */
 export const parseFieldsV1 = (fields: unknown): FieldSet => {
   if (!isObject(fields)) return emptySet;
   const entries = Object.entries(fields).filter(([step]) => /^[fkvi]:/.test(step));

@@ -40,7 +40,7 @@ describe('applyJsonPatch', () => {
       'add operation does not apply: doc is missing path: "/a/b": missing value',
     ],
     [
-      'removing what is not there',
+      'removing a missing value',
       {},
       [{ op: 'remove', path: '/a' }],
       "error in remove for path: '/a': Unable to remove nonexistent key: a: missing value",
@@ -53,7 +53,7 @@ describe('applyJsonPatch', () => {
     ],
     ['an unknown operation', {}, [{ op: 'frob', path: '/a' }], 'Unexpected kind: frob'],
   ];
-  it.each(refusals)('refuses %s with 422', (_, object, patch, detail) => {
+  it.each(refusals)('rejects %s with 422', (_, object, patch, detail) => {
     expect(applyJsonPatch(object, patch)).toEqual({
       kind: 'refused',
       code: 422,
@@ -63,20 +63,20 @@ describe('applyJsonPatch', () => {
     });
   });
 
-  it('refuses a patch that is no list with 400', () => {
+  it('rejects a patch that is not a list with 400', () => {
     expect(applyJsonPatch({}, {})).toMatchObject({
       code: 400,
       message: 'error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp',
     });
   });
 
-  it('tells unknown fields of operations', () => {
+  it('reports unknown fields of operations', () => {
     expect(applyJsonPatch({}, [{ op: 'add', path: '/a', value: 1, x: 1 }])).toMatchObject({
       strictErrors: ['json patch unknown field "[0].x"'],
     });
   });
 
-  it('refuses more than 10,000 operations', () => {
+  it('rejects more than 10,000 operations', () => {
     const patch = Array.from({ length: 10_001 }, () => ({ op: 'test', path: '/a', value: null }));
     expect(applyJsonPatch({}, patch)).toMatchObject({ code: 413 });
   });
@@ -90,7 +90,7 @@ describe('applyJsonPatch', () => {
     expect(object).toEqual({ a: 1 });
   });
 
-  it('undoes an added field by removing it', () => {
+  it('reverts an added field by removing it', () => {
     const keys = fc.string({ minLength: 1 }).filter((key) => key !== '__proto__');
     fc.assert(
       fc.property(fc.dictionary(keys, fc.jsonValue() as fc.Arbitrary<Json>), keys, (object, key) => {

@@ -1,4 +1,4 @@
-// JSON Patch (RFC 6902) with the wording, and the few liberties, of the library that kube-apiserver uses.
+// JSON Patch (RFC 6902) with the messages, and the few deviations, of the library that kube-apiserver uses.
 
 import { isList, isObject, jsonEqual, type Json, type JsonObject } from '../schema/json.ts';
 import {
@@ -31,7 +31,7 @@ const toOperation = (raw: JsonObject): Operation => ({
   value: raw['value'] ?? null,
 });
 
-/** Runs `act` and puts `context` before whatever fault it finds. */
+/** Runs `act` and prefixes its error with `context`. */
 const within = <T>(context: string, act: () => T): T => {
   try {
     return act();
@@ -46,7 +46,7 @@ interface Place {
   readonly container: JsonObject | readonly Json[];
 }
 
-/** Where a pointer leads; `lost` is the fault when the way there is missing. */
+/** The target of a pointer; `lost` is the error when its parent is missing. */
 const placeOf = (document: Json, pointer: string, lost: string): Place => {
   const tokens = parsePointer(pointer);
   const container = tokens === undefined ? undefined : containerAt(document, tokens);
@@ -91,7 +91,7 @@ const readOr = (place: Place, fault: string): Json | undefined => {
   }
 };
 
-/** A key that is not there yet is set: the library looks only whether a list has the index. */
+/** A missing key is set: the library only checks whether a list has the index. */
 const replace = (document: Json, operation: Operation): Json => {
   const path = pathOf(operation);
   if (path === '') {
@@ -190,7 +190,7 @@ const strictErrorsOf = (patch: readonly JsonObject[]): string[] =>
       .map((key) => `json patch unknown field "[${index}].${key}"`),
   );
 
-/** Applies a JSON patch: all operations or none. A `test` that fails is refused like any other fault, with 422. */
+/** Applies a JSON patch: all operations or none. A failed `test` is rejected like any other error, with 422. */
 export const applyJsonPatch = (object: JsonObject, patch: unknown): PatchOutcome => {
   const fault = decodingFault(patch);
   if (fault !== undefined) return badPatch(`error decoding patch: json: cannot unmarshal ${fault}`);

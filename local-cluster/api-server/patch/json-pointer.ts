@@ -1,15 +1,15 @@
-// Reads and writes one place of a JSON document by its pointer (RFC 6901), without changing the document given.
+// Reads and writes one place of a JSON document by its pointer (RFC 6901), without changing the given document.
 
 import { get, isList, isObject, withKey, withoutKey, type Json, type JsonObject } from '../schema/json.ts';
 
 type Container = JsonObject | readonly Json[];
 
-/** Thrown inside this folder only, and caught by applyJsonPatch: carries Kubernetes' wording. */
+/** Thrown only in this folder, and caught by applyJsonPatch: has the message of Kubernetes. */
 export class PatchFault extends Error {
   override readonly name = 'PatchFault';
 }
 
-/** Tokens of a pointer; undefined for the empty pointer and for one without a leading part. */
+/** Tokens of a pointer; undefined for the empty pointer and for one without a leading slash. */
 export const parsePointer = (pointer: string): readonly string[] | undefined => {
   const [, ...tokens] = pointer.split('/');
   return tokens.length === 0 ? undefined : tokens.map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
@@ -20,7 +20,7 @@ const toIndex = (token: string): number => {
   return Number(token);
 };
 
-/** An index within a list; negative ones count from the end. */
+/** An index in a list; negative ones count from the end. */
 const indexWithin = (token: string, length: number): number => {
   const index = toIndex(token);
   if (index >= length || index < -length)
@@ -33,7 +33,7 @@ const isContainer = (value: Json | undefined): value is Container => isList(valu
 export const readChild = (container: Container, token: string): Json | undefined =>
   isList(container) ? container[indexWithin(token, container.length)] : get(container as JsonObject, token);
 
-/** The container a pointer leads to, or undefined when the way there is missing. */
+/** The container that a pointer refers to, or undefined when its parent is missing. */
 export const containerAt = (document: Json, tokens: readonly string[]): Container | undefined => {
   let current: Json | undefined = document;
   for (const token of tokens.slice(0, -1)) {
@@ -47,7 +47,7 @@ export const containerAt = (document: Json, tokens: readonly string[]): Containe
   return isContainer(current) ? current : undefined;
 };
 
-/** The document with the container at the pointer replaced by what `change` makes of it. */
+/** The document with the container at the pointer replaced by the result of `change`. */
 export const changeContainer = (
   document: Json,
   tokens: readonly string[],

@@ -1,5 +1,5 @@
-// The annotation that client-side `kubectl apply` leaves, and what it means to server-side apply: fields that kubectl
-// applied before and nobody changed since may be taken over without a conflict. Called by apply.ts.
+// The annotation of client-side `kubectl apply`, and its meaning for server-side apply: fields that kubectl
+// applied before and that were not changed since may be taken over without a conflict. Called by apply.ts.
 import {
   get,
   isObject,
@@ -18,7 +18,7 @@ import { valueStructs } from '../schema/builtin-tables.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 
 const annotation = 'kubectl.kubernetes.io/last-applied-configuration';
-/** The server keeps no annotation larger than all annotations of an object together may be. */
+/** The server stores no annotation larger than the limit for all annotations of an object. */
 const maxBytes = 256 * 1024;
 
 const annotationsOf = (object: JsonObject): JsonObject => {
@@ -41,7 +41,7 @@ const lastAppliedOf = (object: JsonObject): string => {
   return typeof text === 'string' ? text : '';
 };
 
-/** Fields the annotation states and the live object still has as stated; undefined when there is no usable annotation. */
+/** Fields in the annotation whose values the current object still has; undefined when there is no usable annotation. */
 export const allowedByLastApplied = (shape: Shape, apiVersion: string, live: JsonObject): FieldSet | undefined => {
   const last = parse(lastAppliedOf(live));
   if (last === undefined || get(last, 'apiVersion') !== apiVersion) return undefined;
@@ -49,7 +49,7 @@ export const allowedByLastApplied = (shape: Shape, apiVersion: string, live: Jso
   return differenceOf(fieldsOf(shape, last), unionOf(unionOf(modified, added), removed));
 };
 
-/** The object with its annotation, if it has one, stating what was applied now. */
+/** The object with its annotation, if it has one, updated to what was applied now. */
 export const withLastApplied = (object: JsonObject, config: JsonObject): JsonObject => {
   if (lastAppliedOf(object) === '') return object;
   const metadata = get(config, 'metadata');
@@ -66,7 +66,7 @@ export const withLastApplied = (object: JsonObject, config: JsonObject): JsonObj
   return withKey(object, 'metadata', withKey(own, 'annotations', next));
 };
 
-/** What an object of a kind is before anything is set in it. A created object owns what differs from that. */
+/** An object of a kind without any values. A created object owns its differences to that. */
 const alwaysThere = new Set(['metadata', 'spec', 'status']);
 
 const zeros: Readonly<Record<string, Json>> = { string: '', integer: 0, number: 0, boolean: false };
@@ -93,7 +93,7 @@ const zeroStruct = (schema: JsonSchema): JsonObject => {
   );
 };
 
-/** The empty object of a kind. Custom kinds have nothing in it but their type; built-in ones their empty structures. */
+/** The empty object of a kind. Custom kinds have only their type; built-in ones their empty structures. */
 export const zeroObject = (schema: JsonSchema, object: JsonObject): JsonObject => ({
   ...(isStruct(schema) ? zeroStruct(schema) : {}),
   apiVersion: object['apiVersion'] ?? null,

@@ -1,4 +1,4 @@
-// metadata.managedFields: who owns which fields, read from and written to an object.
+// metadata.managedFields: the owners of fields, read from and written to an object.
 import { fromEntries, get, isList, isObject, withKey, withoutKey, type Json, type JsonObject } from '../schema/json.ts';
 import { isEmptySet, parseFieldsV1, toFieldsV1, type FieldSet, unionOf } from './field-set.ts';
 
@@ -13,10 +13,10 @@ export interface Manager {
   readonly time: string | undefined;
 }
 
-/** Managers by identity. Never changed in place. */
+/** Managers by identity. Immutable. */
 export type Managers = ReadonlyMap<string, Manager>;
 
-/** An applier is one whatever version it applies; an updater is one for each version. */
+/** An applier is the same in every version; an updater is a separate one for each version. */
 export const managerId = (manager: Omit<Manager, 'fields' | 'time'>): string =>
   JSON.stringify([
     manager.name,
@@ -60,7 +60,7 @@ export const parseManagers = (object: JsonObject): Managers | undefined => {
   return valid.length === managers.length ? new Map(valid.map((manager) => [managerId(manager), manager])) : undefined;
 };
 
-/** Whether a writer asked to forget all managers: an empty list, or one empty entry. */
+/** Whether a writer requested the removal of all managers: an empty list, or one empty entry. */
 export const resetsManagers = (object: JsonObject): boolean => {
   const entries = entriesOf(object);
   if (entries === undefined) return false;
@@ -95,7 +95,7 @@ export const withoutManagers = (object: JsonObject): JsonObject => {
   return isObject(metadata) ? withKey(object, 'metadata', withoutKey(metadata, 'managedFields')) : object;
 };
 
-/** The object with these managers; those that own nothing are left out. */
+/** The object with these managers; those that own nothing are omitted. */
 export const withManagers = (object: JsonObject, managers: Managers): JsonObject => {
   const owning = [...managers.values()].filter((manager) => !isEmptySet(manager.fields)).toSorted(compareManagers);
   const bare = withoutManagers(object);
@@ -107,11 +107,11 @@ export const withManagers = (object: JsonObject, managers: Managers): JsonObject
   });
 };
 
-/** The managers without times, to tell whether anything but a time changed. */
+/** The managers without times, to detect whether anything but a time changed. */
 export const timeless = (object: JsonObject): Json =>
   (entriesOf(object) ?? []).map((entry) => (isObject(entry) ? withoutKey(entry, 'time') : entry));
 
-/** Keeps the list of updating managers short: beyond ten, the oldest of each version are merged into one. */
+/** Limits the number of updating managers: beyond ten, the oldest of each version are merged into one. */
 const maxUpdaters = 10;
 const bucketName = 'ancient-changes';
 

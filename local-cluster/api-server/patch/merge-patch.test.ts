@@ -21,7 +21,7 @@ describe('applyMergePatch', () => {
     ['x', 'string'],
     [1, 'number'],
     [true, 'bool'],
-  ])('refuses %j with 400', (patch, kind) => {
+  ])('rejects %j with 400', (patch, kind) => {
     expect(applyMergePatch({}, patch)).toMatchObject({
       code: 400,
       message: `error decoding patch: json: cannot unmarshal ${kind} into Go value of type map[string]interface {}`,
@@ -29,7 +29,7 @@ describe('applyMergePatch', () => {
   });
 });
 
-describe('laws', () => {
+describe('properties', () => {
   const keys = fc.constantFrom('a', 'b', 'c');
   const values: fc.Arbitrary<Json> = fc.letrec<{ value: Json }>((tie) => ({
     value: fc.oneof(
@@ -49,7 +49,7 @@ describe('laws', () => {
     );
   });
 
-  it('applying a patch twice is applying it once', () => {
+  it('applying a patch is idempotent', () => {
     fc.assert(
       fc.property(objects, objects, (object, patch) => {
         const once = mergeObjects(object, patch);

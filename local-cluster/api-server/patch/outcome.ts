@@ -1,14 +1,14 @@
-// What came of a patch. A refusal carries the Status the server answers with.
+// The result of a patch. A rejection has the Status that the server returns.
 import { type JsonObject, fromEntries, get, isList, isObject, withKey, withoutKey, type Json } from '../schema/json.ts';
 
 export interface PatchRefusal {
   readonly kind: 'refused';
   readonly code: 400 | 409 | 413 | 422 | 500;
-  /** Empty for a plain 500, as Kubernetes leaves it. */
+  /** Empty for a plain 500, as in Kubernetes. */
   readonly reason: '' | 'BadRequest' | 'Conflict' | 'Invalid' | 'RequestEntityTooLarge';
-  /** The message of the Status, as Kubernetes words it. */
+  /** The message of the Status, as in Kubernetes. */
   readonly message: string;
-  /** What exactly went wrong, where Kubernetes keeps it to itself; for logs. */
+  /** The exact error, when Kubernetes does not return it; for logs. */
   readonly detail?: string;
   /** Causes of a conflict: one for each field and manager. */
   readonly causes?: readonly { readonly reason: string; readonly message: string; readonly field: string }[];
@@ -18,7 +18,7 @@ export type PatchOutcome =
   | {
       readonly kind: 'patched';
       readonly object: JsonObject;
-      /** Faults of the patch itself that field validation `Strict` refuses and `Warn` warns of. */
+      /** Errors of the patch that field validation rejects with `Strict` and reports with `Warn`. */
       readonly strictErrors: readonly string[];
     }
   | PatchRefusal;
@@ -38,7 +38,7 @@ export const badPatch = (message: string): PatchRefusal => ({
 
 // JSON merge patch (RFC 7386) with the behaviour of the server's library: nulls inside new values are dropped too.
 
-/** A value that was not there before has no field to delete: its nulls mean nothing. Nulls that are list items stay. */
+/** A new value has no field to delete: its nulls are dropped. Nulls that are list items are kept. */
 const withoutNulls = (value: Json): Json => {
   if (isList(value)) return value.map(withoutNulls);
   if (!isObject(value)) return value;
@@ -62,7 +62,7 @@ export const mergeObjects = (object: JsonObject, patch: JsonObject): JsonObject 
     object,
   );
 
-/** Applies a merge patch to an object. A patch that is no object is refused with 400. */
+/** Applies a merge patch to an object. A patch that is not an object is rejected with 400. */
 export const applyMergePatch = (object: JsonObject, patch: unknown): PatchOutcome => {
   if (isObject(patch)) return patched(mergeObjects(object, patch));
   if (patch === null) return badPatch('Invalid JSON Patch');

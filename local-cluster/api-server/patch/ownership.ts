@@ -1,5 +1,5 @@
-// How ownership moves when an object changes: an update takes what it changes, an apply owns what it states, conflicts
-// with others' fields, and removes what it stated before and no longer does.
+// How ownership changes with an object: an update owns what it changes, an apply owns what it contains, conflicts
+// with fields of others, and removes what it contained before and no longer does.
 
 import type { Json, JsonObject } from '../schema/json.ts';
 import { showPath, type FieldPath } from './field-path.ts';
@@ -22,10 +22,10 @@ export interface Conflict {
   readonly path: FieldPath;
 }
 
-/** Where a change happens and what of it nobody may own. */
+/** The place of a change and the fields of it that nobody can own. */
 export interface Scope {
   readonly shape: Shape;
-  /** Fields this endpoint ignores, such as the status on the main resource. */
+  /** Fields that this endpoint ignores, such as the status on the main resource. */
   readonly reset: FieldSet;
 }
 
@@ -44,7 +44,7 @@ const conflictsOf = (managers: Managers, comparison: Comparison, self: string): 
       : pathsOf(intersectionOf(manager.fields, changedOf(comparison))).map((path) => ({ manager, path })),
   );
 
-/** Everybody else loses what was changed or removed under them. */
+/** All other managers lose the fields that were changed or removed. */
 const takeFromOthers = (managers: Managers, comparison: Comparison, self: string): Managers =>
   new Map(
     [...managers]
@@ -58,7 +58,7 @@ const takeFromOthers = (managers: Managers, comparison: Comparison, self: string
 
 export interface Taken {
   readonly managers: Managers;
-  /** What the updating manager changed; empty when nothing did. */
+  /** The fields that the updating manager changed; empty when there are none. */
   readonly changed: FieldSet;
 }
 
@@ -74,7 +74,7 @@ export const takeByUpdate = (scope: Scope, live: JsonObject, next: JsonObject, m
 const ownedByAll = (managers: Managers): FieldSet =>
   [...managers.values()].map(({ fields }) => fields).reduce(unionOf, { members: new Set(), children: new Map() });
 
-/** Removes what the manager stated before, unless it still does, somebody else owns it, or it never was its own. */
+/** Removes the fields that the manager applied before, unless it still does, another manager owns them, or it never owned them. */
 const dropUnstated = (shape: Shape, merged: JsonObject, managers: Managers, last: FieldSet): JsonObject => {
   if (isEmptySet(last)) return merged;
   const named = (set: FieldSet): FieldSet => withNamedFields(shape, set);
@@ -96,7 +96,7 @@ export interface ApplyInput {
   readonly live: JsonObject;
   readonly config: JsonObject;
   readonly managers: Managers;
-  /** Identity under which `manager` stands among the managers. */
+  /** Identity of `manager` among the managers. */
   readonly self: string;
   readonly manager: Omit<Manager, 'fields'>;
   readonly force: boolean;
@@ -127,7 +127,7 @@ export interface ConflictReport {
   readonly causes: readonly { readonly reason: string; readonly message: string; readonly field: string }[];
 }
 
-/** The conflicts as the Status of a 409 tells them. */
+/** The conflicts as in the Status of a 409. */
 export const reportConflicts = (conflicts: readonly Conflict[]): ConflictReport => {
   const causes = conflicts.map(({ manager, path }) => ({
     reason: 'FieldManagerConflict',

@@ -21,7 +21,7 @@ const patchPod = (spec: JsonObject, patch: Json): Json => {
 describe('applyStrategicMergePatch', () => {
   const cases: [string, JsonObject, Json, Json][] = [
     [
-      'merges items by their key and puts new ones where the patch has them',
+      'merges items by their key and inserts new ones at their position in the patch',
       {
         containers: [
           { name: 'a', image: '1' },
@@ -125,12 +125,12 @@ describe('applyStrategicMergePatch', () => {
       '400: invalid patch format of retainKeys',
     ],
   ];
-  it.each(refusals)('refuses %s', (_, patch, expected) => {
+  it.each(refusals)('rejects %s', (_, patch, expected) => {
     expect(patchPod({ containers: [{ name: 'a' }], securityContext: { fsGroup: 1 } }, patch)).toEqual(expected);
   });
 });
 
-/** A patch that turns one list of containers into another, the way kubectl computes it. */
+/** A patch that turns one list of containers into another, as computed by kubectl. */
 const diffContainers = (from: readonly string[], to: readonly string[]): JsonObject => ({
   '$setElementOrder/containers': to.map((name) => ({ name })),
   containers: [
@@ -141,8 +141,8 @@ const diffContainers = (from: readonly string[], to: readonly string[]): JsonObj
 
 const namesList = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd', 'e'), { maxLength: 5 });
 
-describe('laws', () => {
-  it('a patch computed from two lists turns one into the other, order included', () => {
+describe('properties', () => {
+  it('a patch computed from two lists turns one into the other, including the order', () => {
     fc.assert(
       fc.property(
         namesList,
@@ -157,7 +157,7 @@ describe('laws', () => {
     );
   });
 
-  it('merging the same items twice is merging them once', () => {
+  it('merging the same items is idempotent', () => {
     fc.assert(
       fc.property(namesList, namesList, (from, patch) => {
         const asItems = (names: readonly string[], image: string): JsonObject[] =>

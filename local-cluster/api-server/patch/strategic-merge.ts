@@ -1,5 +1,5 @@
-// Strategic merge patch: what `kubectl apply` and `kubectl patch` send for built-in kinds. Lists merge by the key their
-// schema names; `$patch`, `$retainKeys`, `$setElementOrder` and `$deleteFromPrimitiveList` steer it.
+// Strategic merge patch: what `kubectl apply` and `kubectl patch` send for built-in kinds. Lists are merged by the key in their
+// schema; `$patch`, `$retainKeys`, `$setElementOrder` and `$deleteFromPrimitiveList` are directives.
 
 import { typeNameOf } from '../schema/builtin.ts';
 import {
@@ -31,7 +31,7 @@ const mergeKeyOf = (schema: JsonSchema | undefined): string | undefined => schem
 const noMergeKey = (item: JsonObject, key: string): StrategicFault =>
   new StrategicFault(500, `map: ${goShow(item)} does not contain declared merge key: ${key}`);
 
-/** A value that replaces or is new: nulls delete nothing in it, and what carries a directive is not there. */
+/** A replacing or new value: nulls delete nothing in it, and items with a directive are dropped. */
 const cleanValue = (value: Json): Json | undefined => {
   if (isList(value)) return value.map(cleanValue).filter((item) => item !== undefined);
   if (!isObject(value)) return value;
@@ -61,7 +61,7 @@ const listOrFault = (value: Json, fault: string): readonly Json[] => {
   throw new StrategicFault(400, fault);
 };
 
-/** Drops every field that `$retainKeys` does not name; the patch itself may set only what it names. */
+/** Drops every field that is not in `$retainKeys`; the patch itself may set only those. */
 const retain = (object: JsonObject, patch: JsonObject): JsonObject => {
   const wanted = patch[retainKeys];
   if (wanted === undefined) return object;
@@ -85,7 +85,7 @@ interface SpecialItems {
   readonly patch: readonly Json[];
 }
 
-/** Carries out `$patch` items of a list: deletes by key, or replaces the list by the other items. */
+/** Executes `$patch` items of a list: deletes by key, or replaces the list by the other items. */
 const followItemDirectives = (live: readonly Json[], patch: readonly Json[], mergeKey: string): SpecialItems => {
   const plain = patch.filter((item) => !(isObject(item) && Object.hasOwn(item, directive)));
   let kept = live;
@@ -145,7 +145,7 @@ const mergeOrdered = (
   return isList(merged) ? merged : [];
 };
 
-/** Merges and orders one list that `$setElementOrder` names; the patch no longer holds it afterwards. */
+/** Merges and orders one list in `$setElementOrder`, and removes it from the patch. */
 const followOrder = (
   object: JsonObject,
   patch: JsonObject,
@@ -211,8 +211,8 @@ const mergeMap = (original: JsonObject, patch: JsonObject, schema: JsonSchema | 
 };
 
 /**
- * Applies a strategic merge patch by the schema of a built-in kind. Custom resources have none: the server answers 415
- * before it gets here.
+ * Applies a strategic merge patch with the schema of a built-in kind. Custom resources do not support it: the server returns 415
+ * before this is called.
  */
 export const applyStrategicMergePatch = (schema: JsonSchema, object: JsonObject, patch: unknown): PatchOutcome => {
   if (!isObject(patch)) {

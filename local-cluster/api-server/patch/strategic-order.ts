@@ -1,13 +1,13 @@
-// The order of a list after a strategic merge: items of the patch in the order it asks for, the server's own items
-// between them where they stood. Called by strategic-merge.ts.
+// The order of a list after a strategic merge: items of the patch in the requested order, the server's other items
+// at their previous positions in between. Called by strategic-merge.ts.
 import { get, goShow, isObject, jsonEqual, type Json, isGoInteger } from '../schema/json.ts';
 
-// What can be wrong with a strategic merge patch, worded as Go words it.
+// Errors of a strategic merge patch, with the messages of Go.
 
-/** Key of an object that says what to do with it instead of merging it. */
+/** Key of an object with a directive instead of values to merge. */
 export const directive = '$patch';
 
-/** A fault of the patch; `code` 400 when Kubernetes calls it a bad request, 500 where it knows no better. */
+/** An error of the patch; `code` 400 when Kubernetes returns a bad request, 500 when it returns an internal error. */
 export class StrategicFault extends Error {
   override readonly name = 'StrategicFault';
   readonly code: 400 | 422 | 500;
@@ -18,14 +18,14 @@ export class StrategicFault extends Error {
   }
 }
 
-/** The Go type a JSON value is decoded into. */
+/** The Go type that a JSON value is decoded into. */
 export const goKind = (value: Json): string => {
   if (typeof value === 'boolean') return 'bool';
   if (typeof value === 'number') return isGoInteger(value) ? 'int64' : 'float64';
   return isObject(value) ? 'map[string]interface {}' : value === null ? 'nil' : 'string';
 };
 
-/** What tells items apart: the merge key of objects, or the item itself. */
+/** The identity of an item: the merge key of objects, or the item itself. */
 export const identityOf = (item: Json, mergeKey: string | undefined): Json | undefined =>
   mergeKey === undefined || !isObject(item) ? item : get(item, mergeKey);
 
@@ -40,7 +40,7 @@ const sortBy = (items: readonly Json[], order: readonly Json[], mergeKey: string
     return left === -1 || right === -1 ? 0 : left - right;
   });
 
-/** Merges two lists that share no item, keeping the order within each and, where it says, that of `order`. */
+/** Merges two lists without common items, and keeps the order within each and, where it is defined, that of `order`. */
 const interleave = (
   server: readonly Json[],
   patch: readonly Json[],
@@ -62,7 +62,7 @@ const interleave = (
 };
 
 export interface Ordering {
-  /** The order the patch asks for. */
+  /** The order requested by the patch. */
   readonly wanted: readonly Json[];
   /** The order before the patch. */
   readonly live: readonly Json[];
@@ -82,7 +82,7 @@ export const orderItems = (items: readonly Json[], { wanted, live, mergeKey }: O
 
 const directiveOf = (item: Json): Json | undefined => (isObject(item) ? item[directive] : undefined);
 
-/** The items a patch sets must come in the order it asks for. A directive after the last of them counts as one too many. */
+/** The items that a patch sets must be in the requested order. A directive after the last of them counts as an additional item. */
 export const checkOrder = (items: readonly Json[], order: readonly Json[], mergeKey: string | undefined): void => {
   const kept = items.filter((item) => directiveOf(item) !== 'delete');
   if (items.length === 0 || order.length === 0) return;

@@ -1,4 +1,4 @@
-// Whether an object fits its schema well enough to be applied, in the words of structured-merge-diff.
+// Whether an object matches its schema well enough to be applied, with the messages of structured-merge-diff.
 
 import { isList, isObject, type Json } from '../schema/json.ts';
 import { showPath, fieldStep } from './field-path.ts';
@@ -22,7 +22,7 @@ const valueView = (value: Json): string =>
 const isQuantity = (shape: Shape): boolean =>
   typeof shape !== 'string' && shape.schema['x-bullion-type'] === 'Quantity';
 
-/** The scalar type a shape insists on; formats other than byte leave it open. */
+/** The scalar type that a shape requires; formats other than byte do not restrict it. */
 const scalarTypeOf = (shape: Shape): string => {
   if (typeof shape === 'string') return 'any';
   const { type = 'any', format = '' } = shape.schema;
@@ -72,7 +72,7 @@ const checkFields = (atom: Atom & { kind: 'map' }, value: Json, allowDuplicates:
   return faults;
 };
 
-/** Everything that keeps a value from being split into fields. Stored objects may repeat keys; applied ones may not. */
+/** Everything that prevents a value from being split into fields. Stored objects may repeat keys; applied ones may not. */
 export const checkTyped = (shape: Shape, value: Json, allowDuplicates = false): string[] => {
   const atom = atomOf(shape, value);
   if (atom.kind === 'scalar') return checkScalar(shape, value);
@@ -82,6 +82,6 @@ export const checkTyped = (shape: Shape, value: Json, allowDuplicates = false): 
   return isObject(value) ? checkFields(atom, value, allowDuplicates) : [`expected map, got &{${goShow(value)}}`];
 };
 
-/** The faults as one text: a single one alone, several under each other. */
+/** The errors as one text: a single one alone, several one below the other. */
 export const showFaults = (faults: readonly string[]): string =>
   faults.length === 1 ? (faults[0] ?? '') : `errors:\n${faults.map((fault) => `  ${fault}`).join('\n')}`;

@@ -1,4 +1,4 @@
-// The set of fields an object holds, and how two objects differ field by field.
+// The set of fields in an object, and the differences of two objects per field.
 
 import { get, isList, isObject, jsonEqual, type Json, type JsonObject } from '../schema/json.ts';
 import { fieldStep, type FieldPath } from './field-path.ts';
@@ -53,7 +53,7 @@ interface Changes {
   readonly modified: FieldPath[];
 }
 
-/** The two sides of one place; undefined where a side has nothing. */
+/** The two sides of one place; undefined when a side is missing. */
 interface Sides {
   readonly left: Json | undefined;
   readonly right: Json | undefined;
@@ -74,7 +74,7 @@ const groupItems = (atom: ListAtom, items: readonly Json[]): Map<string, Json[]>
   return groups;
 };
 
-/** Items that repeat a key are compared as one; coming to repeat adds the item, ceasing to removes it. */
+/** Items with the same key are compared as one; an additional duplicate adds the item, a removed one removes it. */
 const compareGroup = (shape: Shape, lefts: Json[], rights: Json[], at: [FieldPath, Changes]): void => {
   const [path, changes] = at;
   const [left, right] = [lefts[0], rights[0]];
@@ -112,7 +112,7 @@ const sizeOf = (value: Json | undefined): number => {
   return isObject(value) ? Object.keys(value).length : 0;
 };
 
-/** Compares by one reading of the place; says whether the place is a single field. */
+/** Compares according to one shape of the place; returns whether the place is a single field. */
 const compareAs = (atom: Atom, sides: Sides, path: FieldPath, changes: Changes): boolean => {
   const isLeaf = atom.kind === 'scalar' || atom.atomic || (sizeOf(sides.left) === 0 && sizeOf(sides.right) === 0);
   if (isLeaf) recordLeaf(sides, path, changes);
@@ -132,7 +132,7 @@ const compareSides = (shape: Shape, sides: Sides, path: FieldPath, changes: Chan
   else if (right === undefined) changes.removed.push(path);
 };
 
-/** Compares two objects of one shape field by field. */
+/** Compares two objects of one shape per field. */
 export const compareFields = (shape: Shape, left: Json, right: Json): Comparison => {
   const changes: Changes = { added: [], removed: [], modified: [] };
   compareSides(shape, { left, right }, [], changes);

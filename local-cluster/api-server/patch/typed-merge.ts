@@ -46,7 +46,7 @@ const mergeMaps = (atom: MapAtom, stored: JsonObject, applied: JsonObject): Json
     }),
   );
 
-/** The stored value with the applied one merged in; what is applied wins. */
+/** The stored value with the applied one merged in; the applied value has precedence. */
 export const mergeTyped = (shape: Shape, stored: Json | undefined, applied: Json): Json => {
   if (stored === undefined) return applied;
   const atom = atomOf(shape, applied);
@@ -71,7 +71,7 @@ const removeFields = (atom: MapAtom, object: JsonObject, set: FieldSet): JsonObj
     }),
   );
 
-/** Null when nothing is left of a value that lost something, as structured-merge-diff has it. */
+/** Null when a value that lost something is empty now, as in structured-merge-diff. */
 const removeBelow = (shape: Shape, value: Json, set: FieldSet): Json => {
   if (isEmptySet(set)) return value;
   const atom = atomOf(shape, value);
@@ -84,13 +84,13 @@ const removeBelow = (shape: Shape, value: Json, set: FieldSet): Json => {
   return Object.keys(kept).length === 0 ? null : kept;
 };
 
-/** The object without the fields of the set. Maps and lists that stay but lose their last field become null. */
+/** The object without the fields of the set. Maps and lists that are kept but lose their last field become null. */
 export const removeTyped = (shape: Shape, object: JsonObject, set: FieldSet): JsonObject => {
   const kept = removeBelow(shape, object, set);
   return isObject(kept) ? kept : {};
 };
 
-/** Counts declared fields that hold members below them as members too, so that they go when all below them goes. */
+/** Treats declared fields with members below them as members too, so that they are removed when all of those are. */
 export const withNamedFields = (shape: Shape, set: FieldSet): FieldSet => {
   const members = new Set(set.members);
   const children = new Map<string, FieldSet>();
@@ -113,7 +113,7 @@ const shapeBelow = (shape: Shape, step: string): Shape => {
 
 // The order of a list after an apply.
 
-/** Where the walk over both lists stands. Changed as it goes; never leaves this file. */
+/** The position of the walk over both lists. Mutable; never leaves this file. */
 interface Walk {
   readonly stored: readonly string[];
   readonly applied: readonly string[];
@@ -134,7 +134,7 @@ const takeApplied = (walk: Walk): void => {
   if (walk.shared[0] === step) walk.shared.shift();
 };
 
-/** A stored item that is applied too, but not next: its place is decided by the applied list. */
+/** A stored item that is also applied, but not next: its position is determined by the applied list. */
 const isOutOfTurn = (walk: Walk, step: string): boolean =>
   walk.right < walk.applied.length &&
   walk.isApplied.has(step) &&
@@ -157,7 +157,7 @@ const advance = (walk: Walk): void => {
   }
 };
 
-/** One pass over two lists: what is only stored stays where it was, what is applied comes in its own order. */
+/** One pass over two lists: items that are only stored keep their position, applied ones are in their own order. */
 const mergeOrders = (stored: readonly string[], applied: readonly string[]): readonly string[] => {
   const isStored = new Set(stored);
   const walk: Walk = {

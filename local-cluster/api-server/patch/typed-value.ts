@@ -1,11 +1,11 @@
-// How a schema splits a value into fields that are owned one by one: which maps and lists are one field, and what tells
-// list items apart. The rules are those of structured-merge-diff over OpenAPI schemas.
+// How a schema splits a value into fields with separate owners: which maps and lists are one field, and what identifies
+// list items. The rules are those of structured-merge-diff over OpenAPI schemas.
 
 import { get, isList, isObject, type Json } from '../schema/json.ts';
 import { preservesUnknown, propertyOf, type JsonSchema } from '../schema/json-schema.ts';
 import { keyStep, valueStep } from './field-path.ts';
 
-/** `untyped` values are one field whatever they hold; `deduced` ones are split by what they turn out to be. */
+/** `untyped` values are one field whatever they contain; `deduced` ones are split according to their value. */
 export type Shape = 'untyped' | 'deduced' | { readonly schema: JsonSchema; readonly preserve: boolean };
 
 export type Atom =
@@ -16,7 +16,7 @@ export type Atom =
       readonly atomic: boolean;
       /** The shape of a declared field. */
       readonly field: (name: string) => Shape | undefined;
-      /** The shape of other keys; undefined where there may be none. */
+      /** The shape of other keys; undefined when none are allowed. */
       readonly element: Shape | undefined;
     };
 
@@ -66,7 +66,7 @@ const anyAtom = (schema: JsonSchema, preserve: boolean, value: Json | undefined)
   return isObject(value) ? mapAtom(schema, preserve) : scalar;
 };
 
-/** What a value is under its shape. The value decides only where the schema leaves it open. */
+/** The kind of a value according to its shape. The value matters only when the schema does not determine it. */
 export const atomOf = (shape: Shape, value: Json | undefined): Atom => {
   if (shape === 'untyped') return untypedAtom(value);
   if (shape === 'deduced') return deducedAtom(value);
@@ -85,7 +85,7 @@ export const fieldShape = (atom: Atom & { readonly kind: 'map' }, name: string):
 const keyDefault = (item: Shape, name: string): Json | undefined =>
   typeof item === 'string' ? undefined : propertyOf(item.schema, name)?.default;
 
-/** The step to a list item, or why it has none. */
+/** The step to a list item, or the error why it has none. */
 export const itemStep = (
   atom: Atom & { readonly kind: 'list' },
   item: Json,
@@ -109,7 +109,7 @@ export const itemStep = (
   };
 };
 
-/** The step to a list item; undefined for items that cannot be told apart. */
+/** The step to a list item; undefined for items without an identity. */
 export const stepOf = (atom: Atom & { readonly kind: 'list' }, item: Json): string | undefined => {
   const found = itemStep(atom, item);
   return 'step' in found ? found.step : undefined;

@@ -12,7 +12,7 @@ const envelope = (apiVersion: string, kind: string, ...raw: Uint8Array[]): Buffe
   Buffer.concat([Buffer.from('k8s\0'), field(1, field(1, apiVersion), field(2, kind)), field(2, ...raw)]);
 
 describe('decodeProtobuf', () => {
-  test('reads texts, maps and metadata, and leaves out what is empty', () => {
+  test('decodes texts, maps and metadata, and omits empty values', () => {
     const metadata = field(1, field(1, 'a'), field(2, ''), field(11, field(1, 'x'), field(2, 'y')));
     const body = envelope('v1', 'ConfigMap', metadata, field(2, field(1, 'k'), field(2, 'v')));
     expect(decodeProtobuf(body)).toEqual({
@@ -23,12 +23,12 @@ describe('decodeProtobuf', () => {
     });
   });
 
-  test('keeps a zero that means something', () => {
+  test('keeps a meaningful zero', () => {
     const body = envelope('apps/v1', 'Deployment', field(2, varint(1, 0)));
     expect(decodeProtobuf(body)).toMatchObject({ spec: { replicas: 0 } });
   });
 
-  test('reads quantities, int-or-string and what Go inlines', () => {
+  test('decodes quantities, int-or-string and embedded Go structs', () => {
     const quantity = field(1, '1Gi');
     const claim = envelope(
       'v1',
@@ -46,7 +46,7 @@ describe('decodeProtobuf', () => {
     ['no protobuf', Buffer.from('{}'), 'does not appear to be a protobuf message'],
     ['an unknown kind', envelope('v1', 'Nothing'), 'no kind "Nothing"'],
     ['a cut body', envelope('v1', 'ConfigMap', field(1, 'x')).subarray(0, -1), 'ends in the middle'],
-  ])('%s is refused', (_, body, message) => {
+  ])('%s is rejected', (_, body, message) => {
     expect(() => decodeProtobuf(body)).toThrow(message);
   });
 });

@@ -1,4 +1,4 @@
-// Reads the protobuf bodies that kubectl's `create` and `auth` commands send for built-in kinds, into the JSON they stand for.
+// Decodes the protobuf bodies that kubectl's `create` and `auth` commands send for built-in kinds, into the equivalent JSON.
 import { badRequest } from '../status/status.ts';
 import table from './messages.json' with { type: 'json' };
 import { type Reader, createReader } from './reader.ts';
@@ -7,7 +7,7 @@ import { specialTypes } from './special.ts';
 interface Field {
   readonly name: string;
   readonly type: string;
-  /** A zero value means something: it is written even so. */
+  /** A zero value is meaningful: it is written anyway. */
   readonly keepsZero: boolean;
 }
 
@@ -38,7 +38,7 @@ const fieldsOf = (message: string): ReadonlyMap<number, Field> => {
 
 const isZero = (value: unknown): boolean => value === '' || value === 0 || value === false || value === undefined;
 
-/** One value of a type that is no list and no map. */
+/** One value of a type other than lists and maps. */
 const readValue = (reader: Reader, wire: number, type: string): unknown => {
   if (type === 'int') return reader.int();
   if (type === 'bool') return reader.int() !== 0;
@@ -50,7 +50,7 @@ const readValue = (reader: Reader, wire: number, type: string): unknown => {
   return specialTypes[type]?.(bytes) ?? (type in specialTypes ? undefined : decodeMessage(bytes, type));
 };
 
-/** Adds one entry of a map to what is there. */
+/** Adds one entry of a map to the existing ones. */
 const readEntry = (reader: Reader, type: string, map: Json): void => {
   const entry = createReader(reader.bytes());
   let key = '';
@@ -93,7 +93,7 @@ const decodeMessage = (bytes: Uint8Array, message: string): Json => {
 
 const magic = Buffer.from([0x6b, 0x38, 0x73, 0]);
 
-/** Go package of an API group, as the table names it. */
+/** Go package of an API group, as in the table. */
 const packageOf = (apiVersion: string): string => {
   const [group = '', version] = apiVersion.split('/');
   if (version === undefined) return 'core';
@@ -131,7 +131,7 @@ const readEnvelope = (bytes: Uint8Array): Envelope => {
   return { ...type, raw };
 };
 
-/** The object in a protobuf body, as JSON. Throws a 400 for anything else and for kinds it does not know. */
+/** The object in a protobuf body, as JSON. Throws a 400 for anything else and for unknown kinds. */
 export const decodeProtobuf = (bytes: Uint8Array): Json => {
   if (!Buffer.from(bytes.subarray(0, magic.length)).equals(magic)) {
     throw badRequest('provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]');

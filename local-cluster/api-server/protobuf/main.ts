@@ -1,10 +1,12 @@
-// Reads the Go types of Kubernetes and writes messages.json: for each message its fields as `number:name:type`. A `!` behind the number: a zero
+// Reads the Go types of Kubernetes and writes messages.json: for each message its fields as `number:name:type`. A `!` after the number: a zero
+// value is meaningful. An empty name: the fields of the message belong to the enclosing one. Run manually when the version changes: `node
+// local-cluster/api-server/protobuf/main.ts <folder of k8s.io modules> <version>`, e.g. `$(go env GOMODCACHE)/k8s.io v0.36.3`.
 // value means something. An empty name: the fields of the message belong to the one around it. Run by hand when the version changes: `node local-cluster/api-server/protobuf/main.ts <folder of k8s.io modules> <version>`, e.g. `$(go env GOMODCACHE)/k8s.io v0.36.3`.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
-/** Go package → where it lies; the name is how messages are called in the table. */
+/** Go package → its folder; the name is the prefix of messages in the table. */
 const packages: Readonly<Record<string, string>> = {
   admissionregistration: 'api@/admissionregistration/v1/types.go',
   apps: 'api@/apps/v1/types.go',
@@ -23,7 +25,7 @@ const packages: Readonly<Record<string, string>> = {
   storage: 'api@/storage/v1/types.go',
 };
 
-/** What clients send as protobuf. */
+/** The messages that clients send as protobuf. */
 const roots = `
   core.ConfigMap core.Endpoints core.Event core.LimitRange core.Namespace core.Node core.PersistentVolume
   core.PersistentVolumeClaim core.Pod core.ResourceQuota core.Secret core.Service core.ServiceAccount core.Binding
@@ -41,7 +43,7 @@ const roots = `
 
 const imports: Readonly<Record<string, string>> = { metav1: 'meta', v1: 'core', corev1: 'core', api: 'core' };
 const scalars: Readonly<Record<string, string>> = { varint: 'int', bytes: 'string', fixed64: 'double' };
-/** Lists of texts that are messages on the wire. */
+/** Lists of strings that are messages on the wire. */
 const extraValues = new Set(['authentication.ExtraValue', 'authorization.ExtraValue']);
 const special = new Set([
   'resource.Quantity',
@@ -54,7 +56,7 @@ const special = new Set([
 
 interface Declared {
   readonly structs: ReadonlyMap<string, string>;
-  /** Named types that are no structs, such as `ResourceList`. */
+  /** Named types other than structs, such as `ResourceList`. */
   readonly aliases: ReadonlyMap<string, string>;
 }
 

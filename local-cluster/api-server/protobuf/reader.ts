@@ -1,4 +1,4 @@
-// Walks over the bytes of one protobuf message.
+// Iterates over the bytes of one protobuf message.
 import { badRequest } from '../status/status.ts';
 
 export interface Reader {

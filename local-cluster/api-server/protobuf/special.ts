@@ -5,7 +5,7 @@ type Convert = (bytes: Uint8Array) => unknown;
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
 
-/** Calls back for each field. */
+/** Called for each field. */
 const walk = (bytes: Uint8Array, visit: (number: number, wire: number, reader: Reader) => void): void => {
   const reader = createReader(bytes);
   while (!reader.done()) {
@@ -23,7 +23,7 @@ const quantity: Convert = (bytes) => {
   return value;
 };
 
-/** `digits` behind the seconds; an unset time is no time. */
+/** `digits` after the seconds; an unset time is omitted. */
 const time =
   (digits: number): Convert =>
   (bytes) => {
@@ -70,7 +70,7 @@ const strings: Convert = (bytes) => {
   return items;
 };
 
-/** By the name the table gives them. */
+/** By the name in the table. */
 export const specialTypes: Readonly<Record<string, Convert>> = {
   'resource.Quantity': quantity,
   'meta.Time': time(0),

@@ -1,4 +1,4 @@
-// What kube-apiserver does by itself for CustomResourceDefinitions: accepts their names, establishes them, and empties them before they go.
+// The controllers of kube-apiserver for CustomResourceDefinitions: they accept their names, establish them, and delete their objects before them.
 import { clone, isSame } from '../objects/equal.ts';
 import { type ApiObject, type Fields, fieldsAt, listAt, textAt, toText } from '../objects/object.ts';
 import type { Change, Entry, Key } from '../store/change.ts';
@@ -34,7 +34,7 @@ const words = (names: Fields): string[] => [
   ...(Array.isArray(names['shortNames']) ? names['shortNames'].map(String) : []),
 ];
 
-/** What is wrong with the names beside those already accepted in the group. */
+/** The conflicts of the names with those already accepted in the group. */
 const clashOf = (crd: ApiObject, others: readonly ApiObject[]): Condition | undefined => {
   const taken = others
     .filter((other) => groupOf(other) === groupOf(crd) && other.metadata.name !== crd.metadata.name)
@@ -57,7 +57,7 @@ const clashOf = (crd: ApiObject, others: readonly ApiObject[]): Condition | unde
       word,
     );
   const kinds = taken.flatMap((accepted) => [accepted['kind'], accepted['listKind']]);
-  // The last clash found is the one that is told.
+  // The last conflict that is found is reported.
   if (kinds.includes(names['listKind'])) return clash('ListKindConflict', toText(names['listKind']));
   return kinds.includes(names['kind']) ? clash('KindConflict', toText(names['kind'])) : undefined;
 };
@@ -87,7 +87,7 @@ const deleting: Condition = {
   message: 'CustomResource deletion is in progress',
 };
 
-/** The status a definition should have. */
+/** The desired status of a definition. */
 const settle = (crd: ApiObject, others: readonly ApiObject[], now: string): Fields => {
   const status = fieldsAt(crd, 'status');
   const before = listAt(status, 'conditions');
@@ -115,7 +115,7 @@ export const startCrdController = (store: Store, clock: () => Date): CrdControll
   const watched = new Map<string, () => void>();
 
   const keyOf = (name: string): Key => ({ collection: crdCollection, namespace: '', name });
-  /** Read once for each version: every change of one is held against all others. Never to be written to. */
+  /** Read once for each version: every change of one is compared with all others. Read-only. */
   const read = new Map<string, { readonly version: number; readonly crd: ApiObject }>();
   const readOnce = (entry: Entry): ApiObject => {
     const known = read.get(entry.name);
@@ -127,7 +127,7 @@ export const startCrdController = (store: Store, clock: () => Date): CrdControll
   const all = (): readonly ApiObject[] =>
     store.page({ collection: crdCollection, limit: 100_000 }).entries.map(readOnce);
 
-  /** Deletes what may go at once and marks the rest; true when nothing is left. */
+  /** Deletes objects without finalizers at once and marks the others; true when none are left. */
   const empty = (collection: string): boolean => {
     const now = `${clock().toISOString().slice(0, 19)}Z`;
     let after: { namespace: string; name: string } | undefined;
@@ -186,7 +186,7 @@ export const startCrdController = (store: Store, clock: () => Date): CrdControll
     else if (crd.metadata.deletionTimestamp !== undefined) finish(crd);
   };
 
-  /** A definition that goes may free names others wait for. */
+  /** A deleted definition may free names that others wait for. */
   const onChange = (change: Change): void => {
     if (change.type === 'DELETED') all().forEach((crd) => queueMicrotask(() => reconcile(crd.metadata.name ?? '')));
     else queueMicrotask(() => reconcile(change.name));

@@ -1,4 +1,4 @@
-// Turns a CustomResourceDefinition into the resources it serves, one for each served version.
+// Creates the resources of a CustomResourceDefinition, one for each served version.
 import { isSame } from '../objects/equal.ts';
 import { dnsSubdomain } from '../objects/names.ts';
 import { type ApiObject, type Fields, fieldsAt, isFields, listAt, textAt, toText } from '../objects/object.ts';
@@ -19,7 +19,7 @@ import { compareVersions } from './resource.ts';
 const changing = ['get', 'patch', 'update'];
 const verbs = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'];
 
-/** Everything but metadata, and the status where it has its own endpoint. */
+/** Everything except metadata, and except the status if it has its own endpoint. */
 const wanted = (object: ApiObject, hasStatus: boolean): Fields => {
   const { metadata: _, apiVersion: __, kind: ___, status, ...rest } = object;
   return hasStatus ? rest : { ...rest, status };
@@ -52,7 +52,7 @@ const subresourcesOf = (version: Fields, kind: string): Subresource[] => {
 
 const strings = (value: unknown): string[] => (Array.isArray(value) ? value.map(String) : []);
 
-/** The most stable served version that is not deprecated, to advise instead. */
+/** The most stable served version that is not deprecated, as the recommended one. */
 const advised = (crd: ApiObject, than: string): string | undefined => {
   const spec = fieldsAt(crd, 'spec');
   const names = listAt(spec, 'versions')
@@ -79,7 +79,7 @@ const customPart = (crd: ApiObject, version: Fields, apiVersion: string, kind: s
   selectableFields: listAt(version, 'selectableFields').map((field) => textAt(field, 'jsonPath') ?? ''),
 });
 
-/** Names as accepted; a definition whose names clash is not served. */
+/** The accepted names; a definition with conflicting names is not served. */
 const toResource = (crd: ApiObject, version: Fields): Resource => {
   const spec = fieldsAt(crd, 'spec');
   const names = fieldsAt(spec, 'names');

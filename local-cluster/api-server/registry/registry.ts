@@ -1,4 +1,4 @@
-// All resources the server serves at this moment: the built-in ones and what the stored CustomResourceDefinitions bring.
+// All resources that the server serves at this moment: the built-in ones and those of the stored CustomResourceDefinitions.
 import { builtinResources, groupOrder } from '../builtin/catalog.ts';
 import type { Entry } from '../store/change.ts';
 import type { Store } from '../store/store.ts';
@@ -22,7 +22,7 @@ export interface Registry {
   /** In the order of discovery. */
   readonly groups: () => readonly GroupVersions[];
   readonly all: () => readonly Resource[];
-  /** Counts the changes of what is served; discovery documents are cached by it. */
+  /** Counts the changes of served resources; the key of cached discovery documents. */
   readonly revision: () => number;
 }
 
@@ -50,15 +50,15 @@ const buildIndex = (resources: readonly Resource[]): Index => ({
   groups: groupsOf(resources),
 });
 
-/** Definitions as of now; there are few of them. */
+/** The current definitions; there are few of them. */
 const definitions = (store: Store): readonly Entry[] =>
   store.page({ collection: crdCollection, limit: 100_000 }).entries;
 
-/** Follows the definitions in the store until the store is closed. */
+/** Watches the definitions in the store until the store is closed. */
 export const createRegistry = (store: Store): Registry => {
   let revision = 0;
   let index: Index | undefined;
-  /** Resources are kept as long as their definition is unchanged, so that what is compiled from a schema is kept too. */
+  /** Resources are kept as long as their definition is unchanged, so that compiled schemas are kept too. */
   const made = new Map<string, { readonly version: number; readonly resources: Resource[] }>();
 
   const resourcesOf = (entry: Entry): Resource[] => {

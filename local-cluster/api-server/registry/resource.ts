@@ -1,4 +1,4 @@
-// What the server knows about one served resource: how it is named, what may be done with it, and the rules its objects follow.
+// One served resource: its names, its verbs, and the rules of its objects.
 import type { JsonSchema } from '../schema/json-schema.ts';
 import type { Cause } from '../schema/cause.ts';
 import type { ApiObject } from '../objects/object.ts';
@@ -7,53 +7,53 @@ import type { TableShape } from '../tables/table.ts';
 
 export interface Subresource {
   readonly name: string;
-  /** Kind of the bodies it takes; group and version are those of the resource unless told. */
+  /** Kind of its bodies; group and version are those of the resource by default. */
   readonly kind: string;
   readonly group?: string;
   readonly version?: string;
   readonly verbs: readonly string[];
 }
 
-/** What strategies may look up while they prepare an object. */
+/** What strategies can read while they prepare an object. */
 export interface StrategyContext {
   readonly now: Date;
-  /** Live object of another built-in kind, by collection. */
+  /** Current object of another built-in kind, by collection. */
   readonly find: (collection: string, namespace: string, name: string) => ApiObject | undefined;
   /** All objects of a collection; only for small ones. */
   readonly all: (collection: string) => readonly ApiObject[];
 }
 
-/** The rules of one kind beyond those every kind shares. Functions change the object they are given. */
+/** The rules of one kind in addition to those of every kind. Functions change the object that they are given. */
 export interface Strategy {
-  /** How `metadata.name` must look. */
+  /** The format of `metadata.name`. */
   readonly nameRule: NameRule;
-  /** The main endpoint leaves `status` alone, the status endpoint everything else. */
+  /** The main endpoint does not change `status`, the status endpoint only that. */
   readonly hasStatus: boolean;
-  /** `metadata.generation` counts changes of what the user wants. */
+  /** `metadata.generation` counts changes of the spec. */
   readonly hasGeneration: boolean;
-  /** A PUT to a name that is free creates. */
+  /** A PUT to an unused name creates. */
   readonly createsOnUpdate?: boolean;
-  /** An update without a resourceVersion is refused. */
+  /** An update without a resourceVersion is rejected. */
   readonly needsVersion?: boolean;
-  /** A deletion answers with the object instead of a Status. */
+  /** A deletion returns the object instead of a Status. */
   readonly returnsDeleted?: boolean;
-  /** How often an update checks what holds for all metadata; 3 when left out. */
+  /** How often an update validates the common metadata; default 3. */
   readonly metadataChecks?: number;
-  /** The storage keeps one shape; another version of the same resource may show another. */
+  /** The storage has one form; another version of the same resource may return another. */
   readonly toStorage?: (object: ApiObject) => ApiObject;
   readonly fromStorage?: (object: ApiObject) => ApiObject;
-  /** Runs on what a client sent, before managed fields and admission. */
+  /** Called with the object from the client, before managed fields and admission. */
   readonly defaults?: (object: ApiObject) => void;
   readonly prepareCreate?: (object: ApiObject, context: StrategyContext) => void;
   readonly prepareUpdate?: (object: ApiObject, old: ApiObject, context: StrategyContext) => void;
   readonly prepareStatus?: (object: ApiObject, old: ApiObject) => void;
   readonly validate?: (object: ApiObject, context: StrategyContext) => readonly Cause[];
   readonly validateUpdate?: (object: ApiObject, old: ApiObject) => readonly Cause[];
-  /** Whether the main endpoint changed what the user wants; the spec, when left out. */
+  /** Whether the main endpoint changed the desired state; by default the spec. */
   readonly bumpsGeneration?: (object: ApiObject, old: ApiObject) => boolean;
-  /** Seconds an object may live on after its deletion; undefined where deletion is at once. */
+  /** Grace period in seconds; undefined when deletion is immediate. */
   readonly graceSeconds?: (object: ApiObject, asked: number | undefined) => number;
-  /** Field selectors beside metadata.name and metadata.namespace. */
+  /** Field selectors other than metadata.name and metadata.namespace. */
   readonly selectable?: (object: ApiObject) => Readonly<Record<string, string>>;
 }
 
@@ -69,11 +69,11 @@ export interface Resource {
   readonly categories: readonly string[];
   readonly verbs: readonly string[];
   readonly subresources: readonly Subresource[];
-  /** Where its objects are stored; shared by all versions of a resource. */
+  /** The collection of its objects; shared by all versions of a resource. */
   readonly collection: string;
-  /** apiVersion under which objects are stored. */
+  /** apiVersion in which objects are stored. */
   readonly storageApiVersion: string;
-  /** Set for resources that a CustomResourceDefinition brings. */
+  /** Set for resources of a CustomResourceDefinition. */
   readonly custom: CustomPart | undefined;
   readonly schema: () => JsonSchema | undefined;
   readonly strategy: Strategy;
@@ -107,7 +107,7 @@ export const apiVersionOf = (resource: Pick<Resource, 'group' | 'version'>): str
 export const subresourceOf = (resource: Resource, name: string): Subresource | undefined =>
   resource.subresources.find((subresource) => subresource.name === name);
 
-/** The stored object in the version and shape of `resource`. Changes what it is given. */
+/** The stored object in the version and form of `resource`. Changes its argument. */
 export const present = (resource: Resource, stored: ApiObject): ApiObject => {
   const object = resource.strategy.fromStorage?.(stored) ?? stored;
   object.apiVersion = apiVersionOf(resource);
@@ -115,13 +115,13 @@ export const present = (resource: Resource, stored: ApiObject): ApiObject => {
   return object;
 };
 
-/** The object as the store keeps it. */
+/** The object as stored. */
 export const toStored = (resource: Resource, object: ApiObject): ApiObject => ({
   ...(resource.strategy.toStorage?.(object) ?? object),
   apiVersion: resource.storageApiVersion,
 });
 
-/** The order of API versions: general availability first, then beta, then alpha, newest first; odd names last. */
+/** The order of API versions: stable ones first, then beta, then alpha, newest first; other names last. */
 const parse = (version: string): readonly [number, number, number] | undefined => {
   const found = /^v(\d+)(?:(alpha|beta)(\d+))?$/.exec(version);
   if (found === null) return undefined;

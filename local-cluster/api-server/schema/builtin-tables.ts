@@ -1,4 +1,4 @@
-// What the generated client models do not say of the built-in kinds: how lists merge, which texts are quantities,
+// What the generated client models lack about the built-in kinds: how lists are merged, which strings are quantities,
 // which maps are atomic. Facts of Kubernetes 1.36; keys are `<model>.<field>` without the version prefix of the model.
 
 export interface ListFacts {
@@ -19,7 +19,7 @@ const set: ListFacts = { type: 'set' };
 const all = (facts: ListFacts, ...fields: readonly string[]): Record<string, ListFacts> =>
   Object.fromEntries(fields.map((field) => [field, facts]));
 
-/** Lists that are not replaced whole. Every list not named here is atomic. */
+/** Lists that are not replaced as a whole. Every list that is not named here is atomic. */
 export const lists: Readonly<Record<string, ListFacts>> = {
   ...all(mapBy(['containerPort', 'protocol']), 'Container.ports', 'EphemeralContainer.ports'),
   ...all(mapBy(['devicePath']), 'Container.volumeDevices', 'EphemeralContainer.volumeDevices'),
@@ -86,13 +86,13 @@ export const lists: Readonly<Record<string, ListFacts>> = {
   ),
 };
 
-/** Patch strategies of fields that are no lists. */
+/** Patch strategies of fields other than lists. */
 export const strategies: Readonly<Record<string, string>> = {
   'DeploymentSpec.strategy': 'retainKeys',
   'PodDisruptionBudgetSpec.selector': 'replace',
 };
 
-/** Models and fields applied as one value: a change of any part owns the whole. */
+/** Models and fields applied as one value: a change of any part owns all of it. */
 export const atomicMaps: ReadonlySet<string> = new Set([
   'ConfigMapKeySelector',
   'CrossVersionObjectReference',
@@ -123,7 +123,7 @@ export const atomicMaps: ReadonlySet<string> = new Set([
 /** Fields whose model is atomic elsewhere but not here. */
 export const granularMaps: ReadonlySet<string> = new Set(['PersistentVolumeSpec.claimRef']);
 
-/** Resource quantities, or maps of them: numbers are taken and kept as text. */
+/** Resource quantities, or maps of them: numbers are accepted and stored as text. */
 export const quantities: ReadonlySet<string> = new Set([
   'CSIStorageCapacity.capacity',
   'CSIStorageCapacity.maximumVolumeSize',
@@ -152,13 +152,13 @@ export const quantities: ReadonlySet<string> = new Set([
   'VolumeResourceRequirements.requests',
 ]);
 
-/** Defaults that take part in the keys of list items. */
+/** Defaults that are part of the keys of list items. */
 export const keyDefaults: Readonly<Record<string, string>> = {
   'ContainerPort.protocol': 'TCP',
   'ServicePort.protocol': 'TCP',
 };
 
-/** Models whose name carries the group because two groups have a kind of that name. */
+/** Models whose name contains the group because two groups have a kind of that name. */
 export const qualifiedModels: Readonly<Record<string, string>> = {
   '/v1/Event': 'CoreV1Event',
   '/v1/EventList': 'CoreV1EventList',
@@ -167,7 +167,7 @@ export const qualifiedModels: Readonly<Record<string, string>> = {
   'authentication.k8s.io/v1/TokenRequest': 'AuthenticationV1TokenRequest',
 };
 
-/** Structures that are there even when empty, beside every `metadata`, `spec` and `status` and what is required. */
+/** Structures that exist even when empty, in addition to every `metadata`, `spec` and `status` and required ones. */
 export const valueStructs: ReadonlySet<string> = new Set([
   'Container.resources',
   'CustomResourceDefinitionStatus.acceptedNames',

@@ -12,7 +12,7 @@ const at = (schema: JsonSchema | undefined, ...path: string[]): JsonSchema | und
 const pod = (): JsonSchema | undefined => builtinSchema('', 'v1', 'Pod');
 
 describe('builtinSchema', () => {
-  it('knows types, formats, required fields and descriptions', () => {
+  it('has types, formats, required fields and descriptions', () => {
     const port = at(builtinSchema('', 'v1', 'Service'), 'spec', 'ports', '[]');
     expect(port?.required).toEqual(['port']);
     expect(at(port, 'port')).toMatchObject({ type: 'integer', format: 'int32' });
@@ -21,7 +21,7 @@ describe('builtinSchema', () => {
     expect(at(port, 'protocol')?.default).toBe('TCP');
   });
 
-  it('knows how lists merge', () => {
+  it('has the merge keys of lists', () => {
     expect(at(pod(), 'spec', 'containers')).toMatchObject({
       'x-kubernetes-list-type': 'map',
       'x-kubernetes-list-map-keys': ['name'],
@@ -32,7 +32,7 @@ describe('builtinSchema', () => {
     expect(at(pod(), 'metadata', 'finalizers')).toMatchObject({ 'x-kubernetes-list-type': 'set' });
   });
 
-  it('knows atomic maps, and where an atomic type is granular', () => {
+  it('has atomic maps, and exceptions with separate owners', () => {
     expect(at(pod(), 'spec', 'nodeSelector')).toMatchObject({ 'x-kubernetes-map-type': 'atomic' });
     expect(at(builtinSchema('', 'v1', 'PersistentVolume'), 'spec', 'claimRef')).toMatchObject({
       'x-kubernetes-map-type': 'granular',
@@ -42,7 +42,7 @@ describe('builtinSchema', () => {
     });
   });
 
-  it('holds a type that contains itself', () => {
+  it('supports recursive types', () => {
     const props = at(
       builtinSchema('apiextensions.k8s.io', 'v1', 'CustomResourceDefinition'),
       'spec',
@@ -78,7 +78,7 @@ describe('builtinSchema', () => {
     expect(builtinSchema(group, version, kind)?.properties).toHaveProperty('metadata');
   });
 
-  it('has no schema of kinds Kubernetes does not have', () => {
+  it('returns no schema for unknown kinds', () => {
     expect(builtinSchema('example.org', 'v1', 'Widget')).toBeUndefined();
   });
 
@@ -87,7 +87,7 @@ describe('builtinSchema', () => {
     ['CoreV1Event', 'Event'],
     ['V1beta1Foo', 'Foo'],
     ['V1VolumeMount', 'VolumeMount'],
-  ])('calls %s by the name %s', (model, name) => {
+  ])('derives from %s the name %s', (model, name) => {
     expect(typeNameOf(model)).toBe(name);
   });
 });

@@ -1,4 +1,4 @@
-// Schemas of the built-in kinds, made on demand from the models of the Kubernetes client and our tables. Called by the
+// Schemas of the built-in kinds, created on demand from the models of the Kubernetes client and our tables. Called by the
 // API server for decoding, patches, server-side apply and OpenAPI documents.
 import * as models from '@kubernetes/client-node/dist/gen/models/all.js';
 import {
@@ -31,7 +31,7 @@ const attributesOf = (model: string): readonly Attribute[] | undefined => {
   return found.attributeTypeMap as readonly Attribute[];
 };
 
-/** `V1PodSpec` and `CoreV1Event` as API types are called: `PodSpec`, `Event`. */
+/** The names of API types: `PodSpec` for `V1PodSpec`, `Event` for `CoreV1Event`. */
 export const typeNameOf = (model: string): string =>
   model.replace(/^(?:[A-Z][a-z]+)?V\d+(?:(?:alpha|beta)\d+)?(?=[A-Z])/, '');
 
@@ -57,7 +57,7 @@ const numberOf = (format: string): JsonSchema => ({
   ...(format === '' ? {} : { format }),
 });
 
-/** The schema of a type as the models write it: `Array<V1Container>`, `{ [key: string]: string; }`. */
+/** The schema of a type in the notation of the models: `Array<V1Container>`, `{ [key: string]: string; }`. */
 const typeSchema = (type: string, format: string, isQuantity: boolean): JsonSchema => {
   const item = /^(?:Array|Set)<(.*)>$/.exec(type)?.[1];
   if (item !== undefined) return { type: 'array', items: typeSchema(item, format, isQuantity) };
@@ -85,7 +85,7 @@ const mapExtensions = (key: string, schema: JsonSchema): JsonSchema => {
   };
 };
 
-/** A copy that keeps lazily made properties lazy. */
+/** A copy that keeps lazy properties lazy. */
 const extend = (schema: JsonSchema, extra: JsonSchema): JsonSchema =>
   Object.defineProperties(
     {},
@@ -107,7 +107,7 @@ const fieldSchema = (typeName: string, attribute: Attribute, description: string
   });
 };
 
-/** The client leaves out what a field says itself when its type is a model; of metadata it is the same everywhere. */
+/** The client lacks the description of a field whose type is a model; that of metadata is always the same. */
 const descriptionOf = (attribute: Attribute, text: ModelText): string =>
   attribute.type === 'V1ObjectMeta' ? metaDescription : (text.fields.get(attribute.name)?.description ?? '');
 
@@ -133,7 +133,7 @@ const once = <T>(make: () => T): (() => T) => {
 
 const cache = new Map<string, JsonSchema>();
 
-/** The schema of a model. Its fields are made when first looked at: models may contain themselves. */
+/** The schema of a model. Its fields are created on first access: models may be recursive. */
 const modelSchema = (model: string): JsonSchema => {
   const known = cache.get(model);
   if (known !== undefined) return known;
@@ -154,7 +154,7 @@ const modelSchema = (model: string): JsonSchema => {
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** The schema of a built-in kind (`''`, `v1`, `Pod`), also of its List; undefined when Kubernetes has none. */
+/** The schema of a built-in kind (`''`, `v1`, `Pod`), also of its List; undefined for unknown kinds. */
 export const builtinSchema = (group: string, version: string, kind: string): JsonSchema | undefined => {
   const model = qualifiedModels[`${group}/${version}/${kind}`] ?? `${capital(version)}${kind}`;
   return attributesOf(model) === undefined ? undefined : modelSchema(model);
@@ -164,8 +164,8 @@ export const builtinSchema = (group: string, version: string, kind: string): Jso
 export const objectMetaSchema = (): JsonSchema => modelSchema('V1ObjectMeta');
 
 /**
- * Descriptions and required fields of the built-in kinds, read once from the declarations that the Kubernetes client ships beside its
- * models.
+ * Descriptions and required fields of the built-in kinds, read once from the type declarations that are published with the models of the
+ * Kubernetes client.
  */
 interface ModelText {
   readonly description: string;
@@ -191,5 +191,5 @@ const parse = (source: string): ModelText => ({
 
 const modelFiles = new URL('dist/gen/models/', new URL('../', import.meta.resolve('@kubernetes/client-node')));
 
-/** The texts of one model, such as `V1PodSpec`. Throws when the client has no such model. */
+/** The descriptions of one model, such as `V1PodSpec`. Throws when the client has no such model. */
 const readModelText = (model: string): ModelText => parse(readFileSync(new URL(`${model}.d.ts`, modelFiles), 'utf8'));

@@ -1,4 +1,4 @@
-// What is wrong with one field, worded as `field.Error` of apimachinery words it.
+// The error of one field, with the message of `field.Error` of apimachinery.
 
 import { goJson, goNumber, goQuote, type Json } from './json.ts';
 
@@ -15,14 +15,14 @@ export type CauseReason =
   | 'FieldValueTypeInvalid'
   | 'InternalError';
 
-/** One cause of a 422 Status. `message` is the body (`Invalid value: …`); the field is told apart. */
+/** One cause of a 422 Status. `message` is the body (`Invalid value: …`); the field is separate. */
 export interface Cause {
   readonly reason: CauseReason;
   readonly field: string;
   readonly message: string;
 }
 
-/** What Go prints for the path of the object itself. */
+/** The path of the object itself, as printed by Go. */
 export const rootField = '<nil>';
 
 const label: Record<CauseReason, string> = {
@@ -46,7 +46,7 @@ const showValue = (value: Json): string => {
 
 const withDetail = (body: string, detail: string): string => (detail === '' ? body : `${body}: ${detail}`);
 
-/** A cause that shows the offending value. */
+/** A cause that shows the invalid value. */
 const valued = (reason: CauseReason, field: string, value: Json, detail: string): Cause => ({
   reason,
   field: field === '' ? rootField : field,
@@ -67,7 +67,7 @@ export const invalidBare = (field: string, detail: string): Cause => bare('Field
 export const typeInvalid = (field: string, value: Json, detail: string): Cause =>
   valued('FieldValueTypeInvalid', field, value, detail);
 export const duplicate = (field: string, value: Json): Cause => valued('FieldValueDuplicate', field, value, '');
-/** An invalid value shown as `shown`, whatever it is. */
+/** An invalid value printed as `shown`. */
 export const invalidShown = (field: string, shown: string, detail: string): Cause => ({
   reason: 'FieldValueInvalid',
   field,
@@ -87,7 +87,7 @@ export const tooLong = (field: string, max: number): Cause =>
 export const tooMany = (field: string, actual: number, max: number): Cause =>
   valued('FieldValueTooMany', field, actual, `must have at most ${max} ${max === 1 ? 'item' : 'items'}`);
 
-/** `field: body`, as it appears in the message of a 422. */
+/** `field: body`, as in the message of a 422. */
 export const causeText = (cause: Cause): string => `${cause.field}: ${cause.message}`;
 
 export const childPath = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);

@@ -1,4 +1,4 @@
-// Lists, sets and IP addresses in CEL as Kubernetes extends it. Registered by cel-library.ts.
+// Lists, sets and IP addresses in CEL as extended by Kubernetes. Registered by cel-library.ts.
 
 import { BlockList, isIP, isIPv4 } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
@@ -31,7 +31,7 @@ const extreme =
     return rest.reduce((best, item) => ((name === 'min' ? item < best : item > best) ? item : best), first);
   };
 
-/** Stands for the name `sets` in an expression. */
+/** The value of the name `sets` in an expression. */
 class SetsNamespace {}
 
 class Address {

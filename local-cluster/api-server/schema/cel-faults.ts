@@ -1,4 +1,4 @@
-// Words the faults of the CEL library as the reference compiler words them, with the place it points to. Called by cel.ts.
+// Translates errors of the CEL library to the messages of the reference compiler, with the position they refer to. Called by cel.ts.
 
 import { EvaluationError, ParseError, TypeError as CelTypeError, type ASTNode } from '@marcbachmann/cel-js';
 
@@ -14,7 +14,7 @@ const runtimeWordings: readonly (readonly [RegExp, string])[] = [
   [/^found no matching overload for .*$/, 'no such overload'],
 ];
 
-/** What went wrong while an expression ran. */
+/** The error during the evaluation of an expression. */
 export const runtimeWording = (error: CelError): string => {
   const found = runtimeWordings.find(([pattern]) => pattern.test(error.summary));
   return found === undefined ? error.summary : error.summary.replace(found[0], found[1]);
@@ -58,7 +58,7 @@ const operatorFault = (expression: string, error: CelError): Located | undefined
   };
 };
 
-/** A call no overload takes, or of a function nobody declared; reported at the parenthesis. */
+/** A call without a matching overload, or of an undeclared function; reported at the parenthesis. */
 const callFault = (expression: string, error: CelError, functions: ReadonlySet<string>): Located | undefined => {
   const call = /^found no matching overload for '(?:(.*)\.)?(\w+)\((.*)\)'$/.exec(error.summary);
   if (call === null) return undefined;
@@ -84,7 +84,7 @@ const simpleFault = (error: CelError): Located => {
   return { at, text: error instanceof ParseError ? `Syntax error: ${summary}` : summary };
 };
 
-/** The fault with the line it is in and a pointer below, as compilers print it. `functions` are the declared names. */
+/** The error with its line and a pointer below, as printed by compilers. `functions` are the declared names. */
 export const compileWording = (expression: string, error: CelError, functions: ReadonlySet<string>): string => {
   const { at, text } =
     operatorFault(expression, error) ?? callFault(expression, error, functions) ?? simpleFault(error);

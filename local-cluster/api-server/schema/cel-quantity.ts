@@ -2,7 +2,7 @@
 
 import type { Environment } from '@marcbachmann/cel-js';
 
-/** A quantity as a count of nano units, the finest step Kubernetes keeps. */
+/** A quantity as a number of nano units, the finest precision of Kubernetes. */
 export class Quantity {
   readonly nano: bigint;
 
@@ -16,13 +16,13 @@ const binary: Readonly<Record<string, number>> = { Ki: 1, Mi: 2, Gi: 3, Ti: 4, P
 
 const pattern = /^([+-]?)(\d+\.?\d*|\.\d+)(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d+))?$/;
 
-/** Rounds up, away from zero, as Kubernetes does with what is finer than a nano unit. */
+/** Rounds up, away from zero, as Kubernetes does with more precise values. */
 const divideUp = (value: bigint, divisor: bigint): bigint => (value + divisor - 1n) / divisor;
 
 const scale = (value: bigint, power: number): bigint =>
   power >= 0 ? value * 10n ** BigInt(power) : divideUp(value, 10n ** BigInt(-power));
 
-/** Reads a quantity; undefined when the text is none. */
+/** Parses a quantity; undefined for invalid text. */
 export const parseQuantity = (text: string): Quantity | undefined => {
   const match = pattern.exec(text);
   if (match === null) return undefined;

@@ -1,4 +1,4 @@
-// Runs x-kubernetes-validations over an object. Called by structural.ts.
+// Evaluates x-kubernetes-validations for an object. Called by structural.ts.
 
 import { Optional } from '@marcbachmann/cel-js';
 import {
@@ -38,7 +38,7 @@ const compileOne = (rule: ValidationRule, schema: JsonSchema): CompiledRule => {
 
 const compiledRules = new WeakMap<JsonSchema, readonly CompiledRule[]>();
 
-/** Rules are compiled once for each schema object and kept as long as it lives. */
+/** Rules are compiled once for each schema object and cached for its lifetime. */
 const rulesOf = (schema: JsonSchema, isRoot: boolean): readonly CompiledRule[] => {
   const known = compiledRules.get(schema);
   if (known !== undefined) return known;
@@ -48,13 +48,13 @@ const rulesOf = (schema: JsonSchema, isRoot: boolean): readonly CompiledRule[] =
   return rules;
 };
 
-/** One value under one schema. */
+/** One value with its schema. */
 interface Place {
   readonly schema: JsonSchema;
   readonly value: Json;
-  /** The value before an update, where it can be paired. */
+  /** The value before an update, if it can be correlated. */
   readonly old: Json | undefined;
-  /** Pair for ratcheting; the nearest one above where this place has none. */
+  /** Previous value for ratcheting; that of the nearest parent if this place has none. */
   readonly pair: Correlated | undefined;
   readonly path: string;
   readonly isRoot: boolean;
@@ -74,7 +74,7 @@ const evaluationFault = (place: Place, rule: ValidationRule, error: unknown): Ca
 
 const maxMessageBytes = 5 * 1024;
 
-/** The text of a messageExpression; undefined where it fails or yields nothing usable. */
+/** The result of a messageExpression; undefined when it fails or is not usable. */
 const evaluateMessage = (compiled: CompiledRule, variables: Record<string, unknown>): string | undefined => {
   if (compiled.message?.kind !== 'compiled') return undefined;
   try {
@@ -180,7 +180,7 @@ const checkPlace = (place: Place): Cause[] => {
   return [...own, ...Object.entries(place.value).flatMap(([key, value]) => checkField(place, key, value))];
 };
 
-/** What the rules of a schema find wrong with an object; rules on transitions run when there is an old object. */
+/** The violations of a schema's rules in an object; transition rules are evaluated when there is an old object. */
 export const checkRules = (schema: JsonSchema, object: JsonObject, oldObject: JsonObject | undefined): Cause[] => {
   if (!hasRules(schema)) return [];
   const pair = oldObject === undefined ? undefined : { value: object, old: oldObject, schema };

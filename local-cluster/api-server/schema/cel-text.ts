@@ -1,4 +1,4 @@
-// Texts and URLs in CEL beyond what the language library has: charAt, replace, format, find, url. Registered by
+// Strings and URLs in CEL beyond the language library: charAt, replace, format, find, url. Registered by
 // cel-library.ts.
 
 import type { Environment } from '@marcbachmann/cel-js';

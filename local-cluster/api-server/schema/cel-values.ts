@@ -1,4 +1,4 @@
-// Objects as CEL sees them: numbers typed by the schema, property names escaped to identifiers. Called by cel-rules.ts.
+// Objects as values of CEL: numbers typed by the schema, property names escaped to identifiers. Called by cel-rules.ts.
 import { isGoInteger, isList, isObject, type Json } from './json.ts';
 import { isEmbedded, propertyOf, valuesOf, type JsonSchema } from './json-schema.ts';
 import { Environment } from '@marcbachmann/cel-js';
@@ -9,7 +9,7 @@ import { registerText } from './cel-text.ts';
 /** The CEL environment of an API server: the language plus the functions Kubernetes adds. */
 let base: Environment | undefined;
 
-/** A fresh environment; what is registered in it stays in it. */
+/** A new environment; what is registered in it affects only this one. */
 export const createEnvironment = (): Environment => {
   base ??= registerQuantity(
     registerText(
@@ -25,7 +25,7 @@ const reserved = new Set(
   ),
 );
 
-/** A property name as rules write it (`__dash__` for `-`, …); undefined when rules cannot reach it. */
+/** A property name as written in rules (`__dash__` for `-`, …); undefined when rules cannot access it. */
 export const escapeName = (name: string): string | undefined => {
   if (reserved.has(name)) return `__${name}__`;
   if (!/^[a-zA-Z_./-][a-zA-Z0-9_./-]*$/.test(name)) return undefined;
@@ -38,13 +38,13 @@ const text: JsonSchema = { type: 'string' };
 const rootProperties = { apiVersion: text, kind: text };
 const rootMetadata: JsonSchema = { type: 'object', properties: { name: text, generateName: text } };
 
-/** The schema with what rules on a whole resource may always read. */
+/** The schema with the fields that rules on a whole resource can always read. */
 export const withTypeAndMeta = (schema: JsonSchema): JsonSchema => ({
   ...schema,
   properties: { ...schema.properties, ...rootProperties, metadata: rootMetadata },
 });
 
-/** The schema of an embedded resource with its type and name; others as they are. */
+/** The schema of an embedded resource with its type and name; others unchanged. */
 export const asResource = (schema: JsonSchema): JsonSchema => (isEmbedded(schema) ? withTypeAndMeta(schema) : schema);
 
 let duration: ((text: string) => unknown) | undefined;
@@ -81,7 +81,7 @@ const toMap = (value: { readonly [key: string]: Json }, schema: JsonSchema): unk
   return Object.fromEntries(entries);
 };
 
-/** A value of an object as its schema types it. */
+/** A value of an object, typed by its schema. */
 export const toCelValue = (value: Json, schema: JsonSchema): unknown => {
   if (typeof value === 'number') return toNumber(value, schema);
   if (typeof value === 'string') return toText(value, schema);
@@ -92,7 +92,7 @@ export const toCelValue = (value: Json, schema: JsonSchema): unknown => {
   return isObject(value) ? toMap(value, schema) : value;
 };
 
-/** A value without a schema: integers are ints, objects are maps with their keys as they are. */
+/** A value without a schema: integers are ints, objects are maps with unchanged keys. */
 export const toUntypedCelValue = (value: Json): unknown => {
   if (typeof value === 'number') return isGoInteger(value) ? BigInt(value) : value;
   if (isList(value)) return value.map(toUntypedCelValue);

@@ -30,7 +30,7 @@ describe('x-kubernetes-validations', () => {
     expect(texts(schema, withX({ a: 1 }))).toEqual(['spec.x: Invalid value: a is too small']);
   });
 
-  it('show what the messageExpression says', () => {
+  it('show the result of the messageExpression', () => {
     const schema = ruled(number, { rule: 'self > 1', messageExpression: '"got " + string(self)' });
     expect(texts(schema, withX(1))).toEqual(['spec.x: Invalid value: 1: got 1']);
   });
@@ -47,20 +47,20 @@ describe('x-kubernetes-validations', () => {
     ]);
   });
 
-  it('reach escaped names', () => {
+  it('access escaped names', () => {
     const schema = ruled(group, { rule: 'self.b__dash__c == 2 && self.__namespace__ == "n"', message: 'm' });
     expect(texts(schema, withX({ 'b-c': 2, namespace: 'n' }))).toEqual([]);
     expect(texts(schema, withX({ 'b-c': 3, namespace: 'n' }))).toEqual(['spec.x: Invalid value: m']);
   });
 
-  it('say which key is missing', () => {
+  it('report which key is missing', () => {
     const schema = ruled(group, { rule: 'self.a > 1' });
     expect(texts(schema, withX({}))).toEqual([
       'spec.x: Invalid value: "object": no such key: a evaluating rule: self.a > 1',
     ]);
   });
 
-  it('run on every item of a list and every value of a map', () => {
+  it('are evaluated for every item of a list and every value of a map', () => {
     const rule: ValidationRule = { rule: 'self > 1', message: 'm' };
     const item: JsonSchema = { type: 'integer', 'x-kubernetes-validations': [rule] };
     expect(texts(ruled({ type: 'array', items: item }), withX([2, 1]))).toEqual(['spec.x[1]: Invalid value: 1: m']);
@@ -76,26 +76,26 @@ describe('x-kubernetes-validations', () => {
     expect(texts(schema, withX(1), { spec: {} })).toEqual([]);
   });
 
-  it('may take the old value as optional', () => {
+  it('can read the old value as an optional', () => {
     const rule = { rule: 'oldSelf.hasValue() || self == 1', message: 'starts at 1', optionalOldSelf: true };
     expect(texts(ruled(number, rule), withX(2))).toEqual(['spec.x: Invalid value: 2: starts at 1']);
     expect(texts(ruled(number, rule), withX(2), withX(1))).toEqual([]);
   });
 
-  it('forgive what did not change', () => {
+  it('ignore violations that did not change', () => {
     const schema = ruled(number, { rule: 'self > 1' });
     expect(texts(schema, withX(1), withX(1))).toEqual([]);
     expect(texts(schema, withX(1), withX(0))).toHaveLength(1);
   });
 
-  it('are skipped, and say so, while the shape is wrong', () => {
+  it('are skipped with a message while the schema is violated', () => {
     const schema = ruled({ type: 'integer' }, { rule: 'self > 1' });
     expect(texts(schema, withX('a')).at(-1)).toBe(
       '<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation',
     );
   });
 
-  it('on the root may read the name', () => {
+  it('on the root can read the name', () => {
     const schema: JsonSchema = {
       type: 'object',
       'x-kubernetes-validations': [{ rule: 'self.metadata.name.startsWith("a")', message: 'm' }],
@@ -104,7 +104,7 @@ describe('x-kubernetes-validations', () => {
     expect(texts(schema, { metadata: { name: 'ab' } })).toEqual([]);
   });
 
-  it('tell times and durations by their format', () => {
+  it('parse times and durations by their format', () => {
     const schema = ruled({ type: 'string', format: 'duration' }, { rule: "self <= duration('1h')", message: 'm' });
     expect(texts(schema, withX('30m'))).toEqual([]);
     expect(texts(schema, withX('2h'))).toEqual(['spec.x: Invalid value: "2h": m']);
@@ -163,11 +163,11 @@ describe('compileMatchCondition', () => {
     expect(run('oldObject == null && has(object.spec)', {})).toBe(false);
   });
 
-  it('throws what went wrong', () => {
+  it('throws the evaluation error', () => {
     expect(() => run('object.spec.x > 1', {})).toThrow('no such key: spec');
   });
 
-  it('refuses what does not compile or is no condition', () => {
+  it('rejects what does not compile or is not a condition', () => {
     expect(compileMatchCondition('object.')).toMatchObject({ kind: 'invalid' });
     expect(compileMatchCondition('1 + 1')).toEqual({ kind: 'invalid', message: 'must evaluate to bool' });
     expect(compileMatchCondition('foo == 1')).toEqual({

@@ -5,7 +5,7 @@ import { createEnvironment, toUntypedCelValue, asResource, escapeName } from './
 import type { Json } from './json.ts';
 import { type JsonSchema, valuesOf } from './json-schema.ts';
 
-/** Runs a compiled expression. Throws an Error whose message is what Kubernetes says of the fault. */
+/** Evaluates a compiled expression. Throws an Error with the message of Kubernetes. */
 export type Program = (variables: Readonly<Record<string, unknown>>) => unknown;
 
 export type Compiled =
@@ -40,7 +40,7 @@ const toProgram = (environment: Environment, expression: string): Program => {
   };
 };
 
-/** Whether an expression reads a variable, other than inside a text or as a field. */
+/** Whether an expression reads a variable, other than inside a string or as a field. */
 export const readsVariable = (expression: string, name: string): boolean =>
   new RegExp(String.raw`(?<![.\w])${name}\b`).test(
     expression.replaceAll(/r?"""[\s\S]*?"""|r?'''[\s\S]*?'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'/g, '""'),
@@ -59,7 +59,7 @@ export const compileCel = (expression: string, variables: readonly string[]): Co
   }
 };
 
-/** Compiles an expression over `self` and `oldSelf` of the type a schema gives them. */
+/** Compiles an expression over `self` and `oldSelf` of the type of a schema. */
 export const compileRule = (expression: string, schema: JsonSchema, optionalOldSelf: boolean): Compiled => {
   const typed = createEnvironment();
   if (!declareSelf(typed, schema, optionalOldSelf))
@@ -77,7 +77,7 @@ export const compileRule = (expression: string, schema: JsonSchema, optionalOldS
   }
 };
 
-/** Variables of a webhook's match condition. Null stands for an object that is not there. */
+/** Variables of a webhook's match condition. Null for a missing object. */
 export interface MatchVariables {
   readonly object: Json;
   readonly oldObject: Json;
@@ -86,7 +86,7 @@ export interface MatchVariables {
 
 export type MatchCondition = (variables: MatchVariables) => boolean;
 
-/** Compiles a match condition. It throws when it cannot be decided, with the reason Kubernetes gives. */
+/** Compiles a match condition. Evaluation throws when there is no result, with the reason of Kubernetes. */
 export const compileMatchCondition = (
   expression: string,
 ):
@@ -108,8 +108,8 @@ export const compileMatchCondition = (
 };
 
 /**
- * Declares the type of `self` from a schema, so that a rule that reads a field which does not exist, or compares a number with a text, is
- * refused when the CRD is created.
+ * Declares the type of `self` from a schema, so that a rule that reads an unknown field, or compares a number with a string, is
+ * rejected when the CRD is created.
  */
 const timestamp = 'google.protobuf.Timestamp';
 
@@ -123,7 +123,7 @@ const textTypes: Readonly<Record<string, string>> = {
 
 const scalarTypes: Readonly<Record<string, string>> = { integer: 'int', number: 'double', boolean: 'bool' };
 
-/** Hands out names for the object types of one rule. */
+/** Generates names for the object types of one rule. */
 interface Names {
   next: number;
 }
@@ -140,7 +140,7 @@ const declareObject = (environment: Environment, schema: JsonSchema, names: Name
   return typeName;
 };
 
-/** The name of the type of a schema; undefined for what rules cannot see, such as fields without a type. */
+/** The name of the type of a schema; undefined for what rules cannot access, such as fields without a type. */
 const declare = (environment: Environment, schema: JsonSchema, names: Names): string | undefined => {
   if (schema['x-kubernetes-int-or-string'] === true) return 'dyn';
   if (schema.type === 'string') return textTypes[schema.format ?? ''] ?? 'string';
@@ -155,7 +155,7 @@ const declare = (environment: Environment, schema: JsonSchema, names: Names): st
   return value === undefined ? undefined : `map<string, ${value}>`;
 };
 
-/** Declares `self` and `oldSelf` in the environment; false when the schema has no type rules can work on. */
+/** Declares `self` and `oldSelf` in the environment; false when rules cannot use the type of the schema. */
 const declareSelf = (environment: Environment, schema: JsonSchema, optionalOldSelf: boolean): boolean => {
   const type = declare(environment, schema, { next: 0 });
   if (type === undefined) return false;

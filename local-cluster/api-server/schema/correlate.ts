@@ -1,9 +1,9 @@
-// Pairs a value with what it was before an update, so that an unchanged fault does not block the update (ratcheting).
+// Correlates a value with its previous one before an update, so that an unchanged violation does not block the update (ratcheting).
 
 import { get, isList, isObject, jsonEqual, stableJson, type Json } from './json.ts';
 import { childOf, type JsonSchema } from './json-schema.ts';
 
-/** What stood at the same place before; undefined where old and new cannot be paired. */
+/** The previous value at the same place; undefined when old and new cannot be correlated. */
 export interface Correlated {
   readonly value: Json;
   readonly old: Json;
@@ -20,7 +20,7 @@ export const correlateKey = (pair: Correlated | undefined, name: string): Correl
 const listKey = (item: Json, names: readonly string[]): string | undefined =>
   isObject(item) ? stableJson(names.map((name) => get(item, name) ?? null)) : undefined;
 
-/** Only lists of type map can be paired item by item. */
+/** Only lists of type map can be correlated per item. */
 export const correlateIndex = (pair: Correlated | undefined, index: number): Correlated | undefined => {
   if (pair === undefined || !isList(pair.value) || !isList(pair.old)) return undefined;
   const { items: schema, 'x-kubernetes-list-map-keys': names } = pair.schema;
@@ -31,7 +31,7 @@ export const correlateIndex = (pair: Correlated | undefined, index: number): Cor
   return value === undefined || old === undefined ? undefined : { value, old, schema };
 };
 
-/** Whether nothing changed here. Items of a map list may have moved; fields no schema knows count as changed. */
+/** Whether nothing changed here. Items of a map list may have moved; unknown fields count as changed. */
 export const isUnchanged = (pair: Correlated): boolean => {
   const { value, old } = pair;
   if (isList(value) && isList(old)) {

@@ -1,4 +1,4 @@
-// Whether the CEL rules of a CRD's schema are well formed and compile. Called by crd-rules.ts.
+// Whether the CEL rules in the schema of a CRD are valid and compile. Called by crd-rules.ts.
 
 import { childPath, indexPath, invalid, invalidShown, notSupported, required, type Cause } from './cause.ts';
 import { compileRule, readsVariable } from './cel.ts';
@@ -6,16 +6,16 @@ import { asResource, withTypeAndMeta } from './cel-values.ts';
 import { childOf, type JsonSchema, type ValidationRule } from './json-schema.ts';
 import { escapeHtml, type Json } from './json.ts';
 
-/** What holds for a place by where it is. */
+/** The context of a place in the schema. */
 export interface Place {
   readonly path: string;
   readonly isRoot: boolean;
   /** Why defaults are forbidden here. */
   readonly noDefaults?: string;
   readonly inMeta?: boolean;
-  /** The list or map whose items cannot be paired with old ones. */
+  /** The list or map whose items cannot be correlated with old ones. */
   readonly unpaired?: string;
-  /** False under logic junctors, where rules are forbidden anyway. */
+  /** False under logical junctors, where rules are forbidden anyway. */
   readonly compiles: boolean;
 }
 
@@ -33,7 +33,7 @@ const checkRuleText = (rule: ValidationRule, path: string): Cause[] => {
   return [];
 };
 
-/** Whether `.a['b']` leads to a field of the schema. */
+/** Whether `.a['b']` refers to a field of the schema. */
 const isFieldPath = (fieldPath: string, schema: JsonSchema): boolean => {
   const steps = Array.from(fieldPath.matchAll(/\.([^.[]+)|\['((?:\\.|[^'\\])*)'\]/g));
   const isWhole = steps.map(([text]) => text).join('') === fieldPath;
@@ -54,7 +54,7 @@ const checkFieldPath = (fieldPath: string, schema: JsonSchema, at: string): Caus
   return faults.map((detail) => invalid(at, fieldPath, detail));
 };
 
-/** The texts of one rule. */
+/** The strings of one rule. */
 export const checkRule = (rule: ValidationRule, schema: JsonSchema, path: string): Cause[] => {
   const found = checkRuleText(rule, path);
   if (rule.messageExpression !== undefined && rule.messageExpression !== '' && rule.messageExpression.trim() === '')
@@ -64,7 +64,7 @@ export const checkRule = (rule: ValidationRule, schema: JsonSchema, path: string
   return [...found, ...checkFieldPath(rule.fieldPath ?? '', schema, childPath(path, 'fieldPath'))];
 };
 
-/** The rule as Go prints the structure that holds it. */
+/** The rule as Go prints its struct. */
 const showRule = (rule: ValidationRule): string => escapeHtml(ruleText(rule));
 
 const ruleText = (rule: ValidationRule): string => {

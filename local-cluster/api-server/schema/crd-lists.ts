@@ -1,4 +1,4 @@
-// Whether list and map types of a CRD's schema make sense. Called by crd-rules.ts.
+// Whether the list and map types in the schema of a CRD are consistent. Called by crd-rules.ts.
 
 import { childPath, forbidden, invalid, keyPath, notSupported, required, type Cause } from './cause.ts';
 import type { JsonSchema } from './json-schema.ts';
@@ -10,7 +10,7 @@ const typeFor = (schema: JsonSchema, path: string, type: string, because: string
   return [schema.type === undefined || schema.type === '' ? required(at, detail) : invalid(at, schema.type, detail)];
 };
 
-/** x-kubernetes-map-type stands on objects only. */
+/** x-kubernetes-map-type is allowed only for objects. */
 export const checkMapType = (schema: JsonSchema, path: string): Cause[] => {
   const type = schema['x-kubernetes-map-type'];
   if (type === undefined) return [];

@@ -1,4 +1,4 @@
-// What the schema of a CRD may not contain, and whether its CEL rules compile. Called by crd-schema.ts.
+// What is forbidden in the schema of a CRD, and whether its CEL rules compile. Called by crd-schema.ts.
 
 import { childPath, forbidden, indexPath, invalid, keyPath, notSupported, type Cause } from './cause.ts';
 import { checkCel, checkRule, type Place } from './crd-cel.ts';
@@ -90,7 +90,7 @@ interface Found {
   readonly rules: readonly Cause[];
 }
 
-/** Rules are compiled only where the schema below them is sound: else they tell of faults that are not theirs. */
+/** Rules are compiled only if the schema below them is valid: otherwise they would report errors of the schema. */
 const checkPlace = (schema: JsonSchema, place: Place): Found => {
   const below = children(schema, place).map(([child, at]) => checkPlace(child, at));
   const shape = [
@@ -107,7 +107,7 @@ const checkPlace = (schema: JsonSchema, place: Place): Found => {
   return { shape, rules: [...below.flatMap((found) => found.rules), ...own] };
 };
 
-/** Forbidden keywords, list types and rules of a CRD's schema. `compiles` is false when it is not structural. */
+/** Forbidden keywords, list types and rules in the schema of a CRD. `compiles` is false when it is not structural. */
 export const checkSchemaRules = (schema: JsonSchema, path: string, compiles: boolean): Cause[] => {
   const { shape, rules } = checkPlace(schema, { path, isRoot: true, compiles });
   return [...shape, ...rules];

@@ -73,30 +73,30 @@ describe('validateCrdSchema', () => {
       [`${at}.x-kubernetes-preserve-unknown-fields: Invalid value: false: must be true or undefined`],
     ],
     [
-      'a pattern that is no expression',
+      'an invalid pattern',
       { type: 'string', pattern: '(' },
       [
         `${at}.pattern: Invalid value: "(": must be a valid regular expression, but isn't: error parsing regexp: missing closing ): \`(\``,
       ],
     ],
   ];
-  it.each(cases)('refuses %s', (_, schema, expected) => {
+  it.each(cases)('rejects %s', (_, schema, expected) => {
     expect(faults(schema)).toEqual(expected);
   });
 
-  it('allows the pair of types of int-or-string', () => {
+  it('accepts the pair of types of int-or-string', () => {
     expect(faults({ 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer' }, { type: 'string' }] })).toEqual(
       [],
     );
   });
 
-  it('refuses a field at the root that is only restricted', () => {
+  it('rejects a field at the root that is only restricted', () => {
     expect(faults({ type: 'object' }, { oneOf: [{ properties: { a: { pattern: 'x' } } }] }).at(-1)).toBe(
       'schema.properties[a]: Required value: because it is defined in schema.oneOf[0].properties[a]',
     );
   });
 
-  it('lets metadata restrict the name only', () => {
+  it('accepts restrictions of metadata only for the name', () => {
     const metadata = { type: 'object', properties: { name: { type: 'string', maxLength: 3 } } };
     expect(faults({ type: 'object' }, { properties: { metadata } })).toEqual([]);
     expect(
@@ -136,11 +136,11 @@ describe('rules of a CRD', () => {
       'may not be set if oldSelf is not used in rule',
     ],
     ['no rule', { rule: ' ' }, 'rule is not specified'],
-  ])('refuses %s', (_, rule, part) => {
+  ])('rejects %s', (_, rule, part) => {
     expect(withRule(group, rule).join('\n')).toContain(part);
   });
 
-  it('may not look back where items cannot be paired', () => {
+  it('cannot read old values where items cannot be correlated', () => {
     const items: JsonSchema = { type: 'integer', 'x-kubernetes-validations': [{ rule: 'self >= oldSelf' }] };
     expect(faults({ type: 'array', items })).toEqual([
       'schema.properties[spec].items.x-kubernetes-validations[0].rule: Invalid value: "self >= oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema within schema.properties[spec]',

@@ -1,4 +1,4 @@
-// Validates the schema of a CustomResourceDefinition when it is created or changed. Called by the API server.
+// Validates the schema of a CustomResourceDefinition at creation and update. Called by the API server.
 
 import { childPath, forbidden, invalid, keyPath, type Cause } from './cause.ts';
 import { checkRules } from './cel-rules.ts';
@@ -22,7 +22,7 @@ const checkDefault = (schema: JsonSchema, value: Json, path: string): Cause[] =>
   }));
 };
 
-/** Every default must be a value its own schema takes, with nothing that would be pruned. */
+/** Every default must be valid according to its own schema, and contain nothing that would be pruned. */
 const checkDefaults = (schema: JsonSchema, path: string, isRoot: boolean): Cause[] => {
   const values = valuesOf(schema);
   const own = schema.default === undefined || schema.default === null ? [] : checkDefault(schema, schema.default, path);
@@ -36,7 +36,7 @@ const checkDefaults = (schema: JsonSchema, path: string, isRoot: boolean): Cause
   ];
 };
 
-/** Keywords that stay true of the status alone when the rest of the root is left aside, in Kubernetes' order. */
+/** Keywords that still apply when only the status is validated, in Kubernetes' order. */
 const allowedAtRoot = [
   'Description',
   'Type',
@@ -99,9 +99,9 @@ const checkRoot = (schema: JsonSchema, path: string, hasStatus: boolean): Cause[
 };
 
 /**
- * Everything wrong with the schema of a CRD version. `path` is where it stands: Kubernetes says
+ * All errors in the schema of a CRD version. `path` is its place: Kubernetes reports
  * `spec.validation.openAPIV3Schema` when all versions have the same schema, else
- * `spec.versions[i].schema.openAPIV3Schema`. `hasStatus` tells whether the status subresource is on.
+ * `spec.versions[i].schema.openAPIV3Schema`. `hasStatus`: whether the status subresource is enabled.
  */
 export const validateCrdSchema = (schema: JsonSchema, path: string, hasStatus: boolean): Cause[] => {
   const structure = checkStructure(schema, path);

@@ -1,4 +1,4 @@
-// Whether a schema is structural: every field has a type outside of allOf, anyOf, oneOf and not, and those only restrict.
+// Whether a schema is structural: every field has a type outside of allOf, anyOf, oneOf and not, which may only restrict it.
 // Called by crd-schema.ts.
 
 import { causeText, childPath, forbidden, indexPath, invalid, keyPath, required, type Cause } from './cause.ts';
@@ -22,7 +22,7 @@ interface Nested {
 const list = (name: string, schemas: readonly JsonSchema[] = [], isTypePair = false): Nested[] =>
   schemas.map((schema, index) => ({ name: indexPath(name, index), schema, isTypePair }));
 
-/** The schemas under logic junctors, with where they stand. */
+/** The schemas under logical junctors, with their paths. */
 const nestedOf = (schema: JsonSchema): Nested[] => [
   ...list('allOf', schema.allOf),
   ...list('anyOf', schema.anyOf, isIntOrStringPair(schema.anyOf)),
@@ -49,7 +49,7 @@ const forbiddenNested: readonly (readonly [keyof JsonSchema, string])[] = [
   ['x-kubernetes-validations', 'must be empty to be structural'],
 ];
 
-/** Under an `allOf` the rules of CEL are in nobody's way but forbidden like everything else that is not a restriction. */
+/** Under an `allOf` rules of CEL do not affect the structure but are forbidden like everything else that is not a restriction. */
 const checkNested = (schema: JsonSchema, path: string): Cause[] => [
   ...checkJunctors(schema, path),
   ...(schema.items === undefined ? [] : checkNested(schema.items, childPath(path, 'items'))),
@@ -175,7 +175,7 @@ const checkNode = (schema: JsonSchema, level: Level, path: string): Cause[] => [
   ...checkMetadata(schema, level, path),
 ];
 
-/** What a nested schema restricts must be specified outside of it. */
+/** A field that a nested schema restricts must be specified outside of it. */
 const checkComplete = (nested: JsonSchema, schema: JsonSchema | undefined, paths: [string, string]): Cause[] => {
   const [at, from] = paths;
   if (schema === undefined) return [required(at, `because it is defined in ${from}`)];
@@ -192,7 +192,7 @@ const checkComplete = (nested: JsonSchema, schema: JsonSchema | undefined, paths
 const checkCompleteness = (schema: JsonSchema, path: string): Cause[] =>
   nestedOf(schema).flatMap(({ name, schema: nested }) => checkComplete(nested, schema, [path, childPath(path, name)]));
 
-/** Everything that keeps a schema from being structural, sorted as Kubernetes sorts it. */
+/** Everything that keeps a schema from being structural, in the order of Kubernetes. */
 export const checkStructure = (schema: JsonSchema, path: string): Cause[] =>
   [...checkNode(schema, 'root', path), ...checkCompleteness(schema, path)].toSorted((a, b) =>
     causeText(a) < causeText(b) ? -1 : 1,

@@ -1,4 +1,4 @@
-// Fills in the defaults of a structural schema and clears nulls that may not stay.
+// Sets the defaults of a structural schema and removes nulls that are not allowed.
 
 import { isObject, isList, fromEntries, type Json, type JsonObject } from './json.ts';
 import { childOf, propertyOf, valuesOf, type JsonSchema } from './json-schema.ts';
@@ -12,7 +12,7 @@ const hasDefault = (schema: JsonSchema | undefined): boolean =>
 const mayNotStay = (value: Json, schema: JsonSchema | undefined): boolean =>
   isForbiddenNull(value, schema) && !hasDefault(schema);
 
-/** Most objects need nothing: what does not change is handed on as it is. */
+/** Most objects need no change: unchanged values are returned as they are. */
 const mapItems = (list: readonly Json[], change: (item: Json) => Json): readonly Json[] => {
   const changed = list.map(change);
   return changed.every((item, index) => item === list[index]) ? list : changed;
@@ -25,7 +25,7 @@ const mapFields = (object: JsonObject, change: (key: string, value: Json) => Jso
   return fromEntries(changed.filter((field): field is readonly [string, Json] => field[1] !== undefined));
 };
 
-/** Removes nulls that are neither nullable nor have a default. Nulls in lists stay: a validator complains. */
+/** Removes nulls that are neither nullable nor have a default. Nulls in lists are kept: the validator reports them. */
 const dropNulls = (value: Json, schema: JsonSchema | undefined): Json => {
   if (schema === undefined) return value;
   if (isList(value)) return mapItems(value, (item) => dropNulls(item, schema.items));
@@ -36,10 +36,10 @@ const dropNulls = (value: Json, schema: JsonSchema | undefined): Json => {
   });
 };
 
-/** A copy: whoever gets the object may change it. */
+/** A copy: the caller may change the object. */
 const defaultOf = (schema: JsonSchema | undefined): Json => structuredClone(schema?.default ?? null);
 
-/** A null under an undefaulted, non-nullable schema becomes that schema's (absent) default: null again. */
+/** A null under a non-nullable schema without default becomes that schema's (absent) default: null again. */
 const replaceNull = (value: Json, schema: JsonSchema | undefined): Json =>
   isForbiddenNull(value, schema) ? defaultOf(schema) : value;
 
@@ -64,7 +64,7 @@ const fill = (value: Json, schema: JsonSchema | undefined): Json => {
   return mapFields(whole, (key, child) => fillField(schema, key, child));
 };
 
-/** The object with defaults filled in; the same object where none was missing. Nulls that may not stay are dropped first, so that defaults replace them. */
+/** The object with defaults set; the same object if none was missing. Nulls that are not allowed are dropped first, so that defaults replace them. */
 export const applyDefaults = (schema: JsonSchema, object: JsonObject): JsonObject => {
   const filled = fill(dropNulls(object, schema), schema);
   return isObject(filled) ? filled : object;

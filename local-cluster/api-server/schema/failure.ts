@@ -1,12 +1,12 @@
-// What one schema check found. Checks of a node merge into a result whose match count picks the best branch of an anyOf.
+// The result of schema checks. Checks of a node are merged into a result whose match count determines the best branch of an anyOf.
 
 import type { Json } from './json.ts';
 import { childPath, invalid, notSupported, required, tooLong, tooMany, typeInvalid, type Cause } from './cause.ts';
 
 export interface Failure {
-  /** The text Kubernetes prints; two failures of equal text are one. */
+  /** The message of Kubernetes; two failures with the same message are one. */
   readonly text: string;
-  /** Path of the value, or undefined for failures that are told of the whole object. */
+  /** Path of the value, or undefined for failures that are reported for the whole object. */
   readonly path: string | undefined;
   readonly toCause: (field: string, text: string) => Cause;
 }

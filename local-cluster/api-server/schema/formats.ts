@@ -1,4 +1,4 @@
-// The string formats an API server enforces in custom resources; any other format is ignored, as it does.
+// The string formats that an API server enforces in custom resources; it ignores any other format.
 
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 
@@ -58,7 +58,7 @@ const wordDuration = /\d+\s*(?:ns|us|µs|ms|s|m|h|d|w|nano|micro|milli|sec|min|h
 const hostnamePattern =
   /^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9\p{S}\p{L}-]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$/u;
 
-/** One label without inner dashes but one, or several that end in letters alone: stranger than RFC 1123, but theirs. */
+/** One label with at most one inner dash, or several that end with letters only: more restrictive than RFC 1123, but as in the original. */
 const isHostname = (text: string): boolean =>
   hostnamePattern.test(text) && text.length <= 255 && text.split('.').every((label) => label.length <= 63);
 
@@ -68,7 +68,7 @@ const isCidr = (text: string): boolean => {
   return family !== 0 && rest.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= (family === 4 ? 32 : 128);
 };
 
-/** A request URI: an absolute URL or an absolute path, as Go's url.ParseRequestURI takes it. */
+/** A request URI: an absolute URL or an absolute path, as accepted by Go's url.ParseRequestURI. */
 const isUri = (text: string): boolean => {
   if (/[\s\p{Cc}]/u.test(text) || /%(?![0-9a-fA-F]{2})/.test(text)) return false;
   return text.startsWith('/') || /^[a-zA-Z][a-zA-Z0-9+.-]*:./.test(text);
@@ -116,7 +116,7 @@ const numberFormats: Readonly<Record<string, readonly string[]>> = {
 
 const isStringFormat = (name: string): boolean => Object.hasOwn(checks, name) || Object.hasOwn(patterns, name);
 
-/** The format as far as it is enforced for this type; empty where it is ignored. Dashes do not count in names. */
+/** The format as enforced for this type; empty when it is ignored. Dashes in names are ignored. */
 export const enforcedFormat = (types: readonly string[], format: string | undefined): string => {
   if (format === undefined || format === '' || types.length > 1) return '';
   const type = types[0] ?? 'string';
@@ -124,7 +124,7 @@ export const enforcedFormat = (types: readonly string[], format: string | undefi
   return numberFormats[type]?.includes(format) === true ? format : '';
 };
 
-/** Whether a string has a format; formats nobody knows hold for every string. */
+/** Whether a string has a format; every string has an unknown format. */
 export const matchesFormat = (format: string, text: string): boolean => {
   const name = format.replaceAll('-', '');
   return checks[name]?.(text) ?? patterns[name]?.test(text) ?? true;

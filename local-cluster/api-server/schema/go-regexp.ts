@@ -1,4 +1,4 @@
-// Compiles the RE2 patterns of Go into JavaScript ones, as far as schemas and CEL rules use them.
+// Compiles RE2 patterns of Go to JavaScript patterns, as far as schemas and CEL rules use them.
 
 const cache = new Map<string, RegExp | undefined>();
 
@@ -19,7 +19,7 @@ const posix: Readonly<Record<string, string>> = {
   xdigit: '0-9A-Fa-f',
 };
 
-/** Rewrites what RE2 writes otherwise: named groups, \A \z \Q…\E, POSIX classes, \x{…}. */
+/** Rewrites syntax that differs in RE2: named groups, \A \z \Q…\E, POSIX classes, \x{…}. */
 const toSource = (pattern: string): string =>
   pattern
     .replaceAll(/\\Q([\s\S]*?)(?:\\E|$)/g, (_, literal: string) =>
@@ -31,7 +31,7 @@ const toSource = (pattern: string): string =>
     .replaceAll(/(?<!\\)((?:\\\\)*)\\z/g, '$1(?![\\s\\S])')
     .replaceAll(/\\x\{([0-9A-Fa-f]+)\}/g, String.raw`\u{$1}`);
 
-/** RE2 has neither look-around nor back references: what JavaScript would take is refused as Go refuses it. */
+/** RE2 has neither look-around nor back references: those that JavaScript would accept are rejected as in Go. */
 const isBeyondRe2 = (pattern: string): boolean =>
   /\(\?(?:=|!|<=|<!)/.test(pattern) || /(?<!\\)(?:\\\\)*\\[1-9]/.test(pattern);
 
@@ -46,13 +46,13 @@ const build = (pattern: string): RegExp | undefined => {
     try {
       return new RegExp(source, `${chosen}${mode}`);
     } catch {
-      // Unicode mode refuses harmless escapes such as \- or \_ that RE2 takes; plain mode then decides.
+      // Unicode mode rejects harmless escapes such as \- or \_ that RE2 accepts; plain mode then decides.
     }
   }
   return undefined;
 };
 
-/** The pattern compiled, or undefined when it is no regular expression in Go's eyes. */
+/** The compiled pattern, or undefined when it is not valid in Go. */
 export const compileGoRegExp = (pattern: string): RegExp | undefined => {
   if (!cache.has(pattern)) {
     if (cache.size > 2000) cache.clear();
@@ -61,7 +61,7 @@ export const compileGoRegExp = (pattern: string): RegExp | undefined => {
   return cache.get(pattern);
 };
 
-/** What Go says of a pattern that does not compile. */
+/** The error of Go for a pattern that does not compile. */
 export const goRegExpFault = (pattern: string): string => {
   const perl = /\(\?(?:=|!|<=|<!)/.exec(pattern);
   if (perl !== null) return `error parsing regexp: invalid or unsupported Perl syntax: \`${perl[0].slice(0, 3)}\``;

@@ -1,4 +1,4 @@
-// The OpenAPI v3 schema of a kind, as a CustomResourceDefinition carries it and as our built-in kinds are described.
+// The OpenAPI v3 schema of a kind, in the form of a CustomResourceDefinition, also for our built-in kinds.
 
 import type { Json } from './json.ts';
 
@@ -49,15 +49,15 @@ export interface JsonSchema {
   readonly 'x-kubernetes-list-map-keys'?: readonly string[];
   readonly 'x-kubernetes-map-type'?: string;
   readonly 'x-kubernetes-validations'?: readonly ValidationRule[];
-  /** Built-in kinds only: the key a strategic merge patch merges a list by; empty for lists of scalars. */
+  /** Only built-in kinds: the key by which a strategic merge patch merges a list; empty for lists of scalars. */
   readonly 'x-kubernetes-patch-merge-key'?: string;
-  /** Built-in kinds only: `merge`, `replace`, `retainKeys` or `merge,retainKeys`. */
+  /** Only built-in kinds: `merge`, `replace`, `retainKeys` or `merge,retainKeys`. */
   readonly 'x-kubernetes-patch-strategy'?: string;
-  /** Built-in kinds only: the name of the API type, for OpenAPI documents and decoding errors. */
+  /** Only built-in kinds: the name of the API type, for OpenAPI documents and decoding errors. */
   readonly 'x-bullion-type'?: string;
 }
 
-/** The schema of a named property. Looks at own keys only: a field may be called `constructor`. */
+/** The schema of a named property. Reads only own keys: a field may be named `constructor`. */
 export const propertyOf = (schema: JsonSchema, name: string): JsonSchema | undefined =>
   schema.properties !== undefined && Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined;
 
@@ -65,7 +65,7 @@ export const propertyOf = (schema: JsonSchema, name: string): JsonSchema | undef
 export const valuesOf = (schema: JsonSchema): JsonSchema | undefined =>
   typeof schema.additionalProperties === 'object' ? schema.additionalProperties : undefined;
 
-/** The schema that governs the value under `name`, be it a property or a map value. */
+/** The schema of the value under `name`, be it a property or a map value. */
 export const childOf = (schema: JsonSchema | undefined, name: string): JsonSchema | undefined =>
   schema === undefined ? undefined : (propertyOf(schema, name) ?? valuesOf(schema));
 
@@ -75,7 +75,7 @@ export const isEmbedded = (schema: JsonSchema): boolean => schema['x-kubernetes-
 
 const ruled = new WeakMap<JsonSchema, boolean>();
 
-/** Whether CEL rules stand anywhere in the structure of the schema. */
+/** Whether the structure of the schema contains CEL rules anywhere. */
 export const hasRules = (schema: JsonSchema): boolean => {
   const known = ruled.get(schema);
   if (known !== undefined) return known;

@@ -1,4 +1,4 @@
-// JSON values as the API server handles them, and how Go prints them: every message a client compares depends on it.
+// JSON values in the API server, and how Go prints them: every message that a client compares depends on it.
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 export interface JsonObject {
@@ -10,11 +10,11 @@ export const isObject = (value: unknown): value is JsonObject =>
 
 export const isList = (value: unknown): value is readonly Json[] => Array.isArray(value);
 
-/** Own property of an object; undefined when absent, never something inherited such as `constructor`. */
+/** Own property of an object; undefined when absent, never an inherited one such as `constructor`. */
 export const get = (object: JsonObject, key: string): Json | undefined =>
   Object.hasOwn(object, key) ? object[key] : undefined;
 
-/** Builds an object from entries without ever touching a prototype: `__proto__` stays an ordinary key. */
+/** Builds an object from entries without setting a prototype: `__proto__` is an ordinary key. */
 export const fromEntries = (entries: Iterable<readonly [string, Json]>): JsonObject => Object.fromEntries(entries);
 
 /** The object with `key` set (in place when it exists, else last). */
@@ -58,13 +58,13 @@ const quoteRune = (rune: string): string => {
   return code > 0xffff ? `\\U${code.toString(16).padStart(8, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`;
 };
 
-/** A string as Go's `%q` prints it. */
+/** A string as printed by Go's `%q`. */
 export const goQuote = (text: string): string => `"${Array.from(text, quoteRune).join('')}"`;
 
-/** Whether Go reads a JSON number as int64. How it was written (`1` or `1.0`) is lost in JavaScript. */
+/** Whether Go reads a JSON number as int64. Its notation (`1` or `1.0`) is lost in JavaScript. */
 export const isGoInteger = (value: number): boolean => Number.isInteger(value) && Math.abs(value) < 2 ** 63;
 
-/** A number as Go's `%v` prints it: exponents have two digits and start beyond 1e21 or below 1e-4. */
+/** A number as printed by Go's `%v`: exponents have two digits and are used beyond 1e21 or below 1e-4. */
 export const goNumber = (value: number): string => {
   const magnitude = Math.abs(value);
   if (magnitude !== 0 && magnitude < 1e-4) return value.toExponential().replace(/e([+-])(\d)$/, 'e$10$2');
@@ -78,7 +78,7 @@ export const escapeHtml = (text: string): string =>
     (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
   );
 
-/** JSON as Go's `json.Marshal` prints a map: keys sorted, `<`, `>` and `&` escaped. */
+/** JSON as printed by Go's `json.Marshal` for a map: keys sorted, `<`, `>` and `&` escaped. */
 export const goJson = (value: Json): string => escapeHtml(stableJson(value));
 
 /** JSON with sorted keys. Integer-like keys are ordered as strings too, as Go does. */
@@ -89,7 +89,7 @@ export const stableJson = (value: Json): string => {
   return `{${keys.map((key) => `${JSON.stringify(key)}:${stableJson(value[key] ?? null)}`).join(',')}}`;
 };
 
-/** A value as Go's `%v` prints it: `map[a:1 b:[x y]]`. */
+/** A value as printed by Go's `%v`: `map[a:1 b:[x y]]`. */
 export const goShow = (value: Json): string => {
   if (value === null) return '<nil>';
   if (isList(value)) return `[${value.map(goShow).join(' ')}]`;

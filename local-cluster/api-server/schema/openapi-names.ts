@@ -1,4 +1,4 @@
-// How types are called in OpenAPI documents: `io.k8s.api.batch.v1.Job`. Called by the other openapi files.
+// The names of types in OpenAPI documents: `io.k8s.api.batch.v1.Job`. Called by the other openapi files.
 
 import { builtinSchema, typeNameOf } from './builtin.ts';
 import { valuesOf, type JsonSchema } from './json-schema.ts';
@@ -52,7 +52,7 @@ const collect = (schema: JsonSchema | undefined, found: Set<string>): void => {
 
 let coreModels: ReadonlySet<string> | undefined;
 
-/** Models of the core group, which others refer to: what its kinds are made of. */
+/** Models of the core group that others refer to: the types of its kinds. */
 const coreTypes = (): ReadonlySet<string> => {
   if (coreModels !== undefined) return coreModels;
   const found = new Set<string>();
@@ -84,7 +84,7 @@ export const modelName = (model: string, group: string, version: string): string
 export const customName = (group: string, version: string, kind: string): string =>
   [...group.split('.').toReversed(), version, kind].join('.');
 
-/** Types written once and referred to wherever a field has them. */
+/** Types defined once and referred to by all fields that have them. */
 export const wellKnownTypes = {
   quantity: 'io.k8s.apimachinery.pkg.api.resource.Quantity',
   intOrString: 'io.k8s.apimachinery.pkg.util.intstr.IntOrString',

@@ -1,4 +1,4 @@
-// The paths of an OpenAPI document: which verbs a resource answers and of which kind it is. Called by openapi.ts.
+// The paths of an OpenAPI document: the verbs of a resource and its kind. Called by openapi.ts.
 
 import type { Json, JsonObject } from './json.ts';
 import { wellKnownTypes } from './openapi-names.ts';
@@ -12,11 +12,11 @@ export interface PathResource {
   readonly verbs: readonly string[];
   /** Such as `status`. */
   readonly subresources: readonly string[];
-  /** Whether strategic merge patches are taken: built-in kinds only. */
+  /** Whether strategic merge patches are accepted: only for built-in kinds. */
   readonly strategic: boolean;
 }
 
-/** How one document refers to the schemas of a resource. */
+/** How a document refers to the schemas of a resource. */
 export interface PathRefs {
   readonly prefix: '#/components/schemas/' | '#/definitions/';
   readonly object: string;

@@ -1,11 +1,11 @@
-// Turns schemas into the components of an OpenAPI document. Called by openapi.ts.
+// Converts schemas into the components of an OpenAPI document. Called by openapi.ts.
 
 import { builtinSchema, objectMetaSchema } from './builtin.ts';
 import { fromEntries, type Json, type JsonObject } from './json.ts';
 import type { JsonSchema } from './json-schema.ts';
 import { modelName, wellKnownTypes } from './openapi-names.ts';
 
-/** Collects the components of one document. `refs` is where they live: it differs between versions 2 and 3. */
+/** Collects the components of one document. `refs` is their path: it differs between versions 2 and 3. */
 export interface Components {
   readonly group: string;
   readonly version: string;
@@ -33,7 +33,7 @@ const wellKnown: Readonly<Record<string, JsonObject>> = {
   [wellKnownTypes.patch]: { description: 'Patch is a patch of the content type of the request.', type: 'object' },
 };
 
-/** Version 2 knows neither oneOf nor nullable. */
+/** Version 2 supports neither oneOf nor nullable. */
 const forVersion = (components: Components, schema: JsonObject): JsonObject =>
   components.refs === '#/definitions/' && Object.hasOwn(schema, 'oneOf')
     ? { ...fromEntries(Object.entries(schema).filter(([key]) => key !== 'oneOf')), type: 'string' }
@@ -45,7 +45,7 @@ const refTo = (components: Components, name: string): JsonObject => {
   return { $ref: `${components.refs}${name}` };
 };
 
-/** The well-known type a built-in field has, told by how the schema marks it. */
+/** The well-known type of a built-in field, determined from the extensions in its schema. */
 const wellKnownName = (schema: JsonSchema): string | undefined => {
   if (schema['x-bullion-type'] === 'Quantity') return wellKnownTypes.quantity;
   if (schema['x-bullion-type'] === 'FieldsV1') return wellKnownTypes.fields;
@@ -54,7 +54,7 @@ const wellKnownName = (schema: JsonSchema): string | undefined => {
   return undefined;
 };
 
-/** A reference to the component of a model; the component is made when first referred to. */
+/** A reference to the component of a model; the component is created at the first reference. */
 export const referTo = (components: Components, model: string, schema: JsonSchema): JsonObject => {
   const name = modelName(model, components.group, components.version);
   if (!components.found.has(name)) {
@@ -64,7 +64,7 @@ export const referTo = (components: Components, model: string, schema: JsonSchem
   return refTo(components, name);
 };
 
-/** A reference that keeps what the referring field says itself. */
+/** A reference that keeps the description of the referring field. */
 const withOwnWords = (components: Components, ref: JsonObject, schema: JsonSchema): JsonObject => {
   const own = copyKeywords(schema, ['description', 'x-kubernetes-map-type', 'x-kubernetes-patch-strategy']);
   if (components.refs === '#/definitions/') return { ...own, ...ref };
@@ -117,7 +117,7 @@ const copyKeywords = (schema: JsonSchema, keywords: readonly (keyof JsonSchema)[
 const toMap = (components: Components, schemas: Readonly<Record<string, JsonSchema>>): JsonObject =>
   fromEntries(Object.entries(schemas).map(([name, schema]) => [name, toOpenApi(components, schema)] as const));
 
-/** Items refer to their type in a way that leaves its description to the type. */
+/** Items refer to their type without a description of their own. */
 const toItems = (components: Components, items: JsonSchema): JsonObject => {
   const converted = toOpenApi(components, items);
   const isPlainRef = Object.hasOwn(converted, '$ref') && components.refs === '#/components/schemas/';
@@ -140,7 +140,7 @@ const toObject = (components: Components, schema: JsonSchema): JsonObject => {
   };
 };
 
-/** A schema as OpenAPI writes it; built-in types become references. */
+/** A schema in OpenAPI notation; built-in types become references. */
 export const toOpenApi = (components: Components, schema: JsonSchema): JsonObject => {
   const known = wellKnownName(schema);
   if (known !== undefined) return withOwnWords(components, refTo(components, known), schema);
@@ -176,7 +176,7 @@ const metaDescription =
 const listMetaDescription =
   'Standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds';
 
-/** A copy with another description that keeps lazily made fields lazy. */
+/** A copy with another description that keeps lazy fields lazy. */
 const describe = (schema: JsonSchema, description: string): JsonSchema =>
   Object.defineProperties(
     {},
@@ -188,7 +188,7 @@ const describedMeta = (): JsonSchema => describe(objectMetaSchema(), metaDescrip
 const mapProperties = (schema: JsonSchema): Readonly<Record<string, JsonSchema>> =>
   Object.fromEntries(Object.entries(schema.properties ?? {}).map(([name, child]) => [name, completeEmbedded(child)]));
 
-/** Embedded resources get their type and metadata, wherever they stand. */
+/** Embedded resources get their type and metadata, wherever they are. */
 const completeEmbedded = (schema: JsonSchema): JsonSchema => {
   const { items, additionalProperties: values } = schema;
   const isEmbedded = schema['x-kubernetes-embedded-resource'] === true;
@@ -211,8 +211,8 @@ const completeEmbedded = (schema: JsonSchema): JsonSchema => {
 const published = new WeakMap<JsonSchema, JsonSchema>();
 
 /**
- * The schema of a custom resource as clients see it, with apiVersion, kind and metadata. It is also the one that
- * server-side apply works by. Made once for each schema object.
+ * The schema of a custom resource for clients, with apiVersion, kind and metadata. Server-side apply uses the same
+ * one. Created once for each schema object.
  */
 export const publishedSchema = (schema: JsonSchema): JsonSchema => {
   const known = published.get(schema);

@@ -58,13 +58,13 @@ const danglingRefs = (document: JsonObject): string[] =>
 describe('openApiV3', () => {
   const document = openApiV3({ group: 'batch', version: 'v1' }, [job]);
 
-  it('leaves no reference dangling', () => {
+  it('has no dangling reference', () => {
     expect(refsIn(document).length).toBeGreaterThan(0);
     expect(danglingRefs(document)).toEqual([]);
     expect(danglingRefs(openApiV3({ group: 'example.org', version: 'v1alpha1' }, [widget]))).toEqual([]);
   });
 
-  it('says of which kind a path is and that patches are validated', () => {
+  it('has the kind of each path, and the parameter for the validation of patches', () => {
     const patch = at(document, 'paths', '/apis/batch/v1/namespaces/{namespace}/jobs/{name}', 'patch');
     expect(patch).toMatchObject({ 'x-kubernetes-group-version-kind': { group: 'batch', version: 'v1', kind: 'Job' } });
     expect(at(patch, 'parameters')).toContainEqual({
@@ -74,7 +74,7 @@ describe('openApiV3', () => {
     });
   });
 
-  it('names types by the group they belong to', () => {
+  it('names types by their group', () => {
     const schemas = at(document, 'components', 'schemas');
     expect(at(schemas, 'io.k8s.api.batch.v1.Job')).toMatchObject({
       'x-kubernetes-group-version-kind': [{ group: 'batch', version: 'v1', kind: 'Job' }],
@@ -83,18 +83,18 @@ describe('openApiV3', () => {
     expect(at(schemas, 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta')).toBeDefined();
   });
 
-  it('keeps how lists merge, which kubectl apply reads', () => {
+  it('keeps the merge keys of lists, which kubectl apply reads', () => {
     expect(at(document, 'components', 'schemas', 'io.k8s.api.core.v1.PodSpec', 'properties', 'volumes')).toMatchObject({
       'x-kubernetes-patch-merge-key': 'name',
       'x-kubernetes-patch-strategy': 'merge,retainKeys',
     });
   });
 
-  it('says nothing of our own', () => {
+  it('contains no extensions of this server', () => {
     expect(JSON.stringify(document)).not.toContain('x-bullion');
   });
 
-  it('adds type and metadata to custom resources and what they embed', () => {
+  it('adds type and metadata to custom resources and their embedded resources', () => {
     const custom = openApiV3({ group: 'example.org', version: 'v1alpha1' }, [widget]);
     const schema = at(custom, 'components', 'schemas', 'org.example.v1alpha1.Widget');
     expect(at(schema, 'properties', 'metadata')).toMatchObject({
@@ -112,13 +112,13 @@ describe('openApiV3', () => {
 });
 
 describe('openApiV2', () => {
-  it('leaves no reference dangling', () => {
+  it('has no dangling reference', () => {
     expect(danglingRefs(openApiV2([job, widget]))).toEqual([]);
   });
 });
 
 describe('openApiV3Index', () => {
-  it('points to each document with a hash of its version', () => {
+  it('refers to each document with a hash of its version', () => {
     const index = openApiV3Index([{ path: 'apis/batch/v1', version: '1' }]);
     expect(at(index, 'paths', 'apis/batch/v1', 'serverRelativeURL')).toMatch(
       /^\/openapi\/v3\/apis\/batch\/v1\?hash=[0-9A-F]{128}$/,
@@ -127,7 +127,7 @@ describe('openApiV3Index', () => {
 });
 
 describe('publishedSchema', () => {
-  it('is made once for each schema', () => {
+  it('is created once for each schema', () => {
     const schema = widget.schema ?? {};
     expect(publishedSchema(schema)).toBe(publishedSchema(schema));
   });

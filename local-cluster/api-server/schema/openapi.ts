@@ -12,18 +12,18 @@ import { listSchema, publishedSchema, referTo, toOpenApi, type Components } from
 export { publishedSchema } from './openapi-schemas.ts';
 
 export interface OpenApiResource extends Omit<PathResource, 'strategic'> {
-  /** Of a custom resource: the schema of its CRD version. Left out for built-in kinds. */
+  /** For a custom resource: the schema of its CRD version. Unset for built-in kinds. */
   readonly schema?: JsonSchema;
 }
 
 export interface OpenApiIndexEntry {
   /** `api/v1` or `apis/<group>/<version>`. */
   readonly path: string;
-  /** Anything that changes when the document does. */
+  /** Any value that changes with the document. */
   readonly version: string;
 }
 
-/** The index of version 3 documents, with a hash that lets clients cache each of them. */
+/** The index of version 3 documents, with a hash by which clients can cache each of them. */
 export const openApiV3Index = (entries: readonly OpenApiIndexEntry[]): JsonObject => ({
   paths: fromEntries(
     entries.map(({ path, version }) => {

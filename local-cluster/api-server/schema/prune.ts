@@ -1,4 +1,4 @@
-// Drops what a structural schema does not know, as an API server does before it stores a custom resource.
+// Drops the fields that are not in a structural schema, as an API server does before it stores a custom resource.
 
 import { objectMetaSchema } from './builtin.ts';
 import { isObject, isList, fromEntries, type Json, type JsonObject } from './json.ts';
@@ -13,7 +13,7 @@ export interface Pruned {
 
 const metaFields = new Set(['apiVersion', 'kind', 'metadata']);
 
-/** Says where the walk is and collects what it drops. */
+/** The current position and the dropped fields. */
 interface Walk {
   readonly unknown: string[];
 }
@@ -39,7 +39,7 @@ const pruneField = (
   return undefined;
 };
 
-/** Metadata is typed: what is empty is not there, and what is not ObjectMeta's is unknown. */
+/** Metadata is typed: empty fields are dropped, and fields that ObjectMeta does not have are unknown. */
 const pruneMeta = (value: Json, path: string, walk: Walk): Json => {
   const pruned = prune(value, objectMetaSchema(), path, walk);
   return isObject(pruned) ? fromEntries(Object.entries(pruned).filter(([, child]) => !isEmpty(child))) : pruned;
@@ -64,7 +64,7 @@ const prune: Step = (value, schema, path, walk) => {
   return pruneFields(value, schema, path, walk);
 };
 
-/** Inside preserve-unknown-fields only what is specified is looked into. */
+/** Below preserve-unknown-fields only specified fields are pruned. */
 const pruneKnown: Step = (value, schema, path, walk) => {
   if (schema === undefined) return value;
   if (isList(value)) return pruneItems(value, pruneKnown, schema.items, [path, walk]);
@@ -80,8 +80,8 @@ const pruneFields = (object: JsonObject, schema: JsonSchema, path: string, walk:
   );
 
 /**
- * The object without fields its schema does not specify. apiVersion, kind and metadata of the object itself and of
- * embedded resources are kept, metadata with the fields all objects have.
+ * The object without fields that its schema does not specify. apiVersion, kind and metadata of the object itself and of
+ * embedded resources are kept, metadata with the fields of all objects.
  */
 export const pruneObject = (schema: JsonSchema, object: JsonObject): Pruned => {
   const walk: Walk = { unknown: [] };
@@ -89,5 +89,5 @@ export const pruneObject = (schema: JsonSchema, object: JsonObject): Pruned => {
   return { object: pruned, unknown: walk.unknown.toSorted() };
 };
 
-/** A value without what its schema does not specify, wherever the value stands. */
+/** A value without fields that its schema does not specify, at any place. */
 export const pruneValue = (schema: JsonSchema, value: Json): Json => prune(value, schema, '', { unknown: [] });

@@ -38,7 +38,7 @@ describe('pruneObject', () => {
     ['drops inside map values', { map: { k: { a: '1', b: 2 } } }, { map: { k: { a: '1' } } }, ['spec.map.k.b']],
     ['keeps what preserve-unknown-fields covers', { free: { z: { y: 1 } } }, { free: { z: { y: 1 } } }, []],
     [
-      'prunes what is specified inside it',
+      'prunes specified fields inside it',
       { free: { inner: { a: '1', b: 2 } } },
       { free: { inner: { a: '1' } } },
       ['spec.free.inner.b'],
@@ -62,7 +62,7 @@ describe('pruneObject', () => {
     expect(pruneObject(schema, { spec })).toEqual({ object: { spec: expected }, unknown });
   });
 
-  it('keeps apiVersion, kind and metadata of the object and tells unknown fields sorted', () => {
+  it('keeps apiVersion, kind and metadata of the object and reports unknown fields sorted', () => {
     const object = { apiVersion: 'a/v1', kind: 'A', metadata: { name: 'x' }, zeta: 1, alpha: 2 };
     expect(pruneObject(schema, object)).toEqual({
       object: { apiVersion: 'a/v1', kind: 'A', metadata: { name: 'x' } },
@@ -97,11 +97,11 @@ describe('applyDefaults', () => {
   const cases: [string, JsonObject, JsonObject][] = [
     ['fills nested defaults after the parent was defaulted', {}, { spec: { size: 3, maybe: 'd' } }],
     [
-      'replaces null by the default where null may not stay',
+      'replaces null by the default where null is not allowed',
       { spec: { size: null } },
       { spec: { size: 3, maybe: 'd' } },
     ],
-    ['keeps null where it may stay', { spec: { maybe: null } }, { spec: { size: 3, maybe: null } }],
+    ['keeps null where it is allowed', { spec: { maybe: null } }, { spec: { size: 3, maybe: null } }],
     ['drops null without a default', { spec: { plain: null } }, { spec: { size: 3, maybe: 'd' } }],
     [
       'fills items of lists',
@@ -115,7 +115,7 @@ describe('applyDefaults', () => {
   });
 });
 
-describe('validateObject words faults as Kubernetes does', () => {
+describe('validateObject returns the messages of Kubernetes', () => {
   const intOrString: JsonSchema = {
     'x-kubernetes-int-or-string': true,
   };
@@ -227,7 +227,7 @@ describe('validateObject words faults as Kubernetes does', () => {
       ['<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.x'],
     ],
     [
-      'a number where a formatted text belongs',
+      'a number instead of a formatted string',
       { type: 'string', format: 'date-time' },
       5,
       ['spec.x: Invalid value: "int64": spec.x in body must be of type date-time: "int64"'],
@@ -298,15 +298,15 @@ describe('updates', () => {
   const schema = specOf({ type: 'object', properties: { a: { type: 'string', maxLength: 2 }, b: { type: 'string' } } });
   const oldObject = { spec: { a: 'long', b: '1' } };
 
-  it('forgive a fault that was there before and did not change', () => {
+  it('accept a violation that existed before and did not change', () => {
     expect(validateObject(schema, { spec: { a: 'long', b: '2' } }, { oldObject })).toEqual([]);
   });
 
-  it('do not forgive a fault that changed', () => {
+  it('reject a violation that changed', () => {
     expect(validateObject(schema, { spec: { a: 'longer', b: '1' } }, { oldObject })).toHaveLength(1);
   });
 
-  it('of the status look at the status alone and name its fields within the object', () => {
+  it('of the status validate only the status and report fields relative to the object', () => {
     const both: JsonSchema = {
       type: 'object',
       required: ['spec'],
@@ -322,7 +322,7 @@ describe('updates', () => {
   });
 });
 
-/** Schemas and objects over a few names, so that they meet often. */
+/** Schemas and objects with a few names, so that they often match. */
 const names = ['a', 'b', 'c'];
 const schemas: fc.Arbitrary<JsonSchema> = fc.letrec<{ schema: JsonSchema }>((tie) => ({
   schema: fc.oneof(
@@ -351,8 +351,8 @@ const objects = fc.dictionary(
   })).value,
 );
 
-describe('laws', () => {
-  it('pruning twice is pruning once', () => {
+describe('properties', () => {
+  it('pruning is idempotent', () => {
     fc.assert(
       fc.property(schemas, objects, (schema, object) => {
         const once = pruneObject(schema, object).object;
@@ -361,7 +361,7 @@ describe('laws', () => {
     );
   });
 
-  it('defaulting twice is defaulting once', () => {
+  it('defaulting is idempotent', () => {
     fc.assert(
       fc.property(schemas, objects, (schema, object) => {
         const once = applyDefaults(schema, object);
@@ -370,7 +370,7 @@ describe('laws', () => {
     );
   });
 
-  it('an unchanged object is never refused on update', () => {
+  it('an unchanged object is never rejected on update', () => {
     fc.assert(
       fc.property(schemas, objects, (schema, object) => {
         const specSchema = specOf(schema);

@@ -11,9 +11,9 @@ export { pruneObject } from './prune.ts';
 export { applyDefaults } from './defaults.ts';
 
 export interface ValidateOptions {
-  /** The object before an update: unchanged faults are forgiven, transition rules run. */
+  /** The object before an update: unchanged violations are accepted, transition rules are evaluated. */
   readonly oldObject?: JsonObject;
-  /** Of an update to the status subresource only the status is validated. */
+  /** For an update of the status subresource only the status is validated. */
   readonly subresource?: 'status';
 }
 
@@ -26,7 +26,7 @@ const checkSchema = (schema: JsonSchema, object: JsonObject, options: ValidateOp
   return validateValue(statusSchema, status, { old, path: 'status' });
 };
 
-/** Repeated keys block an update only if the object had none before. */
+/** Repeated keys block an update only if the old object had none. */
 const checkLists = (schema: JsonSchema, object: JsonObject, oldObject: JsonObject | undefined): Cause[] => {
   const found = checkListTypes(schema, object);
   if (found.length === 0 || oldObject === undefined) return found;
@@ -48,8 +48,8 @@ const rulesSkipped = invalid(
 );
 
 /**
- * Everything wrong with a custom resource beyond its own metadata, in the order Kubernetes tells it: schema, embedded
- * resources, repeated keys, then CEL rules, which run only on objects whose shape is right.
+ * All violations in a custom resource except in its own metadata, in the order of Kubernetes: schema, embedded
+ * resources, repeated keys, then CEL rules, which are evaluated only for objects that match the schema.
  */
 export const validateObject = (schema: JsonSchema, object: JsonObject, options: ValidateOptions = {}): Cause[] => {
   const causes = [
@@ -62,7 +62,7 @@ export const validateObject = (schema: JsonSchema, object: JsonObject, options: 
   return [...causes, ...checkRules(schema, object, options.oldObject)];
 };
 
-/** Resources inside resources (x-kubernetes-embedded-resource) must say what they are. */
+/** Resources inside resources (x-kubernetes-embedded-resource) must have a type. */
 const label = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
 
 const labelRule =
@@ -97,7 +97,7 @@ const checkField = (schema: JsonSchema, [key, value]: readonly [string, Json], p
   return values === undefined ? [] : checkEmbedded(values, value, keyPath(path, key));
 };
 
-/** What is wrong with the type of each embedded resource of a value. */
+/** The errors in the types of all embedded resources of a value. */
 const checkEmbedded = (schema: JsonSchema, value: Json, path = ''): Cause[] => {
   const { items } = schema;
   if (isList(value))
@@ -111,9 +111,9 @@ const checkEmbedded = (schema: JsonSchema, value: Json, path = ''): Cause[] => {
   ];
 };
 
-// Lists that are sets or maps may not hold the same key twice.
+// Lists of type set or map may not contain the same key twice.
 
-/** Indices of the second occurrence of each repeated value; a third is not told again. */
+/** Indices of the second occurrence of each repeated value; a third is not reported again. */
 const repeatedIndices = (keys: readonly string[]): number[] => {
   const seen = new Map<string, number>();
   return keys.flatMap((key, index) => {

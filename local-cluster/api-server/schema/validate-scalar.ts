@@ -1,4 +1,4 @@
-// Checks of one value on its own: type, string, number, enum. Called for every node by validate.ts.
+// Checks of a single value: type, string, number, enum. Called for every node by validate.ts.
 
 import { goJson, goNumber, goQuote, isGoInteger, isList, isObject, jsonEqual, type Json } from './json.ts';
 import { compileGoRegExp } from './go-regexp.ts';
@@ -23,7 +23,7 @@ export const typesOf = (schema: JsonSchema): readonly string[] => {
   return schema.type === undefined || schema.type === '' ? [] : [schema.type];
 };
 
-/** JSON type of a value and the format Go sees in it. */
+/** JSON type of a value and its format in Go. */
 const kindOf = (value: Json): readonly [type: string, format: string] => {
   if (typeof value === 'number') return isGoInteger(value) ? ['integer', 'int64'] : ['number', 'float64'];
   if (isList(value)) return ['array', ''];
@@ -109,7 +109,7 @@ const checkMinimum = (schema: JsonSchema, value: number, path: string): Failure 
   return wrongValue(path, value, `should be greater than ${exclusive ? '' : 'or equal to '}${goNumber(limit)}`);
 };
 
-/** Whether a quotient counts as whole: within what JSON numbers hold exactly, and give or take a rounding error. */
+/** Whether a quotient is an integer: within the exact range of JSON numbers, and up to a rounding error. */
 const isWhole = (value: number): boolean => {
   if (Math.abs(value) > Number.MAX_SAFE_INTEGER) return false;
   const whole = Math.trunc(value);
@@ -140,7 +140,7 @@ export const checkNumber = (schema: JsonSchema, value: number, path: string): Re
 
 export const checkEnum = (schema: JsonSchema, value: Json, path: string): Result => {
   const allowed = schema.enum ?? [];
-  // Go cannot compare null with anything here: a null never is one of the values.
+  // Go cannot compare null with any value here: null is never one of them.
   if (allowed.length === 0 || (value !== null && allowed.some((item) => jsonEqual(item, value)))) return passed;
   return fail(
     notInEnum(

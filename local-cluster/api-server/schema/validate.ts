@@ -1,4 +1,4 @@
-// Validates a value against a schema in the order and the words of kube-openapi. Called by structural.ts.
+// Validates a value against a schema in the order and with the messages of kube-openapi. Called by structural.ts.
 
 import { get, isList, isObject, jsonEqual, type Json, type JsonObject } from './json.ts';
 import { propertyOf, valuesOf, type JsonSchema } from './json-schema.ts';
@@ -20,7 +20,7 @@ import { checkEnum, checkFormat, checkNull, checkNumber, checkString, checkType,
 import { enforcedFormat } from './formats.ts';
 import type { Cause } from './cause.ts';
 
-/** One value under one schema, with what it was before where that is known. */
+/** One value with its schema, and with its previous value if that is known. */
 interface Node {
   readonly schema: JsonSchema;
   readonly value: Json;
@@ -166,7 +166,7 @@ const checkByKind = ({ schema, value, path, ...rest }: Node): (Result | undefine
 const hasType = (schema: JsonSchema): boolean =>
   typesOf(schema).length > 0 || enforcedFormat(typesOf(schema), schema.format) !== '';
 
-/** Every check that applies counts as one match more, which is how Kubernetes tells the closest branch of an anyOf. */
+/** Every check that applies increments the match count, by which Kubernetes determines the closest branch of an anyOf. */
 const checkNode = (node: Node): Result => {
   const { schema, value, path } = node;
   if (value === null) return mergeResults([checkNull(schema, path), checkEnum(schema, value, path)]);
@@ -180,7 +180,7 @@ const checkNode = (node: Node): Result => {
   return mergeResults([...checks, { failures: [], matches: checks.length + 1 }]);
 };
 
-/** Faults that were there before and did not change are forgiven. */
+/** Violations that existed before and did not change are accepted. */
 const checkPaired = (node: Node): Result => {
   const result = checkNode(node);
   if (isValid(result) || node.pair === undefined || !isUnchanged(node.pair)) return result;
@@ -188,13 +188,13 @@ const checkPaired = (node: Node): Result => {
 };
 
 export interface ValueOptions {
-  /** What the value was before an update; unchanged faults are then forgiven. */
+  /** The value before an update; unchanged violations are then accepted. */
   readonly old?: Json | undefined;
-  /** Where the value stands in its object; empty for the object itself. */
+  /** Path of the value in its object; empty for the object itself. */
   readonly path?: string;
 }
 
-/** Faults of a value under a schema. Field paths start at `path`; the texts name the path within the value. */
+/** Violations of a schema in a value. Field paths start with `path`; the messages contain the path within the value. */
 export const validateValue = (schema: JsonSchema, value: Json, options: ValueOptions = {}): Cause[] => {
   const pair = options.old === undefined ? undefined : { value, old: options.old, schema };
   return checkPaired({ schema, value, path: '', pair }).failures.map((failure) => toCause(failure, options.path ?? ''));

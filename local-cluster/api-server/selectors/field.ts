@@ -1,4 +1,4 @@
-// Field selectors of a query (`metadata.name=a,status.phase!=Failed`). Each kind says which fields may be asked for.
+// Field selectors of a query (`metadata.name=a,status.phase!=Failed`). Each kind defines the supported fields.
 import type { ApiObject } from '../objects/object.ts';
 import type { Resource } from '../registry/resource.ts';
 import { badRequest } from '../status/status.ts';
@@ -35,7 +35,7 @@ const unknownField = (resource: Resource, field: string): string => {
   return `"${field}" is not a known field selector: only "metadata.name", "metadata.namespace"`;
 };
 
-/** Parses the selector for `resource`; undefined when nothing is asked, a 400 when a field may not be asked for. */
+/** Parses the selector for `resource`; undefined when it is empty, a 400 for an unsupported field. */
 export const parseFieldSelector = (resource: Resource, text: string | null): FieldMatcher | undefined => {
   const terms = split(text ?? '').map(parseTerm);
   if (terms.length === 0) return undefined;
@@ -50,7 +50,7 @@ export const parseFieldSelector = (resource: Resource, text: string | null): Fie
   };
 };
 
-/** The name when the selector asks for exactly one. */
+/** The name when the selector selects exactly one. */
 export const selectedName = (text: string | null): string | undefined =>
   split(text ?? '')
     .map(parseTerm)

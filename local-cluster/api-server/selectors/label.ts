@@ -14,7 +14,7 @@ interface Requirement {
 
 export type LabelMatcher = (labels: Readonly<Record<string, string>> | undefined) => boolean;
 
-/** True for everything. */
+/** Matches everything. */
 export const everything: LabelMatcher = () => true;
 
 type Test = (value: string | undefined, values: readonly string[]) => boolean;
@@ -80,7 +80,7 @@ const checked = (requirement: Requirement): Requirement => {
   return requirement;
 };
 
-/** Parses the text form; throws a 400 when it cannot be read. */
+/** Parses the text form; throws a 400 when it is invalid. */
 export const parseLabelSelector = (text: string | null | undefined): LabelMatcher => {
   if (text === null || text === undefined || text.trim() === '') return everything;
   return matcherOf(split(text).map(parseRequirement));

@@ -24,11 +24,11 @@ describe('parseLabelSelector', () => {
     expect(parseLabelSelector(selector)(labels)).toBe(matches);
   });
 
-  test.each(['app in web', 'a b', '=x', 'UPPER./x'])('%j is refused', (selector) => {
+  test.each(['app in web', 'a b', '=x', 'UPPER./x'])('%j is rejected', (selector) => {
     expect(() => parseLabelSelector(selector)).toThrow('unable to parse requirement');
   });
 
-  test('an inherited property is no label', () => {
+  test('an inherited property is not a label', () => {
     expect(parseLabelSelector('constructor')({})).toBe(false);
   });
 });

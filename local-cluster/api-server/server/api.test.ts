@@ -8,7 +8,7 @@ import { type ApiCore, createApi } from './api.ts';
 interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  // Bodies are looked into freely here.
+  // Bodies are accessed here without types.
   readonly body: Record<string, unknown> & { metadata: Record<string, unknown>; items: Record<string, unknown>[] };
 }
 
@@ -49,19 +49,19 @@ describe('createApi', () => {
   });
   afterEach(() => api.close());
 
-  test('lets nobody in without a token, and says so', async () => {
+  test('rejects requests without a token', async () => {
     const response = await api.handle(new Request(`https://localhost${configMaps}`));
     expect(response.status).toBe(403);
     const wrong = await clientOf(api)('GET', configMaps, undefined, { authorization: 'Bearer wrong' });
     expect(wrong).toMatchObject({ status: 401, body: { reason: 'Unauthorized' } });
   });
 
-  test('time comes from the clock it is given', async () => {
+  test('uses the given clock', async () => {
     const { body } = await clientOf(api)('POST', configMaps, aConfigMap('a'));
     expect(body.metadata['creationTimestamp']).toBe('2026-01-01T00:00:00Z');
   });
 
-  test('a token of a service account ends with its time', async () => {
+  test('a token of a service account expires', async () => {
     const call = clientOf(api);
     await call('POST', '/api/v1/namespaces/default/serviceaccounts', {
       apiVersion: 'v1',
@@ -78,7 +78,7 @@ describe('createApi', () => {
     expect((await call('GET', '/version', undefined, authorization)).status).toBe(401);
   });
 
-  test('of two writers with the same version one is refused', async () => {
+  test('rejects one of two writers with the same version', async () => {
     const call = clientOf(api);
     const { body } = await call('POST', configMaps, aConfigMap('a'));
     const answers = await Promise.all(
@@ -87,7 +87,7 @@ describe('createApi', () => {
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 409]));
   });
 
-  test('patches of many writers at once all take effect', async () => {
+  test('patches of concurrent writers all take effect', async () => {
     const call = clientOf(api);
     await call('POST', configMaps, aConfigMap('a'));
     const names = Array.from({ length: 20 }, (_, index) => `k${index}`);
@@ -97,7 +97,7 @@ describe('createApi', () => {
     expect(Object.keys(body['data'] as object).toSorted()).toEqual(names.toSorted());
   });
 
-  test('a page list shows one version, whatever is written in between', async () => {
+  test('a paged list shows one version, whatever is written in between', async () => {
     const call = clientOf(api);
     for (const name of ['a', 'b', 'c', 'd']) await call('POST', configMaps, aConfigMap(name));
     const first = await call('GET', `${configMaps}?limit=2`);
@@ -113,7 +113,7 @@ describe('createApi', () => {
     expect(second.body.metadata['resourceVersion']).toBe(first.body.metadata['resourceVersion']);
   });
 
-  test('a watch from a version tells everything since, and goes on', async () => {
+  test('a watch from a version returns everything since, and continues', async () => {
     const call = clientOf(api);
     const { body } = await call('POST', configMaps, aConfigMap('a'));
     const version = String(body.metadata['resourceVersion']);
@@ -134,7 +134,7 @@ describe('createApi', () => {
     expect((await reader.read()).done).toBe(true);
   });
 
-  test('a watch of forgotten history is told that it is gone', async () => {
+  test('a watch of compacted history gets an error', async () => {
     const call = clientOf(api);
     await call('POST', configMaps, aConfigMap('a'));
     const response = await api.handle(
@@ -175,7 +175,7 @@ describe('createApiServer', () => {
     expect(second.caPem).toBe(caPem);
   });
 
-  test('its kubeconfig is for its owner alone', async () => {
+  test('its kubeconfig is readable only by its owner', async () => {
     const server = await createApiServer({ dataDir });
     const { mode } = await stat(server.kubeconfigPath);
     await server.close();

@@ -1,4 +1,4 @@
-// Puts the parts of the server together, without sockets: what tests and simulations talk to, and what server.ts listens for.
+// Combines the parts of the server, without sockets: the interface for tests and simulations, and for server.ts.
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { type ServiceResolver, createSender } from '../admission/send.ts';
@@ -19,35 +19,35 @@ import { type Store, createStore } from '../store/store.ts';
 import { bootstrap } from './bootstrap.ts';
 
 export interface ApiOptions {
-  /** Where everything is kept; left out: in memory only. */
+  /** Data directory; default: in memory only. */
   readonly dataDir?: string;
   readonly clock?: () => Date;
-  /** Numbers in [0, 1): suffixes of generated names, life times of watches. */
+  /** Numbers in [0, 1): suffixes of generated names, durations of watches. */
   readonly random?: () => number;
   readonly uuid?: () => string;
-  /** Whether users other than the administrator need roles. True when left out. */
+  /** Whether users other than the administrator need roles. Default: true. */
   readonly rbac?: boolean;
-  /** Where services of webhooks and extension servers are reached. Left out: none is, but those with an external name. */
+  /** Addresses of the services of webhooks and extension servers. Default: only services with an external name are reachable. */
   readonly resolveService?: ServiceResolver;
-  /** What extension servers know the front proxy by. Left out: it shows nothing. */
+  /** The identity of the front proxy for extension servers. Default: none. */
   readonly proxyCertificate?: KeyPair;
-  /** File that holds a container's output; left out: `kubectl logs` finds none. */
+  /** File with a container's output; default: `kubectl logs` finds none. */
   readonly containerLog?: ((podUid: string, container: string) => string) | undefined;
-  /** Told of what each user was let do. */
+  /** Called with every request that was allowed. */
   readonly audit?: Audit | undefined;
   /** Versions kept for watches and pages; see the store. */
   readonly historyLimit?: number;
 }
 
 export interface ApiCore {
-  /** Answers a request; credentials are the `authorization: Bearer` header, hosts do not matter. */
+  /** Handles a request; credentials are in the `authorization: Bearer` header, hosts are ignored. */
   readonly handle: Handle;
   /** Token of the administrator. */
   readonly token: string;
   readonly store: Store;
   readonly clock: () => Date;
   readonly uuid: () => string;
-  /** Tells where clients reach the server, for discovery. */
+  /** Sets the address of the server, for discovery. */
   readonly setAddress: (hostAndPort: string) => void;
   readonly close: () => Promise<void>;
 }

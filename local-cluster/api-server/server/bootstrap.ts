@@ -1,4 +1,4 @@
-// The objects a new cluster starts with: its namespaces, its roles, the service of the API itself.
+// The initial objects of a new cluster: its namespaces, its roles, the service of the API itself.
 import { type ApiObject, type Fields, fieldsAt, toText } from '../objects/object.ts';
 import { timestamp } from '../handlers/call.ts';
 import type { Registry } from '../registry/registry.ts';
@@ -50,7 +50,7 @@ export interface Bootstrap {
   readonly port: number;
 }
 
-/** Creates what is missing; what is there stays as it is. */
+/** Creates missing objects; existing ones are unchanged. */
 export const bootstrap = ({ store, registry, clock, uuid, port }: Bootstrap): void => {
   const wanted = [
     ...namespaces.map(namespaceOf),
@@ -85,7 +85,7 @@ export const bootstrap = ({ store, registry, clock, uuid, port }: Bootstrap): vo
     } as unknown as ApiObject;
     store.create(key, toStored(resource, object));
   }
-  // Nothing before the first start can be watched.
+  // Versions before the first start cannot be watched.
   if (isFirst) store.compact(store.version());
 };
 

@@ -1,4 +1,4 @@
-// Who this server is to extension servers: an authority of its own, the certificate it shows them, and the ConfigMap they learn both from.
+// The identity of this server for extension servers: a separate authority, the client certificate, and the ConfigMap that publishes both.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type KeyPair, loadAuthority } from '../auth/certificates.ts';
@@ -22,7 +22,7 @@ export const loadFrontProxy = async (dataDir: string): Promise<FrontProxy> => {
 
 const key = { collection: 'configmaps', namespace: 'kube-system', name: 'extension-apiserver-authentication' };
 
-/** Kept as kube-apiserver keeps it: the keys and their JSON lists are an interface. */
+/** As in kube-apiserver: the keys and their JSON lists are an interface. */
 export const publishFrontProxy = (
   { store, uuid, clock }: Pick<ApiCore, 'store' | 'uuid' | 'clock'>,
   caPem: string,

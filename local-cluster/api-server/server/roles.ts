@@ -1,4 +1,4 @@
-// The roles every cluster starts with, as far as this server's clients meet them.
+// The default roles of every cluster, as far as clients of this server need them.
 import type { Fields } from '../objects/object.ts';
 
 const group = 'rbac.authorization.k8s.io';
@@ -61,7 +61,7 @@ const discoveryPaths = [
   '/version/',
 ];
 
-/** Roles and bindings, written at the first start. */
+/** Roles and bindings, created at the first start. */
 export const defaultRoles: readonly Fields[] = [
   role('cluster-admin', [
     { apiGroups: ['*'], resources: ['*'], verbs: ['*'] },

@@ -1,4 +1,4 @@
-// Status bodies and the errors that carry them, worded as kube-apiserver words them. Every handler throws these.
+// Status bodies and the errors that contain them, with the messages of kube-apiserver. Thrown by every handler.
 import type { Cause } from '../schema/cause.ts';
 
 export interface StatusDetails {
@@ -21,13 +21,13 @@ export interface StatusBody {
   readonly code?: number;
 }
 
-/** A resource as messages name it: `configmaps`, `jobs.batch`. */
+/** A resource as named in messages: `configmaps`, `jobs.batch`. */
 export interface ResourceName {
   readonly group: string;
   readonly plural: string;
 }
 
-/** An answer other than success. `status` is the body as sent. */
+/** A response other than success. `status` is the body as sent. */
 export class ApiError extends Error {
   readonly status: StatusBody;
 
@@ -62,7 +62,7 @@ export const failure = ({ code, reason, message, details }: Failure): ApiError =
     code,
   });
 
-/** What the server answers where no handler was reached: a verb or a resource it does not know. */
+/** The response when no handler exists: for an unknown verb or resource. */
 export const methodUnknown = (): ApiError =>
   failure({
     code: 405,
@@ -79,7 +79,7 @@ export const resourceUnknown = (): ApiError =>
     details: {},
   });
 
-/** An error without a reason: what Go code in the server returned as it was. */
+/** An error without a reason: one that Go code in the server returned unchanged. */
 export const plainError = (message: string): ApiError => failure({ code: 500, message });
 
 const detailsOf = (resource: ResourceName, name: string): StatusDetails => ({
@@ -159,7 +159,7 @@ export const internalError = (message: string): ApiError =>
     details: { causes: [{ message } as Cause] },
   });
 
-/** All faults of one object at once; `kind` is its kind, as `details.kind` has it here. */
+/** All errors of one object at once; `kind` is its kind, as in `details.kind`. */
 export const invalid = (
   kind: { readonly group: string; readonly kind: string },
   name: string,

@@ -1,9 +1,9 @@
-// One change of one object, as the store records it and watches deliver it.
+// One change of one object, as stored and as delivered by watches.
 import type { ApiObject } from '../objects/object.ts';
 
 export type ChangeType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
-/** Order matters: the index is what the database holds. */
+/** The order matters: the database stores the index. */
 export const changeTypes: readonly ChangeType[] = ['ADDED', 'MODIFIED', 'DELETED'];
 
 export interface Key {
@@ -17,21 +17,21 @@ export interface Key {
 /** One stored state of one object. */
 export interface Entry extends Key {
   readonly version: number;
-  /** A fresh copy of the object, its resourceVersion set. */
+  /** A new copy of the object, with its resourceVersion set. */
   readonly object: () => ApiObject;
 }
 
 export interface Change extends Entry {
   readonly type: ChangeType;
-  /** The state before, under the version of this change; undefined for an added object. */
+  /** The previous state, with the version of this change; undefined for an added object. */
   readonly previous: () => ApiObject | undefined;
   /** Characters of both states. */
   readonly size: number;
-  /** Room for what watchers make of this change, so that it is serialised and encoded once for a thousand of them. Never to be written to. */
+  /** Cache for what watchers derive from this change, so that it is serialized and encoded once for a thousand of them. Read-only. */
   readonly rendered: Map<string, Uint8Array>;
 }
 
-/** Parses a stored body; the version lives beside it and is put in here. */
+/** Parses a stored body; the version is stored separately and set here. */
 export const parseBody = (body: string, version: number): ApiObject => {
   const object = JSON.parse(body) as ApiObject;
   object.metadata.resourceVersion = String(version);

@@ -1,4 +1,4 @@
-// Lists of a collection as it was at one version, page by page, without holding more than a page in memory.
+// Lists of a collection at one version, page by page, without more than a page in memory.
 import type { DatabaseSync } from 'node:sqlite';
 import { type Entry, toChange, type Change, type Key } from './change.ts';
 
@@ -18,7 +18,7 @@ interface NewRow extends Key {
 
 interface Rows {
   readonly newestVersion: () => number;
-  /** The live state of an object; undefined when it does not exist. */
+  /** The current state of an object; undefined when it does not exist. */
   readonly latest: (key: Key) => Row | undefined;
   /** Appends a revision and returns its version. */
   readonly insert: (row: NewRow) => number;
@@ -61,7 +61,7 @@ export const createRows = (database: DatabaseSync): Rows => {
   };
 };
 
-/** Where a page begins: after this object in (namespace, name) order. */
+/** Where a page starts: after this object in (namespace, name) order. */
 export interface Position {
   readonly namespace: string;
   readonly name: string;
@@ -69,10 +69,10 @@ export interface Position {
 
 export interface PageQuery {
   readonly collection: string;
-  /** All namespaces when left out. */
+  /** All namespaces when unset. */
   readonly namespace?: string | undefined;
   readonly after?: Position | undefined;
-  /** The collection as it was at this version; now when left out. */
+  /** The collection at this version; now when unset. */
   readonly at?: number | undefined;
   readonly limit: number;
 }
@@ -80,19 +80,19 @@ export interface PageQuery {
 export interface Page {
   readonly version: number;
   readonly entries: readonly Entry[];
-  /** How many objects lie behind this page. Costs a count: ask only when it is shown. */
+  /** The number of objects after this page. Requires a count: call it only when it is shown. */
   readonly remaining: () => number;
 }
 
-/** In one namespace SQLite finds a place in an index only by name. */
+/** Within one namespace SQLite uses the index only with the name. */
 const behind = (inNamespace: boolean): string =>
   inNamespace ? 'namespace = ? AND name > ?' : '(namespace, name) > (?, ?)';
 
-/** As it is now: takes as long as there are objects, however often they have changed. */
+/** At the newest version: the time depends on the number of objects, not of their revisions. */
 const live = (inNamespace: boolean): string => `
   SELECT namespace, name, version FROM live WHERE collection = ? AND version <= ? AND ${behind(inNamespace)}`;
 
-/** As it was. SQLite fills the bare column `change` from the row that holds the maximum. */
+/** At an older version. SQLite takes the bare column `change` from the row with the maximum. */
 const past = (inNamespace: boolean): string => `
   SELECT namespace, name, MAX(version) AS version, change FROM revisions
   WHERE collection = ? AND version <= ? AND ${behind(inNamespace)}

@@ -27,21 +27,21 @@ describe('the newest changes', () => {
     expect(recent.after('configmaps', 3, 2)).toBeUndefined();
   });
 
-  it('are as many as fit by number', () => {
+  it('are limited by number', () => {
     const recent = createRecent(0, { changes: 3, characters: 1000 });
     for (let version = 1; version <= 6; version += 1) recent.push(change(version, 1));
     expect(versionsAfter(recent, 2)).toBeUndefined();
     expect(versionsAfter(recent, 3)).toEqual([4, 5, 6]);
   });
 
-  it('are as many as fit by size', () => {
+  it('are limited by size', () => {
     const recent = createRecent(0, { changes: 100, characters: 100 });
     for (let version = 1; version <= 5; version += 1) recent.push(change(version, 40));
     expect(versionsAfter(recent, 2)).toBeUndefined();
     expect(versionsAfter(recent, 3)).toEqual([4, 5]);
   });
 
-  it('are none when one change is larger than everything that may be kept', () => {
+  it('are none when one change exceeds the limit', () => {
     const recent = createRecent(0, { changes: 100, characters: 10 });
     recent.push(change(1, 500));
     expect(versionsAfter(recent, 0)).toBeUndefined();

@@ -1,20 +1,20 @@
-// The newest changes in memory, so that a thousand watches of live data read no disk. Older ones are read from the database.
+// The newest changes in memory, so that a thousand watches read nothing from disk. Older ones are read from the database.
 import type { Change } from './change.ts';
 
 export interface Recent {
   readonly push: (change: Change) => void;
-  /** Changes after `version`, or undefined when memory does not reach back that far. */
+  /** Changes after `version`, or undefined when memory does not contain all of them. */
   readonly after: (collection: string, version: number, limit: number) => Change[] | undefined;
 }
 
-/** What is kept after a clearing; twice as much is held before the next one. */
+/** What is kept after an eviction; twice as much is kept before the next one. */
 export interface Capacity {
   readonly changes: number;
   /** Characters of the states in them: a few large objects must not fill the memory. */
   readonly characters: number;
 }
 
-/** `start` is the version at which memory begins. */
+/** `start` is the version at which memory starts. */
 export const createRecent = (start: number, capacity: Capacity): Recent => {
   let changes: Change[] = [];
   let characters = 0;
@@ -31,7 +31,7 @@ export const createRecent = (start: number, capacity: Capacity): Recent => {
     return low;
   };
 
-  /** Forgets the oldest until what is left fits. */
+  /** Evicts the oldest until the rest is within the limit. */
   const clear = (): void => {
     let from = changes.length;
     let left = capacity.characters;

@@ -22,7 +22,7 @@ const namesOf = (store: Store, at?: number): (string | undefined)[] =>
   store.page({ collection: 'configmaps', limit: 1000, at }).entries.map((entry) => entry.name);
 
 describe('createStore', () => {
-  test('gives each write a version of its own and sets it on what is read', () => {
+  test('gives each write a separate version and returns it with the object', () => {
     const store = open();
     const first = store.create(keyOf('a'), aConfigMap('a'));
     const second = store.replace(keyOf('a'), first!.version, aConfigMap('a', 'x'));
@@ -30,7 +30,7 @@ describe('createStore', () => {
     expect(store.get(keyOf('a'))!.object().metadata.resourceVersion).toBe(String(second!.version));
   });
 
-  test('refuses a second create, and a replace or remove of what has changed', () => {
+  test('rejects a second create, and a replace or remove of a changed object', () => {
     const store = open();
     const { version } = store.create(keyOf('a'), aConfigMap('a'))!;
     expect(store.create(keyOf('a'), aConfigMap('a'))).toBeUndefined();
@@ -40,7 +40,7 @@ describe('createStore', () => {
     expect(store.get(keyOf('a'))!.object()['data']).toEqual({ value: 'x' });
   });
 
-  test('lists a collection as it was at an earlier version', () => {
+  test('lists a collection as of an earlier version', () => {
     const store = open();
     const a = store.create(keyOf('a'), aConfigMap('a'))!;
     const b = store.create(keyOf('b'), aConfigMap('b'))!;
@@ -50,7 +50,7 @@ describe('createStore', () => {
     expect(namesOf(store)).toEqual(['b']);
   });
 
-  test('pages in order of namespace and name, and counts what is left', () => {
+  test('pages in order of namespace and name, and counts the remaining objects', () => {
     const store = open();
     for (const namespace of ['x', 'y']) {
       for (const name of ['c', 'a', 'b']) store.create(keyOf(name, namespace), aConfigMap(name));
@@ -63,7 +63,7 @@ describe('createStore', () => {
     expect(store.page({ collection: 'configmaps', namespace: 'y', limit: 9 }).entries).toHaveLength(3);
   });
 
-  test('tells changes with the state before, from memory and from disk alike', () => {
+  test('returns changes with the previous state, from memory and from disk alike', () => {
     const store = open();
     const { version } = store.create(keyOf('a'), aConfigMap('a', '1'))!;
     store.replace(keyOf('a'), version, aConfigMap('a', '2'));
@@ -73,7 +73,7 @@ describe('createStore', () => {
     expect(modified!.previous()!['data']).toEqual({ value: '1' });
   });
 
-  test('forgets superseded states but keeps what is alive', () => {
+  test('compacts superseded states but keeps current objects', () => {
     const store = open(10);
     store.create(keyOf('kept'), aConfigMap('kept'));
     let version = store.create(keyOf('busy'), aConfigMap('busy'))!.version;
@@ -87,7 +87,7 @@ describe('createStore', () => {
     expect(next!.previous()).toBeDefined();
   });
 
-  test('calls listeners of the collection alone, after the write can be read', () => {
+  test('calls only listeners of the collection, after the write can be read', () => {
     const store = open();
     const seen: unknown[] = [];
     const stop = store.subscribe('configmaps', (change) => seen.push(store.get(change)?.version === change.version));
@@ -129,7 +129,7 @@ describe('createStore', () => {
     );
   });
 
-  test('lists what is in a file of before the table of live objects', async () => {
+  test('lists the objects of a file that an older release created', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'store-'));
     const file = join(folder, 'state.db');
     const store = createStore({ file });

@@ -1,4 +1,4 @@
-// Objects on disk under one global version counter: reads, compare-and-set writes, consistent pages, the change log. All calls are
+// Objects on disk with one global version counter: reads, compare-and-set writes, consistent pages, the change log. All calls are
 // synchronous, so what a handler reads and writes without awaiting in between is atomic.
 import type { ApiObject } from '../objects/object.ts';
 import { type Change, type Entry, type Key, toChange } from './change.ts';
@@ -24,7 +24,7 @@ const schema = `
   CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 `;
 
-/** The version of each object that exists, kept by the statement that appends a revision. */
+/** The version of each existing object, updated by the statement that appends a revision. */
 const liveSchema = `
   CREATE TABLE live (
     collection TEXT NOT NULL,
@@ -44,10 +44,10 @@ const liveSchema = `
   ) WHERE change <> 2;
 `;
 
-/** A power cut costs at most this. Waiting for the disk at each commit would cost 4 ms of the one thread each time. */
+/** A power cut loses at most this. Waiting for the disk at each commit would block the only thread for 4 ms each time. */
 const flushMs = 1000;
 
-/** SQLite's code of a disk without room. */
+/** SQLite's code for a full disk. */
 const full = 13;
 
 const isFull = (error: unknown): boolean => error instanceof Error && 'errcode' in error && error.errcode === full;
@@ -59,7 +59,7 @@ const noRoom = (file: string): ApiError =>
     message: `nothing can be written: the disk under ${file} is full; make room there, then try again. What is there can be read`,
   });
 
-/** Work that can wait until there is room again: it is tried anew by itself. */
+/** Work that can wait until there is space again: it is retried automatically. */
 const unlessFull = (work: () => void): boolean => {
   try {
     work();
@@ -70,13 +70,13 @@ const unlessFull = (work: () => void): boolean => {
   }
 };
 
-/** Flushes what was written to the disk once a second, while there is something; returns the way to stop. */
+/** Flushes writes to the disk once a second, if there are any; returns a function that stops it. */
 const startFlushing = (database: DatabaseSync, version: () => number): (() => void) => {
   let flushed = version();
   const timer = setInterval(() => {
     if (version() === flushed) return;
     const reached = version();
-    // A checkpoint syncs the log, moves its pages into the database and syncs that.
+    // A checkpoint syncs the log, copies its pages into the database and syncs that.
     if (unlessFull(() => database.exec('PRAGMA wal_checkpoint(PASSIVE)'))) flushed = reached;
   }, flushMs);
   timer.unref();
@@ -85,13 +85,13 @@ const startFlushing = (database: DatabaseSync, version: () => number): (() => vo
 
 /**
  * Opens (and creates) the file; `:memory:` keeps everything in memory.
- * With WAL and synchronous=NORMAL a commit is in the kernel's hands when it returns: the death of this process loses nothing.
+ * With WAL and synchronous=NORMAL the kernel has a commit when it returns: a killed process loses nothing.
  */
 const openDatabase = (file: string): DatabaseSync => {
   const database = new DatabaseSync(file);
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384');
   database.exec(schema);
-  // Files of before this table have no copy of what they hold in it.
+  // A file created by an older release has no such table.
   const hasLive = database.prepare(`SELECT 1 FROM sqlite_master WHERE name = 'live'`).get() !== undefined;
   if (!hasLive) database.exec(`BEGIN; ${liveSchema} COMMIT`);
   return database;
@@ -100,28 +100,28 @@ const openDatabase = (file: string): DatabaseSync => {
 export interface StoreOptions {
   /** Path of the database file, or `:memory:`. */
   readonly file: string;
-  /** How many versions back a watch or a page may reach. At least this many are kept, at most twice as many. */
+  /** How far back in versions a watch or a page may start. At least this many are kept, at most twice as many. */
   readonly historyLimit?: number;
 }
 
 export interface Store {
   /** The version of the newest change. */
   readonly version: () => number;
-  /** Versions at or below this one can no longer be watched from, except this one itself. */
+  /** Watches cannot start at or below this version any more, except at this one itself. */
   readonly oldest: () => number;
   readonly get: (key: Key) => Entry | undefined;
-  /** Undefined when the name is taken. */
+  /** Undefined when the name is in use. */
   readonly create: (key: Key, object: ApiObject) => Entry | undefined;
   /** Undefined when the object is no longer at `version`. */
   readonly replace: (key: Key, version: number, object: ApiObject) => Entry | undefined;
-  /** `object` is the last state, shown to watchers. Undefined when the object is no longer at `version`. */
+  /** `object` is the last state, sent to watchers. Undefined when the object is no longer at `version`. */
   readonly remove: (key: Key, version: number, object: ApiObject) => Entry | undefined;
   readonly page: (query: PageQuery) => Page;
   /** Changes of a collection after `version`, oldest first. */
   readonly changesAfter: (collection: string, version: number, limit: number) => readonly Change[];
-  /** Calls back after each commit to the collection; returns the way to stop. */
+  /** Calls the listener after each commit to the collection; returns a function that removes it. */
   readonly subscribe: (collection: string, listener: (change: Change) => void) => () => void;
-  /** Forgets everything before `version`, as the server does by itself in time. */
+  /** Compacts everything before `version`, as the server does automatically over time. */
   readonly compact: (version: number) => void;
   readonly close: () => void;
 }
@@ -140,7 +140,7 @@ export const createStore = ({ file, historyLimit = 10_000 }: StoreOptions): Stor
   const publish = (change: Change): void => {
     recent.push(change);
     for (const listener of listeners.get(change.collection) ?? []) listener(change);
-    // The change is written already, whatever becomes of what came long before.
+    // The change is already written, whatever happens to old ones.
     unlessFull(() => history.trim(change.version));
   };
 
@@ -152,7 +152,7 @@ export const createStore = ({ file, historyLimit = 10_000 }: StoreOptions): Stor
     }
   };
 
-  /** Writes one change if the object still is where the caller saw it (`expected` undefined: absent). */
+  /** Writes one change if the object is still in the expected state (`expected` undefined: absent). */
   const write = (key: Key, expected: number | undefined, change: number, object: ApiObject): Entry | undefined => {
     const latest = rows.latest(key);
     if (latest?.version !== expected) return undefined;
@@ -197,16 +197,16 @@ const toBody = (object: ApiObject): string => {
   return JSON.stringify({ ...object, metadata });
 };
 
-/** Bounds the change log: forgets states that were superseded long ago, and remembers how far back a watch may reach. */
+/** Limits the change log: compacts states that were superseded long ago, and records how far back a watch may start. */
 interface History {
-  /** The oldest version a watch or a page may start from. */
+  /** The oldest version that a watch or a page may start from. */
   readonly oldest: () => number;
-  /** Called after each change; forgets once twice the limit has gathered. */
+  /** Called after each change; compacts once there is twice the limit. */
   readonly trim: (version: number) => void;
   readonly compact: (version: number) => void;
 }
 
-/** A state may go when the change that replaced it is forgotten too; until then a watch needs it as the state before. */
+/** A state can be removed when the change that replaced it is compacted too; until then a watch needs it as the previous state. */
 const superseded = `DELETE FROM revisions WHERE version IN (
   SELECT previous FROM revisions WHERE version > ? AND version <= ? AND previous IS NOT NULL)`;
 const tombstones = `DELETE FROM revisions WHERE version > ? AND version <= ? AND change = 2`;
@@ -227,7 +227,7 @@ const createHistory = (database: DatabaseSync, limit: number): History => {
       save.run(String(version));
       database.exec('COMMIT');
     } catch (error) {
-      // SQLite has done so where the disk was full.
+      // SQLite has done so if the disk was full.
       if (database.isTransaction) database.exec('ROLLBACK');
       throw error;
     }

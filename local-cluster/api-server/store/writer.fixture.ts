@@ -1,4 +1,4 @@
-// The child process of durability.test.ts: writes objects as fast as it can and tells of each once it is stored.
+// The child process of durability.test.ts: writes objects as fast as it can and reports each once it is stored.
 import { createStore } from './store.ts';
 
 const [file = '', prefix = ''] = process.argv.slice(2);
@@ -10,6 +10,6 @@ for (let index = 0; ; index += 1) {
   const entry = store.create(key, object);
   if (entry === undefined) throw new Error(`${name} is taken`);
   process.stdout.write(`${name} ${entry.version}\n`);
-  // Lets the pipe drain, so that what is told is what is stored.
+  // Lets the pipe drain, so that every reported write is stored.
   await new Promise((resolve) => setImmediate(resolve));
 }

@@ -75,7 +75,7 @@ export const nodeShape = toShape([
   nameCell,
   cell('Status', nodeStatus),
   cell('Roles', roles),
-  // Age stands before the version here, unlike elsewhere.
+  // Age precedes the version here, unlike elsewhere.
   cell('Age', (o, now) => toAge(o.metadata.creationTimestamp, now)),
   cell('Version', text('status.nodeInfo.kubeletVersion')),
   cell('Internal-IP', address('InternalIP'), { wide: true }),

@@ -1,4 +1,4 @@
-// Shorthand for the columns of built-in kinds, and those nearly every kind has.
+// Helpers for the columns of built-in kinds, and the columns of nearly every kind.
 import { type ApiObject, type Fields, omit, numberAt, textAt, toText } from '../objects/object.ts';
 import { toAge } from '#shared/runtime/age.ts';
 import type { Column, TableShape } from './table.ts';
@@ -9,7 +9,7 @@ const nameDescription =
 const ageDescription =
   'CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata';
 
-/** A column with the function that fills it. */
+/** A column with the function that computes it. */
 export interface Cell extends Column {
   readonly value: (object: ApiObject, now: Date) => unknown;
 }
@@ -47,11 +47,11 @@ export const toShape = (cells: readonly Cell[]): TableShape => ({
   cells: (object, now) => cells.map((column) => column.value(object, now)),
 });
 
-/** Name and age around the given columns; wide ones go behind the age. */
+/** Name and age around the given columns; wide ones follow the age. */
 export const shapeOf = (...cells: readonly Cell[]): TableShape =>
   toShape([nameCell, ...cells.filter((c) => c.priority === 0), ageCell, ...cells.filter((c) => c.priority > 0)]);
 
-/** What kinds without columns of their own get. */
+/** The columns of kinds without definitions of their own. */
 export const defaultShape: TableShape = toShape([nameCell, createdAt]);
 
 /** Columns of custom resources, from `additionalPrinterColumns` of their CustomResourceDefinition. */

@@ -77,7 +77,7 @@ const compile = (path: string): Step => {
   return (values) => steps.reduce<unknown[]>((current, step) => step(current), [...values]);
 };
 
-/** Compiles a path; the result lists what it finds. A path it cannot read finds nothing. */
+/** Compiles a path; the result lists the matches. An invalid path matches nothing. */
 export const compileJsonPath = (path: string): ((object: unknown) => unknown[]) => {
   const run = compile(path);
   return (object) => run([object]);

@@ -10,7 +10,7 @@ export interface Column {
   readonly priority: number;
 }
 
-/** How objects of a kind become rows. */
+/** How objects of a kind are converted to rows. */
 export interface TableShape {
   readonly columns: readonly Column[];
   readonly cells: (object: ApiObject, now: Date) => readonly unknown[];
@@ -37,7 +37,7 @@ export const toRow = (shape: TableShape, object: ApiObject, include: IncludeObje
   object: include === 'None' ? null : include === 'Metadata' ? toPartial(object) : object,
 });
 
-/** A table of `rows`; watches leave the columns out after the first event. */
+/** A table of `rows`; watches omit the columns after the first event. */
 export const toTable = (columns: readonly Column[], rows: readonly Fields[], metadata: Fields): TableBody => ({
   kind: 'Table',
   apiVersion: 'meta.k8s.io/v1',

@@ -23,11 +23,11 @@ describe('toSpan', () => {
     [15 * day, '15d'],
     [800 * day, '2y70d'],
     [9 * 365 * day, '9y'],
-  ])('%d ms reads %s', (span, text) => {
+  ])('%d ms is formatted as %s', (span, text) => {
     expect(toSpan(span)).toBe(text);
   });
 
-  test('a time that is missing is unknown', () => {
+  test('a missing time is unknown', () => {
     expect(toAge(undefined, new Date())).toBe('<unknown>');
   });
 });
@@ -73,13 +73,13 @@ describe('customShape', () => {
       now,
     )[1];
 
-  test('a value of another type than its column is not shown', () => {
+  test('a value of a different type than its column is not shown', () => {
     expect(row({ type: 'integer', jsonPath: '.spec.a' }, { spec: { a: 'x' } })).toBeNull();
   });
-  test('a date is an age', () => {
+  test('a date is shown as an age', () => {
     expect(row({ type: 'date', jsonPath: '.spec.a' }, { spec: { a: '2026-01-01T00:00:00Z' } })).toBe('60s');
   });
-  test('nothing found is no cell', () => {
+  test('a missing value results in an empty cell', () => {
     expect(row({ type: 'string', jsonPath: '.spec.a' }, {})).toBeNull();
   });
   test('a structure is shown as JSON', () => {

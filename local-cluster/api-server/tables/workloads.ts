@@ -1,4 +1,4 @@
-// Tables of pods, jobs and the kinds that make them.
+// Tables of pods, jobs and the kinds that create them.
 import {
   type ApiObject,
   type Fields,
@@ -64,7 +64,7 @@ const selectorCell = cell('Selector', (o) => selectorText(fieldsAt(o, 'spec')['s
 
 const specNumber = (path: string) => (o: ApiObject) => (valueAt(o, path) as number | undefined) ?? 0;
 
-/** Reason a container is not running, as the Status column of a pod shows it. */
+/** Reason why a container is not running, as shown in the Status column of a pod. */
 const containerReason = (status: Fields): string | undefined => {
   const state = fieldsAt(status, 'state');
   const waiting = textAt(fieldsAt(state, 'waiting'), 'reason');

@@ -1,12 +1,12 @@
-// Lets a watch sleep until there may be something to say.
+// Lets a watch sleep until there may be something to send.
 
 export interface Waiter {
-  /** Resolves at the next wake, at once when it was woken since the last wait. */
+  /** Resolves at the next wake-up, or at once if there was one since the last wait. */
   readonly wait: () => Promise<void>;
   readonly wake: () => void;
   /** Wakes the watch to send a bookmark. */
   readonly bookmarkDue: () => void;
-  /** Whether a bookmark is due; asking takes it. */
+  /** Whether a bookmark is due; the call resets it. */
   readonly takeBookmark: () => boolean;
 }
 

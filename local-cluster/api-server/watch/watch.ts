@@ -1,4 +1,4 @@
-// WATCH: a stream of changes from a version on. Each watcher reads the change log at its own pace, so a slow one holds nobody up and
+// WATCH: a stream of changes from a version on. Each watcher reads the change log at its own pace, so a slow one blocks no other and
 // nothing is queued for it.
 import { toPartial, toRow, toTable } from '../tables/table.ts';
 import type { ApiObject, Fields } from '../objects/object.ts';
@@ -12,13 +12,13 @@ import { expired, type StatusBody } from '../status/status.ts';
 import type { Change, ChangeType } from '../store/change.ts';
 import { createWaiter } from './waiter.ts';
 
-/** Changes read at once, and bytes sent at once: a watch that does not read holds no more than this. */
+/** Maximum number of changes read at once, and of bytes sent at once: a watch whose client does not read holds no more than this. */
 const batch = 50;
 const pieceBytes = 256 * 1024;
 const bookmarkSeconds = 60;
-/** The last bookmark comes this long before a watch ends, so that its successor starts where it ended. */
+/** The last bookmark is sent this long before a watch ends, so that its successor starts where it ended. */
 const lastBookmarkMs = 2000;
-/** A watch that does not say how long it lasts ends within one to two of these. */
+/** A watch without a timeout ends after one to two times this. */
 const defaultSeconds = 1800;
 
 type EventType = ChangeType | 'BOOKMARK' | 'ERROR';
@@ -30,7 +30,7 @@ interface Seen {
   readonly object: ApiObject;
 }
 
-/** What a change means to this watcher: an object may enter or leave what its selectors show. */
+/** The type of a change for this watcher: an object may start or cease to match its selectors. */
 const see = (call: Call, options: ListOptions, change: Change): Seen | undefined => {
   const object = readObject(call.resource, change);
   if (!options.isSelective) return { type: change.type, object };
@@ -46,7 +46,7 @@ const isInScope = (call: Call, change: Change): boolean =>
   (call.path.namespace === '' || change.namespace === call.path.namespace) &&
   (call.path.name === '' || change.name === call.path.name);
 
-/** Turns objects into the shape the watcher asked for. The first table of a watch says what its columns are. */
+/** Converts objects to the requested form. The first table of a watch contains the columns. */
 const createShaper = (call: Call) => {
   const { table } = call.resource;
   const include = includeOf(call);
@@ -84,7 +84,7 @@ interface Start {
 const goneStatus = (asked: number, oldest: number): StatusBody =>
   expired(`too old resource version: ${asked} (${oldest})`).status;
 
-/** Existing objects as ADDED events, then, where asked for, the bookmark that ends them. */
+/** Existing objects as ADDED events, then, if requested, the bookmark after them. */
 function* initialLines(
   call: Call,
   options: ListOptions,
@@ -190,11 +190,11 @@ const openStream = (
       size += piece.byteLength;
       cursor = change.version;
     }
-    // A single change is nearly always all there is, and is sent as it was encoded for everybody.
+    // Usually there is only one change, which is sent with its shared encoding.
     return pieces.length === 1 ? (pieces[0] ?? nothing) : Buffer.concat(pieces);
   };
 
-  /** The next piece, or undefined when there is nothing to say right now. */
+  /** The next piece, or undefined when there is nothing to send at the moment. */
   const next = (): Uint8Array | undefined => {
     const first = initial.next();
     if (first.done !== true) return encoder.encode(first.value);

@@ -1,4 +1,4 @@
-// What a conformance case is given and what it is. A case talks to a server over HTTPS and kubectl only.
+// A conformance case and its context. A case uses only HTTPS and kubectl to access a server.
 import type { JsonValue } from '#local-cluster/conformance/suite/json.ts';
 
 /** The handle of a running API server, embedded or real. */
@@ -8,19 +8,19 @@ export interface ConformanceServer {
   readonly kubeconfigPath: string;
   readonly caPem: string;
   readonly token: string;
-  /** Forgets all history up to now. */
+  /** Compacts all history up to now. */
   readonly compact: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
 export interface CallOptions {
   readonly body?: unknown;
-  /** Sent as it is instead of `body`. */
+  /** Sent unchanged instead of `body`. */
   readonly text?: string;
   /** `application/json` when there is a body. */
   readonly contentType?: string;
   readonly accept?: string;
-  /** Of the administrator when left out; `null` sends none. */
+  /** Default: that of the administrator; `null` sends none. */
   readonly token?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -28,7 +28,7 @@ export interface CallOptions {
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | undefined>>;
-  /** Parsed when it is JSON, else the text. */
+  /** Parsed JSON, otherwise the text. */
   readonly body: JsonValue;
 }
 
@@ -40,7 +40,7 @@ export interface KubectlResult {
 
 export interface KubectlOptions {
   readonly stdin?: string;
-  /** Called with all of standard output so far as it comes; `stop` sends SIGTERM. */
+  /** Called with all of standard output so far whenever there is more; `stop` sends SIGTERM. */
   readonly onOutput?: (stdout: string, stop: () => void) => void;
 }
 
@@ -57,22 +57,22 @@ export interface Watch {
   readonly stop: () => void;
 }
 
-/** What a webhook got and answers. */
+/** The request that a webhook got, and its response. */
 export interface WebhookCall {
   readonly path: string;
   readonly review: JsonValue;
 }
 export type WebhookHandler = (call: WebhookCall) => Promise<WebhookReply> | WebhookReply;
 export interface WebhookReply {
-  /** 200 when left out. */
+  /** Default: 200. */
   readonly status?: number;
   /** The `response` of the AdmissionReview, without `uid`. */
   readonly response?: Readonly<Record<string, unknown>>;
-  /** Sent as it is instead. */
+  /** Sent unchanged instead. */
   readonly raw?: string;
 }
 export interface Webhook {
-  /** `clientConfig` of a webhook configuration; the path tells webhooks of one case apart. */
+  /** `clientConfig` of a webhook configuration; the path distinguishes webhooks of one case. */
   readonly clientConfig: (path?: string) => { readonly url: string; readonly caBundle: string };
   readonly calls: readonly WebhookCall[];
 }
@@ -81,15 +81,15 @@ export interface CaseContext {
   readonly server: ConformanceServer;
   /** Unique, 8 lower-case characters; shown as `ID` in recordings. */
   readonly id: string;
-  /** A namespace of this case alone. */
+  /** A namespace only for this case. */
   readonly namespace: () => Promise<string>;
   readonly call: (method: string, path: string, options?: CallOptions) => Promise<Answer>;
   readonly watch: (path: string, options?: { readonly accept?: string }) => Promise<Watch>;
   readonly kubectl: (args: readonly string[], options?: KubectlOptions) => Promise<KubectlResult>;
   readonly webhook: (handler: WebhookHandler) => Webhook;
-  /** Runs after the case, last first, whatever came of it. */
+  /** Runs after the case, last first, whatever its result. */
   readonly cleanup: (action: () => Promise<unknown>) => void;
-  /** Compares with what the real server was recorded to answer; UIDs, times, versions and this case's names are made equal first. */
+  /** Compares with the recorded response of the real server; UIDs, times, versions and this case's names are normalized first. */
   readonly same: (label: string, value: unknown) => void;
 }
 
@@ -99,6 +99,6 @@ export interface Topic {
   readonly topic: string;
   /** By name; the name is a sentence about the server. */
   readonly cases: Readonly<Record<string, Case>>;
-  /** Cases that disturb others: they run one at a time, after all the rest. */
+  /** Cases that affect others: they run one at a time, after all the rest. */
   readonly alone?: Readonly<Record<string, Case>>;
 }

@@ -1,4 +1,4 @@
-// Builds what one case is given. Called by run.ts for each case.
+// Builds the context of one case. Called by run.ts for each case.
 import { deepStrictEqual } from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import type {
@@ -18,7 +18,7 @@ export interface ContextParts {
   readonly server: ConformanceServer;
   readonly http: Http;
   readonly webhooks: WebhookServer;
-  /** What the real server answered, by label; or, while recording, where to put it. */
+  /** The responses of the real server, by label; or, while recording, the place to store them. */
   readonly recording: Record<string, JsonValue>;
   readonly records: boolean;
 }
@@ -28,7 +28,7 @@ export interface OwnedContext {
   readonly finish: () => Promise<void>;
 }
 
-/** A letter and seven characters that no word has. */
+/** A letter and seven characters that occur in no word. */
 const newId = (): string =>
   `q${BigInt(`0x${randomBytes(6).toString('hex')}`)
     .toString(36)
@@ -68,7 +68,7 @@ export const createContext = (parts: ContextParts): OwnedContext => {
   return { context, finish };
 };
 
-/** It goes with its server: emptying hundreds of them would only keep the controllers from the cases that wait for them. */
+/** It is deleted with its server: emptying hundreds of them would only delay the cases that wait for controllers. */
 const createNamespace = async (http: Http, id: string): Promise<string> => {
   const name = `ns-${id}`;
   const answer = await http.call('POST', '/api/v1/namespaces', {
@@ -78,7 +78,7 @@ const createNamespace = async (http: Http, id: string): Promise<string> => {
   return name;
 };
 
-/** Runs kubectl against a server, with a home of its own for the discovery cache. */
+/** Runs kubectl with a server, and a separate home for the discovery cache. */
 const longestMs = 100_000;
 
 const runKubectl = (

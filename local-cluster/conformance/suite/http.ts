@@ -1,4 +1,4 @@
-// Plain HTTPS to a server: one request, or one watch. Nothing is hidden from the case.
+// Plain HTTPS to a server: one request, or one watch. The case gets the complete response.
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
@@ -11,7 +11,7 @@ import type {
 } from '#local-cluster/conformance/suite/case.ts';
 import type { JsonValue } from '#local-cluster/conformance/suite/json.ts';
 
-/** Milliseconds until a watch that stays silent fails the case. */
+/** Milliseconds until a watch without events fails the case. */
 const silenceMs = 60_000;
 
 export interface Http {

@@ -1,4 +1,4 @@
-// JSON as cases read it: by path, without casts.
+// JSON as read by cases: by path, without casts.
 
 export type JsonValue = string | number | boolean | null | undefined | readonly JsonValue[] | JsonObject;
 export interface JsonObject {
@@ -8,7 +8,7 @@ export interface JsonObject {
 export const isObject = (value: JsonValue): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The value at a path such as `metadata.labels` or `items.0.spec`; keys with dots go in as an array. `undefined` when it is not there. */
+/** The value at a path such as `metadata.labels` or `items.0.spec`; keys with dots are passed as an array. `undefined` when it does not exist. */
 export const at = (value: JsonValue, path: string | readonly string[]): JsonValue => {
   const steps = typeof path === 'string' ? path.split('.') : path;
   return steps.reduce<JsonValue>((current, step) => {
@@ -35,7 +35,7 @@ export const without = (value: JsonValue, ...keys: readonly string[]): JsonValue
   return Object.fromEntries(Object.entries(value).filter(([key]) => !keys.includes(key)));
 };
 
-/** An object as a request body: what was read may be sent back changed. */
+/** An object as a request body: a response may be changed and sent back. */
 export const changed = (value: JsonValue, change: (copy: Record<string, unknown>) => void): Record<string, unknown> => {
   const copy = structuredClone(value) as Record<string, unknown>;
   change(copy);

@@ -1,4 +1,4 @@
-// Makes two runs comparable: what differs from run to run becomes a placeholder, keys are sorted.
+// Makes two runs comparable: values that differ between runs become placeholders, keys are sorted.
 import { type JsonValue, textAt } from '#local-cluster/conformance/suite/json.ts';
 
 export interface RunNames {
@@ -9,15 +9,15 @@ export interface RunNames {
 const placeholders: readonly (readonly [RegExp, string])[] = [
   [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, '<uid>'],
   [/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\b/g, '<time>'],
-  // The server shows what changed in its own notation.
+  // The server prints the difference in a notation of its own.
   [/(for bound claims\n)[\s\S]*/g, '$1<difference>'],
-  // Where an expression cannot be read is the same, what a parser says of it is its own.
+  // The position of a syntax error is the same, the message of the parser is not.
   [/Syntax error: .*/g, 'Syntax error: <words>'],
   [/too old resource version: \d+ \(\d+\)/g, 'too old resource version: <rv> (<rv>)'],
   [/(resource ?version\\*": ?\\*"|resourceVersion: "|Resource Version: +)\d+/gi, '$1<rv>'],
 ];
 
-/** Of these keys only whether they are set is comparable. */
+/** For these keys it is only comparable whether they are set. */
 const opaque: Readonly<Record<string, string>> = {
   resourceVersion: '<rv>',
   continue: '<continue>',
@@ -30,7 +30,7 @@ export const normaliseText = (text: string, names: RunNames): string => {
   return result;
 };
 
-/** Deep copy with placeholders and sorted keys; keys whose value is undefined vanish. */
+/** Deep copy with placeholders and sorted keys; keys whose value is undefined are removed. */
 export const normalise = (value: unknown, names: RunNames): JsonValue => {
   if (typeof value === 'string') return normaliseText(value, names);
   if (Array.isArray(value)) return value.map((item) => normalise(item, names));
@@ -46,7 +46,7 @@ export const normalise = (value: unknown, names: RunNames): JsonValue => {
   return Object.fromEntries(entries.toSorted(([a], [b]) => (a < b ? -1 : 1)));
 };
 
-/** Entries are ordered by time, which two runs do not share. */
+/** Entries are ordered by time, which differs between runs. */
 const inOrder = (entries: unknown): unknown => {
   if (!Array.isArray(entries)) return entries;
   const rank = (entry: JsonValue): string =>
@@ -54,7 +54,7 @@ const inOrder = (entries: unknown): unknown => {
   return entries.toSorted((a: JsonValue, b: JsonValue) => (rank(a) < rank(b) ? -1 : 1));
 };
 
-/** The server finds several faults in no order of its own, and repeats what more than one check finds. */
+/** The server reports several errors in no defined order, and repeats an error that several checks find. */
 const withCausesInOrder = (value: object): object => {
   const { details, message, ...rest } = value as { details?: { causes?: unknown }; message?: unknown };
   const causes = details?.causes;
@@ -69,7 +69,7 @@ const withCausesInOrder = (value: object): object => {
   };
 };
 
-/** kubectl output: ages become `<age>`, columns are two spaces apart, listed faults are in order. */
+/** kubectl output: ages become `<age>`, columns are two spaces apart, listed errors are sorted. */
 export const normaliseColumns = (text: string): string => {
   const lines = text.split('\n').map((line) =>
     line

@@ -1,4 +1,4 @@
-// Runs cases against a server, a few at a time. Called by main.ts and by the vitest files.
+// Runs cases with a server, a few at a time. Called by main.ts and by the vitest files.
 import { createContext } from '#local-cluster/conformance/suite/context.ts';
 import type { Case, ConformanceServer, Topic } from '#local-cluster/conformance/suite/case.ts';
 import { createHttp } from '#local-cluster/conformance/suite/http.ts';
@@ -11,7 +11,7 @@ export interface CaseResult {
   readonly topic: string;
   readonly name: string;
   readonly ms: number;
-  /** Why it failed; left out when it passed. */
+  /** The error; unset when it passed. */
   readonly error?: Error;
 }
 
@@ -67,7 +67,7 @@ const attempt = async (body: Case, context: Parameters<Case>[0]): Promise<Error 
   }
 };
 
-/** Every case of the topics, `width` at a time, in order of definition; calls back as each ends. */
+/** Every case of the topics, `width` at a time, in order of definition; calls back after each. */
 export const runAll = async (
   runner: Runner,
   work: readonly (readonly [Topic, string])[],

@@ -1,4 +1,4 @@
-// Starts the servers that the suite can run against, each in a folder that goes away with it. Called by main.ts and the vitest files.
+// Starts the servers of the suite, each in a temporary folder. Called by main.ts and the vitest files.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, dirname } from 'node:path';
@@ -14,7 +14,7 @@ import { type Daemon, startDaemon } from '#local-cluster/real-api-server/process
 
 export type ServerKind = ConformanceServer['kind'];
 
-/** Whether this machine has what the server needs. */
+/** Whether this machine has everything that the server needs. */
 export const isAvailable = (kind: ServerKind): boolean => kind === 'embedded' || findAssets(process.env) !== undefined;
 
 export const startServer = async (kind: ServerKind): Promise<ConformanceServer> => {
@@ -36,7 +36,7 @@ export const startServer = async (kind: ServerKind): Promise<ConformanceServer> 
 const startReal = async (dataDir: string): Promise<ConformanceServer> => {
   const assetsDir = findAssets(process.env);
   if (assetsDir === undefined) throw new Error('no real API server here: run `npm run envtest` first');
-  // With the cache of past lists, history outlives a compaction for a minute.
+  // With the cache of past lists, history remains available for a minute after a compaction.
   const extraFlags = ['--feature-gates=ListFromCacheSnapshot=false'];
   const server = await startRealApiServer({ assetsDir, dataDir, durable: false, extraFlags });
   const stopControllers = hasControllerManager(assetsDir)
@@ -59,7 +59,7 @@ const startEmbedded = async (dataDir: string): Promise<ConformanceServer> => {
   return { ...server, kind: 'embedded', close };
 };
 
-/** The controllers of the local cluster that stand for those of a real control plane. */
+/** The controllers of the local cluster, in place of those of a real control plane. */
 const startLocalControllers = async (kubeconfigPath: string): Promise<() => Promise<void>> => {
   const kube = createKubeClient(loadKubeConfig(kubeconfigPath));
   const context = { kube, report: () => undefined };
@@ -70,10 +70,10 @@ const startLocalControllers = async (kubeconfigPath: string): Promise<() => Prom
   };
 };
 
-/** The controllers of the real control plane that cases need: garbage collection and the end of namespaces. */
+/** The controllers of the real control plane that cases need: garbage collection and namespace deletion. */
 const name = 'kube-controller-manager';
 
-/** Assets made elsewhere may lack it. */
+/** Assets built elsewhere may lack it. */
 const hasControllerManager = (assetsDir: string): boolean => existsSync(join(assetsDir, name));
 
 const startControllerManager = (assetsDir: string, kubeconfigPath: string): Promise<Daemon> => {

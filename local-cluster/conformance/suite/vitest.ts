@@ -1,4 +1,4 @@
-// The suite as vitest cases: one server for the file, cases of all topics side by side.
+// The suite as vitest cases: one server per file, cases of all topics in parallel.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ConformanceServer, Topic } from '#local-cluster/conformance/suite/case.ts';
 import { createRunner, type Runner } from '#local-cluster/conformance/suite/run.ts';

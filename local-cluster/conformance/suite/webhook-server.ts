@@ -1,4 +1,4 @@
-// One HTTPS server for the admission webhooks of all cases; each case has a path of its own. Called by run.ts.
+// One HTTPS server for the admission webhooks of all cases; each case has a separate path. Called by run.ts.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-// API aggregation: another server answers for a group and version, and is asked on behalf of the user.
+// API aggregation: another server serves a group and version, and is called on behalf of the user.
 import { deepStrictEqual, match, ok, strictEqual } from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -26,7 +26,7 @@ interface Asked {
   readonly headers: IncomingMessage['headers'];
   readonly rawHeaders: readonly string[];
   readonly body: string;
-  /** Common name of the certificate shown, if its authority is the one that was published. */
+  /** Common name of the client certificate, if it was issued by the published authority. */
   readonly proxy: string | undefined;
 }
 
@@ -58,7 +58,7 @@ const answer = (group: string, asked: Asked): { readonly status: number; readonl
   return { status: 418, body: { kind: 'Status', apiVersion: 'v1', status: 'Failure', code: 418, message: asked.url } };
 };
 
-/** Serves a group of this case on loopback, over TLS under the name of a Service that points here. */
+/** Serves a group of this case on loopback, with TLS under the name of a Service that refers to it. */
 const startExtension = async (t: CaseContext): Promise<Extension> => {
   const namespace = await t.namespace();
   const group = `${t.id}.example.com`;
@@ -120,7 +120,7 @@ const untilAvailable = (t: CaseContext, group: string): Promise<void> => untilSa
 
 const note = (group: string): Body => ({ apiVersion: `${group}/v1`, kind: 'Note', spec: { text: 'hello' } });
 
-/** The proxy hears of a server a moment after its status says that it answers. */
+/** The proxy observes a server a moment after its status is available. */
 const untilAnswered = async (t: CaseContext, group: string, namespace: string): Promise<void> => {
   const path = `/apis/${group}/v1/namespaces/${namespace}/notes`;
   const read = async () => (await t.call('POST', path, { body: note(group) })).status;
@@ -130,7 +130,7 @@ const untilAnswered = async (t: CaseContext, group: string, namespace: string): 
 export const aggregation: Topic = {
   topic: 'aggregation',
   cases: {
-    'a request is handed over on behalf of its user': async (t) => {
+    'a request is forwarded on behalf of its user': async (t) => {
       const { group, asked } = await startExtension(t);
       const namespace = await t.namespace();
       await untilAvailable(t, group);
@@ -151,14 +151,14 @@ export const aggregation: Topic = {
       });
       ok(one.headers['x-remote-user'] !== 'mallory');
     },
-    'what the other server refuses is passed on as it is': async (t) => {
+    'errors of the other server are returned unchanged': async (t) => {
       const { group } = await startExtension(t);
       await untilAvailable(t, group);
       await untilAnswered(t, group, await t.namespace());
       const reply = await t.call('GET', `/apis/${group}/v1/teapots`);
       t.same('refusal', { status: reply.status, body: reply.body });
     },
-    'nobody passes without the right to': async (t) => {
+    'users need permissions': async (t) => {
       const { group, asked } = await startExtension(t);
       const namespace = await t.namespace();
       await untilAvailable(t, group);
@@ -198,7 +198,7 @@ export const aggregation: Topic = {
       );
       deepStrictEqual({ code, stdout }, { code: 0, stdout: 'hello' }, stderr);
     },
-    'a server that does not answer is said to be unavailable': async (t) => {
+    'a server that does not answer is reported as unavailable': async (t) => {
       const namespace = await t.namespace();
       const group = `${t.id}.example.com`;
       await register(t, group, { namespace, name: 'nobody', port: 443 }, Buffer.from('none').toString('base64'));
@@ -208,7 +208,7 @@ export const aggregation: Topic = {
       const reply = await t.call('GET', `/apis/${group}/v1`);
       t.same('unavailable', { status: reply.status, body: reply.body });
     },
-    'a server that went away is an answer, too': async (t) => {
+    'an unreachable server results in an error response': async (t) => {
       const { group, close } = await startExtension(t);
       await untilAvailable(t, group);
       await untilAnswered(t, group, await t.namespace());
@@ -217,7 +217,7 @@ export const aggregation: Topic = {
       strictEqual(reply.status, 503);
       match(JSON.stringify(reply.body), /error trying to reach service|service unavailable/);
     },
-    'an APIService has rules': async (t) => {
+    'an APIService is validated': async (t) => {
       const base = { apiVersion: 'apiregistration.k8s.io/v1', kind: 'APIService' };
       const spec = { group: `${t.id}.example.com`, version: 'v1', groupPriorityMinimum: 1, versionPriority: 1 };
       const name = `v1.${spec.group}`;

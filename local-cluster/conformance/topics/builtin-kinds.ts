@@ -1,4 +1,4 @@
-// What built-in kinds become when stored: their defaults and their rules, for the kinds the product writes.
+// Stored objects of built-in kinds: their defaults and their rules, for the kinds that the product writes.
 import type { CaseContext, Topic } from '#local-cluster/conformance/suite/case.ts';
 import {
   type Body,
@@ -61,7 +61,7 @@ export const builtinKinds: Topic = {
       };
       t.same('pod', await create(t, core(await t.namespace(), 'pods'), pod('p', spec)));
     },
-    'a Pod that cannot be is refused': async (t) => {
+    'an invalid Pod is rejected': async (t) => {
       const path = core(await t.namespace(), 'pods');
       await refused(t, path, {
         'no containers': { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec: {} },
@@ -78,7 +78,7 @@ export const builtinKinds: Topic = {
         'restart policy': pod('p', { restartPolicy: 'Sometimes' }),
       });
     },
-    'the spec of a Pod hardly changes': async (t) => {
+    'the spec of a Pod is mostly immutable': async (t) => {
       const ns = await t.namespace();
       await create(t, core(ns, 'pods'), pod('p'));
       const path = core(ns, 'pods', 'p');
@@ -102,7 +102,7 @@ export const builtinKinds: Topic = {
         ),
       );
     },
-    'a Job that cannot be is refused': async (t) => {
+    'an invalid Job is rejected': async (t) => {
       await refused(t, grouped('batch/v1', await t.namespace(), 'jobs'), {
         'restart policy': job({ template: template({ restartPolicy: 'Always' }) }),
         'negative limits': job({
@@ -115,7 +115,7 @@ export const builtinKinds: Topic = {
         'no template': job({}),
       });
     },
-    'the template of a Job cannot change, whether it is suspended can': async (t) => {
+    'the template of a Job is immutable, its field suspend is not': async (t) => {
       const path = grouped('batch/v1', await t.namespace(), 'jobs');
       await create(t, path, job({ template: template() }));
       expectStatus(await mergePatch(t, `${path}/j`, { spec: { suspend: true } }), 200);
@@ -136,7 +136,7 @@ export const builtinKinds: Topic = {
         ),
       );
     },
-    'a claim that cannot be is refused': async (t) => {
+    'an invalid claim is rejected': async (t) => {
       await refused(t, core(await t.namespace(), 'persistentvolumeclaims'), {
         'no access modes': claim({ accessModes: [] }),
         'unknown access mode': claim({ accessModes: ['ReadSometimes'] }),
@@ -145,7 +145,7 @@ export const builtinKinds: Topic = {
         'volume mode': claim({ volumeMode: 'Tape' }),
       });
     },
-    'the spec of a claim cannot change, but for its size once bound': async (t) => {
+    'the spec of a claim is immutable, except for its size once bound': async (t) => {
       const ns = await t.namespace();
       const path = core(ns, 'persistentvolumeclaims', 'c');
       await create(t, core(ns, 'persistentvolumeclaims'), claim({}));
@@ -169,7 +169,7 @@ export const builtinKinds: Topic = {
         spec,
       });
     },
-    'a storage class gets its defaults, and its parameters stay': async (t) => {
+    'a storage class gets its defaults, and its parameters are immutable': async (t) => {
       const path = '/apis/storage.k8s.io/v1/storageclasses';
       await cluster(t, path, {
         apiVersion: 'storage.k8s.io/v1',
@@ -181,7 +181,7 @@ export const builtinKinds: Topic = {
       const answer = await mergePatch(t, `${path}/sc-${t.id}`, { parameters: { a: 'c' } });
       t.same('changed', failureOf(expectStatus(answer, 422)));
     },
-    'a claim without class gets the default class': async (t) => {
+    'a claim without a class gets the default class': async (t) => {
       const path = '/apis/storage.k8s.io/v1/storageclasses';
       const ns = await t.namespace();
       const created = await create(t, core(ns, 'persistentvolumeclaims'), claim({ storageClassName: '' }));

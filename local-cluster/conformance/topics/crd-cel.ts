@@ -51,7 +51,7 @@ const string = { type: 'string' };
 export const crdCel: Topic = {
   topic: 'crd-cel',
   cases: {
-    'a rule without message is shown itself': async (t) => {
+    'a rule without a message is shown itself': async (t) => {
       await verdicts(t, schemaWith({ min: integer, max: integer }, { rule: 'self.min <= self.max' }), {
         good: { min: 1, max: 2 },
         bad: { min: 3, max: 2 },
@@ -78,7 +78,7 @@ export const crdCel: Topic = {
         all: { a: 0, b: 0, c: 0 },
       });
     },
-    'oldSelf sees the value before, on updates alone': async (t) => {
+    'oldSelf is the previous value, only in updates': async (t) => {
       const frozen = {
         ...string,
         'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: 'name is immutable' }],
@@ -102,21 +102,21 @@ export const crdCel: Topic = {
         },
       );
     },
-    'a rule of the whole spec can forbid to remove a field': async (t) => {
+    'a rule of the whole spec can forbid the removal of a field': async (t) => {
       const schema = schemaWith(
         { a: string, b: string },
         { rule: 'has(self.a) == has(oldSelf.a)', message: 'a cannot come or go' },
       );
       await changes(t, schema, { a: 'x' }, { kept: { b: 'y' }, removed: { a: null } });
     },
-    'optionalOldSelf runs on create too': async (t) => {
+    'optionalOldSelf is evaluated for creations too': async (t) => {
       const schema = schemaWith(
         { a: integer },
         { rule: 'oldSelf.hasValue() || self.a == 1', optionalOldSelf: true, message: 'begin with 1' },
       );
       await verdicts(t, schema, { good: { a: 1 }, bad: { a: 2 } });
     },
-    'lists, maps and strings have their functions': async (t) => {
+    'lists, maps and strings have functions': async (t) => {
       const schema = schemaWith(
         {
           list: { type: 'array', maxItems: 10, items: { ...string, maxLength: 20 } },
@@ -156,7 +156,7 @@ export const crdCel: Topic = {
         wait: { wait: '2h' },
       });
     },
-    'the root rule sees name and metadata': async (t) => {
+    'the root rule can read name and metadata': async (t) => {
       const root = {
         'x-kubernetes-validations': [{ rule: 'self.metadata.name.startsWith("a")', message: 'the name begins with a' }],
       };
@@ -180,17 +180,17 @@ export const crdCel: Topic = {
         },
       );
     },
-    'a rule that fails to run is an error of its field': async (t) => {
+    'a rule that fails to evaluate is an error of its field': async (t) => {
       await verdicts(
         t,
         schemaWith({ list: { type: 'array', maxItems: 5, items: integer } }, { rule: 'self.list[3] > 0' }),
         { short: { list: [1] } },
       );
     },
-    'a rule is not run on a value of the wrong type': async (t) => {
+    'a rule is not evaluated for a value of the wrong type': async (t) => {
       await verdicts(t, schemaWith({ a: integer }, { rule: 'self.a > 0' }), { text: { a: 'x' as never } });
     },
-    'an unchanged value that breaks a new rule is tolerated': async (t) => {
+    'an unchanged value that violates a new rule is accepted': async (t) => {
       const widgets = await createWidgets(t, {
         properties: { spec: { type: 'object', properties: { a: integer, b: integer } } },
       });

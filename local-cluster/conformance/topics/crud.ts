@@ -19,13 +19,13 @@ const version = ['metadata', 'resourceVersion'] as const;
 export const crud: Topic = {
   topic: 'crud',
   cases: {
-    'a created object has uid, version, time and the manager who made it': async (t) => {
+    'a created object has uid, version, time and its field manager': async (t) => {
       const created = await create(t, core(await t.namespace(), 'configmaps'), configMap('a', { k: 'v' }));
       match(textAt(created, 'metadata.uid'), /^[0-9a-f-]{36}$/);
       match(textAt(created, version), /^\d+$/);
       t.same('object', created);
     },
-    'what the server owns is not taken from the client': async (t) => {
+    'fields that only the server sets are ignored in requests': async (t) => {
       const ns = await t.namespace();
       const meta = {
         uid: '11111111-1111-4111-8111-111111111111',
@@ -37,17 +37,17 @@ export const crud: Topic = {
       notStrictEqual(at(created, 'metadata.creationTimestamp'), meta.creationTimestamp);
       t.same('object', created);
     },
-    'an object to create must not carry a version': async (t) => {
+    'an object to create must not have a version': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       const answer = await t.call('POST', path, { body: configMap('a', undefined, { resourceVersion: '5' }) });
       t.same('answer', failureOf(answer));
     },
-    'a deletion time cannot be created': async (t) => {
+    'a deletion timestamp cannot be set at creation': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       const created = await create(t, path, configMap('a', undefined, { deletionTimestamp: '2001-01-01T00:00:00Z' }));
       strictEqual(at(created, 'metadata.deletionTimestamp'), undefined);
     },
-    'a replace with the current version gives a new version': async (t) => {
+    'a replace with the current version results in a new version': async (t) => {
       const ns = await t.namespace();
       const created = await create(t, core(ns, 'configmaps'), configMap('a', { k: 'v' }));
       const body = changed(created, (copy) => (copy['data'] = { k: 'w' }));
@@ -68,17 +68,17 @@ export const crud: Topic = {
       const answer = await t.call('PUT', core(ns, 'configmaps', 'a'), { body: created });
       strictEqual(at(answer.body, version), at(created, version));
     },
-    'a replace of what is not there is not found': async (t) => {
+    'a replace of a missing object is not found': async (t) => {
       const ns = await t.namespace();
       const answer = await t.call('PUT', core(ns, 'configmaps', 'a'), { body: configMap('a') });
       t.same('answer', failureOf(expectStatus(answer, 404)));
     },
-    'a replace of a Lease that is not there creates it': async (t) => {
+    'a replace of a missing Lease creates it': async (t) => {
       const ns = await t.namespace();
       const body = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: 'a' }, spec: {} };
       expectStatus(await t.call('PUT', grouped('coordination.k8s.io/v1', ns, 'leases', 'a'), { body }), 201);
     },
-    'a replace with the uid of another object conflicts': async (t) => {
+    'a replace with the uid of another object is a conflict': async (t) => {
       const ns = await t.namespace();
       await create(t, core(ns, 'configmaps'), configMap('a'));
       const body = configMap('a', undefined, { uid: '11111111-1111-4111-8111-111111111111' });
@@ -95,14 +95,14 @@ export const crud: Topic = {
       });
       t.same('other namespace', failureOf(expectStatus(moved, 400)));
     },
-    'delete answers with a Status that names the object': async (t) => {
+    'delete returns a Status that names the object': async (t) => {
       const ns = await t.namespace();
       await create(t, core(ns, 'configmaps'), configMap('a'));
       const answer = await t.call('DELETE', core(ns, 'configmaps', 'a'));
       t.same('answer', failureOf(expectStatus(answer, 200)));
       expectStatus(await t.call('GET', core(ns, 'configmaps', 'a')), 404);
     },
-    'delete with the uid or version of another object conflicts': async (t) => {
+    'delete with the uid or version of another object is a conflict': async (t) => {
       const ns = await t.namespace();
       const created = await create(t, core(ns, 'configmaps'), configMap('a'));
       const remove = (preconditions: object) =>
@@ -114,7 +114,7 @@ export const crud: Topic = {
       strictEqual(at(expectStatus(await remove({ resourceVersion: '1' }), 409).body, 'reason'), 'Conflict');
       expectStatus(await remove({ uid: at(created, 'metadata.uid') }), 200);
     },
-    'delete of a collection removes what the selector matches': async (t) => {
+    'delete of a collection deletes what the selector matches': async (t) => {
       const ns = await t.namespace();
       for (const name of ['a', 'b', 'c']) {
         const labels = { tier: name === 'c' ? 'keep' : 'drop' };
@@ -125,7 +125,7 @@ export const crud: Topic = {
       deepStrictEqual(namesOf(answer.body), ['a', 'b']);
       deepStrictEqual(namesOf(await get(t, core(ns, 'configmaps'))), ['c']);
     },
-    'a name can be taken again after a delete': async (t) => {
+    'a name can be used again after a delete': async (t) => {
       const ns = await t.namespace();
       const first = await create(t, core(ns, 'configmaps'), configMap('a'));
       expectStatus(await t.call('DELETE', core(ns, 'configmaps', 'a')), 200);
@@ -133,7 +133,7 @@ export const crud: Topic = {
       const second = await create(t, core(ns, 'configmaps'), configMap('a'));
       notStrictEqual(at(second, 'metadata.uid'), at(first, 'metadata.uid'));
     },
-    'an immutable ConfigMap and Secret refuse changes': async (t) => {
+    'an immutable ConfigMap and Secret reject changes': async (t) => {
       const ns = await t.namespace();
       for (const [kind, plural] of [
         ['ConfigMap', 'configmaps'],
@@ -164,7 +164,7 @@ export const crud: Topic = {
       const answer = await t.call('POST', core(ns, 'secrets'), { body });
       strictEqual(at(expectStatus(answer, 400).body, 'reason'), 'BadRequest');
     },
-    'the type of a Secret cannot change': async (t) => {
+    'the type of a Secret is immutable': async (t) => {
       const ns = await t.namespace();
       const body = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'a' }, type: 'example.com/a' };
       await create(t, core(ns, 'secrets'), body);
@@ -179,7 +179,7 @@ export const crud: Topic = {
       });
       strictEqual(at(expectStatus(answer, 201).body, 'data.k'), '1');
     },
-    'an answer can be YAML': async (t) => {
+    'a response can be YAML': async (t) => {
       const answer = await t.call('GET', '/api/v1/namespaces/default', { accept: 'application/yaml' });
       strictEqual(answer.headers['content-type'], 'application/yaml');
       ok(typeof answer.body === 'string');
@@ -196,7 +196,7 @@ export const crud: Topic = {
         [200, 409, 409, 409],
       );
     },
-    'metadata alone can be asked for': async (t) => {
+    'only metadata can be requested': async (t) => {
       const ns = await t.namespace();
       await create(t, core(ns, 'configmaps'), configMap('a', { k: 'v' }));
       const accept = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';

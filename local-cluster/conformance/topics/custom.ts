@@ -1,4 +1,4 @@
-// Custom resources of cases: each case has an API group of its own.
+// Custom resources of cases: each case has a separate API group.
 import type { CaseContext } from '#local-cluster/conformance/suite/case.ts';
 import { at, itemsAt, type JsonValue } from '#local-cluster/conformance/suite/json.ts';
 import { type Body, eventually, expectStatus } from '#local-cluster/conformance/topics/objects.ts';
@@ -88,7 +88,7 @@ export const established = (t: CaseContext, crdName: string): Promise<JsonValue>
     (crd) => at(conditionOf(crd, 'Established'), 'status') === 'True',
   );
 
-/** Established is set a moment before every handler knows. */
+/** Established is set a moment before every handler observes it. */
 export const served = async (t: CaseContext, path: string): Promise<void> => {
   await eventually(
     `${path} is served`,

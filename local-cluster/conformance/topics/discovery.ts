@@ -1,4 +1,4 @@
-// What a client learns about a server before it asks for objects.
+// What a client can discover about a server before it reads objects.
 import { match, ok, strictEqual } from 'node:assert/strict';
 import type { CaseContext, Topic } from '#local-cluster/conformance/suite/case.ts';
 import {
@@ -76,10 +76,10 @@ export const discovery: Topic = {
       strictEqual(at(list, 'kind'), 'APIGroupList');
       t.same('groups', byName(list, 'groups', 'name', groupNames));
     },
-    'a group and a path below /apis can be read alone': async (t) => {
+    'a group and a path below /apis can be read separately': async (t) => {
       t.same('group', await get(t, '/apis/batch'));
     },
-    'every resource says its verbs, kind and short names': async (t) => {
+    'every resource has its verbs, kind and short names': async (t) => {
       for (const [path, names] of Object.entries(resources)) {
         const list = await get(t, path);
         strictEqual(at(list, 'kind'), 'APIResourceList');
@@ -90,7 +90,7 @@ export const discovery: Topic = {
         t.same(`${path} itself`, { ...(list as JsonObject), resources: undefined });
       }
     },
-    'aggregated discovery has the same in one answer': async (t) => {
+    'aggregated discovery has the same in one response': async (t) => {
       const core = await t.call('GET', '/api', { accept: `${aggregated},application/json` });
       strictEqual(expectStatus(core, 200).headers['content-type'], aggregated);
       const groups = await t.call('GET', '/apis', { accept: `${aggregated},application/json` });
@@ -106,13 +106,13 @@ export const discovery: Topic = {
       );
       strictEqual(at(v1, 'freshness'), 'Current');
     },
-    'aggregated discovery knows when nothing changed': async (t) => {
+    'aggregated discovery returns 304 when nothing changed': async (t) => {
       const first = await t.call('GET', '/api', { accept: aggregated });
       const etag = expectStatus(first, 200).headers['etag'] ?? '';
       ok(etag !== '');
       expectStatus(await t.call('GET', '/api', { accept: aggregated, headers: { 'if-none-match': etag } }), 304);
     },
-    'aggregated discovery shows custom resources': async (t) => {
+    'aggregated discovery includes custom resources': async (t) => {
       const names = {
         plural: 'widgets',
         singular: 'widget',
@@ -128,7 +128,7 @@ export const discovery: Topic = {
         );
       t.same('group', await eventually('the group is listed', read, (group) => group !== undefined));
     },
-    'the server says its version': async (t) => {
+    'the server returns its version': async (t) => {
       const version = await get(t, '/version');
       match(textAt(version, 'gitVersion'), /^v1\.\d+\.\d+/);
       strictEqual(at(version, 'major'), '1');

@@ -18,26 +18,26 @@ import {
 export const dryRun: Topic = {
   topic: 'dry-run',
   cases: {
-    'a dry create answers as a real one and keeps nothing': async (t) => {
+    'a dry-run create returns the same as a real one and stores nothing': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       const answer = await t.call('POST', `${path}?dryRun=All`, { body: configMap('a', { k: 'v' }) });
       t.same('object', expectStatus(answer, 201).body);
       strictEqual(at(answer.body, 'metadata.resourceVersion'), undefined);
       deepStrictEqual(namesOf(await get(t, path)), []);
     },
-    'a dry create makes a name': async (t) => {
+    'a dry-run create generates a name': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { generateName: 'a-' } };
       const answer = expectStatus(await t.call('POST', `${path}?dryRun=All`, { body }), 201);
       match(textAt(answer.body, 'metadata.name'), /^a-[a-z0-9]{5}$/);
     },
-    'a dry create finds a name taken and an object invalid': async (t) => {
+    'a dry-run create reports an existing name and an invalid object': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       await create(t, path, configMap('a'));
       strictEqual((await t.call('POST', `${path}?dryRun=All`, { body: configMap('a') })).status, 409);
       strictEqual((await t.call('POST', `${path}?dryRun=All`, { body: configMap('A') })).status, 422);
     },
-    'a dry replace, patch, apply and delete keep the object': async (t) => {
+    'a dry-run replace, patch, apply and delete do not change the object': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       const created = await create(t, path, configMap('a', { k: 'v' }));
       const put = await t.call('PUT', `${path}/a?dryRun=All`, { body: configMap('a', { k: 'w' }) });
@@ -53,7 +53,7 @@ export const dryRun: Topic = {
       expectStatus(await t.call('DELETE', `${path}?dryRun=All`), 200);
       deepStrictEqual(await get(t, `${path}/a`), created);
     },
-    'a custom resource can be written dry': async (t) => {
+    'a custom resource supports dry run': async (t) => {
       const widgets = await createWidgets(t, {
         properties: { spec: { type: 'object', properties: { size: { type: 'integer', default: 1 } } } },
       });
@@ -62,7 +62,7 @@ export const dryRun: Topic = {
       t.same('object', expectStatus(answer, 201).body);
       deepStrictEqual(namesOf(await get(t, path)), []);
     },
-    'another value is refused': async (t) => {
+    'another value is rejected': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       const answer = await t.call('POST', `${path}?dryRun=Some`, { body: configMap('a') });
       t.same('answer', failureOf(expectStatus(answer, 422)));

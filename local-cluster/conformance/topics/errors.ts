@@ -1,4 +1,4 @@
-// The shapes of failures.
+// The forms of errors.
 import { match, ok, strictEqual } from 'node:assert/strict';
 import type { Topic } from '#local-cluster/conformance/suite/case.ts';
 import { at } from '#local-cluster/conformance/suite/json.ts';
@@ -15,7 +15,7 @@ import {
 export const errors: Topic = {
   topic: 'errors',
   cases: {
-    '400: a body that is no JSON': async (t) => {
+    '400: a body that is not JSON': async (t) => {
       const answer = await t.call('POST', core(await t.namespace(), 'configmaps'), { text: '{"apiVersion": "v1",' });
       expectStatus(answer, 400);
       strictEqual(at(answer.body, 'reason'), 'BadRequest');
@@ -26,7 +26,7 @@ export const errors: Topic = {
       const answer = await t.call('POST', core(await t.namespace(), 'configmaps'), { body });
       t.same('answer', failureOf(expectStatus(answer, 400)));
     },
-    '400: a body without kind': async (t) => {
+    '400: a body without a kind': async (t) => {
       const answer = await t.call('POST', core(await t.namespace(), 'configmaps'), {
         body: { metadata: { name: 'a' } },
       });
@@ -39,27 +39,27 @@ export const errors: Topic = {
       expectStatus(answer, 400);
       strictEqual(at(answer.body, 'reason'), 'BadRequest');
     },
-    '401: a token that nobody knows': async (t) => {
+    '401: an unknown token': async (t) => {
       const answer = await t.call('GET', '/api/v1/namespaces', { token: 'nonsense' });
       t.same('answer', failureOf(expectStatus(answer, 401)));
     },
-    '403: nobody may list namespaces': async (t) => {
+    '403: a user without permissions may not list namespaces': async (t) => {
       const answer = await t.call('GET', '/api/v1/namespaces', { token: null });
       t.same('answer', failureOf(expectStatus(answer, 403)));
     },
-    '403: nobody may read a path that is no resource': async (t) => {
+    '403: a user without permissions may not read a non-resource path': async (t) => {
       const answer = await t.call('GET', '/metrics', { token: null });
       t.same('answer', failureOf(expectStatus(answer, 403)));
     },
-    '404: an object that is not there': async (t) => {
+    '404: a missing object': async (t) => {
       const answer = await t.call('GET', core(await t.namespace(), 'configmaps', 'none'));
       t.same('answer', failureOf(expectStatus(answer, 404)));
     },
-    '404: an object of a group that is not there': async (t) => {
+    '404: an object of an unknown group': async (t) => {
       const answer = await t.call('GET', grouped('batch/v1', await t.namespace(), 'jobs', 'none'));
       t.same('answer', failureOf(expectStatus(answer, 404)));
     },
-    '404: a resource, a version, a group and a path that are not there': async (t) => {
+    '404: an unknown resource, version, group and path': async (t) => {
       const ns = await t.namespace();
       const paths = [core(ns, 'nothings'), grouped('batch/v9', ns, 'jobs'), '/apis/none.example.com/v1', '/nothing'];
       for (const path of paths) {
@@ -67,7 +67,7 @@ export const errors: Topic = {
         t.same(path, failureOf(expectStatus(answer, 404)));
       }
     },
-    '405: a verb that a resource does not have': async (t) => {
+    '405: a verb that a resource does not support': async (t) => {
       const ns = await t.namespace();
       await create(t, core(ns, 'configmaps'), configMap('a'));
       const onObject = await t.call('POST', core(ns, 'configmaps', 'a'), { body: configMap('a') });
@@ -77,13 +77,13 @@ export const errors: Topic = {
       const review = await t.call('GET', '/apis/authorization.k8s.io/v1/subjectaccessreviews');
       t.same('get of a review', failureOf(expectStatus(review, 405)));
     },
-    '406: a form of answer that is not offered': async (t) => {
+    '406: an unsupported response format': async (t) => {
       const answer = await t.call('GET', '/api/v1/namespaces', { accept: 'text/html' });
       expectStatus(answer, 406);
       strictEqual(at(answer.body, 'reason'), 'NotAcceptable');
       strictEqual(at(answer.body, 'code'), 406);
     },
-    '409: a name that is taken': async (t) => {
+    '409: a name that is in use': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       await create(t, path, configMap('a'));
       const answer = await t.call('POST', path, { body: configMap('a') });
@@ -97,19 +97,19 @@ export const errors: Topic = {
       const answer = await t.call('PUT', core(ns, 'configmaps', 'a'), { body: { ...body, data: { k: 'w' } } });
       t.same('answer', failureOf(expectStatus(answer, 409)));
     },
-    '415: a content type that is not known': async (t) => {
+    '415: an unknown content type': async (t) => {
       const ns = await t.namespace();
       const answer = await t.call('POST', core(ns, 'configmaps'), { body: configMap('a'), contentType: 'text/plain' });
       expectStatus(answer, 415);
       strictEqual(at(answer.body, 'reason'), 'UnsupportedMediaType');
     },
-    '415: a patch type that is not known': async (t) => {
+    '415: an unknown patch type': async (t) => {
       const ns = await t.namespace();
       await create(t, core(ns, 'configmaps'), configMap('a'));
       const answer = await t.call('PATCH', core(ns, 'configmaps', 'a'), { body: {}, contentType: 'application/json' });
       t.same('answer', failureOf(expectStatus(answer, 415)));
     },
-    '422: every fault of an object at once, each with its field': async (t) => {
+    '422: every error of an object at once, each with its field': async (t) => {
       const body = configMap('Not A Name', {}, { labels: { 'bad key': 'x', ok: 'bad value!' } });
       const answer = await t.call('POST', core(await t.namespace(), 'configmaps'), { body });
       t.same('answer', failureOf(expectStatus(answer, 422)));
@@ -134,7 +134,7 @@ export const errors: Topic = {
       strictEqual(at(answer.body, 'reason'), 'TooManyRequests');
       ok(Number(at(answer.body, 'details.retryAfterSeconds')) > 0);
     },
-    'every answer says which audit id and content type it has': async (t) => {
+    'every response has an audit id and a content type': async (t) => {
       const answer = await t.call('GET', '/api/v1/namespaces/default');
       match(answer.headers['audit-id'] ?? '', /^[0-9a-f-]{36}$/);
       strictEqual(answer.headers['content-type'], 'application/json');

@@ -49,11 +49,11 @@ const leases = (t: CaseContext): Promise<string> =>
 export const eventsLeases: Topic = {
   topic: 'events-leases',
   cases: {
-    'an Event is stored as it is given': async (t) => {
+    'an Event is stored unchanged': async (t) => {
       const ns = await t.namespace();
       t.same('event', await create(t, core(ns, 'events'), event(ns, 'a')));
     },
-    'both groups show the same Event': async (t) => {
+    'both groups return the same Event': async (t) => {
       const ns = await t.namespace();
       await create(t, core(ns, 'events'), event(ns, 'a'));
       t.same('new group', await get(t, grouped('events.k8s.io/v1', ns, 'events', 'a')));
@@ -73,7 +73,7 @@ export const eventsLeases: Topic = {
       await create(t, grouped('events.k8s.io/v1', ns, 'events'), body);
       t.same('old group', await get(t, core(ns, 'events', 'b')));
     },
-    'Events are found by the object they are about': async (t) => {
+    'Events can be selected by the object they are about': async (t) => {
       const ns = await t.namespace();
       await create(t, core(ns, 'events'), event(ns, 'a'));
       await create(
@@ -91,7 +91,7 @@ export const eventsLeases: Topic = {
       strictEqual(await find('reason!=Failed'), 'a');
       strictEqual(await find('source=tester'), 'ab');
     },
-    'an Event must be about something in its namespace': async (t) => {
+    'an Event must be about an object in its namespace': async (t) => {
       const ns = await t.namespace();
       const body = event(ns, 'a', { involvedObject: involved('default', 'thing') });
       t.same('answer', failureOf(expectStatus(await t.call('POST', core(ns, 'events'), { body }), 422)));
@@ -123,7 +123,7 @@ export const eventsLeases: Topic = {
       strictEqual(at(created, 'spec.acquireTime'), '2026-01-01T00:00:00.123456Z');
       t.same('lease', created);
     },
-    'of two who renew from the same version one wins': async (t) => {
+    'one of two renewals from the same version wins': async (t) => {
       const path = await leases(t);
       const created = await create(t, path, lease({ holderIdentity: 'nobody' }));
       const renew = (holderIdentity: string) =>
@@ -134,7 +134,7 @@ export const eventsLeases: Topic = {
         [200, 409],
       );
     },
-    'a Lease that makes no sense is refused': async (t) => {
+    'an invalid Lease is rejected': async (t) => {
       const path = await leases(t);
       t.same(
         'answer',

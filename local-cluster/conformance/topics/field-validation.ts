@@ -1,4 +1,4 @@
-// fieldValidation: what becomes of fields that nobody knows, and of fields given twice.
+// fieldValidation: the treatment of unknown and of duplicate fields.
 import { strictEqual } from 'node:assert/strict';
 import type { Answer, CaseContext, Topic } from '#local-cluster/conformance/suite/case.ts';
 import { at } from '#local-cluster/conformance/suite/json.ts';
@@ -44,39 +44,39 @@ const widgetCall = async (t: CaseContext, mode: string): Promise<Answer> => {
 export const fieldValidation: Topic = {
   topic: 'field-validation',
   cases: {
-    'Strict refuses unknown fields of a built-in kind': async (t) => {
+    'Strict rejects unknown fields of a built-in kind': async (t) => {
       const body = { ...pod('a', { nothing: 1, containers: [{ name: 'c', image: 'x', imagee: 'y' }] }), extra: {} };
       const answer = await t.call('POST', `${core(await t.namespace(), 'pods')}?fieldValidation=Strict`, { body });
       t.same('answer', failureOf(expectStatus(answer, 400)));
     },
-    'Strict refuses fields given twice': async (t) => {
+    'Strict rejects duplicate fields': async (t) => {
       const answer = await t.call('POST', `${core(await t.namespace(), 'configmaps')}?fieldValidation=Strict`, {
         text: doubled,
       });
       t.same('answer', failureOf(expectStatus(answer, 400)));
     },
-    'Warn names them in warnings, and is what a server does by itself': async (t) => {
+    'Warn returns warnings, and is the default': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       const asked = await t.call('POST', `${path}?fieldValidation=Warn&dryRun=All`, { text: doubled });
       t.same('asked', warned(expectStatus(asked, 201)));
       const silent = await t.call('POST', path, { text: doubled });
       t.same('silent', warned(expectStatus(silent, 201)));
     },
-    'Ignore drops them without a word': async (t) => {
+    'Ignore drops them silently': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       const answer = await t.call('POST', `${path}?fieldValidation=Ignore`, { text: doubled });
       strictEqual(expectStatus(answer, 201).headers['warning'], undefined);
       strictEqual(at(answer.body, 'nothing'), undefined);
     },
-    'another mode is refused': async (t) => {
+    'another mode is rejected': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       const answer = await t.call('POST', `${path}?fieldValidation=Loud`, { body: configMap('a') });
       t.same('answer', failureOf(expectStatus(answer, 422)));
     },
-    'Strict refuses unknown fields of a custom resource': async (t) => {
+    'Strict rejects unknown fields of a custom resource': async (t) => {
       t.same('answer', failureOf(expectStatus(await widgetCall(t, 'Strict'), 400)));
     },
-    'Warn names unknown fields of a custom resource, which are pruned': async (t) => {
+    'Warn returns warnings about unknown fields of a custom resource, which are pruned': async (t) => {
       const answer = expectStatus(await widgetCall(t, 'Warn'), 201);
       t.same('answer', warned(answer));
       t.same('object', answer.body);
@@ -84,7 +84,7 @@ export const fieldValidation: Topic = {
     'Ignore prunes a custom resource silently': async (t) => {
       strictEqual(expectStatus(await widgetCall(t, 'Ignore'), 201).headers['warning'], undefined);
     },
-    'Strict holds for replaces and patches': async (t) => {
+    'Strict applies to replaces and patches': async (t) => {
       const ns = await t.namespace();
       const path = core(ns, 'configmaps', 'a');
       await create(t, core(ns, 'configmaps'), configMap('a'));
@@ -97,7 +97,7 @@ export const fieldValidation: Topic = {
         failureOf(await apply(t, path, { ...configMap('a'), nothing: 1 }, 'fieldManager=x&fieldValidation=Strict')),
       );
     },
-    'Strict holds for replaces and patches of custom resources': async (t) => {
+    'Strict applies to replaces and patches of custom resources': async (t) => {
       const widgets = await createWidgets(t, schema);
       const ns = await t.namespace();
       const created = await create(t, widgets.path(ns), widgets.widget('a', { spec: { size: 1 } }));

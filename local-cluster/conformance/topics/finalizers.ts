@@ -1,4 +1,4 @@
-// Finalizers: a delete that waits.
+// Finalizers: a deletion that waits.
 import { deepStrictEqual, match, strictEqual } from 'node:assert/strict';
 import type { CaseContext, Topic } from '#local-cluster/conformance/suite/case.ts';
 import { at, changed, type JsonValue, textAt } from '#local-cluster/conformance/suite/json.ts';
@@ -27,7 +27,7 @@ const heldMap = async (t: CaseContext): Promise<{ path: string; deleted: JsonVal
 export const finalizers: Topic = {
   topic: 'finalizers',
   cases: {
-    'a delete marks an object that has one': async (t) => {
+    'a delete sets the deletion timestamp of an object with a finalizer': async (t) => {
       const { deleted, path } = await heldMap(t);
       match(textAt(deleted, 'metadata.deletionTimestamp'), /Z$/);
       strictEqual(at(deleted, 'metadata.deletionGracePeriodSeconds'), 0);
@@ -40,7 +40,7 @@ export const finalizers: Topic = {
       strictEqual(at(again.body, 'metadata.deletionTimestamp'), at(deleted, 'metadata.deletionTimestamp'));
       strictEqual(at(again.body, 'metadata.resourceVersion'), at(deleted, 'metadata.resourceVersion'));
     },
-    'the object goes with its last finalizer': async (t) => {
+    'the object is removed with its last finalizer': async (t) => {
       const { path } = await heldMap(t);
       const answer = await jsonPatch(t, path, [{ op: 'remove', path: '/metadata/finalizers' }]);
       t.same('answer', expectStatus(answer, 200).body);
@@ -52,7 +52,7 @@ export const finalizers: Topic = {
       expectStatus(await t.call('PUT', path, { body }), 200);
       expectStatus(await t.call('GET', path), 404);
     },
-    'a watch sees the mark, then the end': async (t) => {
+    'a watch returns the deletion timestamp, then the deletion': async (t) => {
       const ns = await t.namespace();
       const created = await create(
         t,
@@ -72,27 +72,27 @@ export const finalizers: Topic = {
       );
       t.same('end', seen[1]?.object);
     },
-    'while it ends other fields can change': async (t) => {
+    'other fields can change during the deletion': async (t) => {
       const { path } = await heldMap(t);
       strictEqual(at((await mergePatch(t, path, { data: { k: 'w' } })).body, 'data.k'), 'w');
     },
-    'no finalizer can be added once it ends': async (t) => {
+    'no finalizer can be added during the deletion': async (t) => {
       const { path } = await heldMap(t);
       const answer = await mergePatch(t, path, { metadata: { finalizers: ['example.com/hold', 'example.com/new'] } });
       t.same('answer', failureOf(expectStatus(answer, 422)));
     },
-    'the time of deletion cannot be taken back': async (t) => {
+    'the deletion timestamp cannot be removed': async (t) => {
       const { path, deleted } = await heldMap(t);
       const answer = await mergePatch(t, path, { metadata: { deletionTimestamp: null } });
       t.same('answer', failureOf(answer));
       strictEqual(at(await get(t, path), 'metadata.deletionTimestamp'), at(deleted, 'metadata.deletionTimestamp'));
     },
-    'a name that is ending is still taken': async (t) => {
+    'the name of an object that is being deleted is still in use': async (t) => {
       const { path } = await heldMap(t);
       const answer = await t.call('POST', path.replace(/\/a$/, ''), { body: configMap('a') });
       t.same('answer', failureOf(expectStatus(answer, 409)));
     },
-    'a custom resource that ends grows a generation': async (t) => {
+    'the deletion of a custom resource increments its generation': async (t) => {
       const widgets = await createWidgets(t);
       const ns = await t.namespace();
       await create(t, widgets.path(ns), widgets.widget('a', { spec: {} }, { finalizers: ['example.com/hold'] }));
@@ -100,7 +100,7 @@ export const finalizers: Topic = {
       t.cleanup(() => mergePatch(t, path, { metadata: { finalizers: null } }));
       t.same('answer', expectStatus(await t.call('DELETE', path), 200).body);
     },
-    'one of a custom object needs no domain': async (t) => {
+    'the finalizer of a custom object needs no domain': async (t) => {
       const widgets = await createWidgets(t);
       const ns = await t.namespace();
       const post = (name: string, finalizer: string) =>
@@ -110,7 +110,7 @@ export const finalizers: Topic = {
       expectStatus(await mergePatch(t, widgets.path(ns, 'a'), { metadata: { finalizers: ['plain'] } }), 200);
       expectStatus(await post('b', 'a b'), 422);
     },
-    'a pod that runs nowhere goes at once, with grace when it runs': async (t) => {
+    'an unscheduled pod is deleted at once, a scheduled one after a grace period': async (t) => {
       const ns = await t.namespace();
       await create(t, core(ns, 'pods'), pod('pending'));
       expectStatus(await t.call('DELETE', core(ns, 'pods', 'pending')), 200);

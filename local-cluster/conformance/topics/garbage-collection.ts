@@ -1,4 +1,4 @@
-// What becomes of dependents when their owner goes. Needs the controllers around the server.
+// Dependents after the deletion of their owner. Needs controllers.
 import { deepStrictEqual, strictEqual } from 'node:assert/strict';
 import type { CaseContext, Topic } from '#local-cluster/conformance/suite/case.ts';
 import { at, type JsonValue } from '#local-cluster/conformance/suite/json.ts';
@@ -46,18 +46,18 @@ const createFamily = async (t: CaseContext, childMeta: Body = {}, ownerMore: Bod
 export const garbageCollection: Topic = {
   topic: 'garbage-collection',
   cases: {
-    'in the background the owner goes at once, its dependents soon': async (t) => {
+    'with Background the owner is deleted at once, its dependents soon after': async (t) => {
       const { parent, child } = await createFamily(t);
       expectStatus(await remove(t, parent, 'Background'), 200);
       expectStatus(await t.call('GET', parent), 404);
       await eventuallyGone(t, child);
     },
-    'background is what most kinds do by themselves': async (t) => {
+    'Background is the default of most kinds': async (t) => {
       const { parent, child } = await createFamily(t);
       expectStatus(await t.call('DELETE', parent), 200);
       await eventuallyGone(t, child);
     },
-    'in the foreground the owner waits for dependents that block it': async (t) => {
+    'with Foreground the owner waits for dependents that block it': async (t) => {
       const { parent, child } = await createFamily(
         t,
         { finalizers: ['example.com/hold'] },
@@ -75,20 +75,20 @@ export const garbageCollection: Topic = {
       await eventuallyGone(t, child);
       await eventuallyGone(t, parent);
     },
-    'in the foreground the owner does not wait for dependents that do not block': async (t) => {
+    'with Foreground the owner does not wait for dependents that do not block': async (t) => {
       const { parent, child } = await createFamily(t, { finalizers: ['example.com/hold'] });
       expectStatus(await remove(t, parent, 'Foreground'), 200);
       await eventuallyGone(t, parent);
       expectStatus(await t.call('GET', child), 200);
     },
-    'orphaned dependents stay and lose their owner': async (t) => {
+    'orphaned dependents are kept without their owner reference': async (t) => {
       const { parent, child } = await createFamily(t);
       const marked = expectStatus(await remove(t, parent, 'Orphan'), 200);
       deepStrictEqual(at(marked.body, 'metadata.finalizers'), ['orphan']);
       await eventuallyGone(t, parent);
       strictEqual(at(await get(t, child), 'metadata.ownerReferences'), undefined);
     },
-    'a dependent with another living owner stays': async (t) => {
+    'a dependent with another existing owner is kept': async (t) => {
       const ns = await t.namespace();
       const first = await create(t, core(ns, 'configmaps'), configMap('first'));
       const second = await create(t, core(ns, 'configmaps'), configMap('second'));
@@ -105,13 +105,13 @@ export const garbageCollection: Topic = {
       await remove(t, core(ns, 'configmaps', 'second'), 'Background');
       await eventuallyGone(t, child);
     },
-    'a dependent whose owner is not there is collected': async (t) => {
+    'a dependent whose owner does not exist is deleted': async (t) => {
       const ns = await t.namespace();
       const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'never', uid: '11111111-1111-4111-8111-111111111111' };
       await create(t, core(ns, 'configmaps'), configMap('child', {}, { ownerReferences: [owner] }));
       await eventuallyGone(t, core(ns, 'configmaps', 'child'));
     },
-    'an owner of the same name but another uid is no owner': async (t) => {
+    'an object of the same name with a different uid is not an owner': async (t) => {
       const ns = await t.namespace();
       const owner = ownerOf(await create(t, core(ns, 'configmaps'), configMap('owner')));
       const wrong = { ...owner, uid: '11111111-1111-4111-8111-111111111111' };
@@ -119,7 +119,7 @@ export const garbageCollection: Topic = {
       await eventuallyGone(t, core(ns, 'configmaps', 'child'));
       expectStatus(await t.call('GET', core(ns, 'configmaps', 'owner')), 200);
     },
-    'a chain of custom and built-in kinds is collected to its end': async (t) => {
+    'a chain of custom and built-in kinds is deleted completely': async (t) => {
       const widgets = await createWidgets(t);
       const ns = await t.namespace();
       const top = await create(t, widgets.path(ns), widgets.widget('top'));
@@ -133,18 +133,18 @@ export const garbageCollection: Topic = {
       await eventuallyGone(t, widgets.path(ns, 'end'));
       expectStatus(await t.call('GET', core(ns, 'configmaps', 'middle')), 404);
     },
-    'the older orphanDependents still means orphan': async (t) => {
+    'the deprecated orphanDependents still means Orphan': async (t) => {
       const { parent, child } = await createFamily(t);
       await t.call('DELETE', parent, { body: { apiVersion: 'v1', kind: 'DeleteOptions', orphanDependents: true } });
       await eventuallyGone(t, parent);
       expectStatus(await t.call('GET', child), 200);
     },
-    'a policy nobody knows is refused': async (t) => {
+    'an unknown policy is rejected': async (t) => {
       const { parent } = await createFamily(t);
       const answer = await remove(t, parent, 'Sideways');
       t.same('answer', { status: answer.status, body: answer.body });
     },
-    'deleting a Job without a policy orphans nothing asked for in the background': async (t) => {
+    'the dependents of a Job that is deleted with Background are deleted': async (t) => {
       const ns = await t.namespace();
       const template = { spec: { restartPolicy: 'Never', containers: [{ name: 'c', image: 'example.com/x' }] } };
       const job = await create(t, grouped('batch/v1', ns, 'jobs'), {

@@ -1,4 +1,4 @@
-// Tokens, service accounts and who somebody is.
+// Tokens, service accounts and the current user.
 import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
 import type { CaseContext, Topic } from '#local-cluster/conformance/suite/case.ts';
 import { at, type JsonValue, textAt } from '#local-cluster/conformance/suite/json.ts';
@@ -45,7 +45,7 @@ const comparable = (status: JsonValue): unknown =>
 export const identity: Topic = {
   topic: 'identity',
   cases: {
-    'a token of a service account can be had and used': async (t) => {
+    'a token of a service account can be requested and used': async (t) => {
       const account = await createAccount(t);
       const request = await requestToken(t, account, { expirationSeconds: 600 });
       const token = textAt(request, 'status.token');
@@ -54,7 +54,7 @@ export const identity: Topic = {
       ok(Date.parse(textAt(request, 'status.expirationTimestamp')) > Date.now());
       t.same('user', comparable(at(await whoIs(t, token), 'status')));
     },
-    'the claims of a token name the account, its namespace and the audience': async (t) => {
+    'the claims of a token contain the account, its namespace and the audience': async (t) => {
       const account = await createAccount(t);
       const token = textAt(
         await requestToken(t, account, { audiences: ['a', 'b'], expirationSeconds: 600 }),
@@ -69,14 +69,14 @@ export const identity: Topic = {
       t.same('kubernetes', claims['kubernetes.io']);
       strictEqual(claims['iss'], 'https://kubernetes.default.svc');
     },
-    'a token request that makes no sense is refused': async (t) => {
+    'an invalid token request is rejected': async (t) => {
       const account = await createAccount(t);
       const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { expirationSeconds: 10 } };
       t.same('too short', failureOf(await t.call('POST', `${account}/token`, { body })));
       const missing = await t.call('POST', `${account}-none/token`, { body: { ...body, spec: {} } });
       t.same('no account', failureOf(missing));
     },
-    'a review says whose a token is': async (t) => {
+    'a review returns the user of a token': async (t) => {
       const account = await createAccount(t);
       const token = textAt(await requestToken(t, account), 'status.token');
       t.same('known', comparable(at(await review(t, { token }), 'status')));
@@ -84,7 +84,7 @@ export const identity: Topic = {
       strictEqual(at(unknown, 'authenticated') ?? false, false);
       ok(textAt(unknown, 'error') !== '');
     },
-    'a token is good for its audience alone': async (t) => {
+    'a token is valid only for its audience': async (t) => {
       const account = await createAccount(t);
       const token = textAt(await requestToken(t, account, { audiences: ['bucket'] }), 'status.token');
       strictEqual(at(await review(t, { token, audiences: ['bucket'] }), 'status.authenticated'), true);
@@ -92,7 +92,7 @@ export const identity: Topic = {
       strictEqual(at(await review(t, { token }), 'status.authenticated') ?? false, false);
       expectStatus(await t.call('GET', '/api', { token }), 401);
     },
-    'a token ends with its account': async (t) => {
+    'a token becomes invalid with its account': async (t) => {
       const account = await createAccount(t);
       const token = textAt(await requestToken(t, account), 'status.token');
       expectStatus(await t.call('GET', '/version', { token }), 200);
@@ -103,7 +103,7 @@ export const identity: Topic = {
         (status) => status === 401,
       );
     },
-    'a token bound to an object ends with it': async (t) => {
+    'a token bound to an object becomes invalid with it': async (t) => {
       const account = await createAccount(t);
       const ns = await t.namespace();
       await create(t, core(ns, 'secrets'), { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' } });
@@ -117,7 +117,7 @@ export const identity: Topic = {
         (status) => status === 401,
       );
     },
-    'a changed token is refused': async (t) => {
+    'a modified token is rejected': async (t) => {
       const account = await createAccount(t);
       const token = textAt(await requestToken(t, account), 'status.token');
       const [head = '', claims = '', signature = ''] = token.split('.');
@@ -126,7 +126,7 @@ export const identity: Topic = {
       );
       expectStatus(await t.call('GET', '/version', { token: `${head}.${forged}.${signature}` }), 401);
     },
-    'the administrator and nobody have names': async (t) => {
+    'the administrator and the anonymous user have names': async (t) => {
       t.same('administrator', at(await whoIs(t, t.server.token), 'status'));
       const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
       t.same(
@@ -134,7 +134,7 @@ export const identity: Topic = {
         failureOf(await t.call('POST', '/apis/authentication.k8s.io/v1/selfsubjectreviews', { body, token: null })),
       );
     },
-    'whoever may impersonate is taken for another': async (t) => {
+    'a user with the permission can impersonate another': async (t) => {
       const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
       const headers = { 'impersonate-user': 'jane', 'impersonate-group': 'devs', 'impersonate-extra-scopes': 'view' };
       const answer = await t.call('POST', '/apis/authentication.k8s.io/v1/selfsubjectreviews', { body, headers });

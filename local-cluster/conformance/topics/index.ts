@@ -1,4 +1,4 @@
-// All topics, in the order they run: those that wait longest first.
+// All topics, in the order they run: those with the longest waits first.
 import type { Topic } from '#local-cluster/conformance/suite/case.ts';
 import { aggregation } from '#local-cluster/conformance/topics/aggregation.ts';
 import { builtinKinds } from '#local-cluster/conformance/topics/builtin-kinds.ts';
@@ -43,25 +43,25 @@ const patch: Topic = {
   cases: { ...jsonAndMerge, ...strategic },
 };
 
-/** kubectl as people use it: the same output from either server. */
+/** kubectl as users run it: the same output from either server. */
 const kubectl: Topic = {
   topic: 'kubectl',
   cases: { ...reading, ...applying, ...changing, ...asking },
 };
 
-/** Structural schemas: what is pruned, defaulted, and refused. */
+/** Structural schemas: what is pruned, defaulted, and rejected. */
 const crdSchema: Topic = {
   topic: 'crd-schema',
   cases: { ...pruning, ...validation },
 };
 
-/** Custom resource definitions: how they come, change and go. */
+/** Custom resource definitions: their creation, changes and deletion. */
 const crdLifecycle: Topic = {
   topic: 'crd-lifecycle',
   cases: { ...definitions, ...versions },
 };
 
-/** RBAC and the reviews that ask it. */
+/** RBAC and access reviews. */
 const authorization: Topic = {
   topic: 'authorization',
   cases: { ...grants, ...accessReviews },
@@ -73,7 +73,7 @@ const applyTopic: Topic = {
   cases: { ...ownership, ...fields },
 };
 
-/** Admission webhooks: when they are called, with what, and what their word counts. */
+/** Admission webhooks: when they are called, with which input, and the effect of their responses. */
 const admission: Topic = {
   topic: 'admission',
   cases: { ...reviews, ...matching, ...failures, ...configurations },

@@ -38,12 +38,12 @@ export const list: Topic = {
       const answer = expectStatus(await t.call('GET', core(await t.namespace(), 'configmaps')), 200);
       t.same('answer', answer.body);
     },
-    'items are ordered by name and carry no type': async (t) => {
+    'items are ordered by name and have no type': async (t) => {
       const answer = await get(t, await createFive(t));
       deepStrictEqual(namesOf(answer), names);
       strictEqual(at(answer, 'items.0.kind'), undefined);
     },
-    'items of custom resources carry their type': async (t) => {
+    'items of custom resources have their type': async (t) => {
       const widgets = await createWidgets(t);
       const ns = await t.namespace();
       await create(t, widgets.path(ns), widgets.widget('a'));
@@ -52,7 +52,7 @@ export const list: Topic = {
       strictEqual(at(answer, 'items.0.kind'), 'Widget');
       strictEqual(at(answer, 'items.0.apiVersion'), widgets.apiVersion);
     },
-    'pages together give the list as of the first page': async (t) => {
+    'all pages together are the list at the version of the first page': async (t) => {
       const path = await createFive(t);
       const first = await get(t, `${path}?limit=2`);
       deepStrictEqual(namesOf(first), ['a', 'b']);
@@ -66,7 +66,7 @@ export const list: Topic = {
       strictEqual(at(third, 'metadata.continue'), undefined);
       strictEqual(at(third, 'metadata.remainingItemCount'), undefined);
     },
-    'pages of a selection do not count what remains': async (t) => {
+    'pages with a selector have no remaining count': async (t) => {
       const path = await createFive(t);
       const first = await get(t, `${path}?limit=2&labelSelector=odd%3Dtrue`);
       deepStrictEqual(namesOf(first), ['a', 'c']);
@@ -75,11 +75,11 @@ export const list: Topic = {
       const query = `limit=2&labelSelector=odd%3Dtrue&continue=${textAt(first, 'metadata.continue')}`;
       deepStrictEqual(namesOf(await get(t, `${path}?${query}`)), ['e']);
     },
-    'a broken continue token is refused': async (t) => {
+    'an invalid continue token is rejected': async (t) => {
       const answer = await t.call('GET', `${core(await t.namespace(), 'configmaps')}?limit=1&continue=nonsense`);
       t.same('answer', failureOf(expectStatus(answer, 400)));
     },
-    'label selectors of every form select': async (t) => {
+    'label selectors of every form are supported': async (t) => {
       const path = await createFive(t);
       const expected = {
         'name=a': 'a',
@@ -99,21 +99,21 @@ export const list: Topic = {
       for (const selector of Object.keys(expected)) seen[selector] = await selected(t, path, selector);
       deepStrictEqual(seen, expected);
     },
-    'a label selector that cannot be read is refused': async (t) => {
+    'an invalid label selector is rejected': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       for (const selector of ['a b', 'a in', 'a in (b', '=x', 'a=b c', 'bad value=x!']) {
         const answer = await t.call('GET', `${path}?labelSelector=${encodeURIComponent(selector)}`);
         strictEqual(at(expectStatus(answer, 400).body, 'reason'), 'BadRequest', selector);
       }
     },
-    'name and namespace are fields of every kind': async (t) => {
+    'every kind can be selected by name and namespace': async (t) => {
       const path = await createFive(t);
       deepStrictEqual(namesOf(await get(t, `${path}?fieldSelector=metadata.name%3Db`)), ['b']);
       const everywhere = '/api/v1/configmaps?fieldSelector=metadata.namespace%3D';
       deepStrictEqual(namesOf(await get(t, everywhere + (await t.namespace()))), names);
       deepStrictEqual(namesOf(await get(t, `${path}?fieldSelector=metadata.name!%3Db`)), ['a', 'c', 'd', 'e']);
     },
-    'a field that cannot be selected is refused': async (t) => {
+    'an unsupported field selector is rejected': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       const answer = await t.call('GET', `${path}?fieldSelector=data.k%3Dv`);
       t.same('builtin', failureOf(expectStatus(answer, 400)));
@@ -121,7 +121,7 @@ export const list: Topic = {
       const custom = await t.call('GET', `${widgets.path('default')}?fieldSelector=spec.size%3D1`);
       t.same('custom', failureOf(expectStatus(custom, 400)));
     },
-    'fields that a custom resource declares can be selected': async (t) => {
+    'custom resources can be selected by declared fields': async (t) => {
       const widgets = await createWidgets(t, {
         version: { selectableFields: [{ jsonPath: '.spec.colour' }] },
         properties: { spec: { type: 'object', properties: { colour: { type: 'string' } } } },
@@ -131,7 +131,7 @@ export const list: Topic = {
       await create(t, widgets.path(ns), widgets.widget('b', { spec: { colour: 'blue' } }));
       deepStrictEqual(namesOf(await get(t, `${widgets.path(ns)}?fieldSelector=spec.colour%3Dblue`)), ['b']);
     },
-    'pods and secrets can be selected by their own fields': async (t) => {
+    'pods and secrets can be selected by fields of their own': async (t) => {
       const ns = await t.namespace();
       await create(t, core(ns, 'pods'), pod('a'));
       await create(t, core(ns, 'pods'), pod('b', { nodeName: 'node-1' }));
@@ -149,7 +149,7 @@ export const list: Topic = {
       strictEqual(await find('pods', 'status.phase!=Pending'), '');
       strictEqual(await find('secrets', 'type=example.com/x'), 'c');
     },
-    'a list at an exact version shows the past': async (t) => {
+    'a list at an exact version returns an earlier state': async (t) => {
       const path = await createFive(t);
       const before = textAt(await get(t, path), 'metadata.resourceVersion');
       expectStatus(await t.call('DELETE', `${path}/a`), 200);
@@ -159,13 +159,13 @@ export const list: Topic = {
       deepStrictEqual(namesOf(newer), ['b', 'c', 'd', 'e']);
       deepStrictEqual(namesOf(await get(t, `${path}?resourceVersion=${before}`)), ['b', 'c', 'd', 'e']);
     },
-    'version 0 lists what is there': async (t) => {
+    'version 0 lists the existing objects': async (t) => {
       const path = await createFive(t);
       await create(t, path, configMap('f'));
       const seen = namesOf(await get(t, `${path}?resourceVersion=0`));
       ok(seen.length >= 0);
     },
-    'combinations of version options that make no sense are refused': async (t) => {
+    'invalid combinations of version options are rejected': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       const queries = {
         'match without version': 'resourceVersionMatch=Exact',
@@ -180,7 +180,7 @@ export const list: Topic = {
         t.same(label, answer.status < 300 ? { status: answer.status } : failureOf(answer));
       }
     },
-    'a version of the future is too large': async (t) => {
+    'a future version is too large': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       const answer = await t.call('GET', `${path}?resourceVersion=99999999&resourceVersionMatch=NotOlderThan`);
       strictEqual(at(expectStatus(answer, 504).body, 'reason'), 'Timeout');
@@ -197,12 +197,12 @@ export const list: Topic = {
         ['default', ns],
       );
     },
-    'a list of a namespace that is not there is empty': async (t) => {
+    'a list of a missing namespace is empty': async (t) => {
       deepStrictEqual(namesOf(await get(t, core(`none-${t.id}`, 'configmaps'))), []);
     },
   },
   alone: {
-    'a continue token of forgotten history is expired and offers one that goes on': async (t) => {
+    'a continue token of compacted history has expired, and the error contains one to continue with': async (t) => {
       const path = await createFive(t);
       const first = await get(t, `${path}?limit=2`);
       await create(t, path, configMap('bb'));

@@ -1,4 +1,4 @@
-// Names, generated and given, and the rules of metadata.
+// Generated and given names, and the rules of metadata.
 import { match, strictEqual } from 'node:assert/strict';
 import type { Topic } from '#local-cluster/conformance/suite/case.ts';
 import { at, textAt } from '#local-cluster/conformance/suite/json.ts';
@@ -23,16 +23,16 @@ export const names: Topic = {
       match(textAt(created, 'metadata.name'), /^abc-[bcdfghjklmnpqrstvwxz2456789]{5}$/);
       strictEqual(at(created, 'metadata.generateName'), 'abc-');
     },
-    'a long prefix is cut so that the name fits': async (t) => {
+    'a long prefix is truncated': async (t) => {
       const created = await create(t, core(await t.namespace(), 'configmaps'), generated('x'.repeat(80)));
       const name = textAt(created, 'metadata.name');
       match(name, /^x{58}[a-z0-9]{5}$/);
     },
-    'a name goes before a prefix': async (t) => {
+    'a name has precedence over a prefix': async (t) => {
       const body = { ...configMap('given'), metadata: { name: 'given', generateName: 'abc-' } };
       strictEqual(at(await create(t, core(await t.namespace(), 'configmaps'), body), 'metadata.name'), 'given');
     },
-    'a prefix that makes no name is refused': async (t) => {
+    'an invalid prefix is rejected': async (t) => {
       const answer = await t.call('POST', core(await t.namespace(), 'configmaps'), { body: generated('Bad_') });
       t.same('status', {
         status: answer.status,
@@ -40,14 +40,14 @@ export const names: Topic = {
         fields: at(answer.body, 'details.causes.0.field'),
       });
     },
-    'an object without any name is refused': async (t) => {
+    'an object without any name is rejected': async (t) => {
       const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: {} };
       t.same('configmap', failureOf(await t.call('POST', core(await t.namespace(), 'configmaps'), { body })));
       const widgets = await createWidgets(t);
       const unnamed = { apiVersion: widgets.apiVersion, kind: 'Widget', metadata: {} };
       t.same('widget', failureOf(await t.call('POST', widgets.path(await t.namespace()), { body: unnamed })));
     },
-    'names of each sort are checked by their own rule': async (t) => {
+    'names of each type are validated by a rule of their own': async (t) => {
       const ns = await t.namespace();
       const secret = (name: string): Body => ({ apiVersion: 'v1', kind: 'Secret', metadata: { name } });
       const service = (name: string): Body => ({
@@ -73,20 +73,20 @@ export const names: Topic = {
       const widgets = await createWidgets(t);
       t.same('widget', failureOf(await t.call('POST', widgets.path(ns), { body: widgets.widget('Upper_') })));
     },
-    'a namespace is a label': async (t) => {
+    'the name of a namespace must be a DNS label': async (t) => {
       const namespace = (name: string): Body => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
       t.same('dots', failureOf(await t.call('POST', '/api/v1/namespaces', { body: namespace('a.b') })));
       t.same('upper case', failureOf(await t.call('POST', '/api/v1/namespaces', { body: namespace('Upper') })));
       t.same('too long', failureOf(await t.call('POST', '/api/v1/namespaces', { body: namespace('x'.repeat(64)) })));
     },
-    'an object needs a namespace that is there': async (t) => {
+    'an object needs an existing namespace': async (t) => {
       const path = core(`none-${t.id}`, 'configmaps');
       t.same('answer', failureOf(expectStatus(await t.call('POST', path, { body: configMap('a') }), 404)));
       const widgets = await createWidgets(t);
       const custom = await t.call('POST', widgets.path(`none-${t.id}`), { body: widgets.widget('a') });
       t.same('custom', failureOf(expectStatus(custom, 404)));
     },
-    'labels and annotations are checked': async (t) => {
+    'labels and annotations are validated': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       const post = (metadata: Body) => t.call('POST', path, { body: configMap('a', {}, metadata) });
       t.same('label key', failureOf(await post({ labels: { 'a/b/c': 'x' } })));
@@ -97,7 +97,7 @@ export const names: Topic = {
       t.same('annotation size', failureOf(big));
       strictEqual((await post({ labels: { a: 1 } })).status, 400);
     },
-    'owner references are checked': async (t) => {
+    'owner references are validated': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'o', uid: '11111111-1111-4111-8111-111111111111' };
       const post = (ownerReferences: readonly Body[]) =>
@@ -129,7 +129,7 @@ export const names: Topic = {
       t.cleanup(() => t.call('DELETE', `/apis/storage.k8s.io/v1/storageclasses/sc-${t.id}`));
       t.same('answer', failureOf(answer));
     },
-    'keys of a ConfigMap are checked': async (t) => {
+    'keys of a ConfigMap are validated': async (t) => {
       const answer = await t.call('POST', core(await t.namespace(), 'configmaps'), {
         body: configMap('a', { 'a b': 'x', '..': 'y' }),
       });

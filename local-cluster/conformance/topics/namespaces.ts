@@ -1,4 +1,4 @@
-// The life of a namespace. Its end needs the controllers around the server.
+// The lifecycle of a namespace. Its deletion needs controllers.
 import { deepStrictEqual, strictEqual } from 'node:assert/strict';
 import type { CaseContext, Topic } from '#local-cluster/conformance/suite/case.ts';
 import { at, changed } from '#local-cluster/conformance/suite/json.ts';
@@ -17,7 +17,7 @@ import {
 
 const pathOf = (name: string): string => `/api/v1/namespaces/${name}`;
 
-/** A namespace that cannot end before the finalizer of one of its objects goes. */
+/** A namespace whose deletion waits for the finalizer of one of its objects. */
 const endingNamespace = async (t: CaseContext): Promise<string> => {
   const ns = await t.namespace();
   const held = core(ns, 'configmaps', 'held');
@@ -30,16 +30,16 @@ const endingNamespace = async (t: CaseContext): Promise<string> => {
 export const namespaces: Topic = {
   topic: 'namespaces',
   cases: {
-    'a new namespace is active, knows its name and has the finalizer of its content': async (t) => {
+    'a new namespace is active, has a label with its name and the finalizer of its content': async (t) => {
       const ns = await t.namespace();
       t.same('namespace', await get(t, pathOf(ns)));
     },
-    'the label with its name cannot go': async (t) => {
+    'the label with its name cannot be removed': async (t) => {
       const ns = await t.namespace();
       const answer = await mergePatch(t, pathOf(ns), { metadata: { labels: null } });
       deepStrictEqual(at(answer.body, 'metadata.labels'), { 'kubernetes.io/metadata.name': ns });
     },
-    'a deleted namespace ends, with all that is in it': async (t) => {
+    'a deleted namespace is removed with all of its content': async (t) => {
       const widgets = await createWidgets(t);
       const ns = await t.namespace();
       await create(t, core(ns, 'configmaps'), configMap('a'));
@@ -50,7 +50,7 @@ export const namespaces: Topic = {
       expectStatus(await t.call('GET', core(ns, 'configmaps', 'a')), 404);
       expectStatus(await t.call('GET', widgets.path(ns, 'a')), 404);
     },
-    'an ending namespace says what it waits for': async (t) => {
+    'a namespace that is being deleted reports what it waits for': async (t) => {
       const ns = await endingNamespace(t);
       const seen = await eventually(
         'conditions',
@@ -62,19 +62,19 @@ export const namespaces: Topic = {
       await mergePatch(t, core(ns, 'configmaps', 'held'), { metadata: { finalizers: null } });
       await eventuallyGone(t, pathOf(ns));
     },
-    'nothing can be created in an ending namespace, what is there can change': async (t) => {
+    'nothing can be created in a namespace that is being deleted, existing objects can change': async (t) => {
       const ns = await endingNamespace(t);
       const answer = await t.call('POST', core(ns, 'configmaps'), { body: configMap('late') });
       t.same('answer', failureOf(expectStatus(answer, 403)));
       expectStatus(await mergePatch(t, core(ns, 'configmaps', 'held'), { data: { k: 'v' } }), 200);
     },
-    'the name of an ending namespace is taken': async (t) => {
+    'the name of a namespace that is being deleted is in use': async (t) => {
       const ns = await endingNamespace(t);
       const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: ns } };
       t.same('answer', failureOf(expectStatus(await t.call('POST', '/api/v1/namespaces', { body }), 409)));
       t.same('second delete', failureOf(await t.call('DELETE', pathOf(ns))));
     },
-    'the finalizers of its content go through a subresource of their own': async (t) => {
+    'the finalizers of its content are removed by a separate subresource': async (t) => {
       const ns = await t.namespace();
       const namespace = await get(t, pathOf(ns));
       const body = changed(namespace, (copy) => (copy['spec'] = { finalizers: ['kubernetes', 'example.com/mine'] }));
@@ -87,7 +87,7 @@ export const namespaces: Topic = {
       const less = changed(answer.body, (copy) => (copy['spec'] = { finalizers: ['kubernetes'] }));
       expectStatus(await t.call('PUT', `${pathOf(ns)}/finalize`, { body: less }), 200);
     },
-    'the namespaces of the system cannot be deleted': async (t) => {
+    'system namespaces cannot be deleted': async (t) => {
       for (const name of ['default', 'kube-system', 'kube-public']) {
         t.same(name, failureOf(expectStatus(await t.call('DELETE', pathOf(name)), 403)));
       }

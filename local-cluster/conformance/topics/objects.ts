@@ -1,17 +1,17 @@
-// Small objects and paths that cases of all topics build on.
+// Small objects and paths for the cases of all topics.
 import { strictEqual } from 'node:assert/strict';
 import type { Answer, CaseContext } from '#local-cluster/conformance/suite/case.ts';
 import { itemsAt, type JsonValue, textAt } from '#local-cluster/conformance/suite/json.ts';
 
 export type Body = Record<string, unknown>;
 
-/** The answer, when it has the wanted status; fails with the body else. */
+/** The response, when it has the expected status; otherwise fails with the body. */
 export const expectStatus = (answer: Answer, status: number): Answer => {
   strictEqual(answer.status, status, `status ${answer.status} instead of ${status}: ${JSON.stringify(answer.body)}`);
   return answer;
 };
 
-/** What a client sees of a failure. */
+/** The parts of an error that a client sees. */
 export const failureOf = ({ status, body }: Answer): Body => ({ status, body });
 
 export const core = (namespace: string, plural: string, name?: string): string =>
@@ -34,7 +34,7 @@ export const pod = (name: string, spec: Body = {}): Body => ({
   spec: { containers: [{ name: 'main', image: 'example.com/main' }], ...spec },
 });
 
-/** Creates an object in a collection and gives it as stored. */
+/** Creates an object in a collection and returns it as stored. */
 export const create = async (t: CaseContext, path: string, body: Body): Promise<JsonValue> =>
   expectStatus(await t.call('POST', path, { body }), 201).body;
 
@@ -56,7 +56,7 @@ export const apply = (t: CaseContext, path: string, body: unknown, query = 'fiel
 export const namesOf = (list: JsonValue): readonly string[] =>
   itemsAt(list).map((item) => textAt(item, 'metadata.name'));
 
-/** Polls until the check holds; fails after 90 s with what it saw last. Garbage collection learns of new kinds only every 30 s. */
+/** Polls until the check succeeds; fails after 90 s with the last state. The garbage collector discovers new kinds only every 30 s. */
 export const eventually = async <T>(what: string, read: () => Promise<T>, holds: (seen: T) => boolean): Promise<T> => {
   const deadline = Date.now() + 90_000;
   for (;;) {

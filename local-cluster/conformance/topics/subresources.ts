@@ -1,4 +1,4 @@
-// Status and scale: what a write to one part may change of the other.
+// Status and scale: which other parts a write may change.
 import { deepStrictEqual, strictEqual } from 'node:assert/strict';
 import type { CaseContext, Topic } from '#local-cluster/conformance/suite/case.ts';
 import { at, changed } from '#local-cluster/conformance/suite/json.ts';
@@ -32,7 +32,7 @@ export const subresources: Topic = {
       strictEqual(at(created, 'status'), undefined);
       strictEqual(at(created, 'metadata.generation'), 1);
     },
-    'a write to the object leaves status, a write to status leaves the rest': async (t) => {
+    'a write to the object does not change status, a write to status changes nothing else': async (t) => {
       const widgets = await withStatus(t);
       const ns = await t.namespace();
       const path = widgets.path(ns, 'a');
@@ -49,7 +49,7 @@ export const subresources: Topic = {
       deepStrictEqual(at(main.body, 'status'), { phase: 'X' });
       strictEqual(at(main.body, 'metadata.generation'), 2);
     },
-    'metadata cannot be changed through status, but for managed fields': async (t) => {
+    'metadata cannot be changed through status, except for managed fields': async (t) => {
       const widgets = await withStatus(t);
       const ns = await t.namespace();
       await create(t, widgets.path(ns), widgets.widget('a', {}, { labels: { x: 'y' } }));
@@ -59,7 +59,7 @@ export const subresources: Topic = {
       });
       t.same('object', expectStatus(answer, 200).body);
     },
-    'generation grows with spec alone': async (t) => {
+    'generation is incremented only by changes of the spec': async (t) => {
       const widgets = await withStatus(t);
       const ns = await t.namespace();
       const path = widgets.path(ns, 'a');
@@ -71,7 +71,7 @@ export const subresources: Topic = {
       strictEqual(await generation({ spec: { size: 2 } }), 2);
       strictEqual(await generation({ other: 1 }), 2);
     },
-    'without the subresource status is a field like others': async (t) => {
+    'without the subresource status is an ordinary field': async (t) => {
       const widgets = await createWidgets(t, { properties: { spec: open, status: open } });
       const ns = await t.namespace();
       const created = await create(t, widgets.path(ns), widgets.widget('a', { status: { phase: 'X' } }));
@@ -80,7 +80,7 @@ export const subresources: Topic = {
       strictEqual(at(answer.body, 'metadata.generation'), 2);
       t.same('no such path', failureOf(await mergePatch(t, `${widgets.path(ns, 'a')}/status`, { status: {} })));
     },
-    'status is patched by JSON patch, conflicts by version': async (t) => {
+    'status supports JSON patches, and conflicts by version': async (t) => {
       const widgets = await withStatus(t);
       const ns = await t.namespace();
       const path = `${widgets.path(ns, 'a')}/status`;
@@ -103,7 +103,7 @@ export const subresources: Topic = {
         ),
       );
     },
-    'status of built-in kinds is apart too': async (t) => {
+    'status of built-in kinds is separate too': async (t) => {
       const ns = await t.namespace();
       const claim = {
         apiVersion: 'v1',

@@ -1,4 +1,4 @@
-// Tables: what `kubectl get` shows is made by the server.
+// Tables: the server computes the output of `kubectl get`.
 import { deepStrictEqual, strictEqual } from 'node:assert/strict';
 import type { CaseContext, Topic } from '#local-cluster/conformance/suite/case.ts';
 import { at, itemsAt, type JsonValue } from '#local-cluster/conformance/suite/json.ts';
@@ -20,7 +20,7 @@ const accept = 'application/json;as=Table;g=meta.k8s.io;v=v1';
 const tableOf = async (t: CaseContext, path: string): Promise<JsonValue> =>
   expectStatus(await t.call('GET', path, { accept }), 200).body;
 
-/** Columns and cells; ages are left out. */
+/** Columns and cells; ages are omitted. */
 const shown = (table: JsonValue): Body => {
   const columns = itemsAt(table, 'columnDefinitions');
   const isAge = columns.map((column) => at(column, 'name') === 'Age');
@@ -46,7 +46,7 @@ export const tables: Topic = {
       strictEqual(at(table, 'kind'), 'Table');
       strictEqual(at(table, 'apiVersion'), 'meta.k8s.io/v1');
     },
-    'rows carry as much of the object as asked for': async (t) => {
+    'rows contain as much of the object as requested': async (t) => {
       const ns = await t.namespace();
       await create(t, core(ns, 'configmaps'), configMap('a', { k: 'v' }));
       const path = `${core(ns, 'configmaps')}?includeObject=`;
@@ -55,7 +55,7 @@ export const tables: Topic = {
       strictEqual(at(await tableOf(t, `${path}None`), 'rows.0.object'), null);
       t.same('unknown', failureOf(await t.call('GET', `${path}All`, { accept })));
     },
-    'one object is a table of one row': async (t) => {
+    'one object is a table with one row': async (t) => {
       const ns = await t.namespace();
       await create(t, core(ns, 'secrets'), {
         apiVersion: 'v1',
@@ -70,7 +70,7 @@ export const tables: Topic = {
       deepStrictEqual(itemsAt(table, 'rows'), []);
       t.same('columns', shown(table));
     },
-    'a table knows where its list goes on': async (t) => {
+    'a table has the continue token of its list': async (t) => {
       const ns = await t.namespace();
       for (const name of ['a', 'b', 'c']) await create(t, core(ns, 'configmaps'), configMap(name));
       const table = await tableOf(t, `${core(ns, 'configmaps')}?limit=2`);
@@ -124,7 +124,7 @@ export const tables: Topic = {
       await create(t, widgets.path(ns), widgets.widget('b'));
       t.same('shown', shown(await tableOf(t, widgets.path(ns))));
     },
-    'built-in kinds have the columns people know': async (t) => {
+    'built-in kinds have their usual columns': async (t) => {
       const ns = await t.namespace();
       const claim = {
         apiVersion: 'v1',
@@ -158,7 +158,7 @@ export const tables: Topic = {
         metadata: { name: 'l' },
         spec: { holderIdentity: 'me' },
       });
-      // A namespace may have an account of its own.
+      // A namespace may have a default service account.
       t.same('serviceaccounts', shown(await tableOf(t, core(ns, 'serviceaccounts', 's'))));
       for (const plural of ['persistentvolumeclaims', 'pods', 'services'])
         t.same(plural, shown(await tableOf(t, core(ns, plural))));
@@ -204,7 +204,7 @@ export const tables: Topic = {
       await mergePatch(t, `${core(ns, 'pods', 'p')}/status`, running);
       t.same('pod', shown(await tableOf(t, core(ns, 'pods'))));
     },
-    'storage classes and volumes show where they come from': async (t) => {
+    'storage classes and volumes show their provisioner and claim': async (t) => {
       const path = '/apis/storage.k8s.io/v1/storageclasses';
       const body = {
         apiVersion: 'storage.k8s.io/v1',
@@ -225,7 +225,7 @@ export const tables: Topic = {
       t.cleanup(() => t.call('DELETE', `/api/v1/persistentvolumes/pv-${t.id}`));
       t.same('volume', shown(await tableOf(t, `/api/v1/persistentvolumes/pv-${t.id}`)));
     },
-    'another version of tables is not offered': async (t) => {
+    'another version of tables is not supported': async (t) => {
       const answer = await t.call('GET', core(await t.namespace(), 'configmaps'), {
         accept: 'application/json;as=Table;g=meta.k8s.io;v=v9',
       });

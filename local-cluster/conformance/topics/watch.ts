@@ -1,4 +1,4 @@
-// Watches: where they begin, what they show, how they end.
+// Watches: where they start, what they return, how they end.
 import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
 import type { CaseContext, Topic, Watch } from '#local-cluster/conformance/suite/case.ts';
 import { at, textAt } from '#local-cluster/conformance/suite/json.ts';
@@ -28,7 +28,7 @@ const take = async (watch: Watch, count: number): Promise<string[]> => {
 export const watch: Topic = {
   topic: 'watch',
   cases: {
-    'a watch from a version shows what happened since': async (t) => {
+    'a watch from a version returns later changes': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       await create(t, path, configMap('before'));
       const version = await versionOf(t, path);
@@ -38,7 +38,7 @@ export const watch: Topic = {
       const events = await t.watch(`${path}?watch=true&resourceVersion=${version}`);
       deepStrictEqual(await take(events, 3), ['ADDED a', 'MODIFIED a', 'DELETED a']);
     },
-    'a watch without a version begins with what is there': async (t) => {
+    'a watch without a version starts with the existing objects': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       await create(t, path, configMap('a'));
       await create(t, path, configMap('b'));
@@ -47,7 +47,7 @@ export const watch: Topic = {
       await create(t, path, configMap('c'));
       deepStrictEqual(await take(events, 1), ['ADDED c']);
     },
-    'versions in a watch only grow': async (t) => {
+    'versions in a watch only increase': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       const events = await t.watch(`${path}?watch=true&resourceVersion=${await versionOf(t, path)}`);
       await Promise.all(['a', 'b', 'c', 'd', 'e', 'f'].map((name) => create(t, path, configMap(name))));
@@ -58,7 +58,7 @@ export const watch: Topic = {
         last = version;
       }
     },
-    'a deleted object is shown as it was, at the version of its deletion': async (t) => {
+    'a deletion contains the last state of the object, at the version of the deletion': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       const created = await create(t, path, configMap('a', { k: 'v' }));
       const events = await t.watch(`${path}?watch=true&resourceVersion=${textAt(created, 'metadata.resourceVersion')}`);
@@ -69,7 +69,7 @@ export const watch: Topic = {
       strictEqual(at(object, 'kind'), 'ConfigMap');
       ok(BigInt(textAt(object, 'metadata.resourceVersion')) > BigInt(textAt(created, 'metadata.resourceVersion')));
     },
-    'an object that comes to match a selector is added, one that no longer does is deleted': async (t) => {
+    'an object that starts to match a selector is added, one that no longer does is deleted': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       const version = await versionOf(t, path);
       const events = await t.watch(`${path}?watch=true&labelSelector=on%3Dyes&resourceVersion=${version}`);
@@ -83,7 +83,7 @@ export const watch: Topic = {
       // The last state that matched, at the version of the change.
       strictEqual(at(object, 'metadata.labels.on'), 'yes');
     },
-    'one object can be watched by its name': async (t) => {
+    'one object can be watched by name': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       const events = await t.watch(`${path}?watch=true&fieldSelector=metadata.name%3Db`);
       await create(t, path, configMap('a'));
@@ -95,13 +95,13 @@ export const watch: Topic = {
       await create(t, path, configMap('a'));
       strictEqual(at(await get(t, `${path}/a?watch=true`), 'metadata.name'), 'a');
     },
-    'a watch over all namespaces sees them all': async (t) => {
+    'a watch over all namespaces includes all of them': async (t) => {
       const ns = await t.namespace();
       const events = await t.watch(`/api/v1/configmaps?watch=true&labelSelector=case%3D${t.id}`);
       await create(t, core(ns, 'configmaps'), configMap('a', undefined, { labels: { case: t.id } }));
       strictEqual(at((await events.next()).object, 'metadata.namespace'), ns);
     },
-    'initial events end with a bookmark that says so': async (t) => {
+    'initial events end with an annotated bookmark': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       await create(t, path, configMap('a'));
       await create(t, path, configMap('b'));
@@ -112,7 +112,7 @@ export const watch: Topic = {
       strictEqual(bookmark.type, 'BOOKMARK');
       t.same('bookmark', bookmark.object);
     },
-    'initial events can be left out': async (t) => {
+    'initial events can be omitted': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       await create(t, path, configMap('a'));
       const query = 'watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true';
@@ -120,7 +120,7 @@ export const watch: Topic = {
       await create(t, path, configMap('b'));
       deepStrictEqual(await take(events, 1), ['ADDED b']);
     },
-    'options of initial events that make no sense are refused': async (t) => {
+    'invalid options of initial events are rejected': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       const queries = {
         'without match': 'watch=true&sendInitialEvents=true',
@@ -131,27 +131,27 @@ export const watch: Topic = {
         t.same(label, failureOf(expectStatus(await t.call('GET', `${path}?${query}`), 422)));
       }
     },
-    'bookmarks come when asked for': async (t) => {
+    'bookmarks are sent on request': async (t) => {
       const widgets = await createWidgets(t);
       const path = widgets.path(await t.namespace());
       await create(t, path, widgets.widget('a'));
       const options = 'watch=true&allowWatchBookmarks=true&timeoutSeconds=6&labelSelector=none';
       const events = await t.watch(`${path}?${options}&resourceVersion=${await versionOf(t, path)}`);
-      // Nothing that the watch shows, but progress.
+      // Nothing that the watch selects, but progress.
       await create(t, path, widgets.widget('b'));
-      // A bookmark comes at the latest shortly before the time-out.
+      // A bookmark is sent shortly before the time-out at the latest.
       const { type, object } = await events.next({ bookmarks: true });
       strictEqual(type, 'BOOKMARK');
       t.same('bookmark', object);
     },
-    'a watch ends after its time-out': async (t) => {
+    'a watch ends after its timeout': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       const started = Date.now();
       const events = await t.watch(`${path}?watch=true&timeoutSeconds=1`);
       await events.ended;
       ok(Date.now() - started < 5000);
     },
-    'a version that is no number is refused': async (t) => {
+    'a version that is not a number is rejected': async (t) => {
       const answer = await t.call('GET', `${core(await t.namespace(), 'configmaps')}?watch=true&resourceVersion=abc`);
       t.same('answer', failureOf(answer));
     },
@@ -165,7 +165,7 @@ export const watch: Topic = {
       t.same('added', { ...added });
       strictEqual((await events.next()).type, 'MODIFIED');
     },
-    'a watch can show tables': async (t) => {
+    'a watch can return tables': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       await create(t, path, configMap('a', { k: 'v' }));
       const accept = 'application/json;as=Table;g=meta.k8s.io;v=v1';
@@ -177,10 +177,10 @@ export const watch: Topic = {
       await create(t, path, configMap('b'));
       const second = await events.next();
       strictEqual(at(second.object, 'rows.0.cells.0'), 'b');
-      // Only the first table of a stream says what its columns are.
+      // Only the first table of a stream contains the columns.
       strictEqual(at(second.object, 'columnDefinitions'), null);
     },
-    'a watch can show metadata alone': async (t) => {
+    'a watch can return only metadata': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
       await create(t, path, configMap('a', { k: 'v' }));
       const events = await t.watch(`${path}?watch=true`, {
@@ -192,7 +192,7 @@ export const watch: Topic = {
     },
   },
   alone: {
-    'a version whose history is forgotten is gone': async (t) => {
+    'a version whose history was compacted is gone': async (t) => {
       const widgets = await createWidgets(t);
       const path = widgets.path(await t.namespace());
       for (const name of ['a', 'b']) await create(t, path, widgets.widget(name));

@@ -1,4 +1,4 @@
-// Deletes what nobody owns any more, over every kind the server serves, custom ones included.
+// Deletes objects without an existing owner, of every kind that the server serves, including custom ones.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crds } from '#shared/api/foreign/crd.ts';
 import { type KubeObject, type OwnerReference, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
@@ -17,9 +17,9 @@ import { createGraph, type Graph, type Node } from '#local-cluster/controllers/g
 import { createInformer, type Informer } from '#local-cluster/controllers/informer.ts';
 import { createWorkQueue, type WorkQueue } from '#local-cluster/controllers/work-queue.ts';
 
-/** Milliseconds between looks at what kinds there are. A change of CRDs is noticed at once. */
+/** Milliseconds between two discoveries of kinds. A change of CRDs is noticed at once. */
 const discoverMs = 5_000;
-/** Milliseconds after which an object whose owner's kind is not served is looked at again. */
+/** Milliseconds after which an object whose owner's kind is not served is checked again. */
 const askAgainMs = 5_000;
 
 interface Followed {
@@ -74,7 +74,7 @@ export const startGarbageCollector = ({ kube, report }: ControllerContext): Cont
   };
 };
 
-/** Something that happens now and then, and a way to wait for the next time. */
+/** An occasional event, and a way to wait for the next one. */
 const createSignal = (): { readonly fire: () => void; readonly next: () => Promise<void> } => {
   let pending = Promise.withResolvers<void>();
   return {
@@ -86,13 +86,13 @@ const createSignal = (): { readonly fire: () => void; readonly next: () => Promi
   };
 };
 
-/** Follows kinds that appeared, leaves those that went; returns once everything about the new ones is known. */
+/** Starts watches of new kinds, stops those of removed ones; returns once the lists of the new ones are complete. */
 const followKinds = async (collector: Collector, onKindsChanged: () => void): Promise<void> => {
   const { types, failed } = await discover(collector.kube);
   const served = new Set(types.map(kindText));
   const unknownGroups = new Set(failed.map(({ group }) => group));
   for (const [name, { type, leave, informer }] of collector.followed) {
-    // A group that does not answer now may well still exist.
+    // A group that does not answer now may still exist.
     if (served.has(name) || unknownGroups.has(type.group)) continue;
     leave.abort();
     collector.followed.delete(name);
@@ -129,7 +129,7 @@ const follow = (collector: Collector, type: ResourceType, onKindsChanged: () => 
 const learn = ({ graph, queue }: Collector, type: ResourceType, object: KubeObject): void => {
   const node = graph.put(type, object);
   if (node.owners.length > 0 || node.isDeleting) queue.add(node.uid);
-  // Owners waiting for this one to change or lose its reference.
+  // Owners that wait for this one to change or lose its reference.
   for (const { uid } of node.owners) if (graph.get(uid)?.isDeleting === true) queue.add(uid);
   if (node.isDeleting) for (const dependent of graph.dependentsOf(node.uid)) queue.add(dependent.uid);
 };
@@ -178,7 +178,7 @@ const collectOwned = async (collector: Collector, node: Node): Promise<number | 
   }
 };
 
-/** Asked of the server: what the watches told may lag behind, and a deletion cannot be taken back. */
+/** Reads from the server: watches may lag behind, and a deletion cannot be undone. */
 const stateOf = async (collector: Collector, node: Node, owner: OwnerReference): Promise<OwnerState> => {
   const type = [...collector.followed.values()].find((one) => isOwnerType(one.type, owner))?.type;
   if (type === undefined) return 'unknown';
@@ -195,7 +195,7 @@ const stateOf = async (collector: Collector, node: Node, owner: OwnerReference):
   return isWaiting ? 'leaving-foreground' : 'present';
 };
 
-/** A reference may name another version of the group than the one followed. */
+/** A reference may name another version of the group than the watched one. */
 const isOwnerType = (type: ResourceType, { apiVersion, kind }: OwnerReference): boolean => {
   const group = apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '';
   return type.kind === kind && (type.group === group || apiVersionOf(type) === apiVersion);
@@ -214,7 +214,7 @@ const dropFinalizer = async ({ kube }: Collector, node: Node, dropped: string): 
   );
 };
 
-/** Changes what is there now, if it still is the same object; Conflict when somebody was faster. */
+/** Changes the current object, if it still is the same one; Conflict when it changed meanwhile. */
 const patchMetadata = async (
   kube: KubeClient,
   node: Node,

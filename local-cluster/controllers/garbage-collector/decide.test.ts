@@ -37,7 +37,7 @@ describe('judge', () => {
     expect(`${verdict.do} ${detail}`.trim()).toBe(expected);
   });
 
-  it('keeps to how the object itself asks to be deleted', () => {
+  it('follows the deletion policy of the object itself', () => {
     const owners = [[owner('a'), 'absent']] as const;
     expect(judge(aNode('x', [], ['orphan']), owners, true)).toEqual({ do: 'delete', propagation: 'Orphan' });
     expect(judge(aNode('x', [], ['foregroundDeletion']), owners, false)).toEqual({
@@ -48,14 +48,14 @@ describe('judge', () => {
 });
 
 describe('isUnblocked', () => {
-  it('waits only for dependents that say they block', () => {
+  it('waits only for dependents with blockOwnerDeletion', () => {
     expect(isUnblocked(aNode('a'), [aNode('b', [owner('a')])])).toBe(true);
     expect(isUnblocked(aNode('a'), [aNode('b', [owner('a')]), aNode('c', [owner('a', true)])])).toBe(false);
   });
 });
 
 describe('createGraph', () => {
-  it('knows dependents before their owner, and forgets references that were dropped', () => {
+  it('contains dependents before their owner, and drops removed references', () => {
     const graph = createGraph();
     graph.put(type, anObject('child', [owner('a'), owner('b')]));
     expect(graph.dependentsOf('a').map(({ uid }) => uid)).toEqual(['child']);

@@ -1,7 +1,7 @@
-// Who owns whom, as the watches told. Holds facts only; collector.ts decides what they mean.
+// The owners of objects, as observed by watches. Contains facts only; collector.ts decides what they mean.
 import type { KubeObject, ObjectKey, OwnerReference, ResourceType } from '#shared/api/object.ts';
 
-/** What is remembered of one object. */
+/** The recorded facts about one object. */
 export interface Node {
   readonly type: ResourceType;
   readonly key: ObjectKey;
@@ -15,7 +15,7 @@ export interface Graph {
   put(type: ResourceType, object: KubeObject): Node;
   remove(uid: string): void;
   get(uid: string): Node | undefined;
-  /** Objects that name `uid` as an owner. */
+  /** Objects that refer to `uid` as an owner. */
   dependentsOf(uid: string): readonly Node[];
 }
 
@@ -64,22 +64,22 @@ export const createGraph = (): Graph => {
   };
 };
 
-/** What becomes of one object, from its owners and dependents. Pure; follows the rules of Kubernetes' garbage collector. */
+/** The decision about one object, from its owners and dependents. Pure; follows the rules of Kubernetes' garbage collector. */
 export const foreground = 'foregroundDeletion';
 export const orphan = 'orphan';
 
-/** What is known of one owner. `unknown`: it cannot be told now (its kind is not served), so nothing may be deleted for its absence. */
+/** The state of one owner. `unknown`: its kind is not served at the moment, so its absence must not lead to a deletion. */
 export type OwnerState = 'present' | 'absent' | 'leaving-foreground' | 'unknown';
 
 type Verdict =
   | { readonly do: 'nothing' }
-  /** An owner's whereabouts cannot be told: ask again later. */
+  /** The state of an owner is unknown: check again later. */
   | { readonly do: 'ask-again' }
   | { readonly do: 'delete'; readonly propagation: 'Background' | 'Foreground' | 'Orphan' }
-  /** It has another owner that stays: only the references to the others go. */
+  /** It has another owner that exists: only the references to the others are removed. */
   | { readonly do: 'drop-owners'; readonly uids: readonly string[] };
 
-/** For an object that is not being deleted: whether it may stay. */
+/** For an object that is not being deleted: whether it is kept. */
 export const judge = (
   node: Node,
   owners: readonly (readonly [OwnerReference, OwnerState])[],
@@ -99,7 +99,7 @@ const propagationOf = (node: Node, isOwnerWaiting: boolean): 'Background' | 'For
   return isOwnerWaiting || node.finalizers.includes(foreground) ? 'Foreground' : 'Background';
 };
 
-/** For an object being deleted in the foreground: whether every dependent that holds it back is gone. */
+/** For an object deleted in the foreground: whether every dependent that blocks it is deleted. */
 export const isUnblocked = (node: Node, dependents: readonly Node[]): boolean =>
   !dependents.some(({ owners }) =>
     owners.some(({ uid, blockOwnerDeletion }) => uid === node.uid && blockOwnerDeletion === true),

@@ -1,4 +1,4 @@
-// The environment of a container, as the kubelet would make it.
+// The environment of a container, as the kubelet would set it.
 import { type Container, type EnvVar, type Pod, configMaps, secrets } from '#shared/api/foreign/core.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Obstacle } from '#local-cluster/controllers/jobs/mounts.ts';
@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 
 export type Environment = Readonly<Record<string, string>>;
 
-/** Values by name in the order written, `$(NAME)` of earlier ones filled in; or what is missing. */
+/** Values by name in the specified order, with `$(NAME)` of earlier ones expanded; or what is missing. */
 export const resolveEnvironment = async (
   kube: KubeClient,
   pod: Pod,
@@ -21,7 +21,7 @@ export const resolveEnvironment = async (
   return { values };
 };
 
-/** `$(NAME)` becomes its value, `$$(NAME)` the text `$(NAME)`; unknown names stay as they are. */
+/** `$(NAME)` becomes its value, `$$(NAME)` the text `$(NAME)`; unknown names are unchanged. */
 export const expandReferences = (text: string, values: Environment): string =>
   text.replaceAll(/\$(\$?)\(([A-Za-z_][\w.-]*)\)/g, (whole, escape: string, name: string) =>
     escape === '$' ? whole.slice(1) : (values[name] ?? whole),
@@ -74,12 +74,12 @@ const fieldOf = (pod: Pod, path: string): string => {
   return simple[path] ?? '';
 };
 
-// The address of a pod: one of loopback's, so that pods which listen on the same port do not meet.
+// The address of a pod: one of the loopback network, so that pods which listen on the same port do not conflict.
 
-/** Only Linux answers for all of 127.0.0.0/8: elsewhere pods share one address, and one of them at a time can listen. */
+/** Only Linux supports all of 127.0.0.0/8: elsewhere pods share one address, and only one of them at a time can listen on a port. */
 const hasWideLoopback = process.platform === 'linux';
 
-/** The same for the life of a pod: from its UID, in 127.64.0.0/10. */
+/** Constant for the lifetime of a pod: derived from its UID, in 127.64.0.0/10. */
 export const podAddressOf = ({ metadata: { uid = '' } }: Pod): string => {
   if (!hasWideLoopback) return '127.0.0.1';
   const [a = 0, b = 0, c = 0] = createHash('sha256').update(uid).digest();

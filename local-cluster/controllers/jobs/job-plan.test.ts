@@ -50,25 +50,25 @@ describe('planJob', () => {
     expect(plan(job, failures, 100 + seconds).createPod).toBe(true);
   });
 
-  it('fails only beyond the limit of failures, six when none is set', () => {
+  it('fails only beyond the backoff limit, which is six by default', () => {
     const failures = (count: number) => Array.from({ length: count }, () => aPod('Failed'));
     expect(typesOf(plan(aJob(), failures(6), 1000))).toEqual([]);
     expect(typesOf(plan(aJob(), failures(7), 1000))).toEqual(['FailureTarget', 'Failed']);
     expect(typesOf(plan(aJob({ backoffLimit: 0 }), failures(1), 1000))).toEqual(['FailureTarget', 'Failed']);
   });
 
-  it('remembers failures whose pods somebody deleted', () => {
+  it('counts failures whose pods were deleted', () => {
     const job = aJob({ backoffLimit: 1 }, { startTime: at(0), failed: 2 });
     expect(typesOf(plan(job, [], 1000))).toContain('Failed');
   });
 
-  it('neither counts nor keeps a pod the cluster was shut down under', () => {
+  it('neither counts nor keeps a pod that was stopped by a shutdown of the cluster', () => {
     const disrupted = aPod('Failed', 0, true);
     const { createPod, deletePods, status } = plan(aJob({ backoffLimit: 0 }), [disrupted], 1);
     expect([createPod, deletePods, status.failed]).toEqual([true, [disrupted], 0]);
   });
 
-  it('ends pods at the deadline before it says that the job failed', () => {
+  it('deletes pods at the deadline before it reports that the job failed', () => {
     const job = aJob({ activeDeadlineSeconds: 30 });
     expect(plan(job, [aPod('Running')], 20).dueMs).toBe(10_000);
     const running = plan(job, [aPod('Running')], 30);
@@ -87,7 +87,7 @@ describe('planJob', () => {
     ]);
   });
 
-  it('goes after its time to live, and not a moment earlier', () => {
+  it('is deleted after its time to live, and not earlier', () => {
     const job = aJob(
       { ttlSecondsAfterFinished: 60 },
       { conditions: [{ type: 'Failed', status: 'True', lastTransitionTime: at(0) }] },
@@ -96,7 +96,7 @@ describe('planJob', () => {
     expect(plan(job, [], 60).deleteJob).toBe(true);
   });
 
-  it('keeps no pod and no clock while suspended', () => {
+  it('has no pod and no start time while suspended', () => {
     const job = aJob({ suspend: true, activeDeadlineSeconds: 1 });
     const { deletePods, status, createPod } = plan(job, [aPod('Running')], 100);
     expect([deletePods.length, status.startTime, createPod]).toEqual([1, undefined, false]);

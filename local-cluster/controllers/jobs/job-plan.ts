@@ -1,4 +1,4 @@
-// What a Job needs next, decided from the Job, its pods and the clock. Pure; carried out by jobs.ts.
+// The next actions for a Job, decided from the Job, its pods and the clock. Pure; executed by jobs.ts.
 import type { Job, Pod } from '#shared/api/foreign/core.ts';
 import type { Condition } from '#shared/api/object.ts';
 import { isDisrupted, isFinished, timeText } from '#local-cluster/controllers/jobs/pod-status.ts';
@@ -9,16 +9,16 @@ export interface JobPlan {
   readonly deletePods: readonly Pod[];
   readonly createPod: boolean;
   readonly deleteJob: boolean;
-  /** Written when it differs from what the Job says. */
+  /** Written when it differs from the status of the Job. */
   readonly status: JobStatus;
-  /** Milliseconds until the clock alone changes the answer. */
+  /** Milliseconds until the result changes by time alone. */
   readonly dueMs?: number | undefined;
 }
 
 export interface JobClock {
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** Scales the pauses between attempts; 1 in earnest, smaller in tests. */
+  /** Factor for the delays between attempts; 1 normally, smaller in tests. */
   readonly backOffFactor: number;
 }
 
@@ -38,7 +38,7 @@ export const planJob = (job: Job, pods: readonly Pod[], clock: JobClock): JobPla
 
 const still = (job: Job): JobPlan => ({ deletePods: [], createPod: false, deleteJob: false, status: job.status ?? {} });
 
-/** Scenario 1: it is over. Nothing happens until its time to live is up. */
+/** Scenario 1: finished. Nothing happens until its time to live has passed. */
 const planFinished = (job: Job, finished: Condition, { now }: JobClock): JobPlan => {
   const ttl = job.spec.ttlSecondsAfterFinished;
   if (ttl === undefined) return still(job);
@@ -60,7 +60,7 @@ const sortPods = (job: Job, pods: readonly Pod[]): PodsSeen => {
   const disrupted = pods.filter(isDisrupted);
   const counted = pods.filter((pod) => !isDisrupted(pod));
   const active = counted.filter((pod) => !isFinished(pod));
-  // A pod that was told to go ended because of that.
+  // A pod with a deletion timestamp ended because of it.
   const failures = counted.filter(
     ({ status, metadata }) => status?.phase === 'Failed' && metadata.deletionTimestamp === undefined,
   );
@@ -69,7 +69,7 @@ const sortPods = (job: Job, pods: readonly Pod[]): PodsSeen => {
     disrupted,
     stoppable: active.filter((pod) => pod.metadata.deletionTimestamp === undefined),
     succeeded: counted.filter((pod) => pod.status?.phase === 'Succeeded').length,
-    // A failed pod that somebody deleted still happened.
+    // A failed pod counts even if it was deleted.
     failed: Math.max(failures.length, job.status?.failed ?? 0),
     lastFailure: Math.max(0, ...failures.map(endOf)),
   };
@@ -82,7 +82,7 @@ const endOf = (pod: Pod): number => {
   return Math.max(0, ...ends.filter((end) => !Number.isNaN(end)));
 };
 
-/** Scenario 2: told to pause. Pods go, failures so far stay counted, and the deadline starts anew afterwards. */
+/** Scenario 2: suspended. Pods are deleted, earlier failures stay counted, and the deadline restarts afterwards. */
 const planSuspended = (job: Job, seen: PodsSeen, { now }: JobClock): JobPlan => {
   const { startTime: _, ...counts } = countsOf(job, seen);
   const suspended = condition('Suspended', { reason: 'JobSuspended', message: 'Job suspended' }, now);
@@ -95,7 +95,7 @@ const planSuspended = (job: Job, seen: PodsSeen, { now }: JobClock): JobPlan => 
   };
 };
 
-/** Scenario 3: under way. */
+/** Scenario 3: running. */
 const planRunning = (job: Job, seen: PodsSeen, clock: JobClock): JobPlan => {
   const { now } = clock;
   const startTime = job.status?.startTime ?? timeText(new Date(now));
@@ -132,7 +132,7 @@ const verdictOf = (job: Job, seen: PodsSeen, left: number | undefined): Words | 
   return { reason: 'DeadlineExceeded', message: 'Job was active longer than specified deadline' };
 };
 
-/** The verdict is written at once, the end only when no pod runs any more. */
+/** The condition with the result is written at once, the final one only when no pod is running any more. */
 const planEnd = (
   plan: JobPlan,
   seen: PodsSeen,

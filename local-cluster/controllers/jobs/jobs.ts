@@ -1,5 +1,5 @@
-// Runs Jobs: one pod at a time until one succeeds, the limit of failures is passed or the deadline is over. Completions and parallelism
-// other than 1 are not offered.
+// Runs Jobs: one pod at a time until one succeeds, the backoff limit is exceeded or the deadline has passed. Completions and parallelism
+// other than 1 are not supported.
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { type Job, type Pod, jobs, pods } from '#shared/api/foreign/core.ts';
@@ -13,7 +13,7 @@ import { type JobPlan, type JobStatus, planJob } from '#local-cluster/controller
 
 export interface JobOptions extends ControllerContext {
   readonly nodeName: string;
-  /** Scales the pauses between attempts; 1 when left out. */
+  /** Factor for the delays between attempts; default 1. */
   readonly backOffFactor?: number | undefined;
 }
 
@@ -35,7 +35,7 @@ export const startJobController = (options: JobOptions): Controller => {
       reconcile: async (key) => {
         const job = await kube.get(jobs, keyOfText(key));
         if (job === undefined || job.metadata.deletionTimestamp !== undefined) return undefined;
-        // Listed anew each time: a pod created a moment ago must not be missed, or there would be two.
+        // Listed each time: a pod created a moment ago must not be missed, or there would be two.
         const plan = planJob(job, await podsOf(kube, job), { now: Date.now(), backOffFactor });
         await carryOut(tools, job, plan);
         return plan.dueMs;
@@ -57,7 +57,7 @@ const podsOf = async (kube: KubeClient, job: Job): Promise<readonly Pod[]> => {
   return items;
 };
 
-/** What was decided is written before anything new starts, so that a restart decides the same. */
+/** The decision is written before anything new starts, so that a restart decides the same. */
 const carryOut = async ({ kube, say, nodeName }: Tools, job: Job, plan: JobPlan): Promise<void> => {
   if (plan.deleteJob) {
     await kube.delete(jobs, keyOf(job), { uid: job.metadata.uid ?? '', propagation: 'Background' });
@@ -76,7 +76,7 @@ const carryOut = async ({ kube, say, nodeName }: Tools, job: Job, plan: JobPlan)
   await say(job, { type: 'Normal', reason: 'SuccessfulCreate', message: `Created pod: ${pod.metadata.name}` });
 };
 
-/** A quota or a policy may refuse it: that is said at the Job, and tried again. */
+/** A quota or a policy may reject it: that is recorded on the Job, and retried. */
 const createPod = async (kube: KubeClient, say: Say, job: Job, nodeName: string): Promise<Pod> => {
   try {
     return await kube.create(pods, buildPod(job, nodeName));
@@ -87,7 +87,7 @@ const createPod = async (kube: KubeClient, say: Say, job: Job, nodeName: string)
   }
 };
 
-/** The API server leaves out counts of zero. */
+/** The API server omits counts of zero. */
 const written = (status: JobStatus): object =>
   Object.fromEntries(Object.entries(status).filter(([, value]) => value !== 0 && value !== undefined));
 

@@ -10,13 +10,13 @@ import { startProcess } from '#local-cluster/controllers/jobs/process.ts';
 
 /** How containers are run on this host. */
 export interface Host {
-  /** The command of each container image known here, where the container names none. */
+  /** The command of each known container image, when the container has none. */
   readonly images: Readonly<Record<string, readonly string[]>>;
-  /** What `node` as a container's command stands for. */
+  /** The program for the command `node` of a container. */
   readonly nodePath: string;
-  /** Working directory of containers: what the image's working directory holds. */
+  /** Working directory of containers: the content of the image's working directory. */
   readonly workingDir: string;
-  /** Environment every container has beneath its own (`PATH`). */
+  /** Default environment of every container (`PATH`). */
   readonly env: Environment;
 }
 
@@ -40,11 +40,11 @@ export interface Launch {
   readonly host: Host;
   readonly paths: PodPaths;
   readonly volumes: ReadonlyMap<string, HostVolume>;
-  /** A hint that one of the processes ended. */
+  /** A hint that one of the processes has ended. */
   readonly onExit: () => void;
 }
 
-/** Starts every container that was not started before; returns what is in the way, before anything is started. */
+/** Starts every container that was not started before; returns what prevents it, before anything is started. */
 export const launchPod = async (launch: Launch, pod: Pod): Promise<Obstacle | undefined> => {
   const ready: {
     readonly container: Container;
@@ -76,7 +76,7 @@ export const launchPod = async (launch: Launch, pod: Pod): Promise<Obstacle | un
   return undefined;
 };
 
-/** Path of a container's termination message where it names none. */
+/** Default path of a container's termination message. */
 const terminationLogDefault = '/dev/termination-log';
 
 const mappingsOf = ({ paths, volumes }: Launch, container: Container): readonly PathMapping[] => {
@@ -116,15 +116,15 @@ const argvOf = (
   return [program === 'node' ? host.nodePath : program, ...rest, ...args];
 };
 
-/** True once the pod's containers were asked to run. */
+/** True once the pod's containers were started. */
 export const isLaunched = (paths: PodPaths, pod: Pod): boolean =>
   pod.spec.containers.some(({ name }) => existsSync(join(paths.container(name), 'claim')));
 
-// A local container has no file system of its own: the paths it is told are replaced by those on the host.
+// A local container has no file system of its own: the paths in its configuration are replaced by those on the host.
 
-/** What a path inside the container is on the host. */
+/** The path on the host for a path in the container. */
 interface PathMapping {
-  /** Absolute path in the container, without a slash at the end. */
+  /** Absolute path in the container, without a trailing slash. */
   readonly from: string;
   readonly to: string;
 }
@@ -134,9 +134,9 @@ export const mappingOf = (from: string, to: string): PathMapping => ({ from: fro
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`);
 
 /**
- * Replaces every mapped path in `text`, also as the beginning of a longer path and inside JSON or `key=value` text. Something is a path only
- * where it does not continue another one: neither `/data2` nor `http://host/data` contains `/data`. The longest mapping wins, and what was
- * put in is not looked at again.
+ * Replaces every mapped path in `text`, also as the beginning of a longer path and inside JSON or `key=value` text. A match must not continue
+ * another path: neither `/data2` nor `http://host/data` contains `/data`. The longest mapping has precedence, and replacements are not
+ * processed again.
  */
 export const mapPaths = (text: string, mappings: readonly PathMapping[]): string => {
   if (mappings.length === 0) return text;

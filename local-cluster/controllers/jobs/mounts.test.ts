@@ -18,7 +18,7 @@ let dir: string;
 beforeEach(async () => void (dir = await mkdtemp(join(tmpdir(), 'bullion-mounts-'))));
 afterEach(() => rm(dir, { recursive: true, force: true }));
 
-it('keeps the files of a config map whole while a process reads them, and follows its changes', async () => {
+it('updates the files of a config map atomically while a process reads them', async () => {
   const kube = createMemoryKube();
   const metadata = { name: 'settings', namespace };
   await kube.create(configMaps, {

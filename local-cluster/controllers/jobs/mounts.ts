@@ -23,7 +23,7 @@ import {
   volumeModeOf,
 } from '#local-cluster/controllers/volumes/facts.ts';
 
-/** Something the pod waits for; `reason` is what its container's waiting state says. */
+/** What the pod waits for; `reason` is that of its container's waiting state. */
 export interface Obstacle {
   readonly reason: 'ContainerCreating' | 'CreateContainerConfigError' | 'ErrImageNeverPull';
   readonly message: string;
@@ -32,7 +32,7 @@ export interface Obstacle {
 /** A volume of the pod on the host. */
 export interface HostVolume {
   readonly path: string;
-  /** Set for a mounted claim: what it may hold at most, for the room check. */
+  /** Set for a mounted claim: its maximum size, for the check of its usage. */
   readonly quota?: { readonly claim: string; readonly handle: string; readonly bytes: number };
 }
 
@@ -43,11 +43,11 @@ interface Place {
   readonly directory: VolumeDirectory;
   /** Name of the only node. */
   readonly nodeName: string;
-  /** Where this pod's own volumes live. */
+  /** Directory of this pod's own volumes. */
   readonly podDir: string;
 }
 
-/** Host paths by volume name, or the first thing that is in the way. */
+/** Host paths by volume name, or the first problem. */
 export const resolveVolumes = async (place: Place, pod: Pod): Promise<ReadonlyMap<string, HostVolume> | Obstacle> => {
   const found = new Map<string, HostVolume>();
   for (const volume of pod.spec.volumes ?? []) {
@@ -71,7 +71,7 @@ const resolveVolume = async (place: Place, pod: Pod, volume: PodVolume): Promise
   return { path };
 };
 
-/** This machine's own folders are its exports. */
+/** Folders of this machine serve as its exports. */
 const resolveExport = async ({ server, path }: NonNullable<PodVolume['nfs']>): Promise<HostVolume | Obstacle> => {
   const isHere = server === '127.0.0.1' || server === 'localhost';
   const isThere = isHere && (await stat(path).catch(() => undefined))?.isDirectory() === true;
@@ -85,7 +85,7 @@ interface Files {
   readonly encoding: 'base64' | 'utf8';
 }
 
-/** What a secret or a config map holds; `undefined` for other kinds of volume. */
+/** The content of a secret or a config map; `undefined` for other kinds of volume. */
 const filesOf = async (
   kube: KubeClient,
   namespace: string,
@@ -108,8 +108,8 @@ const missing = (kind: string, name: string): Obstacle => ({
 });
 
 /**
- * Brings the directory up to date while a process may be reading it: what has not changed is left alone, and a file that has is written beside
- * and swapped in, so that a reader sees all of the old or all of the new.
+ * Updates the directory while a process may be reading it: unchanged files are kept, and a changed file is written next to the old one
+ * and renamed, so that a reader gets all of the old or all of the new content.
  */
 const projectFiles = async (
   path: string,
@@ -149,7 +149,7 @@ const resolveClaim = async (
   }
   const volume = await kube.get(persistentVolumes, { name: claim.spec.volumeName ?? 'none' });
   if (volume === undefined) return waiting(`volume "${claim.spec.volumeName ?? ''}" of claim "${name}" not found`);
-  if (!isOurDriver(driverOf(volume))) return waiting(`volume driver "${driverOf(volume)}" is not known here`);
+  if (!isOurDriver(driverOf(volume))) return waiting(`volume driver "${driverOf(volume)}" is not supported here`);
   const mode = volumeModeOf(volume.spec);
   const path = directory.pathOf(handleOf(volume), mode);
   return mode === 'Block'

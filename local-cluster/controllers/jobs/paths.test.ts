@@ -33,11 +33,11 @@ describe('mapPaths', () => {
     'file:///data',
     '/data.bak',
     '/dev/disk-1',
-  ])('leaves %s alone', (text) => {
+  ])('does not change %s', (text) => {
     expect(mapPaths(text, mappings)).toBe(text);
   });
 
-  it('does not look again at what it put in', () => {
+  it('does not process its own replacements again', () => {
     expect(mapPaths('/a', [mappingOf('/a', '/b/x'), mappingOf('/b', '/c')])).toBe('/b/x');
   });
 });

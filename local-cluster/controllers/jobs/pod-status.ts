@@ -1,4 +1,4 @@
-// What a pod's status says, from how its processes are. Pure.
+// The status of a pod, derived from the state of its processes. Pure.
 import type { ContainerStatus, Pod } from '#shared/api/foreign/core.ts';
 import type { Condition } from '#shared/api/object.ts';
 import { podAddressOf } from '#local-cluster/controllers/jobs/environment.ts';
@@ -7,24 +7,24 @@ import type { ProcessState } from '#local-cluster/controllers/jobs/process.ts';
 
 export type PodStatus = NonNullable<Pod['status']>;
 
-/** One container as it was found. */
+/** The observed state of one container. */
 export interface ContainerSeen {
   readonly name: string;
   readonly image: string;
   readonly state: ProcessState;
-  /** What it left at its termination message path. */
+  /** The content of its termination message path. */
   readonly message?: string | undefined;
 }
 
 export interface PodSeen {
   readonly containers: readonly ContainerSeen[];
-  /** The cluster was shut down under the pod: not the pod's fault. */
+  /** The pod was stopped by a shutdown of the cluster: not a failure of the pod. */
   readonly disrupted: boolean;
   /** Why the runner itself ended the pod. */
   readonly killed?: { readonly reason: string; readonly message: string } | undefined;
 }
 
-/** A pod condition that says the pod was ended for reasons outside of it. Jobs do not count such a pod as a failure. */
+/** A pod condition that reports a cause outside of the pod. Jobs do not count such a pod as a failure. */
 export const disruptionTarget = 'DisruptionTarget';
 
 export const isDisrupted = (pod: Pod): boolean =>
@@ -32,7 +32,7 @@ export const isDisrupted = (pod: Pod): boolean =>
 
 export const isFinished = (pod: Pod): boolean => pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed';
 
-/** Seconds, as Kubernetes writes times. */
+/** Whole seconds, as in Kubernetes. */
 export const timeText = (date: Date): string => `${date.toISOString().slice(0, 19)}Z`;
 
 /** The status of a pod that cannot start yet. */
@@ -51,7 +51,7 @@ export const runningStatus = (pod: Pod, seen: PodSeen): PodStatus => {
     type: disruptionTarget,
     status: 'True',
     reason: 'TerminationByKubelet',
-    message: 'the local cluster was shut down while the pod ran',
+    message: 'the local cluster was shut down while the pod was running',
     lastTransitionTime: timeText(new Date()),
   };
   return {
@@ -109,7 +109,8 @@ const stateOf = ({ state, message }: ContainerSeen): NonNullable<ContainerStatus
         terminated: {
           exitCode: lostExitCode,
           reason: 'ContainerStatusUnknown',
-          message: message ?? 'the process is gone and left no exit code: killed, or lost with the machine',
+          message:
+            message ?? 'the process has disappeared without an exit code: it was killed, or the machine restarted',
           startedAt: timeText(state.startedAt),
           finishedAt: timeText(new Date()),
         },
@@ -130,7 +131,7 @@ const statusOf = (
   state,
 });
 
-/** Keeps the time of the last change of a condition that stays as it is. */
+/** Keeps the transition time of an unchanged condition. */
 const readiness = (type: string, isTrue: boolean, pod: Pod): Condition => {
   const status = isTrue ? 'True' : 'False';
   const known = pod.status?.conditions?.find((condition) => condition.type === type);

@@ -1,4 +1,4 @@
-// Runs pods: the kubelet of the only node. Containers are child processes that go on while this cluster is down; see process.ts.
+// Runs pods: the kubelet of the only node. Containers are child processes that continue while this cluster is down; see process.ts.
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -25,14 +25,14 @@ import type { VolumeDirectory } from '#local-cluster/controllers/volumes/directo
 export interface PodOptions extends ControllerContext {
   readonly directory: VolumeDirectory;
   readonly nodeName: string;
-  /** Holds one directory per pod, named by its UID. */
+  /** Contains one directory per pod, named by its UID. */
   readonly podsDir: string;
   readonly host: Host;
 }
 
 export interface PodController extends Controller {
   /**
-   * Stops, and ends all processes for a shutdown of the cluster: SIGTERM, `graceMs`, SIGKILL. Their pods say that they were disrupted, so that
+   * Stops, and ends all processes for a shutdown of the cluster: SIGTERM, `graceMs`, SIGKILL. Their pods get a disruption condition, so that
    * Jobs start new ones at the next start without counting a failure. `stop` alone leaves the processes running.
    */
   readonly drain: (graceMs: number) => Promise<void>;
@@ -40,12 +40,12 @@ export interface PodController extends Controller {
 
 interface Runner extends PodOptions {
   readonly say: Say;
-  /** When SIGKILL follows, by pod UID, in milliseconds since the epoch. */
+  /** Time of SIGKILL, by pod UID, in milliseconds since the epoch. */
   readonly deadlines: Map<string, number>;
   readonly hint: (uid: string) => void;
 }
 
-/** Milliseconds between looks at a running process: its end is noticed sooner, except when it was adopted. */
+/** Milliseconds between checks of a running process: its end is noticed earlier, except when it was adopted. */
 const lookMs = 500;
 
 export const startPodController = async (options: PodOptions): Promise<PodController> => {
@@ -73,11 +73,11 @@ export const startPodController = async (options: PodOptions): Promise<PodContro
     ({ watch, queue }) => {
       hint = (uid) => queue.add(uid);
       known = watch(pods, ({ metadata: { uid = '' } }) => [uid]);
-      // What a pod waits for most: it starts when its claim is bound, not at the next look.
+      // Pods mostly wait for their claim: they start when it is bound, not at the next check.
       watch(persistentVolumeClaims, (claim) => waitingFor(known?.all() ?? [], claim));
     },
   );
-  // Directories whose pod went away while this cluster was down.
+  // Directories whose pod was deleted while this cluster was down.
   const leftOver = await readdir(options.podsDir);
   void controller.ready.then(() => leftOver.forEach((uid) => runner.hint(uid)));
   return {
@@ -102,7 +102,7 @@ const reconcilePod = async (runner: Runner, pod: Pod): Promise<number | undefine
   const paths = dirOf(runner, uid);
   if (pod.metadata.deletionTimestamp !== undefined) return endPod(runner, pod);
   if (isFinished(pod)) {
-    // Logs stay for whoever wants to read them; scratch space is given back.
+    // Logs are kept for users; scratch space is deleted.
     await rm(join(paths.dir, 'volumes'), { recursive: true, force: true });
     return undefined;
   }
@@ -142,7 +142,7 @@ const report = async (
   return status.phase === 'Succeeded' || status.phase === 'Failed' ? undefined : lookMs;
 };
 
-/** Ends a pod that overstays its deadline or fills a volume beyond its size. The reason is written down before the process is told. */
+/** Kills a pod that exceeds its deadline or fills a volume beyond its size. The reason is recorded before the process is signalled. */
 const enforceLimits = async (runner: Runner, pod: Pod, volumes: ReadonlyMap<string, HostVolume>): Promise<void> => {
   const { uid = '' } = pod.metadata;
   const paths = dirOf(runner, uid);
@@ -161,10 +161,10 @@ const isPastDeadline = ({ spec, status }: Pod, now: number): boolean =>
   status?.startTime !== undefined &&
   now > Date.parse(status.startTime) + spec.activeDeadlineSeconds * 1000;
 
-/** Bytes a file system may take beyond its capacity for its own books, as the room check sees it. */
+/** Bytes of file system metadata beyond the capacity that the check of the usage tolerates. */
 const bookkeeping = (bytes: number): number => bytes * 1.02 + 2 ** 20;
 
-/** A directory has no size of its own, so a claim's capacity is enforced by looking. */
+/** A directory has no size limit, so a claim's capacity is enforced by checks of its usage. */
 const findOverfull = async (
   { directory }: Runner,
   volumes: ReadonlyMap<string, HostVolume>,
@@ -189,7 +189,7 @@ const writeStatus = async ({ kube }: Runner, pod: Pod, status: PodStatus): Promi
   }
 };
 
-/** Asked to go: the processes first, then the object. */
+/** Being deleted: the processes are ended first, then the object. */
 const endPod = async (runner: Runner, pod: Pod): Promise<number | undefined> => {
   const { uid = '', deletionGracePeriodSeconds } = pod.metadata;
   const seconds = deletionGracePeriodSeconds ?? pod.spec.terminationGracePeriodSeconds ?? 30;
@@ -202,7 +202,7 @@ const endPod = async (runner: Runner, pod: Pod): Promise<number | undefined> => 
   return undefined;
 };
 
-/** The pod is gone from the API: nothing of it may stay. */
+/** The pod was deleted from the API: its files are deleted too. */
 const discard = async (runner: Runner, uid: string): Promise<number | undefined> => {
   const again = await endProcesses(runner, uid, 5_000);
   if (again !== undefined) return again;
@@ -211,12 +211,12 @@ const discard = async (runner: Runner, uid: string): Promise<number | undefined>
   return undefined;
 };
 
-/** SIGTERM once, SIGKILL when the grace is over. `undefined` once none runs; else milliseconds until the next look. */
+/** SIGTERM once, SIGKILL after the grace period. `undefined` once none runs; else milliseconds until the next check. */
 const endProcesses = async (runner: Runner, uid: string, graceMs: number): Promise<number | undefined> => {
   const paths = dirOf(runner, uid);
   const { running, starting } = await aliveIn(paths);
   if (running.length + starting.length === 0) return undefined;
-  // A process that has not written itself down cannot be told anything yet.
+  // A process that has not recorded its start yet cannot be signalled.
   if (starting.length > 0) return 100;
   const deadline = runner.deadlines.get(uid);
   if (deadline === undefined) runner.deadlines.set(uid, Date.now() + graceMs);
@@ -232,7 +232,7 @@ const drain = async (runner: Runner, known: readonly Pod[], graceMs: number): Pr
     const paths = dirOf(runner, pod.metadata.uid ?? '');
     const { running, starting } = await aliveIn(paths);
     if (running.length + starting.length === 0) continue;
-    // Written first: should this shutdown be cut short, the next start still knows why the process ended.
+    // Written first: if this shutdown is interrupted, the next start still has the reason why the process ended.
     await writeFile(disruptionFile(paths), '');
     affected.push(pod);
   }

@@ -1,5 +1,5 @@
-// Container processes that outlive the cluster: each runs under a small shell that writes down when it began and how it ended, so that a
-// cluster that was killed finds out after its restart. State is a directory per process; nothing is kept in memory.
+// Container processes that outlive the cluster: each runs under a small shell that records its start and its end, so that a
+// restarted cluster can read them. The state is a directory per process; nothing is kept in memory.
 import { spawn } from 'node:child_process';
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -16,16 +16,16 @@ export interface ProcessSpec {
 
 export type ProcessState =
   | { readonly kind: 'absent' }
-  /** Asked for, and not yet seen running. */
+  /** Requested, and not observed as running yet. */
   | { readonly kind: 'starting'; readonly since: Date }
   | { readonly kind: 'running'; readonly pid: number; readonly startedAt: Date }
   | { readonly kind: 'ended'; readonly exitCode: number; readonly startedAt: Date; readonly finishedAt: Date }
-  /** It ran and is gone without having told how it ended: killed together with its shell, or lost in a reboot. */
+  /** It ran and has disappeared without recording its end: killed together with its shell, or lost in a reboot. */
   | { readonly kind: 'vanished'; readonly startedAt: Date };
 
 /**
- * `claim` makes sure that only one process ever runs for a directory, also when a restarted cluster starts it a second time before the first
- * one has written itself down. The identity beside the process number (its start time) tells a process from a later one of the same number.
+ * `claim` ensures that only one process ever runs for a directory, also when a restarted cluster starts it a second time before the first
+ * one has recorded its start. The start time stored with the process ID distinguishes a process from a later one with the same ID.
  */
 const shim = `
 identity() {
@@ -70,7 +70,7 @@ export const startProcess = async (dir: string, spec: ProcessSpec, onExit: () =>
   child.unref();
 };
 
-/** Milliseconds a claimed process has to write itself down before it counts as lost. */
+/** Milliseconds within which a claimed process must record its start before it counts as lost. */
 const startMs = 10_000;
 
 export const lookAtProcess = async (dir: string): Promise<ProcessState> => {
@@ -82,7 +82,7 @@ export const lookAtProcess = async (dir: string): Promise<ProcessState> => {
     return isLost ? { kind: 'vanished', startedAt: claimedAt } : { kind: 'starting', since: claimedAt };
   }
   const pid = await pidOf(dir);
-  // Asked before the exit file is read: a process that ends in between has written it.
+  // Checked before the exit file is read: a process that ends in between has written it.
   const isAlive = pid !== undefined;
   const finishedAt = await timeOf(join(dir, 'exit'));
   if (finishedAt !== undefined) {
@@ -92,18 +92,18 @@ export const lookAtProcess = async (dir: string): Promise<ProcessState> => {
   return isAlive ? { kind: 'running', pid, startedAt } : { kind: 'vanished', startedAt };
 };
 
-/** Sends a signal to the process and everything it started. Gone already is fine. */
+/** Sends a signal to the process and its children. Does nothing if it has ended. */
 export const signalProcess = async (dir: string, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> => {
   const pid = await pidOf(dir);
   if (pid === undefined) return;
   try {
     process.kill(-pid, signal);
   } catch {
-    // It ended between the look and the signal.
+    // It ended between the check and the signal.
   }
 };
 
-/** The number of the process written down in `dir`, if that very process still runs. */
+/** The ID of the process recorded in `dir`, if that very process is still running. */
 const pidOf = async (dir: string): Promise<number | undefined> => {
   const [number = '', identity = ''] = (await readFile(join(dir, 'started'), 'utf8').catch(() => '')).split('\n');
   const pid = Number.parseInt(number, 10);
@@ -113,7 +113,7 @@ const pidOf = async (dir: string): Promise<number | undefined> => {
 
 const run = promisify(execFile);
 
-/** Tells a process from a later one of the same number; `undefined` when it does not run. */
+/** Distinguishes a process from a later one with the same ID; `undefined` when it does not run. */
 export const identityOf = async (pid: number): Promise<string | undefined> => {
   if (!existsSync('/proc/self/stat')) {
     return run('ps', ['-o', 'lstart=', '-p', String(pid)]).then(
@@ -122,7 +122,7 @@ export const identityOf = async (pid: number): Promise<string | undefined> => {
     );
   }
   const line = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  // Behind the command's name come the fields from the third on; a zombie has ended.
+  // The fields after the command's name start with the third; a zombie has ended.
   const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
   return fields[0] === 'Z' ? undefined : fields[19];
 };

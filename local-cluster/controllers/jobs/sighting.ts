@@ -1,4 +1,4 @@
-// What of a pod is to be seen on the node: its processes, how they ended, and what the runner wrote down about them. Used by pods.ts.
+// The observed state of a pod on the node: its processes, their exit codes, and what the runner recorded about them. Used by pods.ts.
 import { existsSync } from 'node:fs';
 import { open, readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ const readKillFile = async (paths: PodPaths): Promise<PodSeen['killed']> => {
   return text === undefined ? undefined : (JSON.parse(text) as PodSeen['killed']);
 };
 
-/** Kubernetes keeps this many bytes of it. */
+/** Kubernetes limits it to this many bytes. */
 const terminationLogBytes = 4096;
 
 const readTerminationLog = async (path: string): Promise<string | undefined> => {
@@ -40,7 +40,7 @@ const readTerminationLog = async (path: string): Promise<string | undefined> => 
   return buffer.subarray(0, bytesRead).toString();
 };
 
-/** Directories of the processes that run, and of those that have not written themselves down yet. */
+/** Directories of the running processes, and of those that have not recorded their start yet. */
 export const aliveIn = async (paths: PodPaths): Promise<Record<'running' | 'starting', readonly string[]>> => {
   const names = await readdir(join(paths.dir, 'containers')).catch(() => []);
   const running: string[] = [];
@@ -53,5 +53,5 @@ export const aliveIn = async (paths: PodPaths): Promise<Record<'running' | 'star
   return { running, starting };
 };
 
-/** There while the runner ends the pod for reasons of its own. */
+/** Exists while the runner ends the pod for reasons of its own. */
 export const disruptionFile = (paths: PodPaths): string => join(paths.dir, 'disrupted');

@@ -49,7 +49,7 @@ export const startSnapshotController = (
   );
 };
 
-/** Follows contents by themselves: their files go when they are deleted, whoever deleted them. */
+/** Watches contents separately: their files are deleted with them, whoever deleted them. */
 export const startContentController = (
   context: ControllerContext & { readonly directory: VolumeDirectory },
 ): Controller =>
@@ -63,7 +63,7 @@ export const startContentController = (
           return undefined;
         const ref = content.spec.volumeSnapshotRef;
         const snapshot = await context.kube.get(volumeSnapshots, { namespace: ref.namespace, name: ref.name ?? '' });
-        // A bound content stays until its snapshot goes.
+        // A bound content is kept until its snapshot is deleted.
         if (snapshot?.metadata.uid === ref.uid && snapshot?.metadata.deletionTimestamp === undefined) return undefined;
         if (content.spec.deletionPolicy === 'Delete') {
           await context.directory.remove({ what: 'snapshot', handle: content.status?.snapshotHandle ?? name });
@@ -78,7 +78,7 @@ export const startContentController = (
     },
   );
 
-/** Milliseconds until an obstacle is looked at again. */
+/** Milliseconds until an obstacle is checked again. */
 const againMs = 2_000;
 
 const drive = async (tools: Tools, snapshot: VolumeSnapshot): Promise<number | undefined> => {
@@ -92,7 +92,7 @@ const drive = async (tools: Tools, snapshot: VolumeSnapshot): Promise<number | u
   return undefined;
 };
 
-/** Content, files, then both states: the snapshot is ready only once its bytes are complete and flushed. */
+/** Content, files, then both statuses: the snapshot is ready only once its bytes are complete and flushed. */
 const take = async ({ kube, say, directory }: Tools, snapshot: VolumeSnapshot, source: Source): Promise<void> => {
   const content = await kube.create(volumeSnapshotContents, source.content).catch(async (error: unknown) => {
     if (!isConflict(error)) throw error;

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { snapshotCrds } from '#local-cluster/controllers/snapshots/crds.ts';
 import { findShared } from '#test/support/shared-folder.ts';
 
-/** The definitions as their own project publishes them, where they lie beside the repository. */
+/** The definitions as published by their project, if they are next to the repository. */
 const reference = findShared('crds/snapshot');
 
 interface Schema {
@@ -35,7 +35,7 @@ const v1Of = (crd: Crd) => crd.spec.versions.find(({ name }) => name === 'v1');
 
 describe('the snapshot kinds of the local cluster', () => {
   it.skipIf(reference === undefined)(
-    'have the names, scope and fields that their own project publishes, and no others',
+    'have the names, scope and fields that their project publishes, and no others',
     () => {
       const folder = reference ?? '';
       const published = readdirSync(folder).flatMap((file) =>

@@ -1,5 +1,5 @@
-// The three kinds of snapshot.storage.k8s.io as the local cluster serves them: what their users write and what our controller answers.
-// A cluster with a snapshot controller of its own brings its own.
+// The three kinds of snapshot.storage.k8s.io in the local cluster: the fields that users set and that our controller writes.
+// A cluster with a snapshot controller has CRDs of its own.
 import type { KubeObject } from '#shared/api/object.ts';
 
 /** A CustomResourceDefinition; `spec` is passed through to the API server. */
@@ -24,7 +24,7 @@ const record = (properties: Readonly<Record<string, Schema>>, required: readonly
   ...(required.length === 0 ? {} : { required }),
 });
 
-/** Exactly one of two ways to say where a snapshot comes from, fixed once said. */
+/** Exactly one of two ways to specify the source of a snapshot, immutable once set. */
 const eitherOf = (first: string, second: string): Schema => ({
   ...record({ [first]: text, [second]: text }),
   'x-kubernetes-validations': [
@@ -56,7 +56,7 @@ const build = (about: Description): CustomResourceDefinition => ({
   kind: 'CustomResourceDefinition',
   metadata: {
     name: `${about.plural}.${group}`,
-    // Groups under k8s.io are refused without a word on their approval; this one is served for local use only.
+    // Groups under k8s.io are rejected without an annotation about their approval; this one is served for local use only.
     annotations: { 'api-approved.kubernetes.io': 'unapproved, served by a local cluster' },
   },
   spec: {

@@ -1,4 +1,4 @@
-// What a VolumeSnapshot is to be taken of: the volume, the class, and the content that will stand for it.
+// The source of a VolumeSnapshot: the volume, the class, and the content that will be bound to it.
 import { type VolumeMode, persistentVolumeClaims, persistentVolumes } from '#shared/api/foreign/core.ts';
 import {
   type VolumeSnapshot,
@@ -12,7 +12,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { canCopy, defaultClassAnnotations } from '#local-cluster/controllers/volumes/classes.ts';
 import { capacityOf, driverOf, handleOf, volumeModeOf } from '#local-cluster/controllers/volumes/facts.ts';
 
-/** Held on a content until its files are gone. */
+/** On a content until its files are deleted. */
 export const contentFinalizer = 'snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection';
 
 export const contentNameOf = (snapshot: VolumeSnapshot): string =>
@@ -28,7 +28,7 @@ export interface Source {
 
 export type Found = Source | { readonly obstacle: string };
 
-/** The content to fill (not created yet unless it was asked for by name), or what is in the way. */
+/** The content to fill (not created yet unless it is named), or the obstacle. */
 export const findSource = async (kube: KubeClient, snapshot: VolumeSnapshot): Promise<Found> => {
   const { persistentVolumeClaimName, volumeSnapshotContentName } = snapshot.spec.source;
   if (volumeSnapshotContentName !== undefined) return findPrepared(kube, snapshot, volumeSnapshotContentName);
@@ -86,7 +86,11 @@ const chooseClass = async (
     const { items } = await kube.list(volumeSnapshotClasses);
     const isDefault = (item: VolumeSnapshotClass): boolean =>
       item.driver === driver && item.metadata.annotations?.[defaultClassAnnotations.snapshot] === 'true';
-    return items.find(isDefault) ?? { obstacle: `no default snapshot class for driver "${driver}": name one` };
+    return (
+      items.find(isDefault) ?? {
+        obstacle: `no default snapshot class for driver "${driver}": set volumeSnapshotClassName`,
+      }
+    );
   }
   const chosen = await kube.get(volumeSnapshotClasses, { name });
   if (chosen === undefined) return { obstacle: `snapshot class "${name}" not found` };

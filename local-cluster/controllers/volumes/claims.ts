@@ -19,7 +19,7 @@ import type { Origin, VolumeDirectory } from '#local-cluster/controllers/volumes
 import { look } from '#local-cluster/controllers/volumes/look.ts';
 import { type ClaimStep, planClaim } from '#local-cluster/controllers/volumes/plan.ts';
 
-/** Held on a volume until its files are gone. */
+/** On a volume until its files are deleted. */
 export const filesFinalizer = 'local.bullion.dev/files';
 
 interface Tools {
@@ -29,7 +29,7 @@ interface Tools {
   readonly unpack: Unpack;
 }
 
-/** Makes the disk ready that volumes of such a class are copied from. */
+/** Prepares the disk that volumes of such a class are copied from. */
 export type Unpack = (storageClass: StorageClass) => Promise<void>;
 
 export const startClaimController = (
@@ -49,7 +49,7 @@ export const startClaimController = (
         }
         const step = planClaim(await look(context.kube, claim));
         if (step.do !== 'wait') return carryOut(tools, claim, step);
-        // The same obstacle is told once, not at every resync.
+        // The same obstacle is reported once, not at every resync.
         if (said.get(key) !== step.message) {
           said.set(key, step.message);
           await tools.say(claim, {
@@ -120,13 +120,13 @@ const provision = async (
     await say(claim, {
       type: 'Warning',
       reason: 'ProvisioningFailed',
-      message: `cannot make the volume: ${String(error)}`,
+      message: `cannot create the volume: ${String(error)}`,
     });
     throw error;
   }
   const volume = buildVolume(claim, storageClass, { handle, bytes });
   await kube.create(persistentVolumes, volume).catch((error: unknown) => {
-    // Made by an earlier pass that did not get to say so.
+    // Created by an earlier pass that was interrupted before it reported it.
     if (!isConflict(error)) throw error;
   });
   await say(claim, {
@@ -178,7 +178,7 @@ const secretStages = {
   controllerExpandSecretRef: 'controller-expand',
 } as const;
 
-/** As the external provisioner writes them: names that are made for each claim are made here. */
+/** As in the external provisioner: name templates are expanded per claim. */
 const secretRefs = (
   { metadata }: PersistentVolumeClaim,
   { parameters = {} }: StorageClass,
@@ -202,7 +202,7 @@ const secretRefs = (
 const annotationIn = (text: string, { annotations }: PersistentVolumeClaim['metadata']): string | undefined =>
   annotations?.[/^pvc\.annotations\['(.+)'\]$/.exec(text)?.[1] ?? ''];
 
-/** Volume first, then the claim's spec, then both states: each step is repeated harmlessly by the next pass. */
+/** Volume first, then the claim's spec, then both statuses: the next pass repeats each step without effect. */
 const bind = async (kube: KubeClient, claim: PersistentVolumeClaim, volume: PersistentVolume): Promise<void> => {
   const name = volume.metadata.name;
   const { uid } = claim.metadata;

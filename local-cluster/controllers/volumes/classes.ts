@@ -1,13 +1,13 @@
-// The storage classes of the local cluster and who serves them.
+// The storage classes of the local cluster and their drivers.
 import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshotClass, volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { longhornDriver } from '#shared/api/foreign/longhorn.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 
-/** Serves `local` and `local-wffc`: snapshots, clones, expansion. */
+/** Driver of `local` and `local-wffc`: snapshots, clones, expansion. */
 export const directoryDriver = 'local.bullion.dev';
-/** Serves `local-plain`: volumes only, so that others must copy through a pod. */
+/** Driver of `local-plain`: volumes only, so that others must copy through a pod. */
 export const plainDriver = 'plain.local.bullion.dev';
 
 export const isOurDriver = (driver: string): boolean => driver === plainDriver || canCopy(driver);
@@ -49,7 +49,7 @@ const localSnapshotClass: VolumeSnapshotClass = {
   deletionPolicy: 'Delete',
 };
 
-/** Creates the classes that are missing; ones a user changed stay as they are. The snapshot CRDs must be installed. */
+/** Creates missing classes; ones that a user changed are kept. The snapshot CRDs must be installed. */
 export const ensureClasses = async (kube: KubeClient): Promise<void> => {
   const existsAlready = (error: unknown): void => {
     if (!isConflict(error)) throw error;

@@ -1,5 +1,5 @@
-// Volumes and snapshots as files under one directory. Knows no Kubernetes. Everything appears complete or not at all: it is made under
-// `work/` and renamed into place, so that a crash leaves nothing half-made behind.
+// Volumes and snapshots as files under one directory. Independent of Kubernetes. Everything appears complete or not at all: it is created under
+// `work/` and renamed, so that a crash leaves nothing incomplete behind.
 import { randomUUID } from 'node:crypto';
 import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
@@ -15,30 +15,30 @@ export interface Origin {
 }
 
 export interface VolumeDirectory {
-  /** Makes an empty volume, or a copy of `from`. A block volume has exactly `bytes`. Does nothing when the volume is there. */
+  /** Creates an empty volume, or a copy of `from`. A block volume has exactly `bytes`. Does nothing when the volume exists. */
   create(handle: string, shape: { readonly mode: VolumeMode; readonly bytes: number }, from?: Origin): Promise<void>;
-  /** Makes a block volume larger; a file system volume has no size of its own. */
+  /** Expands a block volume; a file system volume has no size of its own. */
   expand(handle: string, mode: VolumeMode, bytes: number): Promise<void>;
-  /** Copies a volume as it is now. Does nothing when the snapshot is there. */
+  /** Copies a volume in its current state. Does nothing when the snapshot exists. */
   snapshot(handle: string, volume: string): Promise<void>;
-  /** Keeps a disk that volumes are copied from; `fill` makes it in the directory it is given. Does nothing when it is there. */
+  /** Stores a disk that volumes are copied from; `fill` creates it in the given directory. Does nothing when it exists. */
   putImage(handle: string, fill: (draft: string) => Promise<void>): Promise<void>;
   remove(origin: Origin): Promise<void>;
-  /** Takes a volume out of use without losing its data (`reclaimPolicy: Retain`). */
+  /** Releases a volume without losing its data (`reclaimPolicy: Retain`). */
   retain(handle: string): Promise<void>;
   exists(origin: Origin): Promise<boolean>;
-  /** Host path of what a pod sees: the mounted directory, or the file that stands for the device. */
+  /** Host path of what a pod sees: the mounted directory, or the file that represents the device. */
   pathOf(handle: string, mode: VolumeMode): string;
-  /** Bytes a volume takes on the host. */
+  /** Bytes that a volume uses on the host. */
   usedBytes(handle: string): Promise<number>;
-  /** Handles of all volumes and snapshots there are. */
+  /** Handles of all existing volumes and snapshots. */
   handles(): Promise<readonly Origin[]>;
 }
 
 const run = promisify(execFile);
 const retainedSuffix = '.retained';
 
-/** Opens the directory and throws away what an earlier process left unfinished. */
+/** Opens the directory and deletes what an earlier process left incomplete. */
 export const openVolumeDirectory = async (root: string): Promise<VolumeDirectory> => {
   const work = join(root, 'work');
   await rm(work, { recursive: true, force: true });
@@ -48,7 +48,7 @@ export const openVolumeDirectory = async (root: string): Promise<VolumeDirectory
   const exists = (origin: Origin): Promise<boolean> => isThere(placeOf(origin));
   const exclusively = createLocks();
 
-  /** Fills a directory under `work/` and renames it to its place. */
+  /** Fills a directory under `work/` and renames it to its final path. */
   const make = async (target: Origin, fill: (path: string) => Promise<void>): Promise<void> => {
     if (await exists(target)) return;
     const draft = join(work, randomUUID());
@@ -148,14 +148,14 @@ const flushTree = async (path: string): Promise<void> => {
 const allocatedBytes = async (path: string): Promise<number> => {
   let total = 0;
   for (const entry of await readdir(path, { withFileTypes: true, recursive: true })) {
-    // A file may vanish while we look: a pod is at work in here.
+    // A file may disappear meanwhile: a pod is using the directory.
     const facts = await lstat(join(entry.parentPath, entry.name)).catch(() => undefined);
     if (entry.isFile() && facts !== undefined) total += facts.blocks * 512;
   }
   return total;
 };
 
-/** One at a time for each name: a volume is not removed while it is being copied. */
+/** One operation at a time for each name: a volume is not deleted while it is being copied. */
 const createLocks = (): (<T>(name: string, work: () => Promise<T>) => Promise<T>) => {
   const last = new Map<string, Promise<unknown>>();
   return (name, work) => {

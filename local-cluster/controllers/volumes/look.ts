@@ -1,4 +1,4 @@
-// Reads a claim's surroundings for plan.ts: class, volume, and what it is to be filled from. Decides nothing.
+// Reads everything about a claim for plan.ts: class, volume, and data source. Decides nothing.
 import {
   type PersistentVolume,
   type PersistentVolumeClaim,
@@ -23,7 +23,7 @@ export const look = async (kube: KubeClient, claim: PersistentVolumeClaim): Prom
   source: (await sourceOf(kube, claim)) ?? (await imageOf(kube, claim)),
 });
 
-/** The disk that volumes of a class begin with, where it was made for a backing image. */
+/** The disk that volumes of a class are copied from, if it was created for a backing image. */
 const imageOf = async (kube: KubeClient, { spec, status }: PersistentVolumeClaim): Promise<SourceSeen | undefined> => {
   if (status?.phase === 'Bound') return undefined;
   const storageClass = await classOf(kube, spec.storageClassName);
@@ -42,7 +42,7 @@ const backingImageSource = (image: BackingImage | undefined, name: string): Sour
   return { kind: 'ready', what, from, driver: longhornDriver, mode: 'Block', bytes: virtualSize };
 };
 
-/** `undefined` names the default class, the empty name asks for none. */
+/** `undefined` means the default class, the empty name none. */
 const classOf = async (kube: KubeClient, name: string | undefined): Promise<StorageClass | undefined> => {
   if (name === '') return undefined;
   if (name !== undefined) return kube.get(storageClasses, { name });
@@ -61,7 +61,7 @@ const volumeOf = async (kube: KubeClient, claim: PersistentVolumeClaim): Promise
   return items.find((volume) => volume.spec.claimRef?.uid === claim.metadata.uid);
 };
 
-/** A volume can be promised to a claim by name, before that has a UID. */
+/** A volume can be reserved for a claim by name, before that has a UID. */
 const isFor = (ref: NonNullable<PersistentVolume['spec']['claimRef']>, { metadata }: PersistentVolumeClaim): boolean =>
   ref.uid === undefined || ref.uid === ''
     ? ref.namespace === metadata.namespace && ref.name === metadata.name

@@ -50,7 +50,7 @@ const plan = (seen: Partial<ClaimSeen> = {}) =>
 const bound = { phase: 'Bound', capacity: { storage: '2Gi' } } as const;
 
 describe('planClaim', () => {
-  it('provisions what was asked for, and copies what it is to be filled from', () => {
+  it('provisions the requested size, and copies the data source', () => {
     expect(plan()).toMatchObject({ do: 'provision', bytes: 2 * 2 ** 30 });
     expect(plan({ source: ready })).toMatchObject({ do: 'provision', from: ready.from });
   });
@@ -60,14 +60,14 @@ describe('planClaim', () => {
     ['belongs to another provisioner', { storageClass: aClass({ provisioner: 'other' }) }],
     ['is filled by a populator', { source: { kind: 'foreign' } }],
     ['is bound and has its size', { claim: aClaim({ status: bound }), volume: aVolume() }],
-  ])('leaves a claim alone that %s', (_, seen) => {
+  ])('ignores a claim that %s', (_, seen) => {
     expect(plan(seen)).toEqual({ do: 'nothing' });
   });
 
   it.each<[string, Partial<ClaimSeen>, RegExp, boolean]>([
     ['an unknown class', { storageClass: undefined }, /storageclass "local" not found/, true],
     [
-      'no class at all',
+      'no class',
       { claim: aClaim({ spec: { storageClassName: '' } }), storageClass: undefined },
       /no storage class/,
       false,
@@ -91,31 +91,31 @@ describe('planClaim', () => {
     ['a source that is missing', { source: { kind: 'missing', what: 'snapshot "s"' } }, /"s" not found/, true],
     ['a source that is going', { source: { kind: 'deleting', what: 'snapshot "s"' } }, /being deleted/, true],
     ['a source that is not ready', { source: { kind: 'unready', what: 'snapshot "s"' } }, /not ready/, false],
-  ])('waits and says why with %s', (_, seen, words, warn) => {
+  ])('waits and reports why with %s', (_, seen, words, warn) => {
     expect(plan(seen)).toMatchObject({ do: 'wait', warn, message: expect.stringMatching(words) });
   });
 
-  it('provisions for the first consumer once its node is chosen', () => {
+  it('provisions for the first consumer once its node is selected', () => {
     const storageClass = aClass({ volumeBindingMode: 'WaitForFirstConsumer' });
     expect(plan({ storageClass, claim: aClaim({ annotations: { [selectedNode]: 'local' } }) }).do).toBe('provision');
   });
 
-  it('binds a volume that was made before a crash, rather than making another', () => {
+  it('binds a volume that was created before a crash, and creates no second one', () => {
     expect(plan({ volume: aVolume() })).toMatchObject({ do: 'bind' });
   });
 
-  it('names the default class on a claim without one', () => {
+  it('sets the default class on a claim without one', () => {
     const { storageClassName: _, ...spec } = aClaim().spec;
     expect(plan({ claim: { ...aClaim(), spec } })).toEqual({ do: 'set-class', className: 'local' });
   });
 
-  it('calls a bound claim lost when its volume is gone or another has taken it', () => {
+  it('marks a bound claim as lost when its volume is deleted or bound to another', () => {
     const claim = aClaim({ status: bound });
     expect(plan({ claim }).do).toBe('mark-lost');
     expect(plan({ claim, volume: aVolume('other') }).do).toBe('mark-lost');
   });
 
-  it('grows a bound claim where its class lets it, and never shrinks one', () => {
+  it('expands a bound claim when its class allows it, and never shrinks one', () => {
     const grown = aClaim({ status: bound, spec: { resources: { requests: { storage: '3Gi' } } } });
     expect(plan({ claim: grown, volume: aVolume() })).toMatchObject({ do: 'expand', bytes: 3 * 2 ** 30 });
     const fixed = aClass({ allowVolumeExpansion: false });

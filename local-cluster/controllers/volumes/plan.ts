@@ -1,4 +1,4 @@
-// What a claim needs next, decided from what was seen of it. Pure; carried out by claims.ts.
+// The next action for a claim, decided from its observed state. Pure; executed by claims.ts.
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeMode } from '#shared/api/foreign/core.ts';
 import { formatQuantity } from '#shared/api/quantity.ts';
 import { canCopy, isOurDriver } from '#local-cluster/controllers/volumes/classes.ts';
@@ -14,16 +14,16 @@ import type { Origin } from '#local-cluster/controllers/volumes/directory.ts';
 
 export interface ClaimSeen {
   readonly claim: PersistentVolumeClaim;
-  /** The class the claim names, or the default one when it names none. */
+  /** The class that the claim names, or the default one. */
   readonly storageClass: StorageClass | undefined;
-  /** The volume the claim names, or the one that names the claim. */
+  /** The volume that the claim names, or the one that refers to the claim. */
   readonly volume: PersistentVolume | undefined;
   readonly source: SourceSeen | undefined;
 }
 
-/** What a claim is to be filled from. `what` names it for messages. */
+/** The data source of a claim. `what` names it in messages. */
 export type SourceSeen =
-  /** Filled by somebody else (a volume populator). */
+  /** Filled by another component (a volume populator). */
   | { readonly kind: 'foreign' }
   | { readonly kind: 'missing'; readonly what: string }
   | { readonly kind: 'deleting'; readonly what: string }
@@ -44,7 +44,7 @@ export type ClaimStep =
   | { readonly do: 'mark-lost' }
   | { readonly do: 'expand'; readonly volume: PersistentVolume; readonly bytes: number }
   | { readonly do: 'provision'; readonly storageClass: StorageClass; readonly bytes: number; readonly from?: Origin }
-  /** Nothing can be done before something else happens; `warn` when that is the user's to mend. */
+  /** Nothing can be done before something else happens; `warn` when the user must correct it. */
   | { readonly do: 'wait'; readonly warn: boolean; readonly reason: string; readonly message: string };
 
 const nothing: ClaimStep = { do: 'nothing' };

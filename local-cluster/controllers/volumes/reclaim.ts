@@ -1,4 +1,4 @@
-// Gives back volumes whose claim is gone, and removes files nobody answers for.
+// Reclaims volumes whose claim was deleted, and removes orphaned files.
 import { type PersistentVolume, persistentVolumeClaims, persistentVolumes } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotContents } from '#shared/api/foreign/snapshot.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -59,8 +59,8 @@ const reclaim = async (
 };
 
 /**
- * Removes volumes and snapshots that no object speaks of, left by a crash between making the files and saying so. Call it before the
- * controllers start, so that nothing is being made at the same time.
+ * Removes volumes and snapshots without an object, left by a crash between the creation of the files and that of the object. Call it before
+ * the controllers start, so that nothing is being created at the same time.
  */
 export const sweepFiles = async (kube: KubeClient, directory: VolumeDirectory): Promise<void> => {
   const known = new Set<string>();

@@ -1,4 +1,4 @@
-// Knative's own senders and its queue-proxy, built from the Go module beside this file, and where they are. Called by main.ts and the differential test.
+// Knative's own senders and its queue-proxy, built from the Go module next to this file, and their paths. Called by main.ts and the differential test.
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { InvalidInput } from '#shared/runtime/errors.ts';
@@ -8,7 +8,7 @@ import type { Environment } from '#local-cluster/envtest/assets.ts';
 
 export const moduleDir = import.meta.dirname;
 
-/** Name of each binary and the package it is built from. */
+/** Name of each binary and its package. */
 export const knativePackages = {
   apiserver_receive_adapter: 'knative.dev/eventing/cmd/apiserver_receive_adapter',
   filter: 'knative.dev/eventing/cmd/broker/filter',
@@ -24,13 +24,13 @@ export interface KnativeAssets {
   readonly filter: string;
   /** PingSource's adapter. */
   readonly ping: string;
-  /** queue-proxy, which stands before every Knative Service. */
+  /** queue-proxy, which runs in front of every Knative Service. */
   readonly queue: string;
-  /** Says what Knative's webhooks would of manifests; see judge/main.go. */
+  /** Validates manifests as Knative's webhooks would; see judge/main.go. */
   readonly judge: string;
 }
 
-/** Version of `knative.dev/eventing` that is built, such as `v0.47.0`. */
+/** Version of `knative.dev/eventing` to build, such as `v0.47.0`. */
 export const knativeVersion = (): string => {
   const version = /knative\.dev\/eventing (v\S+)/.exec(readFileSync(join(moduleDir, 'go.mod'), 'utf8'))?.[1];
   if (version === undefined)
@@ -38,7 +38,7 @@ export const knativeVersion = (): string => {
   return version;
 };
 
-/** Where the build puts the binaries: below `BULLION_ENVTEST_CACHE`, or `.cache/envtest` in the repository, by version. */
+/** The output folder of the build: below `BULLION_ENVTEST_CACHE`, or `.cache/envtest` in the repository, by version. */
 export const knativeDirOf = (env: Environment): string => {
   const root = env['BULLION_ENVTEST_CACHE'] ?? resolve(moduleDir, '../../../.cache/envtest');
   return join(resolve(root), `knative-${knativeVersion()}`);
@@ -57,34 +57,34 @@ export const findKnative = (env: Environment): KnativeAssets | undefined => {
   return Object.values(assets).every((file) => existsSync(file)) ? assets : undefined;
 };
 
-// Definitions of kinds that our manifests use and no CRD of a cluster's own describes: those of the Prometheus operator and of
-// cert-manager. They are files of Go modules, read where Go keeps modules.
+// Definitions of kinds that our manifests use and that are in no CRD of this repository: those of the Prometheus operator and of
+// cert-manager. They are files of Go modules, read from Go's module cache.
 
-/** Module, and the folder in it that holds CRDs as YAML. */
+/** Module, and the folder in it with CRDs as YAML. */
 const modules = [
   { module: 'github.com/prometheus-operator/prometheus-operator@v0.85.0', folder: 'example/prometheus-operator-crd' },
   { module: 'github.com/cert-manager/cert-manager@v1.16.3', folder: 'deploy/crds' },
 ] as const;
 
-/** Folders with YAML of CRDs, one for each product. Undefined where one is missing, or there is no Go to say where it would be. */
+/** Folders with YAML of CRDs, one for each product. Undefined when one is missing, or Go is not installed. */
 export const findDefinitions = (env: Environment): readonly string[] | undefined => {
   const { stdout } = spawnSync('go', ['env', 'GOMODCACHE'], { env, encoding: 'utf8' });
   const folders = modules.map(({ module, folder }) => join((stdout ?? '').trim(), module, folder));
   return (stdout ?? '') !== '' && folders.every((folder) => existsSync(folder)) ? folders : undefined;
 };
 
-/** Seconds at most; a module that cannot be had is said and left out. */
+/** Time limit in seconds; an unavailable module is reported and skipped. */
 export const fetchDefinitions = (env: Environment, report: (line: string) => void): void => {
   if (!hasGo(env) || findDefinitions(env) !== undefined) return;
   for (const { module } of modules) {
     const args = ['mod', 'download', module];
-    // Outside of any module: what is built here depends on other versions.
+    // Outside of any module: this module depends on other versions.
     const { status } = spawnSync('go', args, {
       env: { ...env, GOFLAGS: '' },
       cwd: '/',
       stdio: 'inherit',
       timeout: 60_000,
     });
-    if (status !== 0) report(`${module} cannot be had; tests that read its definitions take open ones`);
+    if (status !== 0) report(`${module} is not available; tests use definitions without validation instead`);
   }
 };

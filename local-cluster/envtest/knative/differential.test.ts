@@ -35,7 +35,7 @@ interface Seen {
   readonly body: unknown;
 }
 
-/** What must be the same: not ids, times, traces, nor what belongs to the connection. */
+/** What must be equal: everything except ids, times, traces, and headers of the connection. */
 const volatile =
   /^(ce-id|ce-time|ce-knativearrivaltime|traceparent|tracestate|host|connection|content-length|accept-encoding|user-agent|transfer-encoding)$/;
 const stable = (headers: Iterable<[string, string]>) =>
@@ -47,7 +47,7 @@ const configMaps = anyConfigMaps;
 const namespaces = anyNamespaces;
 const widgets: ResourceType = { ...triggers, group: 'example.dev', kind: 'Widget', plural: 'widgets' };
 
-describe.skipIf(assetsDir === undefined || knative === undefined)('beside Knative', () => {
+describe.skipIf(assetsDir === undefined || knative === undefined)('compared with Knative', () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'knative-'));
   const children: ChildProcess[] = [];
   let api: RealApiServer;
@@ -224,7 +224,7 @@ describe.skipIf(assetsDir === undefined || knative === undefined)('beside Knativ
       await vi.waitFor(isUp, { timeout: 60_000, interval: 500 });
     }, 240_000);
 
-    /** One Trigger, in the cluster and in our broker; an event through both. */
+    /** One Trigger, in the cluster and in our broker; an event is sent through both. */
     const compare = async (spec: object, event: CloudEvent) => {
       count += 1;
       const name = `trigger-${count}`;
@@ -240,7 +240,7 @@ describe.skipIf(assetsDir === undefined || knative === undefined)('beside Knativ
       const path = `${filterUrl}/triggers/bullion/${name}/${metadata.uid}`;
       const { headers, body } = encodeEvent({ ...event, extensions: { ...event.extensions, knativebrokerttl: '9' } });
       const post = () => createPost()(path, { headers, body }, AbortSignal.timeout(10_000));
-      // Until its informer knows the Trigger and its status the filter answers 404.
+      // Until its informer has observed the Trigger and its status the filter answers 404.
       let theirs = await post();
       for (let tries = 0; theirs.status === 404 && tries < 50 && event.extensions['answer'] !== '404'; tries += 1) {
         await wait(100);
@@ -311,14 +311,14 @@ describe.skipIf(assetsDir === undefined || knative === undefined)('beside Knativ
       '502',
       '503',
       '504',
-    ])('judges status %s as broker-filter does', async (code) => {
+    ])('handles status %s as broker-filter does', async (code) => {
       const { theirs, ours } = await compare({}, anEvent({ answer: code }));
       expect(ours.request).toEqual(theirs.request);
       expect(ours.code).toBe(theirs.status < 300 ? undefined : theirs.status);
     });
 
     it.each(['json', 'text', 'event', 'garbled', 'words'])(
-      'judges the answer %s as broker-filter does',
+      'handles the answer %s as broker-filter does',
       async (kind) => {
         const { theirs, ours } = await compare({}, anEvent({ answer: kind }));
         expect(ours.request).toEqual(theirs.request);
@@ -327,7 +327,7 @@ describe.skipIf(assetsDir === undefined || knative === undefined)('beside Knativ
       },
     );
 
-    it('refuses a reply without a source at the ingress, as broker-filter leaves it to', async () => {
+    it('rejects a reply without a source at the ingress, which broker-filter relies on', async () => {
       const { theirs, ours } = await compare({}, anEvent({ answer: 'broken' }));
       expect([theirs.status, ours.code, ours.reply]).toEqual([200, 400, undefined]);
     });
@@ -360,7 +360,7 @@ describe.skipIf(assetsDir === undefined || knative === undefined)('beside Knativ
       expect(ours.request).toEqual(theirs.request);
     });
 
-    it('sends structured mode as broker-filter does where the format is json', async () => {
+    it('sends structured mode as broker-filter does when the format is json', async () => {
       const { theirs, ours } = await compare({ delivery: { format: 'json' } }, anEvent());
       const withoutTime = (seen: Seen | undefined) => ({
         ...seen,

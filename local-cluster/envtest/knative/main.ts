@@ -1,4 +1,4 @@
-// `npm run envtest:knative [-- --minutes N]`: builds Knative's own senders and prints where they are, as `KNATIVE_ASSETS=<folder>`.
+// `npm run envtest:knative [-- --minutes N]`: builds Knative's own senders and prints their path, as `KNATIVE_ASSETS=<folder>`.
 import { spawnSync } from 'node:child_process';
 import { env, stderr, stdout } from 'node:process';
 import { parseArgs } from 'node:util';
@@ -14,12 +14,12 @@ import {
 
 const report = (line: string): void => void stderr.write(`knative: ${line}\n`);
 
-/** Minutes that the build may take; what was compiled by then is not compiled again at the next one. */
+/** Time limit of the build in minutes; the next run does not repeat finished compilations. */
 const { values } = parseArgs({ options: { minutes: { type: 'string', default: '20' } } });
 
-/** All at once: they share nearly all of what is compiled. */
+/** All at once: they share nearly all of their dependencies. */
 const build = async (folder: string): Promise<void> => {
-  report(`building ${Object.keys(knativePackages).join(', ')} ${knativeVersion()} (minutes at the first time)`);
+  report(`building ${Object.keys(knativePackages).join(', ')} ${knativeVersion()} (takes minutes the first time)`);
   await makeFolder(folder);
   const started = Date.now();
   const args = ['build', '-trimpath', '-buildvcs=false', '-ldflags=-s -w', '-o', `${folder}/`];
@@ -27,13 +27,13 @@ const build = async (folder: string): Promise<void> => {
     cwd: moduleDir,
     env: { ...env, CGO_ENABLED: '0', GOFLAGS: '-p=2' },
     stdio: ['ignore', 'inherit', 'inherit'],
-    // Interrupted, it ends its compilers and keeps what they have done.
+    // When interrupted, it stops its compilers and keeps their results.
     killSignal: 'SIGINT',
     timeout: Number(values.minutes) * 60_000,
   });
   const seconds = Math.round((Date.now() - started) / 1000);
   if (status === 0) report(`built in ${seconds} s`);
-  else report(`not built after ${seconds} s: go build failed, or its ${values.minutes} minutes were over`);
+  else report(`not built after ${seconds} s: go build failed, or exceeded its limit of ${values.minutes} minutes`);
 };
 
 fetchDefinitions(env, report);

@@ -1,4 +1,4 @@
-// A function behind Knative's own queue-proxy, as in a pod: connections that idle, ten thousand requests, and the end of the pod.
+// A function behind Knative's own queue-proxy, as in a pod: idle connections, ten thousand requests, and the termination of the pod.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
@@ -11,7 +11,7 @@ import { freePorts, isFreeEverywhere } from '#local-cluster/free-ports.ts';
 import { kubeconfigFor } from '#test/support/kubeconfig.ts';
 
 const knative = findKnative(process.env);
-/** queue-proxy's own doors, which cannot be chosen: administration and metrics. */
+/** queue-proxy's fixed ports: administration and metrics. */
 const fixedPorts = { admin: 8022, metrics: [9090, 9091] } as const;
 const allPorts = [fixedPorts.admin, ...fixedPorts.metrics];
 const root = join(import.meta.dirname, '../../..');
@@ -22,7 +22,7 @@ if (!canRun) {
   console.warn(`test with queue-proxy skipped: ${why}`);
 }
 
-/** An event that any function takes and nobody has to do anything for. */
+/** An event that any function accepts and ignores. */
 const event = {
   'ce-specversion': '1.0',
   'ce-id': '1',
@@ -67,7 +67,7 @@ describe.skipIf(!canRun)('behind queue-proxy', () => {
       asked.once('error', reject);
       asked.end(body);
     });
-  /** Counts answers by status. */
+  /** Counts responses by status. */
   const burst = async (count: number, into: Map<number, number>): Promise<void> => {
     let left = count;
     const worker = async () => {
@@ -122,26 +122,26 @@ describe.skipIf(!canRun)('behind queue-proxy', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('ten thousand requests over connections that are kept are all answered, also after they have idled', async () => {
+  it('ten thousand requests over kept-alive connections are all answered, also after they were idle', async () => {
     const answers = new Map<number, number>();
     for (const idleMs of [0, 4_900, 0, 5_100, 0]) {
-      // Node's own limit for idle connections is five seconds: with it, requests that come then would find their connection closed.
+      // Node's own limit for idle connections is five seconds: with it, later requests would find their connection closed.
       await wait(idleMs);
       await burst(2_000, answers);
     }
     expect(Object.fromEntries(answers)).toEqual({ 204: 10_000 });
   }, 120_000);
 
-  it('a pod that ends answers all that still comes, drains, and both containers end by themselves', async () => {
+  it('a pod that is terminated answers all requests that still arrive, drains, and both containers end by themselves', async () => {
     const ended = (child: ChildProcess) => new Promise<number | null>((resolve) => child.once('exit', resolve));
     const [ofQueue, ofFunction] = [ended(queue), ended(fn)];
     const answers = new Map<number, number>();
     let isOver = false;
-    // What endpoints that are not up to date yet go on to send, for a while.
+    // Requests from endpoints that are not up to date yet, for a while.
     const stragglers = (async () => {
       while (!isOver) await burst(20, answers).then(() => wait(50));
     })();
-    // As the kubelet ends a pod: SIGTERM to queue-proxy, while the hook of the function's container waits for the drain.
+    // As the kubelet terminates a pod: SIGTERM to queue-proxy, while the hook of the function's container waits for the drain.
     const drained = fetch(`http://127.0.0.1:${fixedPorts.admin}/wait-for-drain`);
     queue.kill('SIGTERM');
     await wait(2_000);

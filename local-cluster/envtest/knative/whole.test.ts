@@ -1,4 +1,4 @@
-// Knative's adapter, ping and broker-filter drive the functions, on a real API server: a whole import, a golden update, and deletions.
+// Knative's adapter, ping and broker-filter call the functions, on a real API server: a whole import, a golden update, and deletions.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findAssets } from '#local-cluster/envtest/assets.ts';
 import { findKnative } from '#local-cluster/envtest/knative/assets.ts';
@@ -26,19 +26,19 @@ import { takeTurn } from '#test/support/turn.ts';
 
 const knative = findKnative(process.env);
 const isBuilt = findAssets(process.env) !== undefined && knative !== undefined;
-// Before the port is looked at: others who need it have their turn first.
+// Before the port is checked: others that need it have their turn first.
 const handOn = isBuilt ? await takeTurn('knative-adapter') : undefined;
 const canRun = isBuilt && (await isFreeEverywhere(8080));
 if (!canRun) await handOn?.();
 if (!canRun) {
   const why = isBuilt ? 'its adapter needs port 8080' : 'run `npm run envtest` and `npm run envtest:knative`';
-  console.warn(`the whole of Knative skipped: ${why}`);
+  console.warn(`test with all of Knative skipped: ${why}`);
 }
 
-/** Each second second, as Knative's cron has it. */
+/** Every two seconds, in Knative's cron format. */
 const schedule = '*/2 * * * * *';
 
-describe.skipIf(!canRun)('functions that Knative itself wakes', { timeout: 240_000 }, () => {
+describe.skipIf(!canRun)('functions called by Knative itself', { timeout: 240_000 }, () => {
   const delivered: Delivered[] = [];
   let cluster: TestCluster;
   let origin: Origin;
@@ -68,7 +68,7 @@ describe.skipIf(!canRun)('functions that Knative itself wakes', { timeout: 240_0
 
   const versionInUse = (cron: DataImportCron | undefined): string | undefined => cron?.status?.lastImportedPVC?.name;
 
-  it('bring a golden image to a new version', async () => {
+  it('update a golden image to a new version', async () => {
     const source = { http: { url: `${origin.url}/golden.raw` } };
     const storage = { storageClassName: 'local', resources: { requests: { storage: '16Mi' } } };
     await flow.aCron('golden', { template: { spec: { source, storage } } });
@@ -80,7 +80,7 @@ describe.skipIf(!canRun)('functions that Knative itself wakes', { timeout: 240_0
     expect([typeof first, typeof second]).toEqual(['string', 'string']);
   });
 
-  it('and remove all of it again', async () => {
+  it('delete all of it again', async () => {
     await flow.remove(dataImportCronKind.type, 'golden');
     await flow.until(dataImportCronKind.type, 'golden', (cron) => cron === undefined);
     const { items } = await cluster.kube.list(dataVolumes, { namespace });
@@ -90,20 +90,20 @@ describe.skipIf(!canRun)('functions that Knative itself wakes', { timeout: 240_0
     expect(await leftOvers(cluster.kube, cluster.dataDir, 60)).toEqual([]);
   });
 
-  it('by what they sent: changes of objects and children, ticks, and what functions tell each other', () => {
+  it("receive changes of objects and children, ticks, and each other's events", () => {
     expect(typesTo('initialize')).toContain('dev.knative.apiserver.resource.add');
     expect(typesTo('sidecar-sync')).toContain('dev.knative.apiserver.resource.update');
     expect(typesTo('sidecar-sync')).toContain('dev.bullion.transfer.progressed');
     expect(typesTo('cron-tick')).toEqual(new Set(['dev.knative.sources.ping']));
     const kinds = new Set(delivered.filter(({ to }) => to === 'sidecar-sync').map(({ kind }) => kind));
     expect(kinds).toContain('Job');
-    // What Knative would not take, or would repeat for nothing.
+    // What Knative would not accept, or would repeat without need.
     expect(
       [...new Set(delivered.map(({ status }) => status))].filter((status) => ![200, 204, 503].includes(status)),
     ).toEqual([]);
   });
 
-  it('with tokens that they have of the API server for that, while nobody else is let in', async () => {
+  it('are called with tokens that Knative got from the API server, while other callers are rejected', async () => {
     const { url } = delivered.find(({ to }) => to === 'initialize')!;
     const options = {
       kubeconfigPath: cluster.kubeconfigPath,

@@ -1,4 +1,4 @@
-// The copies of a backing image together: Longhorn's states, one row each, and what several say at once.
+// The combined state of the copies of a backing image: Longhorn's states, one row each, and several at once.
 import { describe, expect, it } from 'vitest';
 import type { BackingImageCopy, CopyState } from '#shared/api/foreign/longhorn.ts';
 import { foldCopies } from '#shared/backends/backingimage/copies.ts';
@@ -20,7 +20,7 @@ describe('the copies of a backing image', () => {
     ['failed', 'failed'],
     ['failed-and-cleanup', 'failed'],
     ['unknown', 'unknown'],
-  ])('one that is %s: %s', (state, is) => {
+  ])('in the state %s are: %s', (state, is) => {
     expect(told(state)).toBe(is);
   });
 
@@ -37,7 +37,7 @@ describe('the copies of a backing image', () => {
     expect(told(...states)).toBe(is);
   });
 
-  it('are as far as the first of them, and never said to be done before one is', () => {
+  it('report the progress of the first, and 100 only when a copy is complete', () => {
     const copies: readonly (BackingImageCopy & { state: CopyState })[] = [
       { state: 'in-progress', progress: 30 },
       { state: 'in-progress', progress: 100 },
@@ -45,7 +45,7 @@ describe('the copies of a backing image', () => {
     expect(foldCopies(aBackingImage(copies))).toMatchObject({ is: 'running', percent: 99 });
   });
 
-  it('fail with the words of one that has some, at the time of the last', () => {
+  it('fail with the last message that was reported, at the time of the last failure', () => {
     const copies: readonly (BackingImageCopy & { state: CopyState })[] = [
       { state: 'failed', lastStateTransitionTime: '2026-01-01T00:00:02Z' },
       { state: 'failed', message: 'no space', lastStateTransitionTime: '2026-01-01T00:00:01Z' },

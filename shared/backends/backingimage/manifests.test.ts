@@ -1,4 +1,4 @@
-// What an image has in Longhorn: the backing image and the class that its disks are made with, field by field as Harvester and its tools look for them.
+// The objects of an image in Longhorn: the backing image and the class of its disks, field by field as Harvester and its tools expect them.
 import { describe, expect, it } from 'vitest';
 import { buildBackingImage, buildStorageClass } from '#shared/backends/backingimage/manifests.ts';
 import { anImage, imageRef } from '#test/support/builders.ts';
@@ -17,7 +17,7 @@ describe('the backing image', () => {
     { attempt: 2, classParameters: parameters },
   );
 
-  it('lies where Longhorn looks, and names its image', () => {
+  it('is in the namespace of Longhorn, and refers to its image', () => {
     expect(built.metadata).toMatchObject({
       name: `vmi-${uid}`,
       namespace: 'longhorn-system',
@@ -27,7 +27,7 @@ describe('the backing image', () => {
     expect(built.metadata.ownerReferences).toBeUndefined();
   });
 
-  it('says what it is made from, held against, and how many copies there are to be', () => {
+  it('contains its source, its checksum and the number of copies', () => {
     expect(built.spec).toEqual({
       sourceType: 'download',
       sourceParameters: { url: 'https://images.example/a' },
@@ -43,7 +43,7 @@ describe('the class', () => {
     ['a copy', clone(), {}],
     ['a decrypted copy', clone('decrypt'), {}],
     ['an encrypted copy', clone('encrypt'), { backingImageDataSourceType: 'clone' }],
-  ])('of %s makes disks of its backing image', (_what, of, more) => {
+  ])('of %s creates disks from its backing image', (_what, of, more) => {
     expect(buildStorageClass(of, `vmi-${uid}`, parameters)).toMatchObject({
       metadata: { name: `lh-${uid}` },
       provisioner: 'driver.longhorn.io',

@@ -1,4 +1,4 @@
-// The backingimage backend's decisions, one row per situation. Plans are pure, so a row is an image, what is observed, and what must come out.
+// The decisions of the backend backingimage, one row per situation. Plans are pure, so a row is an image, the observed state, and the expected result.
 import { describe, expect, it } from 'vitest';
 import type { StorageClass } from '#shared/api/foreign/core.ts';
 import type { BackingImage, BackingImageCopy, CopyState } from '#shared/api/foreign/longhorn.ts';
@@ -46,7 +46,7 @@ const leaving: BackingImage = {
   metadata: { ...aBackingImage().metadata, deletionTimestamp: '2026-01-02T03:04:00Z' },
 };
 
-/** On its way, and made for that retry. */
+/** In progress, and created for that retry. */
 const answering = (retryToken: string): ObservedBackingImage => {
   const built = aBackingImage([{ state: 'in-progress', progress: 10 }]);
   const marks = { ...built.metadata.annotations, [annotations.retry]: retryToken };
@@ -75,13 +75,13 @@ const rows: readonly Row[] = [
     state: { phase: 'Pending', reason: 'Starting', attempts: 1, storageClassName: storageClass.metadata.name },
   },
   {
-    name: 'Longhorn is not there: said, and not for ever',
+    name: 'Longhorn is not installed: reported, until a deadline',
     observed: observed({ isInstalled: false }),
     actions: [],
     state: { phase: 'Pending', reason: 'BackendUnavailable', deadline: '2026-01-02T03:14:05Z' },
   },
   {
-    name: 'the name is taken by a backing image of somebody else',
+    name: 'the name is in use by a backing image of another owner',
     observed: observed({ foreign: aBackingImage() }),
     actions: [],
     state: { phase: 'Pending', reason: 'NameTaken' },
@@ -283,14 +283,14 @@ const rows: readonly Row[] = [
     state: { attempts: 1, attemptsFailed: 0, failures: 4, handledRetryToken: '1' },
   },
   {
-    name: 'a retry throws away what is still on its way',
+    name: 'a retry deletes what is still in progress',
     image: anImage({ retryToken: '1', state: { phase: 'Downloading', attempts: 1 } }),
     observed: answering('0'),
     actions: ['delete BackingImage vmi-<uid>'],
     state: { phase: 'Pending', reason: 'Restarting' },
   },
   {
-    name: 'a retry does not throw away what was made for it by a pass whose status was lost',
+    name: 'a retry keeps what a pass created for it whose status was lost',
     image: anImage({ retryToken: '1', state: { phase: 'Downloading', attempts: 1 } }),
     observed: answering('1'),
     actions: [],
@@ -311,7 +311,7 @@ describe('initialize', () => {
     expect({ actions: actionsOf(plan), state: plan.state }).toEqual({ actions, state: expect.objectContaining(state) });
   });
 
-  it('marks a backing image that Harvester made, so that it is followed', () => {
+  it('labels a backing image that Harvester created, so that its changes are observed', () => {
     const made = aBackingImage([{ state: 'ready' }], {
       metadata: { name: 'default-ubuntu', namespace: 'longhorn-system' },
     });
@@ -323,7 +323,7 @@ describe('initialize', () => {
     expect(plan.state).toMatchObject({ phase: 'Available', children: { backingImage: 'default-ubuntu' } });
   });
 
-  it('fills in a virtual size that comes late', () => {
+  it('sets a virtual size that is reported late', () => {
     const image = anImage({
       state: { phase: 'Available', inspection: { format: 'raw', compression: 'none', size: 1000 } },
     });
@@ -337,19 +337,19 @@ describe('initialize', () => {
 describe('delete', () => {
   const deleting = anImage({ deleting: true, state: { phase: 'Available' } });
 
-  it('takes the backing image first, then the class', () => {
+  it('deletes the backing image first, then the class', () => {
     const plan = planDelete(deleting, copied({ state: 'ready' }));
     expect(actionsOf(plan)).toEqual(['delete BackingImage vmi-<uid>', 'delete StorageClass lh-<uid>']);
     expect(plan).toMatchObject({ removed: false, actions: [{ propagation: 'Foreground' }, {}] });
   });
 
-  it('waits for what stands on it, and names it', () => {
+  it('waits for volumes that use it, and names them', () => {
     const plan = planDelete(deleting, { ...copied({ state: 'ready' }), users: ['PersistentVolumeClaim default/root'] });
     expect(plan).toMatchObject({ actions: [], removed: false, state: { phase: 'Terminating', reason: 'InUse' } });
     expect(plan.state.message).toContain('PersistentVolumeClaim default/root');
   });
 
-  it('is done when nothing is left', () => {
+  it('is finished when nothing remains', () => {
     expect(planDelete(deleting, observed())).toMatchObject({ actions: [], removed: true });
   });
 });

@@ -1,4 +1,4 @@
-// Names, parameters and what Longhorn is asked for: tables, against an in-memory cluster where something is looked up.
+// Names, parameters and the requests to Longhorn: tables, with an in-memory cluster where objects are read.
 import { describe, expect, it } from 'vitest';
 import { persistentVolumeClaims, persistentVolumes, storageClasses } from '#shared/api/foreign/core.ts';
 import { backingImages } from '#shared/api/foreign/longhorn.ts';
@@ -28,7 +28,7 @@ const longhorn = (name: string, parameters: Record<string, string> = {}) =>
   aStorageClass(name, { provisioner: 'driver.longhorn.io', parameters });
 
 describe('names', () => {
-  it('are those of the UID, and of Harvester before', () => {
+  it('contain the UID, or are those of Harvester', () => {
     expect(backingImageNames({ ref, source: undefined })).toEqual({
       own: `vmi-${uid}`,
       candidates: ['default-ubuntu', `vmi-${uid}`],
@@ -39,20 +39,20 @@ describe('names', () => {
     });
   });
 
-  it('fit into what Longhorn takes', () => {
+  it('are valid for Longhorn', () => {
     expect(backingImageNames({ ref, source: undefined }).own).toHaveLength(40);
     const long = correctedName(`Default-${'x'.repeat(60)}`);
     expect(long).toMatch(/^default-x+-[0-9a-f]{8}$/);
     expect(long).toHaveLength(40);
   });
 
-  it('of a restored image are those its backup knows', () => {
+  it('of a restored image are those in its backup', () => {
     const source = { type: 'restore', url: 's3://backups@region/?backingImage=vmi-1234' } as const;
     expect(backingImageNames({ ref, source }).own).toBe('vmi-1234');
     expect(storageClassNames({ ref, source }).own).toBe('lh-1234');
   });
 
-  it('of a backup that make no sense are not taken', () => {
+  it('from a backup are ignored when they are invalid', () => {
     const source = { type: 'restore', url: 's3://backups@region/?backingImage=../etc' } as const;
     expect(backingImageNames({ ref, source }).own).toBe(`vmi-${uid}`);
   });
@@ -60,7 +60,7 @@ describe('names', () => {
   it.each([
     ['its UID', `vmi-${uid}`, `lh-${uid}`],
     ['its namespace and name, as Harvester had it', 'default-ubuntu', 'longhorn-ubuntu'],
-  ])('of an image that is called by %s are found', async (_what, name, className) => {
+  ])('of an image with %s are found', async (_what, name, className) => {
     const kube = createMemoryKube();
     const marks = { 'harvesterhci.io/imageId': 'default/ubuntu' };
     const metadata = { name, namespace: 'longhorn-system', annotations: marks };
@@ -79,7 +79,7 @@ describe('names', () => {
     expect((await check(kube, anImage({ ref: long }))).backingImage?.metadata.name).toBe(metadata.name);
   });
 
-  it('of a namesake whose namespace ends elsewhere are left alone', async () => {
+  it('of an image of the same name in a different namespace are ignored', async () => {
     const kube = createMemoryKube();
     const other = { name: 'a-b-c', namespace: 'longhorn-system', annotations: { 'harvesterhci.io/imageId': 'a/b-c' } };
     kube.seed(backingImages, { ...aBackingImage([{ state: 'ready' }]), metadata: other });
@@ -93,7 +93,7 @@ describe('names', () => {
 describe('class parameters', () => {
   const defaults = { numberOfReplicas: '3', staleReplicaTimeout: '30', migratable: 'true' };
   it.each([
-    ['nothing said', undefined, undefined, defaults],
+    ['no parameters', undefined, undefined, defaults],
     ['a class of another driver', { numberOfReplicas: '1' }, aStorageClass(), { ...defaults, numberOfReplicas: '1' }],
     [
       'a Longhorn class wins',
@@ -102,7 +102,7 @@ describe('class parameters', () => {
       { ...defaults, numberOfReplicas: '2' },
     ],
     [
-      'what is not of disks is left out',
+      'parameters that are not for disks are omitted',
       undefined,
       longhorn('a', { fsType: 'ext4', dataLocality: 'disabled' }),
       { ...defaults, dataLocality: 'disabled' },
@@ -189,7 +189,7 @@ const exported = (claimName: string): ImageSource => ({ type: 'export-from-volum
 const from = (source: ImageSource, over: Partial<Image> = {}): Image =>
   anImage({ backend: 'backingimage', source, storage: { classParameters: secret }, ...over } as never);
 
-describe('what Longhorn is asked for', () => {
+describe('Longhorn gets', () => {
   it.each([
     [
       'a download',
@@ -226,7 +226,7 @@ describe('what Longhorn is asked for', () => {
       },
     ],
     [
-      'a decrypted copy, with the key of what it is made from',
+      'a decrypted copy, with the key of its source',
       clone('encrypted', 'decrypt'),
       {
         sourceType: 'clone',
@@ -253,7 +253,7 @@ describe('what Longhorn is asked for', () => {
     ['a qcow2', { format: 'qcow2', size: 1000 }],
     ['a raw disk', { size: 1024 }],
     ['a disc', { format: 'iso', size: 2048 }],
-    ['a raw disk of a length that nobody says', { size: undefined }],
+    ['a raw disk of unknown length', { size: undefined }],
   ])('a download of %s', async (_what, found) => {
     const { actions } = await startWith(found);
     const made = actions.map((action) => action.do === 'create' && action.object.kind);
@@ -270,7 +270,7 @@ describe('what Longhorn is asked for', () => {
     ...(['vmdk', 'vdi', 'vhd', 'vhdx'] as const).map(
       (format) => [`a ${format}`, { format }, new RegExp(`${format}.*convert`)] as const,
     ),
-  ])('no download of %s', async (_what, found, words) => {
+  ])('no download for %s', async (_what, found, words) => {
     const { actions, state } = await startWith(found);
     expect(actions).toEqual([]);
     expect(state).toMatchObject({ phase: 'Failed', reason: 'UnsupportedFormat' });
@@ -278,8 +278,16 @@ describe('what Longhorn is asked for', () => {
   });
 
   it.each([
-    ['what cannot be looked at now', { is: 'waiting', reason: 'SourceUnreachable', message: 'no route' }, 'Pending'],
-    ['what is no disk', { is: 'refused', reason: 'ExternalReference', message: 'it has a backing file' }, 'Failed'],
+    [
+      'a source that is unreachable at the moment',
+      { is: 'waiting', reason: 'SourceUnreachable', message: 'no route' },
+      'Pending',
+    ],
+    [
+      'a file that is not a disk',
+      { is: 'refused', reason: 'ExternalReference', message: 'it has a backing file' },
+      'Failed',
+    ],
   ] as const)('nothing of %s', async (_what, looked, phase) => {
     const image = from({ type: 'http', url: 'https://x.example/a' });
     const context = { now: 0, settings: testSettings };
@@ -313,7 +321,7 @@ describe('what Longhorn is asked for', () => {
   it.each([
     ['what a user wrote', { classParameters: foreign }],
     ['the class it is modelled on', { className: 'foreign' }],
-  ])('nothing, where %s names a Secret of elsewhere and admission was passed by', async (_what, storage) => {
+  ])('nothing when %s refers to a Secret of another namespace and admission was bypassed', async (_what, storage) => {
     const kube = aCluster();
     kube.seed(storageClasses, longhorn('foreign', { encrypted: 'true', ...foreign }));
     const image = from({ type: 'upload' }, { storage });
@@ -323,7 +331,7 @@ describe('what Longhorn is asked for', () => {
     expect(initialize(granted, await check(kube, granted), { now: 0, settings: testSettings }).actions).toHaveLength(2);
   });
 
-  it('for no parameter that no class of an image has', async () => {
+  it('nothing for a parameter that no class of an image has', async () => {
     const kube = aCluster();
     const orphan = {
       'csi.storage.k8s.io/controller-publish-secret-name': 'key',
@@ -392,7 +400,7 @@ describe('rules at admission', () => {
       named('longhorn', clone('unready')),
       'spec.securityParameters.sourceImageName',
     ],
-  ])('refuse %s', async (_name, image, field) => {
+  ])('reject %s', async (_name, image, field) => {
     expect((await validator.create(image, aCluster())).map((it) => it.field)).toContain(field);
   });
 
@@ -404,7 +412,7 @@ describe('rules at admission', () => {
     expect(await validator.create(image, aCluster())).toEqual([]);
   });
 
-  it('keep the parameters that disks are made with (harvester/fixed-parameters)', () => {
+  it('keep the parameters that disks are created with (harvester/fixed-parameters)', () => {
     const before = anImage({ storage: { classParameters: { a: '1', b: '2' } } });
     expect(validator.update(before, anImage({ storage: { classParameters: { b: '2', a: '1' } } }))).toEqual([]);
     expect(validator.update(before, anImage({ storage: { classParameters: { a: '2' } } }))).toHaveLength(1);

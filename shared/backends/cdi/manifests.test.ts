@@ -1,5 +1,5 @@
 // The DataVolume of an image is one that an installed CDI takes as it is: valid by its own definition, and without a field that it would drop unread. That
-// definition lies beside the repository where it is developed, never in it.
+// definition is next to the repository during development, never in it.
 import { describe, expect, it } from 'vitest';
 import { type JsonSchema, pruneObject, validateObject } from '#local-cluster/api-server/schema/structural.ts';
 import { type Shape, buildDataVolume } from '#shared/backends/cdi/manifests.ts';
@@ -12,7 +12,7 @@ const storageClass = aStorageClass('late', { volumeBindingMode: 'WaitForFirstCon
 const inspected = { format: 'qcow2', compression: 'none', virtualSize: gib } as const;
 const cloned = { is: 'ready', namespace: 'golden', name: 'leap' } as const;
 
-describe.skipIf(original === undefined)("a DataVolume of ours is one of CDI's", () => {
+describe.skipIf(original === undefined)('a DataVolume of Bullion is valid for CDI', () => {
   it.each<[what: string, image: Parameters<typeof anImage>[0], shape: Partial<Shape>]>([
     ['a download', {}, { diskBytes: gib, inspected }],
     [
@@ -29,7 +29,7 @@ describe.skipIf(original === undefined)("a DataVolume of ours is one of CDI's", 
       { storage: { className: 'late', volumeMode: 'Filesystem', accessModes: ['ReadWriteMany'] } },
       { diskBytes: gib },
     ],
-  ])('made for %s', (_what, image, shape) => {
+  ])('when it is made for %s', (_what, image, shape) => {
     const built = buildDataVolume(anImage({ backend: 'cdi', ...image }), { storageClass, ...shape });
     const object = JSON.parse(JSON.stringify(built)) as Parameters<typeof validateObject>[1];
     const schema = original!.spec.versions.find(({ name }) => name === 'v1beta1')!.schema.openAPIV3Schema as JsonSchema;

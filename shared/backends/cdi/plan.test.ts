@@ -1,4 +1,4 @@
-// A DataVolume told as an image: phases, trouble that CDI would try for ever, what is thrown away and what is kept. One row each.
+// A DataVolume as an image: phases, errors that CDI would retry for ever, what is deleted and what is kept. One row each.
 import { describe, expect, it } from 'vitest';
 import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import {
@@ -59,8 +59,8 @@ const running = (reason: string, message: string) => [condition('Running', 'Fals
 const stateOf = (state: Partial<ImageState>, what: Partial<ObservedCdi>, over: object = {}) =>
   cdi.initialize(image({ state, ...over }), observed(what), context);
 
-describe('a DataVolume that does not begin', () => {
-  it('is waiting for what its claim complains of, which a CDI does not tell', async () => {
+describe('a DataVolume that does not start', () => {
+  it('waits with the message of its claim, which CDI does not report', async () => {
     const { kube } = createTestReconciler();
     const dataVolume = kube.seed(dataVolumeKind.type, made({ phase: 'ImportScheduled' }));
     const claim = aClaim('Pending');
@@ -85,7 +85,7 @@ describe('a DataVolume that does not begin', () => {
 });
 
 describe('a new image', () => {
-  it('is looked at, then has a DataVolume of its name, exactly as large as its disk', () => {
+  it('is inspected, then gets a DataVolume of its name, exactly as large as its disk', () => {
     const first = cdi.initialize(image(), observed(), context);
     expect(first).toMatchObject({
       actions: [{ do: 'create', object: { kind: 'Job' } }],
@@ -129,12 +129,12 @@ describe('a new image', () => {
       { cloned: { is: 'ready', namespace: 'other', name: 'vmi-1' } },
       { source: { pvc: { namespace: 'other', name: 'vmi-1' } } },
     ],
-  ])('is made from %s', (_what, over, what, spec) => {
+  ])('is created from %s', (_what, over, what, spec) => {
     const { actions } = cdi.initialize(image(over), observed(what), context);
     expect(actions).toMatchObject([{ do: 'create', object: { kind: 'DataVolume', spec } }]);
   });
 
-  it('hands on what its author was allowed, and nothing where that is not needed', () => {
+  it('passes on the grants of its author, and nothing when they are not needed', () => {
     const from = (namespace: string) =>
       buildDataVolume(image({ source: { type: 'export-from-volume', namespace, claimName: 'disk' } }), {
         storageClass,
@@ -143,11 +143,11 @@ describe('a new image', () => {
     expect(from('default').metadata.annotations).not.toHaveProperty('bullion.dev/granted');
   });
 
-  describe('where an administrator trusts more authorities', () => {
+  describe('with additional trusted authorities', () => {
     const trusting = { ...context, settings: { ...testSettings, additionalCa: 'PEM' } };
     const sized = { className: 'local', capacityBytes: gib };
 
-    it('has a bundle of them, made before what reads it', () => {
+    it('gets a bundle of them, created before the objects that read it', () => {
       const { actions } = cdi.initialize(image({ storage: sized }), observed(), trusting);
       const name = expect.stringMatching(/^ca-/) as string;
       expect(actions).toMatchObject([
@@ -166,12 +166,12 @@ describe('a new image', () => {
 
     it.each([
       [
-        'whose source is no server',
+        'the source is not a server',
         { source: { type: 'export-from-volume', namespace: 'a', claimName: 'b' } as const },
         trusting,
       ],
-      ['nobody needs it', { storage: sized }, context],
-    ])('has none where %s', (_what, over, given) => {
+      ['no additional authority is configured', { storage: sized }, context],
+    ])('gets none when %s', (_what, over, given) => {
       const { actions } = cdi.initialize(image(over), observed(), given);
       expect(actions).toMatchObject([{ do: 'create', object: { kind: 'DataVolume' } }]);
       expect(JSON.stringify(actions)).not.toContain('certConfigMap');
@@ -189,14 +189,14 @@ describe('a new image', () => {
     ['its class', { storageClass: undefined }, {}, 'StorageClassNotFound'],
     ['its name', { foreign: [made()] }, {}, 'NameTaken'],
     ['the claim of a DataVolume that is gone', { claim: aClaim('Bound') }, {}, 'ChildDeleted'],
-  ])('waits for %s, and not for ever', (_what, what, over, reason) => {
+  ])('waits for %s, until a deadline', (_what, what, over, reason) => {
     const { actions, state } = stateOf({}, what, over);
     expect({ actions, reason: state.reason }).toEqual({ actions: [], reason });
     const late = cdi.initialize(image({ state, ...over }), observed(what), later(testSettings.childSeconds + 1));
     expect(late.state).toMatchObject({ phase: 'Failed', reason, message: expect.stringContaining('gave up waiting') });
   });
 
-  it('waits for the image it is cloned from as long as that takes, which has deadlines of its own', () => {
+  it('waits without a deadline for the image that it is cloned from, which has deadlines of its own', () => {
     const over = { source: { type: 'clone', namespace: 'other', imageName: 'a' } } as const;
     const { actions, state } = stateOf({}, { cloned: { is: 'waiting', message: 'not ready' } }, over);
     expect({ actions, reason: state.reason }).toEqual({ actions: [], reason: 'SourceNotReady' });
@@ -206,10 +206,10 @@ describe('a new image', () => {
 
 describe('a DataVolume', () => {
   it.each<[what: string, status: DataVolumeStatus, expected: Partial<ImageState>]>([
-    ['nobody has looked at', {}, { phase: 'Pending', reason: 'Starting' }],
+    ['without a status', {}, { phase: 'Pending', reason: 'Starting' }],
     ['in progress', { phase: 'ImportInProgress', progress: '37.42%' }, { phase: 'Downloading', progress: 37 }],
     [
-      'that does not tell its progress',
+      'that does not report its progress',
       { phase: 'ImportInProgress', progress: 'N/A' },
       { phase: 'Downloading', progress: 0 },
     ],
@@ -229,7 +229,7 @@ describe('a DataVolume', () => {
       { phase: 'Failed', attempts: 1, attemptsFailed: 1 },
     ],
     [
-      'whose claim is refused for a quota',
+      'whose claim is rejected because of a quota',
       { phase: 'Pending', conditions: [condition('Bound', 'False', 'ErrExceededQuota', 'exceeded quota: storage')] },
       { phase: 'Pending', reason: 'ErrExceededQuota', message: 'exceeded quota: storage' },
     ],
@@ -266,7 +266,7 @@ describe('a DataVolume', () => {
     expect(state).toMatchObject(expected);
   });
 
-  it('that CDI would try for ever is stopped where the image allows no more', () => {
+  it('is stopped after the allowed attempts, where CDI would retry for ever', () => {
     const status = { phase: 'ImportInProgress', restartCount: 4, conditions: running('Error', 'got 503') };
     const first = stateOf({ attemptsFailed: 3, failures: 3, attempts: 4 }, { dataVolume: made(status) });
     expect(first).toMatchObject({ actions: [], state: { reason: 'Stopping', attemptsFailed: 4, failures: 4 } });
@@ -279,7 +279,7 @@ describe('a DataVolume', () => {
       expect(stateOf(first.state, what)).toMatchObject({ actions: [], state: { phase: 'Failed', failures: 4 } });
   });
 
-  it('that is stopped while it tries once more says what it failed with before', () => {
+  it('that is stopped during a retry reports its previous error', () => {
     const lastFailure = { reason: 'Error', message: 'got 503' };
     const status = {
       phase: 'ImportInProgress',
@@ -292,7 +292,7 @@ describe('a DataVolume', () => {
     expect(state).toMatchObject({ phase: 'Failed', reason: 'Error', message: expect.stringContaining('got 503') });
   });
 
-  it('that failed for good counts its attempts, and none beside them', () => {
+  it('that failed finally counts its own attempts only', () => {
     const status = { phase: 'Failed', restartCount: 4, conditions: running('Error', 'got 503') };
     expect(stateOf({}, { dataVolume: made(status) }).state).toMatchObject({
       attempts: 4,
@@ -301,7 +301,7 @@ describe('a DataVolume', () => {
     });
   });
 
-  it('that is stuck is stopped, with what its claim complains about', () => {
+  it('that is stuck is stopped, with the message of its claim', () => {
     const dataVolume = made({ phase: 'Pending' });
     const warning = { reason: 'ProvisioningFailed', message: 'the pool is full' };
     const warnings = [{ apiVersion: 'v1', kind: 'Event', metadata: { name: 'e' }, involvedObject: {}, ...warning }];
@@ -319,7 +319,7 @@ describe('a DataVolume', () => {
     });
   });
 
-  it('that runs too long is stopped, and progress never falls before', () => {
+  it('that runs too long is stopped, and its progress does not decrease before', () => {
     const dataVolume = made({ phase: 'ImportInProgress', progress: '50.0%' });
     const first = stateOf({}, { dataVolume });
     const slower = made({ phase: 'ImportInProgress', progress: '20.0%' });
@@ -333,7 +333,7 @@ describe('a DataVolume', () => {
     expect(end).toMatchObject({ actions: [{ do: 'delete' }], state: { phase: 'Failed', reason: 'DeadlineExceeded' } });
   });
 
-  it('that succeeded is usable once its claim is bound, with what the claim says it holds', () => {
+  it('that succeeded is usable once its claim is bound, with the content that the claim records', () => {
     const dataVolume = made({ phase: 'Succeeded' });
     expect(stateOf({}, { dataVolume, claim: aClaim('Pending') }).state.phase).toBe('Pending');
     const marked = aClaim('Bound', { 'bullion.dev/populated': JSON.stringify(aPopulation) });
@@ -351,7 +351,7 @@ describe('a DataVolume', () => {
     });
   });
 
-  it('that was made of a disk is as large as that is for its guest, whatever image it began as', () => {
+  it('that was made from a disk has the virtual size of its guest, whatever the image was before', () => {
     const claim = aClaim('Bound', { 'bullion.dev/populated': JSON.stringify(aPopulation) });
     const metadata = { ...claim.metadata, labels: { ...claim.metadata.labels, 'bullion.dev/role': 'disk' } };
     const status = { ...claim.status, capacity: { storage: '7Gi' } };
@@ -370,7 +370,7 @@ describe('a DataVolume', () => {
     ['has no claim any more', { dataVolume: made({ phase: 'Succeeded' }) }],
     ['lost its volume', { dataVolume: made({ phase: 'Failed' }), claim: aClaim('Bound') }],
     ['has lost its claim', { dataVolume: made({ phase: 'Succeeded' }), claim: aClaim('Lost') }],
-  ])('that was usable and %s is a loss, not a reason to import anew', (_what, what) => {
+  ])('that was usable and %s is a loss, not a reason to import again', (_what, what) => {
     expect(stateOf({ phase: 'Available' }, what)).toMatchObject({
       actions: [],
       state: { phase: 'Failed', reason: 'VolumeLost' },
@@ -378,9 +378,9 @@ describe('a DataVolume', () => {
   });
 });
 
-describe('starting over', () => {
+describe('a restart', () => {
   const failed = { phase: 'Failed', reason: 'Error', message: 'x', failures: 4 } as const;
-  it('throws away what is not filled, DataVolume first', () => {
+  it('deletes what is not populated, DataVolume first', () => {
     const what = { dataVolume: made({ phase: 'Failed' }), claim: aClaim('Pending') };
     const first = stateOf(failed, what, { retryToken: '1' });
     expect(first.actions).toMatchObject([{ do: 'delete', type: { kind: 'DataVolume' } }]);
@@ -393,7 +393,7 @@ describe('starting over', () => {
     });
   });
 
-  it('keeps what is filled', () => {
+  it('keeps what is populated', () => {
     const what = { dataVolume: made({ phase: 'Succeeded' }), claim: aClaim('Bound') };
     expect(stateOf(failed, what, { retryToken: '1' })).toMatchObject({ actions: [], state: { phase: 'Available' } });
   });
@@ -401,7 +401,7 @@ describe('starting over', () => {
 
 describe('removal', () => {
   const removing = (what: Partial<ObservedCdi>) => cdi.delete(image({ deleting: true }), observed(what), context);
-  it('takes the DataVolume before its claim, and waits for both', () => {
+  it('deletes the DataVolume before its claim, and waits for both', () => {
     const both = removing({ dataVolume: made(), claim: aClaim('Bound') });
     expect(both).toMatchObject({ removed: false, actions: [{ do: 'delete', type: { kind: 'DataVolume' } }] });
     expect(both.actions).toHaveLength(1);

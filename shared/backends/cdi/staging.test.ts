@@ -1,4 +1,4 @@
-// A disk out of a backup target, step by step: into a claim of ours, and from there into the DataVolume, whoever works on that one.
+// A disk from a backup target, step by step: into a claim of Bullion, and from there into the DataVolume, whichever controller reconciles that.
 import { describe, expect, it } from 'vitest';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type Job, jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
@@ -18,7 +18,7 @@ const complete = { conditions: [{ type: 'Complete', status: 'True' }] } as const
 
 const begin = (source: ImageSource) => {
   const { kube, settings, now } = createTestReconciler();
-  // What it makes is collected with it, and not before.
+  // Its children are garbage-collected with it, and not before.
   kube.seed(hyperCloudImageKind.type, aHyperCloudImage({ metadata: { name: imageRef.name, uid: imageRef.uid } }));
   let image: Image = anImage({ backend: 'cdi', source, storage: { className: 'local' } });
   const context = { now: now(), settings };
@@ -35,7 +35,7 @@ const begin = (source: ImageSource) => {
     });
     kube.seed(pods, aPod(job, 'a', 'Succeeded', { report }));
   };
-  /** As CDI does, or ours: its claim is made and bound, and it says so. */
+  /** As CDI or Bullion does: its claim is created and bound, and its status is written. */
   const cloneIt = (): void => {
     const [made] = kube.all(dataVolumeKind.type);
     const owner = { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'DataVolume', controller: true };
@@ -74,7 +74,7 @@ describe.each(sources)('an image that is restored from %s', (_, source) => {
     return world;
   };
 
-  it('is filled beside by a Job of ours, then copied into its DataVolume, then cleared of what is beside', async () => {
+  it('is first filled in a stage by a Job, then copied into its DataVolume, then the stage is deleted', async () => {
     const world = begin(source);
     expect(await world.pass()).toMatchObject({ reason: 'Inspecting' });
     world.finish('inspect');
@@ -100,7 +100,7 @@ describe.each(sources)('an image that is restored from %s', (_, source) => {
     expect(world.kube.all(jobs).filter(({ metadata }) => metadata.name.startsWith('import'))).toEqual([]);
   });
 
-  it('does not lose what is restored when it is started over', async () => {
+  it('keeps the restored data when it is restarted', async () => {
     const world = await staged();
     await world.pass();
     world.retry();

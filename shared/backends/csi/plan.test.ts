@@ -1,4 +1,4 @@
-// The csi backend's decisions, one row per situation. Plans are pure, so a row is an image, what is observed, and what must come out.
+// The decisions of the backend csi, one row per situation. Plans are pure, so a row is an image, the observed state, and the expected result.
 import { describe, expect, it } from 'vitest';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
@@ -65,20 +65,20 @@ interface Row {
 
 const rows: readonly Row[] = [
   {
-    name: 'a size is asked for: volume and Job are made at once',
+    name: 'a size is requested: volume and Job are created at once',
     observed: observed({ storageClass }),
     actions: ['create PersistentVolumeClaim ubuntu-image-pvc', 'create Job import-<uid>'],
     state: { phase: 'Pending', reason: 'Starting', storageClassName: 'local', deadline: '2026-01-02T03:14:05Z' },
   },
   {
-    name: 'no size is asked for: the source is looked at first',
+    name: 'no size is requested: the source is inspected first',
     image: unsized(),
     observed: observed({ storageClass }),
     actions: ['create Job inspect-<uid>'],
     state: { phase: 'Pending', reason: 'Inspecting' },
   },
   {
-    name: 'the size is found: the volume is made as large as the disk',
+    name: 'the size is known: the volume is created as large as the disk',
     image: unsized(),
     observed: observed({
       storageClass,
@@ -89,7 +89,7 @@ const rows: readonly Row[] = [
     state: { phase: 'Pending', inspection: { format: 'qcow2', compression: 'none', size: 1000, virtualSize: 2 ** 30 } },
   },
   {
-    name: 'the source does not tell the size: the image fails and says what to do',
+    name: 'the source does not report the size: the image fails and says what to do',
     image: unsized(),
     observed: observed({
       storageClass,
@@ -119,7 +119,7 @@ const rows: readonly Row[] = [
     state: { phase: 'Failed', reason: 'StorageClassNotFound', deadline: undefined },
   },
   {
-    name: 'a volume of that name belongs to somebody else: it is never touched',
+    name: 'a volume of that name belongs to another owner: it is never changed',
     observed: observed({ storageClass, foreign: aVolume() }),
     actions: [],
     state: { phase: 'Pending', reason: 'NameTaken' },
@@ -137,7 +137,7 @@ const rows: readonly Row[] = [
     state: { phase: 'Downloading', attempts: 1, attemptsFailed: 0, message: 'attempt 1 of 4: downloading' },
   },
   {
-    name: 'the worker has no node: the image says so',
+    name: 'the worker has no node: the image reports it',
     observed: observed({
       claim: aVolume(),
       job: active,
@@ -169,7 +169,7 @@ const rows: readonly Row[] = [
     state: { phase: 'Failed', reason: 'Starting' },
   },
   {
-    name: 'an attempt failed: when the next one starts is told',
+    name: 'an attempt failed: the time of the next one is reported',
     observed: observed({
       claim: aVolume(),
       job: aJob('import', { failed: 1 }),
@@ -188,7 +188,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    name: 'the second attempt runs: the failure of the first is still told',
+    name: 'the second attempt runs: the failure of the first is still reported',
     image: anImage({ state: { phase: 'Pending', attempts: 1, attemptsFailed: 1, failures: 1, progress: 40 } }),
     observed: observed({
       claim: aVolume(),
@@ -249,7 +249,7 @@ const rows: readonly Row[] = [
     state: { phase: 'Failed', reason: 'ReportMissing' },
   },
   {
-    name: 'out of memory is told as such',
+    name: 'out of memory is reported as such',
     observed: observed({
       claim: aVolume(),
       job: exhausted,
@@ -271,7 +271,7 @@ const rows: readonly Row[] = [
     state: { phase: 'Snapshotting', progress: 99, digests: aPopulation.digests, inspection: aPopulation.inspection },
   },
   {
-    name: 'the pod has succeeded before its Job says so',
+    name: 'the pod has succeeded before its Job reports it',
     observed: observed({
       claim: aVolume(),
       job: active,
@@ -286,14 +286,14 @@ const rows: readonly Row[] = [
     state: { phase: 'Available' },
   },
   {
-    name: 'the digest is not the one asked for, whatever the worker says',
+    name: 'the digest is not the requested one, whatever the worker reports',
     image: anImage({ checksum: { algorithm: 'sha256', hex: 'cd'.repeat(32) } }),
     observed: observed({ claim: aVolume(), job: complete, pods: [success], snapshotClasses: [] }),
     actions: [],
     state: { phase: 'Failed', reason: 'ChecksumMismatch' },
   },
   {
-    name: 'the worker did not check the digest asked for',
+    name: 'the worker did not check the requested digest',
     image: anImage({ checksum: { algorithm: 'md5', hex: 'cd'.repeat(16) } }),
     observed: observed({ claim: aVolume(), job: complete, pods: [success], snapshotClasses: [] }),
     actions: [],
@@ -310,7 +310,7 @@ const rows: readonly Row[] = [
     state: { phase: 'Available', progress: 100, reason: 'Ready' },
   },
   {
-    name: 'the snapshot class asked for is of another driver',
+    name: 'the requested snapshot class is of another driver',
     image: anImage({ storage: { className: 'local', snapshotClassName: 'other' } }),
     observed: observed({
       claim: filled(),
@@ -386,14 +386,14 @@ const rows: readonly Row[] = [
     state: { phase: 'Failed', reason: 'Restarting', handledRetryToken: '1' },
   },
   {
-    name: 'a retry gives what is only now asked to go its own time, however long it waited before',
+    name: 'a retry gives children that are deleted only now their full time, however long it waited before',
     image: anImage({ retryToken: '1', state: { phase: 'Pending', deadline: '2026-01-02T03:04:00Z' } }),
     observed: observed({ claim: aVolume() }),
     actions: ['delete PersistentVolumeClaim ubuntu-image-pvc'],
     state: { phase: 'Pending', reason: 'Restarting' },
   },
   {
-    name: 'a retry starts anew once nothing is left, and keeps count of past failures',
+    name: 'a retry starts over once nothing is left, and keeps the count of past failures',
     image: anImage({ retryToken: '1', state: { phase: 'Failed', failures: 4, attempts: 4, attemptsFailed: 4 } }),
     observed: observed({ storageClass }),
     actions: ['create PersistentVolumeClaim ubuntu-image-pvc', 'create Job import-<uid>'],
@@ -420,7 +420,7 @@ const rows: readonly Row[] = [
     state: { phase: 'Available', handledRetryToken: '1' },
   },
   {
-    name: 'a quota has no room for the pod that looks at the source: said in its own words',
+    name: 'a quota has no room for the pod that inspects the source: reported with its message',
     image: unsized({ phase: 'Pending', reason: 'Inspecting', deadline: '2026-01-02T04:00:00Z' }),
     observed: observed({
       inspectJob: aJob('inspect'),
@@ -491,7 +491,7 @@ describe('initialize', () => {
   it.each([
     { what: 'a disk of less', asked: undefined, size: '4Gi' },
     { what: 'a size that the user gave', asked: 2 ** 30, size: '1Gi' },
-  ])('asks for no less than the profile of the class says, but for $what: $size', ({ asked, size }) => {
+  ])('requests at least the minimum of the storage profile, except for $what: $size', ({ asked, size }) => {
     const profile = aStorageProfile({ annotations: { 'cdi.kubevirt.io/minimumSupportedPvcSize': '4Gi' } });
     const image = anImage({ storage: { className: 'local', volumeMode: 'Block', capacityBytes: asked } });
     const looked = { inspectJob: inspected, pods: [aPod(inspected, 'a', 'Succeeded', { report: aSuccess() })] };
@@ -499,7 +499,7 @@ describe('initialize', () => {
     expect(actions[0]).toMatchObject({ object: { spec: { resources: { requests: { storage: size } } } } });
   });
 
-  it('is made in the modes that an administrator says of a driver nobody knows', () => {
+  it('uses the modes that an administrator set for an unknown driver', () => {
     const unknown = aStorageClass('local', { provisioner: 'nobody.example' });
     const profile = aStorageProfile({
       spec: { claimPropertySets: [{ volumeMode: 'Filesystem', accessModes: ['ReadWriteMany'] }] },
@@ -511,7 +511,7 @@ describe('initialize', () => {
     });
   });
 
-  it('holds the import against what the inspection found, also after a crash between volume and Job', () => {
+  it('verifies the import against the inspection, also after a crash between volume and Job', () => {
     const expected = aSuccess().inspection;
     const pod = aPod(inspected, 'a', 'Succeeded', { report: aSuccess() });
     const sized = csi.initialize(unsized(), observed({ storageClass, inspectJob: inspected, pods: [pod] }), context);
@@ -524,7 +524,7 @@ describe('initialize', () => {
     }
   });
 
-  it('asks for a volume that a file of the disk fits into where the class has no block volumes', () => {
+  it('requests a volume large enough for a file of the disk when the class has no block volumes', () => {
     const image = anImage({ storage: { className: 'nfs' } });
     const job = aPod(inspected, 'a', 'Succeeded', { report: aSuccess() });
     const nfs = aStorageClass('nfs', { provisioner: 'nfs.csi.k8s.io' });
@@ -541,7 +541,7 @@ describe('initialize', () => {
 });
 
 describe('delete', () => {
-  it('removes every child at once and waits until the last is gone', () => {
+  it('deletes every child at once and waits until all are gone', () => {
     const image = anImage({ deleting: true });
     const all = observed({ claim: aVolume(), job: active, inspectJob: inspected, snapshot: aSnapshot() });
     const plan = csi.delete(image, all, context);
@@ -555,7 +555,7 @@ describe('delete', () => {
     ]);
   });
 
-  it('says what holds a child that does not go', () => {
+  it('reports what blocks the deletion of a child', () => {
     const volume = aVolume({
       metadata: {
         name: 'ubuntu-image-pvc',
@@ -568,13 +568,13 @@ describe('delete', () => {
     expect(plan.state.message).toContain('ubuntu-image-pvc (held by kubernetes.io/pvc-protection)');
   });
 
-  it('waits for a worker that still writes', () => {
+  it('waits for a worker that is still writing', () => {
     expect(
       csi.delete(anImage({ deleting: true }), observed({ pods: [aPod(active, 'a', 'Running')] }), context).removed,
     ).toBe(false);
   });
 
-  it('leaves what belongs to somebody else', () => {
+  it('keeps objects of other owners', () => {
     const plan = csi.delete(anImage({ deleting: true }), observed({ foreign: aVolume() }), context);
     expect(plan).toMatchObject({ actions: [], removed: true });
   });

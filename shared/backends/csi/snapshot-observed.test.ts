@@ -1,4 +1,4 @@
-// Which class makes the snapshot of a golden volume, from what the cluster says to what is made: one row for each word on it.
+// The class of the snapshot of a golden volume, by the state of the cluster: one row for each setting.
 import { describe, expect, it } from 'vitest';
 import { type StorageProfileSpec, storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
@@ -23,7 +23,7 @@ interface Words {
   readonly status?: StorageProfileSpec;
   /** The user's. */
   readonly asked?: string;
-  /** What was told when the volume was made. */
+  /** What was recorded when the volume was created. */
   readonly marked?: string;
   readonly isRetried?: boolean;
 }
@@ -58,25 +58,29 @@ const take = async ({ classes = ['b', 'a'], spec, status, asked, marked, isRetri
   return { made: snapshot?.spec.volumeSnapshotClassName ?? state.reason, reads };
 };
 
-describe('the snapshot of a golden volume is made by', () => {
+describe('the snapshot class of a golden volume is', () => {
   it.each<[what: string, words: Words, made: string]>([
-    ['the first class of its driver, where nobody says', {}, 'a'],
-    ['the one that the profile of the class asks for', { spec: { snapshotClass: 'b' } }, 'b'],
-    ['the one that the profile has found', { status: { snapshotClass: 'b' } }, 'b'],
-    ['the one asked for before the one found', { spec: { snapshotClass: 'b' }, status: { snapshotClass: 'a' } }, 'b'],
-    ['its driver’s, whatever the profile asks for', { spec: { snapshotClass: 'other' } }, 'a'],
-    ['the only one there is', { classes: ['a'], status: { snapshotClass: 'gone' } }, 'a'],
+    ['the first class of its driver by default', {}, 'a'],
+    ['the requested one in the profile of the class', { spec: { snapshotClass: 'b' } }, 'b'],
+    ['the one in the status of the profile', { status: { snapshotClass: 'b' } }, 'b'],
+    [
+      'the requested one in the profile before the one in its status',
+      { spec: { snapshotClass: 'b' }, status: { snapshotClass: 'a' } },
+      'b',
+    ],
+    ['one of its driver, whatever the profile requests', { spec: { snapshotClass: 'other' } }, 'a'],
+    ['the only existing one', { classes: ['a'], status: { snapshotClass: 'gone' } }, 'a'],
     ['the one that the user names, before any profile', { asked: 'a', status: { snapshotClass: 'b' } }, 'a'],
-    ['none, where the user names one of another driver', { asked: 'other' }, 'SnapshotClassInvalid'],
-    ['the one that was told when the volume was made', { marked: 'b' }, 'b'],
-    ['the user’s all the same', { marked: 'b', asked: 'a' }, 'a'],
-    ['the one that there is now, where that came to nothing', { marked: 'gone', isRetried: true }, 'a'],
-    ['none, where there is none: the image is usable without', { classes: [] }, 'Ready'],
+    ['none when the user names one of another driver', { asked: 'other' }, 'SnapshotClassInvalid'],
+    ['the one that was recorded when the volume was created', { marked: 'b' }, 'b'],
+    ['the one of the user in any case', { marked: 'b', asked: 'a' }, 'a'],
+    ['an existing one, when the recorded one was deleted', { marked: 'gone', isRetried: true }, 'a'],
+    ['none when there is none: the image is usable without a snapshot', { classes: [] }, 'Ready'],
   ])('%s', async (_what, words, made) => {
     expect((await take(words)).made).toBe(made);
   });
 
-  it('what was told, without asking again', async () => {
+  it('the recorded one, without another request', async () => {
     expect((await take({ marked: 'b' })).reads).toEqual([]);
     expect((await take({})).reads).toEqual(['volumesnapshotclasses']);
   });

@@ -16,7 +16,7 @@ describe('parseChecksum', () => {
     ['a bare digest', sha512, { algorithm: 'sha512', hex: sha512 }],
     ['a bare digest in upper case with space', ` ${sha512.toUpperCase()} `, { algorithm: 'sha512', hex: sha512 }],
     ['md5', `md5:${'0'.repeat(32)}`, { algorithm: 'md5', hex: '0'.repeat(32) }],
-  ])('reads %s', (_name, text, value) => {
+  ])('parses %s', (_name, text, value) => {
     expect(parseChecksum(text, 'sha512')).toEqual({ value });
   });
 
@@ -43,15 +43,15 @@ describe('parseChecksum', () => {
       sha256,
       'has 64 characters, but a sha512 digest has 128 hexadecimal digits; for another algorithm write sha256:<hex>',
     ],
-  ])('refuses %s', (_name, text, problem) => {
+  ])('rejects %s', (_name, text, problem) => {
     expect(parseChecksum(text, 'sha512')).toEqual({ problem });
   });
 
-  it('refuses a bare digest where none is meant, and says which algorithm it looks like', () => {
+  it('rejects a bare digest where none is expected, and says which algorithm it looks like', () => {
     expect(parseChecksum(sha256)).toEqual({ problem: 'has no algorithm; write sha256:<hex>' });
   });
 
-  it('reads every well-formed checksum back, and answers whatever else it is given', () => {
+  it('parses every well-formed checksum again, and returns an answer for any other input', () => {
     const wellFormed = fc
       .constantFrom(...(Object.keys(digestLengths) as (keyof typeof digestLengths)[]))
       .chain((algorithm) =>
@@ -81,7 +81,7 @@ describe('parseSourceUrl', () => {
     'http://127.0.0.1:8080/a?b=c',
     'HTTPS://images.example/',
     ' http://a/b ',
-  ])('reads %s', (text) => {
+  ])('parses %s', (text) => {
     expect(parseSourceUrl(text)).toEqual({ value: text.trim() });
   });
 
@@ -93,7 +93,7 @@ describe('parseSourceUrl', () => {
     ['ftp://images.example/disk', 'has the scheme "ftp"'],
     ['file:///etc/passwd', 'has the scheme "file"'],
     ['https://jane:secret@images.example/disk', 'contains a user name or password'],
-  ])('refuses %j', (text, problem) => {
+  ])('rejects %j', (text, problem) => {
     expect(parseSourceUrl(text)).toEqual({ problem: expect.stringContaining(problem) });
   });
 
@@ -104,11 +104,11 @@ describe('parseSourceUrl', () => {
 });
 
 describe('toDisplayNameLabel', () => {
-  it('is the name itself where that is a label value', () => {
+  it('is the name itself when that is a valid label value', () => {
     expect(toDisplayNameLabel('ubuntu_22.04-LTS')).toBe('ubuntu_22.04-LTS');
   });
 
-  it('is a label value whatever the name is, and differs where names differ', () => {
+  it('is a valid label value for every name, and differs for different names', () => {
     const name = fc.string({ minLength: 1, unit: 'binary' });
     fc.assert(
       fc.property(name, name, (a, b) => {
@@ -118,7 +118,7 @@ describe('toDisplayNameLabel', () => {
     );
   });
 
-  it('takes names of any length', () => {
+  it('accepts names of any length', () => {
     expect(toDisplayNameLabel('Debian 12 (bookworm)')).toMatch(/^sha256-[0-9a-f]{48}$/);
     expect(toDisplayNameLabel('x'.repeat(64))).toMatch(/^sha256-/);
     expect(toDisplayNameLabel('x'.repeat(63))).toBe('x'.repeat(63));

@@ -1,4 +1,4 @@
-// What a sweep takes, and what it must never take, in whatever order everybody else does what they do meanwhile.
+// What a sweep deletes, and what it must never delete, in whatever order other processes do their work meanwhile.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -95,7 +95,7 @@ beforeEach(() => {
 });
 
 describe('a sweep', () => {
-  it('takes the tables and chunks that no metadata leads to, and nothing else', async () => {
+  it('deletes the tables and chunks that no metadata refers to, and nothing else', async () => {
     const kept = await write(store, 'bc');
     await put(store, 'bc', kept);
     const lost = await write(store, 'ab');
@@ -111,7 +111,7 @@ describe('a sweep', () => {
     expect(await outsideSweeps(store, Date.now(), () => Promise.resolve(1))).toEqual({ is: 'sound', value: 1 });
   });
 
-  it('leaves what is young: a backup that is under way, a table whose metadata is still to come', async () => {
+  it('keeps recent data: a backup in progress, a table whose metadata is not written yet', async () => {
     await put(store, 'x', 'f'.repeat(64));
     await write(store, 'ab');
     store.objects.delete([...store.objects.keys()].find((key) => key.includes('/disks/'))!);
@@ -122,7 +122,7 @@ describe('a sweep', () => {
     expect((await sweeping(store)).chunks).toHaveLength(4);
   });
 
-  it('leaves what this cluster knows to be its own, and what was taken out of use a moment ago', async () => {
+  it('keeps what this cluster uses, and what was released a moment ago', async () => {
     const [own, other] = [await write(store, 'ab'), await write(store, 'cd')];
     await put(store, 'x', await write(store, 'bc'));
     age(graceMs);
@@ -131,7 +131,7 @@ describe('a sweep', () => {
     expect(tables).toEqual([]);
   });
 
-  it('looks and takes nothing where that is asked', async () => {
+  it('lists without deleting in a dry run', async () => {
     await write(store, 'ab');
     await put(store, 'x', await write(store, 'bc'));
     const before = new Map(store.objects);
@@ -152,7 +152,7 @@ describe('a sweep', () => {
         };
       },
     ],
-    ['no metadata at all', 'is empty although', () => void store.objects.delete(keyOf('x'))],
+    ['missing metadata', 'is empty although', () => void store.objects.delete(keyOf('x'))],
     [
       'metadata that cannot be read',
       'may refer to any disk',
@@ -175,13 +175,13 @@ describe('a sweep', () => {
       { keys: new Set([keyOf('own')]), disks: new Set() },
     ],
     [
-      'a store that refuses',
+      'a store that rejects requests',
       '503',
       () => {
         store.fault = (verb, key) => (verb === 'read' && key === keyOf('x') ? new Error('503') : undefined);
       },
     ],
-  ])('takes nothing at all because of %s', async (_, words, spoil, own = nobody) => {
+  ])('deletes nothing because of %s', async (_, words, spoil, own = nobody) => {
     await put(store, 'x', await write(store, 'bc'));
     await write(store, 'ab');
     age(graceMs);
@@ -193,7 +193,7 @@ describe('a sweep', () => {
     expect(store.calls.filter((call) => call.startsWith(`remove ${dataPrefix}`))).toEqual([]);
   });
 
-  it('takes up what one left that died, its mark among it', async () => {
+  it('resumes an interrupted sweep, and removes its mark', async () => {
     await put(store, 'x', await write(store, 'bc'));
     await write(store, 'ab');
     age(graceMs);
@@ -202,7 +202,7 @@ describe('a sweep', () => {
     expect([...store.objects.keys()].filter((key) => key.includes('~'))).toEqual([]);
   });
 
-  it('says that it is over only once nothing of it is at work any more', async () => {
+  it('reports its end only once none of its requests is in flight', async () => {
     await put(store, 'x', await write(store, 'bc'));
     for (const letters of ['ab', 'cd', 'ae']) await write(store, letters);
     age(graceMs);
@@ -231,7 +231,7 @@ describe('a sweep', () => {
     expect(asked).toBe(3);
   });
 
-  it('begins no removal once its time is over, though its machine slept in the middle of many', async () => {
+  it('starts no deletion after its deadline, even if its machine was suspended in the middle', async () => {
     await put(store, 'x', await write(store, 'bc'));
     const garbage = Array.from({ length: 100 }, (_, index) => String(index).padStart(64, '0'));
     for (const digest of garbage) store.objects.set(chunkKey(dataPrefix, digest), Buffer.from('old'));
@@ -251,7 +251,7 @@ describe('a sweep', () => {
     expect(gone.length).toBeLessThan(10);
   });
 
-  it('is one at a time, and one that died is over in the end', async () => {
+  it('runs once at a time, and an interrupted sweep expires', async () => {
     let clock = Date.now();
     const now = () => clock;
     const died = sweeping(store, { now, wait: () => new Promise(() => {}) });
@@ -282,71 +282,67 @@ const scheduled = (scheduler: fc.Scheduler, inner: Store): Store => {
   };
 };
 
-describe('in any order', () => {
-  it(
-    'nothing that anybody still names is ever taken, and in the end all else is',
-    { timeout: fuzzTimeout },
-    async () => {
-      const play = async (scheduler: fc.Scheduler, isAlive: readonly boolean[]): Promise<void> => {
-        store = createMemoryStore();
-        // Garbage of long ago, which the writers will find and trust in; and an image whose user deletes it.
-        for (const letters of ['ab', 'cd']) await write(store, letters);
-        await put(store, 'old', await write(store, 'bc'));
-        age(10 * graceMs);
-        const unsteady = scheduled(scheduler, store);
-        /** What a function does within one request: a sweep begins only after all of these are over. */
-        const requests = new Set<Promise<unknown>>();
-        const request = <T>(work: () => Promise<T>): Promise<T> => {
-          const running = work();
-          requests.add(running);
-          return running.finally(() => requests.delete(running));
-        };
-        const breathe = () => scheduler.schedule(Promise.resolve());
-        const keepImage = async (name: string, letters: string): Promise<void> => {
-          for (;;) {
-            const disk = await write(unsteady, letters, breathe);
-            const done = await request(() =>
-              outsideSweeps(unsteady, Date.now(), async () => {
-                if (((await unsteady.sizeOf(indexKey(dataPrefix, disk))) ?? 0) === 0) return false;
-                await put(unsteady, name, disk);
-                return true;
-              }),
-            );
-            if (done.is === 'sound' && done.value) return;
-            await breathe();
-          }
-        };
-        const deleteImage = (): Promise<void> =>
-          request(async () => {
-            const parsed = parseMetadata((await unsteady.read(keyOf('old'), 2 ** 20))!.bytes);
-            const { data } = (parsed as { value: ImageMetadata }).value;
-            await keepForAWhile(unsteady, data.kept === 'chunks' ? data.disk : '');
-            await unsteady.remove(keyOf('old'));
-          });
-        /** Its announcement lasts as long as the requests that had begun by then. */
-        const wait = async (): Promise<void> => {
-          await Promise.allSettled(requests);
-        };
-        const sweep = (): Promise<Garbage | undefined> => sweeping(unsteady, { wait }).catch(() => undefined);
-        const [first = true, second = true, third = true] = isAlive;
-        const all = Promise.all([
-          keepImage('one', 'ab'),
-          ...(first ? [keepImage('two', 'ad')] : []),
-          ...(second ? [deleteImage()] : []),
-          ...(third ? [keepImage('three', 'cd')] : []),
-          sweep().then(sweep),
-        ]);
-        await scheduler.waitFor(all);
-        expect(missing(store)).toEqual([]);
-        age(2 * graceMs);
-        await sweeping(store);
-        expect(missing(store)).toEqual([]);
-        const named = 1 + (first ? 1 : 0) + (second ? 0 : 1) + (third ? 1 : 0);
-        expect(dataKeys(store).filter((key) => key.includes('/disks/'))).toHaveLength(named);
+describe('in any order of steps', () => {
+  it('no referenced data is ever deleted, and finally all other data is', { timeout: fuzzTimeout }, async () => {
+    const play = async (scheduler: fc.Scheduler, isAlive: readonly boolean[]): Promise<void> => {
+      store = createMemoryStore();
+      // Garbage of long ago, which the writers will find and trust in; and an image whose user deletes it.
+      for (const letters of ['ab', 'cd']) await write(store, letters);
+      await put(store, 'old', await write(store, 'bc'));
+      age(10 * graceMs);
+      const unsteady = scheduled(scheduler, store);
+      /** The work of a function within one request: a sweep starts only after all of these have ended. */
+      const requests = new Set<Promise<unknown>>();
+      const request = <T>(work: () => Promise<T>): Promise<T> => {
+        const running = work();
+        requests.add(running);
+        return running.finally(() => requests.delete(running));
       };
-      await fc.assert(fc.asyncProperty(fc.scheduler(), fc.array(fc.boolean(), { minLength: 3, maxLength: 3 }), play), {
-        numRuns: 20 * effort,
-      });
-    },
-  );
+      const breathe = () => scheduler.schedule(Promise.resolve());
+      const keepImage = async (name: string, letters: string): Promise<void> => {
+        for (;;) {
+          const disk = await write(unsteady, letters, breathe);
+          const done = await request(() =>
+            outsideSweeps(unsteady, Date.now(), async () => {
+              if (((await unsteady.sizeOf(indexKey(dataPrefix, disk))) ?? 0) === 0) return false;
+              await put(unsteady, name, disk);
+              return true;
+            }),
+          );
+          if (done.is === 'sound' && done.value) return;
+          await breathe();
+        }
+      };
+      const deleteImage = (): Promise<void> =>
+        request(async () => {
+          const parsed = parseMetadata((await unsteady.read(keyOf('old'), 2 ** 20))!.bytes);
+          const { data } = (parsed as { value: ImageMetadata }).value;
+          await keepForAWhile(unsteady, data.kept === 'chunks' ? data.disk : '');
+          await unsteady.remove(keyOf('old'));
+        });
+      /** Its announcement is valid as long as the requests that had started by then. */
+      const wait = async (): Promise<void> => {
+        await Promise.allSettled(requests);
+      };
+      const sweep = (): Promise<Garbage | undefined> => sweeping(unsteady, { wait }).catch(() => undefined);
+      const [first = true, second = true, third = true] = isAlive;
+      const all = Promise.all([
+        keepImage('one', 'ab'),
+        ...(first ? [keepImage('two', 'ad')] : []),
+        ...(second ? [deleteImage()] : []),
+        ...(third ? [keepImage('three', 'cd')] : []),
+        sweep().then(sweep),
+      ]);
+      await scheduler.waitFor(all);
+      expect(missing(store)).toEqual([]);
+      age(2 * graceMs);
+      await sweeping(store);
+      expect(missing(store)).toEqual([]);
+      const named = 1 + (first ? 1 : 0) + (second ? 0 : 1) + (third ? 1 : 0);
+      expect(dataKeys(store).filter((key) => key.includes('/disks/'))).toHaveLength(named);
+    };
+    await fc.assert(fc.asyncProperty(fc.scheduler(), fc.array(fc.boolean(), { minLength: 3, maxLength: 3 }), play), {
+      numRuns: 20 * effort,
+    });
+  });
 });

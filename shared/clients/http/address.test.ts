@@ -43,7 +43,7 @@ describe('the address policy', () => {
     '2002:a9fe:a9fe::1',
     'not an address',
     '',
-  ])('refuses %s', (address) => {
+  ])('rejects %s', (address) => {
     expect(isRefused(address)).toBe(true);
   });
 
@@ -58,11 +58,11 @@ describe('the address policy', () => {
     '64:ff9b:1:fffe::808:808',
     '::ffff:10.0.0.1',
     '::ffff:0:8.8.8.8',
-  ])('lets %s through', (address) => {
+  ])('accepts %s', (address) => {
     expect(isRefused(address)).toBe(false);
   });
 
-  it('lets through what is allowed, and nothing beside it', () => {
+  it('accepts allowed addresses, and nothing else', () => {
     const withLoopback = createAddressPolicy(['127.0.0.0/8', '::1']);
     expect(withLoopback('127.0.0.1')).toBe(false);
     expect(withLoopback('::ffff:127.0.0.1')).toBe(false);
@@ -71,13 +71,13 @@ describe('the address policy', () => {
   });
 
   it.each(['10.0.0.0/33', 'nowhere', '10.0.0/8', '10.0.0.0/-1', '10.0.0.0/8/8', '::1/129'])(
-    'refuses the range %s',
+    'rejects the range %s',
     (cidr) => {
       expect(() => createAddressPolicy([cidr])).toThrow(InvalidInput);
     },
   );
 
-  /** Ways to write an IPv4 address as IPv6; `free` fills what the form leaves open. */
+  /** Ways to write an IPv4 address as IPv6; `free` fills the unspecified bytes. */
   const forms: Readonly<Record<string, (v4: readonly number[], free: readonly number[]) => readonly number[]>> = {
     mapped: (v4) => [...zeroes(10), 0xff, 0xff, ...v4],
     compatible: (v4) => [...zeroes(12), ...v4],
@@ -89,7 +89,7 @@ describe('the address policy', () => {
     isatap: (v4) => [0x20, 0x01, 0x0d, 0xb8, ...zeroes(5), 0, 0x5e, 0xfe, ...v4],
     'isatap, known everywhere': (v4) => [0x20, 0x01, 0x0d, 0xb8, ...zeroes(4), 2, 0, 0x5e, 0xfe, ...v4],
   };
-  /** Forms whose other bytes may be read as an address, too, so that they refuse more than the policy does. */
+  /** Forms whose other bytes may also be read as an address, so that they reject more than the policy does. */
   const shortForms: typeof forms = {
     '/48': ([a = 0, b = 0, c = 0, d = 0], free) => [0, 0x64, 0xff, 0x9b, 0, 1, a, b, 0, c, d, ...free.slice(0, 5)],
     '/56': ([a = 0, b = 0, c = 0, d = 0], free) => [0, 0x64, 0xff, 0x9b, 0, 1, 9, a, 0, b, c, d, ...free.slice(0, 4)],
@@ -112,7 +112,7 @@ describe('the address policy', () => {
   );
   const refusedV4 = fc.oneof(forwarded, within(fc.constant(0)), within(fc.integer({ min: 224, max: 255 })));
 
-  it.each(Object.entries(forms))('refuses and lets through as the address that is embedded: %s', (_, embed) => {
+  it.each(Object.entries(forms))('treats every form as the address that is embedded: %s', (_, embed) => {
     fc.assert(
       fc.property(refusedV4, free, (v4, rest) => {
         expect([isRefused(v4.join('.')), isRefused(textOf(embed(v4, rest)))]).toEqual([true, true]);
@@ -126,7 +126,7 @@ describe('the address policy', () => {
     );
   });
 
-  it.each(Object.entries(shortForms))('refuses what is embedded, whatever stands behind it: %s', (_, embed) => {
+  it.each(Object.entries(shortForms))('rejects an embedded address, whatever follows it: %s', (_, embed) => {
     fc.assert(
       fc.property(forwarded, free, (v4, rest) => {
         expect(isRefused(textOf(embed(v4, rest)))).toBe(true);
@@ -134,7 +134,7 @@ describe('the address policy', () => {
     );
   });
 
-  it('reads an address the same in every spelling', () => {
+  it('parses an address to the same value in every spelling', () => {
     fc.assert(
       fc.property(fc.array(byte, { minLength: 16, maxLength: 16 }), (bytes) => {
         const long = textOf(bytes);
@@ -144,7 +144,7 @@ describe('the address policy', () => {
     );
   });
 
-  it('lets the embeddings of an allowed address through, and no others', () => {
+  it('accepts the embedded forms of an allowed address, and no others', () => {
     const withLoopback = createAddressPolicy(['127.0.0.0/8']);
     for (const embed of Object.values(forms)) {
       expect(withLoopback(textOf(embed([127, 0, 0, 1], zeroes(10))))).toBe(false);

@@ -32,7 +32,7 @@ const collect = async (body: AsyncIterable<Buffer>): Promise<Buffer> => {
 };
 
 describe('the raw HTTP client', () => {
-  it('hands over the bytes as published, content encoding or not', async () => {
+  it('returns the bytes as published, whatever the content encoding', async () => {
     const packed = gzipSync('hello');
     const origin = await open(() => ({ headers: { 'content-encoding': 'gzip' }, body: packed }));
     const response = await client().get({ url: new URL(origin.url) });
@@ -52,19 +52,19 @@ describe('the raw HTTP client', () => {
     expect(origin.requests).toHaveLength(0);
   });
 
-  it('connects to the allowed addresses of a name only', async () => {
+  it('connects only to the allowed addresses of a name', async () => {
     const origin = await open(() => ({ body: Buffer.from('ok') }));
     const response = await client().get({ url: new URL(`http://localhost:${origin.port}/`) });
     expect((await collect(response.body)).toString()).toBe('ok');
   });
 
-  it('says Unreachable when nobody listens', async () => {
+  it('reports Unreachable when no server listens', async () => {
     const origin = await startOrigin(() => ({}));
     await origin.close();
     await expect(client().get({ url: new URL(origin.url) })).rejects.toMatchObject({ code: 'Unreachable' });
   });
 
-  it('says Stalled when the server goes silent', async () => {
+  it('reports Stalled when the server stops sending', async () => {
     const origin = await open(() => ({
       headers: { 'content-length': 1000 },
       body: Buffer.alloc(1000),
@@ -74,7 +74,7 @@ describe('the raw HTTP client', () => {
     await expect(collect(response.body)).rejects.toMatchObject({ code: 'Stalled', retryable: true });
   });
 
-  describe('pours', () => {
+  describe('streams', () => {
     const poured = async (http: HttpClient, url: string, most = Infinity, signal?: AbortSignal): Promise<Buffer> => {
       const parts: Buffer[] = [];
       let length = 0;
@@ -87,7 +87,7 @@ describe('the raw HTTP client', () => {
       return Buffer.concat(parts);
     };
 
-    it('all of it, however late it is asked for', async () => {
+    it('the whole body, however late it is read', async () => {
       const body = Buffer.alloc(4 * 1024 * 1024, 'bytes');
       const origin = await open((request) => fileAnswer(request, body));
       const response = await client(['127.0.0.1'], 1_000).get({ url: new URL(origin.url) });
@@ -97,17 +97,17 @@ describe('the raw HTTP client', () => {
       expect(Buffer.concat(parts).equals(body)).toBe(true);
     });
 
-    it('nothing, where there is nothing', async () => {
+    it('an empty body', async () => {
       const origin = await open(() => ({ body: Buffer.alloc(0) }));
       expect(await poured(client(), origin.url)).toEqual(Buffer.alloc(0));
     });
 
-    it('until its taker has enough, and throws what that throws', async () => {
+    it('until its consumer returns, and rethrows its error', async () => {
       const origin = await open((request) => fileAnswer(request, Buffer.alloc(4 * 1024 * 1024)));
       await expect(poured(client(), origin.url, 100_000)).rejects.toThrow('too much');
     });
 
-    it('until the server goes silent, cuts the connection, or the caller gives up', async () => {
+    it('until the server stalls, cuts the connection, or the caller aborts', async () => {
       const silent = { headers: { 'content-length': 1000 }, body: Buffer.alloc(1000), stallAfter: 10 };
       const origin = await open(() => silent);
       await expect(poured(client(['127.0.0.1'], 150), origin.url)).rejects.toMatchObject({ code: 'Stalled' });
@@ -118,7 +118,7 @@ describe('the raw HTTP client', () => {
     });
   });
 
-  it('never says Stalled because the reader is slow', async () => {
+  it('never reports Stalled because of a slow reader', async () => {
     const body = Buffer.alloc(4 * 1024 * 1024, 7);
     const origin = await open((request) => fileAnswer(request, body));
     const response = await client(['127.0.0.1'], 1_000).get({ url: new URL(origin.url) });
@@ -130,7 +130,7 @@ describe('the raw HTTP client', () => {
     expect(received).toBe(body.length);
   });
 
-  it('says Interrupted when the connection is cut', async () => {
+  it('reports Interrupted when the connection is cut', async () => {
     const origin = await open(() => ({ headers: { 'content-length': 1000 }, body: Buffer.alloc(1000), cutAfter: 10 }));
     const response = await client().get({ url: new URL(origin.url) });
     await expect(collect(response.body)).rejects.toMatchObject({ code: 'Interrupted', retryable: true });
@@ -148,7 +148,7 @@ describe('the raw HTTP client', () => {
     await expect(collect(response.body)).rejects.toThrow('enough');
   });
 
-  it('leaves nothing at a signal that lasts, however an exchange ends', async () => {
+  it('leaves no listener on a long-lived signal, however an exchange ends', async () => {
     const body = Buffer.alloc(1024 * 1024);
     const origin = await open((request) =>
       request.path === '/cut'
@@ -173,7 +173,7 @@ describe('redirects', () => {
   const follow = (url: string, headers: Record<string, string> = {}, allowed?: readonly string[]) =>
     followRedirects(client(allowed), { origin: toDestination(new URL(url), headers), headers: {} });
 
-  it('keeps secret headers at their own origin', async () => {
+  it('send secret headers only to their own origin', async () => {
     const other = await open(() => ({ body: Buffer.from('there') }));
     const origin = await open(({ path }) => ({
       status: 302,
@@ -187,7 +187,7 @@ describe('redirects', () => {
     expect(other.requests[0]?.headers).not.toHaveProperty('x-token');
   });
 
-  it('turns user info into basic authorization for that origin', async () => {
+  it('turn user info into basic authorization for that origin', async () => {
     const other = await open(() => ({ body: Buffer.from('there') }));
     const origin = await open(() => ({ status: 307, headers: { location: other.url } }));
     await follow(`http://us%40er:p%3Ass@127.0.0.1:${origin.port}/`);
@@ -200,13 +200,13 @@ describe('redirects', () => {
     ['to a file', 'file:///etc/passwd'],
     ['to nowhere', undefined],
     ['to nonsense', 'http://['],
-  ])('are refused %s', async (_, location) => {
+  ])('are rejected %s', async (_, location) => {
     const origin = await open(() => ({ status: 302, headers: location === undefined ? {} : { location } }));
     await expect(follow(origin.url)).rejects.toMatchObject({ code: 'RedirectRefused', retryable: false });
     expect(origin.requests.length).toBeLessThanOrEqual(11);
   });
 
-  it('to a refused address are refused', async () => {
+  it('to a rejected address are rejected', async () => {
     const origin = await open(() => ({
       status: 301,
       headers: { location: 'http://169.254.169.254/latest/meta-data' },
@@ -215,7 +215,7 @@ describe('redirects', () => {
   });
 });
 
-describe('a server that trickles', () => {
+describe('a slow server', () => {
   const trickle = async (everyMs: number, size: number) => {
     const timers: NodeJS.Timeout[] = [];
     const server = createServer((_, response) => {
@@ -236,7 +236,7 @@ describe('a server that trickles', () => {
   const floor = { bytes: 1000, windowMs: 400 };
   const idle = { isRefused: () => false, idleMs: 5000, floor };
 
-  it.each(['body', 'pour'] as const)('has stalled below the floor, read as %s', async (how) => {
+  it.each(['body', 'pour'] as const)('has stalled below the minimum rate, read as %s', async (how) => {
     const { url, close } = await trickle(50, 1);
     const slow = createHttpClient(idle);
     const response = await slow.get({ url });
@@ -249,7 +249,7 @@ describe('a server that trickles', () => {
     close();
   });
 
-  it.each(['body', 'pour'] as const)('is read on above it, as %s', async (how) => {
+  it.each(['body', 'pour'] as const)('is read on above the minimum rate, as %s', async (how) => {
     const { url, close } = await trickle(20, 200);
     const client = createHttpClient(idle);
     const response = await client.get({ url });
@@ -267,7 +267,7 @@ describe('a server that trickles', () => {
     close();
   });
 
-  it('is not blamed for a slow reader', async () => {
+  it('is not considered stalled because of a slow reader', async () => {
     const { url, close } = await trickle(20, 200);
     const client = createHttpClient(idle);
     const response = await client.get({ url });

@@ -42,12 +42,12 @@ describe('the proxy of a URL', () => {
     expect(proxyFor(new URL(url), { ...proxies, none: [...none] })).toBe(expected);
   });
 
-  it('is none where none is set for its scheme', () => {
+  it('is unset when none is configured for its scheme', () => {
     expect(proxyFor(new URL('http://images.example/x'), { https: 'http://p', none: [] })).toBe(undefined);
     expect(proxyFor(new URL('http://images.example/x'), undefined)).toBe(undefined);
   });
 
-  it('names nobody who logs in: Jobs would show it', () => {
+  it('rejects user info, which Jobs would expose', () => {
     expect(Proxies.safeParse({ http: 'http://user:word@proxy:3128' }).error?.issues[0]?.message).toContain(
       'must not contain a user',
     );
@@ -74,7 +74,7 @@ const read = async (http: HttpClient, url: string): Promise<string> => {
 };
 
 describe('requests through a proxy', () => {
-  it('reach names that only the proxy knows, in plain HTTP', async () => {
+  it('reach names that only the proxy resolves, in plain HTTP', async () => {
     const origin = keep(await startOrigin(({ path }) => ({ body: Buffer.from(`at ${path}`) })));
     const proxy = keep(await startForwardProxy({ ports: { 'images.example:80': origin.port } }));
     expect(await read(client({ http: proxy.url }), 'http://images.example/a%2Fb?c=d')).toBe('at /a%2Fb?c=d');
@@ -82,7 +82,7 @@ describe('requests through a proxy', () => {
     expect(origin.requests[0]?.headers.host).toBe('images.example');
   });
 
-  it('are tunnelled with TLS, whose authority must be known', async () => {
+  it('are tunnelled with TLS, whose authority must be trusted', async () => {
     const validity = { from: new Date(Date.now() - 60_000), to: new Date(Date.now() + 3_600_000) };
     const authority = createAuthority('proxies', validity);
     const { certificate, key } = issueServer(authority, ['images.example'], validity);
@@ -103,14 +103,14 @@ describe('requests through a proxy', () => {
     });
   });
 
-  it('that it refuses fail for good, in words an operator can act on', async () => {
+  it('that it rejects fail finally, with a message that an operator can act on', async () => {
     const proxy = keep(await startForwardProxy({ ports: {} }));
     const refused = read(client({ https: proxy.url }), 'https://images.example/x');
     await expect(refused).rejects.toMatchObject({ code: 'ProxyRefused', retryable: false });
     await expect(refused).rejects.toThrow(/the proxy 127\.0\.0\.1:\d+ answered 403 .*images\.example.*NO_PROXY/);
   });
 
-  it('to a proxy that wants a login fail for good', async () => {
+  it('to a proxy that requires authentication fail finally', async () => {
     const proxy = keep(await startOrigin(() => ({ status: 407 })));
     await expect(read(client({ http: proxy.url }), 'http://images.example/x')).rejects.toMatchObject({
       code: 'ProxyRefused',
@@ -118,7 +118,7 @@ describe('requests through a proxy', () => {
     });
   });
 
-  it('say which proxy it is that does not answer', async () => {
+  it('name the proxy that does not answer', async () => {
     const proxy = await startForwardProxy({ ports: {} });
     await proxy.close();
     await expect(read(client({ http: proxy.url }), 'http://images.example/x')).rejects.toMatchObject({
@@ -127,7 +127,7 @@ describe('requests through a proxy', () => {
     });
   });
 
-  it('do not make a way to addresses that are refused', async () => {
+  it('do not reach rejected addresses', async () => {
     const proxy = keep(await startForwardProxy({ ports: {} }));
     await expect(read(client({ http: proxy.url }), 'http://169.254.169.254/latest')).rejects.toMatchObject({
       code: 'AddressRefused',

@@ -23,7 +23,7 @@ describe('redirects from https to plain http', () => {
     [['https://a.example/x', 'http://a.example/x'], []],
     [['http://a.example/x', 'https://b.example/x', 'http://c.example/x'], ['a.example']],
     [['https://a.example/x', 'http://b.example:5000/x'], ['b.example']],
-  ])('are refused: %j', async (hops, plainHosts) => {
+  ])('are rejected: %j', async (hops, plainHosts) => {
     await expect(follow(hops, plainHosts)).rejects.toMatchObject({
       code: 'RedirectRefused',
       message: expect.stringMatching(/redirects from https to plain http at [\w.:]+, .*PLAIN_REGISTRIES/),
@@ -35,7 +35,7 @@ describe('redirects from https to plain http', () => {
     [['http://a.example/x', 'http://b.example/x'], undefined],
     [['http://a.example/x', 'https://b.example/x'], undefined],
     [['https://a.example/x', 'http://b.example:5000/x'], ['b.example:5000']],
-  ])('and others are followed: %j', async (hops, plainHosts) => {
+  ])('are followed in all other cases: %j', async (hops, plainHosts) => {
     expect((await follow(hops, plainHosts)).final.url.href).toBe(hops.at(-1));
   });
 });

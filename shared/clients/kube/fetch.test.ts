@@ -15,7 +15,7 @@ interface Observed {
   readonly body: string;
 }
 
-/** A client of a server that answers as told, and what that was asked. */
+/** A client of a server with the given responses, and the requests it received. */
 const clientOf = async (answer: (path: string) => Response) => {
   const observed: Observed[] = [];
   const app = new Hono().all('*', async (c) => {
@@ -33,7 +33,7 @@ const status = (code: number, headers: Record<string, string> = {}) =>
   Response.json({ kind: 'Status', code, message: 'words of the server' }, { status: code, headers });
 
 describe('the client by fetch', () => {
-  it('shows its token, passes the trace on, and says what a body is', async () => {
+  it('sends its token, propagates the trace, and sets the content type', async () => {
     const { kube, observed } = await clientOf(() => Response.json({ metadata: { name: 'a' } }));
     const trace = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), flags: '01' };
     await withContext({ trace }, () => kube.mergePatch(namespaces, { name: 'a' }, { metadata: {} }));
@@ -51,7 +51,7 @@ describe('the client by fetch', () => {
     ]);
   });
 
-  it('has the errors of the other client', async () => {
+  it('throws the same errors as the other client', async () => {
     const { kube } = await clientOf((path) => status(Number(path.split('/').at(-1))));
     const get = (name: string) => kube.get(namespaces, { name });
     expect(await get('404')).toBeUndefined();
@@ -60,12 +60,12 @@ describe('the client by fetch', () => {
     await expect(get('503')).rejects.toThrow(Unavailable);
   });
 
-  it('waits as long as it is asked to', async () => {
+  it('waits for the requested time', async () => {
     const { kube } = await clientOf(() => status(429, { 'retry-after': '7' }));
     await expect(kube.get(namespaces, { name: 'a' })).rejects.toMatchObject({ retryAfterSeconds: 7 });
   });
 
-  it('takes its token nowhere else', async () => {
+  it('sends its token to no other server', async () => {
     const { kube, observed } = await clientOf((path) =>
       path.endsWith('/a') ? new Response(null, { status: 307, headers: { location: '/elsewhere' } }) : status(200),
     );
@@ -73,7 +73,7 @@ describe('the client by fetch', () => {
     expect(observed).toHaveLength(1);
   });
 
-  it('says when nobody is there', async () => {
+  it('reports an unreachable server', async () => {
     const { kube, server } = await clientOf(() => status(200));
     await server.close();
     await expect(kube.get(namespaces, { name: 'a' })).rejects.toThrow(Unavailable);

@@ -7,7 +7,7 @@ import { createLateKubeClient } from '#shared/clients/kube/late.ts';
 import { kubeconfigFor } from '#test/support/kubeconfig.ts';
 import { startOrigin } from '#test/support/origin.ts';
 
-it('reads its configuration when it is first asked, again after it could not, and takes no collection for an object', async () => {
+it('reads its configuration at the first request, again after a failure, and does not confuse a collection with an object', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'bullion-late-'));
   onTestFinished(() => rmSync(dir, { recursive: true }));
   const path = join(dir, 'kubeconfig');

@@ -26,7 +26,7 @@ const startHttp2Server = async () => {
   return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`, ca: ca! };
 };
 
-it('speaks HTTP/1.1 to a server that has HTTP/2 as well', async () => {
+it('uses HTTP/1.1 with a server that also offers HTTP/2', async () => {
   const { url, ca } = await startHttp2Server();
   const config = new KubeConfig();
   config.loadFromOptions({

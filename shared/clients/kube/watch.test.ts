@@ -61,7 +61,7 @@ describe('watch', () => {
     expect(result).toMatchObject({ observed: ['a'], error: { code: 'Unavailable' } });
   });
 
-  it('throws Conflict when the version is too old, in the answer or in the stream', async () => {
+  it('throws Conflict when the version is too old, in the response or in the stream', async () => {
     const status = { kind: 'Status', code: 410, message: 'too old resource version' };
     const inStream = await watch((response) => response.end(`${JSON.stringify({ type: 'ERROR', object: status })}\n`));
     expect(inStream).toMatchObject({ error: { code: 'Conflict' } });
@@ -70,7 +70,7 @@ describe('watch', () => {
     expect(asAnswer).toMatchObject({ error: { code: 'Conflict' } });
   });
 
-  it('ends quietly when the server falls silent', async () => {
+  it('ends quietly when the server stops sending', async () => {
     expect(await watch((response) => void response.write(line('ADDED', 'a')), { idleMs: 1_000 })).toEqual({
       observed: ['a'],
     });
@@ -79,7 +79,7 @@ describe('watch', () => {
     expect(await watch(() => undefined, { idleMs: 50 })).toEqual({ observed: [] });
   });
 
-  it('does not take a slow consumer for a silent server', async () => {
+  it('does not mistake a slow consumer for a server that stopped sending', async () => {
     const script = async (response: ServerResponse) => {
       response.write(line('ADDED', 'a') + line('ADDED', 'b'));
       await wait(30);
@@ -88,7 +88,7 @@ describe('watch', () => {
     expect(await watch((response) => void script(response), { idleMs: 3_000 })).toEqual({ observed: ['a', 'b', 'c'] });
   });
 
-  it('ends quietly when told to', async () => {
+  it('ends quietly when it is aborted', async () => {
     const stop = new AbortController();
     setTimeout(() => stop.abort(), 50);
     expect(await watch((response) => void response.write(line('ADDED', 'a')), { signal: stop.signal })).toEqual({
@@ -98,7 +98,7 @@ describe('watch', () => {
 });
 
 describe('readLines', () => {
-  it('finds the lines of a text however it is cut', async () => {
+  it('finds the lines of a text however it is split', async () => {
     const lines = fc.array(fc.string({ unit: 'grapheme' }).map((text) => text.replaceAll(/[\r\n]/g, '')));
     await fc.assert(
       fc.asyncProperty(lines, fc.integer({ min: 1, max: 7 }), async (texts, size) => {

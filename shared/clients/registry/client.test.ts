@@ -37,7 +37,7 @@ describe.skipIf(!hasRegistry())('against a real registry', () => {
 
   const image = (rest: string) => parseReference(`docker://${registry.host}/disks/fedora${rest}`);
 
-  it('asks for a digest with one HEAD', async () => {
+  it('gets a digest with one HEAD', async () => {
     const pushed = await pushDisk(target, Buffer.alloc(4096, 1), '40');
     registry.requests.length = 0;
     const head = await clientOf(registry.host).head(image(':40'));
@@ -58,7 +58,7 @@ describe.skipIf(!hasRegistry())('against a real registry', () => {
     expect(sha256(await read(whole.body))).toBe(layer.digest);
   });
 
-  it('picks the platform of an index, past its attestations, and lists what there is otherwise', async () => {
+  it('selects the platform of an index, skips its attestations, and lists the others when none matches', async () => {
     const amd = await pushDisk(target, Buffer.alloc(4096, 3), 'amd');
     const arm = await pushDisk(target, Buffer.alloc(4096, 4), 'arm');
     await pushIndex(
@@ -80,7 +80,7 @@ describe.skipIf(!hasRegistry())('against a real registry', () => {
     const tags = Array.from({ length: 7 }, (_, index) => `v1.${index}`);
     for (const tag of tags) await pushDisk(many, Buffer.alloc(512, 1), tag);
     registry.intercept = ({ path }, response) => {
-      // The registry gives everything at once unless it is asked for pages: ask in the client's place.
+      // The registry returns everything at once unless a page size is requested: set it on behalf of the client.
       if (!path.endsWith('/tags/list')) return false;
       response.writeHead(200, { link: '</v2/disks/many/tags/list?n=3&last=v1.2>; rel="next"' });
       response.end(JSON.stringify({ tags: ['v1.0', 'v1.1', 'v1.2'] }));
@@ -92,12 +92,12 @@ describe.skipIf(!hasRegistry())('against a real registry', () => {
     expect(chooseTag(found, '*')?.tag).toBe('v1.6');
   });
 
-  it('says in the words of the registry what is not there', async () => {
+  it('reports what is missing with the message of the registry', async () => {
     await expect(clientOf(registry.host).head(image(':none'))).rejects.toMatchObject({ code: 'ImageNotFound' });
     await expect(clientOf(registry.host).manifest(image(':none'))).rejects.toThrow(/MANIFEST_UNKNOWN/);
   });
 
-  it('falls back to the manifest when HEAD names no digest', async () => {
+  it('falls back to the manifest when HEAD returns no digest', async () => {
     const pushed = await pushDisk(target, Buffer.alloc(4096, 5), 'plain');
     registry.intercept = ({ method }, response) => {
       if (method !== 'HEAD') return false;
@@ -109,7 +109,7 @@ describe.skipIf(!hasRegistry())('against a real registry', () => {
     expect(head.digest).toBe(pushed.digest);
   });
 
-  it('refuses a manifest that is not the one asked for', async () => {
+  it('rejects a manifest that is not the requested one', async () => {
     const digest = sha256(Buffer.from('something else'));
     const pushed = await pushDisk(target, Buffer.alloc(4096, 6), 'swap');
     registry.intercept = ({ path }, response) => {
@@ -122,7 +122,7 @@ describe.skipIf(!hasRegistry())('against a real registry', () => {
     registry.intercept = undefined;
   });
 
-  it('leaves a host alone that said when to come back', async () => {
+  it('sends no request to a host before the time it asked for', async () => {
     let now = 0;
     const pace = createRegistryPace(() => now);
     registry.intercept = (_, response) => {
@@ -139,7 +139,7 @@ describe.skipIf(!hasRegistry())('against a real registry', () => {
     await expect(client.head(image(':40'))).resolves.toBeDefined();
   });
 
-  it('stops before the last request of a window is used up', async () => {
+  it('stops before the last request of a rate limit is used', async () => {
     const pace = createRegistryPace(() => 0);
     registry.intercept = (_, response) => {
       response
@@ -153,7 +153,7 @@ describe.skipIf(!hasRegistry())('against a real registry', () => {
   });
 });
 
-describe.skipIf(!hasRegistry())('against a real registry with a login', () => {
+describe.skipIf(!hasRegistry())('with a real registry that requires authentication', () => {
   let registry: TestRegistry;
   const credentials = { username: 'tester', password: 's3cret-pass' };
   beforeAll(async () => {
@@ -163,7 +163,7 @@ describe.skipIf(!hasRegistry())('against a real registry with a login', () => {
   });
   afterAll(() => registry.close());
 
-  it('logs in when it is asked to', async () => {
+  it('authenticates when it is requested to', async () => {
     const image = parseReference(`docker://${registry.host}/private:1`);
     await expect(clientOf(registry.host, { credentials }).head(image)).resolves.toBeDefined();
     await expect(clientOf(registry.host).manifest(image)).rejects.toThrow(
@@ -194,7 +194,7 @@ const listen = async (
   return { host: `127.0.0.1:${(server.address() as AddressInfo).port}`, hits, server };
 };
 
-describe('with a token service of its own', () => {
+describe('with a separate token service', () => {
   const servers: Server[] = [];
   const start = async (answer: Parameters<typeof listen>[0]) => {
     const started = await listen(answer);
@@ -217,22 +217,27 @@ describe('with a token service of its own', () => {
     [429, 503].flatMap((status) => [undefined, 90].map((seconds) => ({ what, status, seconds }))),
   );
 
-  it.each(refusals)('is left alone once it asks for that: %o', async ({ what, status, seconds }) => {
-    const headers: Record<string, string> = seconds === undefined ? {} : { 'retry-after': String(seconds) };
-    const tokens = await start(() => ({ status, headers }));
-    const challenge = { 'www-authenticate': `Bearer realm="http://${tokens.host}/token"` };
-    const registry = await start(() => (what === 'token' ? { status: 401, headers: challenge } : { status, headers }));
-    const pace = createRegistryPace(() => 0);
-    const asked = asks[what as keyof typeof asks](
-      clientOf(registry.host, { pace }),
-      parseReference(`docker://${registry.host}/team/disk:1`),
-    );
-    const wait = seconds ?? (status === 429 ? 60 : undefined);
-    await expect(asked).rejects.toMatchObject({ code: 'RateLimited', retryAfterSeconds: wait });
-    expect(pace.waitSeconds(registry.host)).toBe(wait ?? 0);
-  });
+  it.each(refusals)(
+    'sends no request after a response that asks for a delay: %o',
+    async ({ what, status, seconds }) => {
+      const headers: Record<string, string> = seconds === undefined ? {} : { 'retry-after': String(seconds) };
+      const tokens = await start(() => ({ status, headers }));
+      const challenge = { 'www-authenticate': `Bearer realm="http://${tokens.host}/token"` };
+      const registry = await start(() =>
+        what === 'token' ? { status: 401, headers: challenge } : { status, headers },
+      );
+      const pace = createRegistryPace(() => 0);
+      const asked = asks[what as keyof typeof asks](
+        clientOf(registry.host, { pace }),
+        parseReference(`docker://${registry.host}/team/disk:1`),
+      );
+      const wait = seconds ?? (status === 429 ? 60 : undefined);
+      await expect(asked).rejects.toMatchObject({ code: 'RateLimited', retryAfterSeconds: wait });
+      expect(pace.waitSeconds(registry.host)).toBe(wait ?? 0);
+    },
+  );
 
-  it('gets one token for all requests of a repository, for pulling from it and nothing else', async () => {
+  it('gets one token for all requests of a repository, with the scope pull only', async () => {
     const tokens = await start(() => ({ status: 200, body: JSON.stringify({ access_token: 'abc' }) }));
     const registry = await start(({ authorization }) =>
       authorization === 'Bearer abc'
@@ -257,7 +262,7 @@ describe('with a token service of its own', () => {
     expect(registry.hits.length).toBe(3);
   });
 
-  it('does not send credentials without TLS where the registry itself has it', async () => {
+  it('does not send credentials without TLS when the registry itself uses it', async () => {
     const tokens = await start(() => ({ status: 200, body: '{"token":"abc"}' }));
     const answer = {
       status: 401,
@@ -272,7 +277,7 @@ describe('with a token service of its own', () => {
     expect(tokens.hits).toEqual([]);
   });
 
-  it('does not show its login to the store a blob is redirected to', async () => {
+  it('does not send its credentials to the store that a blob is redirected to', async () => {
     const store = await start(() => ({ status: 200, body: 'bytes' }));
     const registry = await start(({ authorization }) =>
       authorization === undefined

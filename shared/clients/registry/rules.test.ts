@@ -17,7 +17,7 @@ describe('references', () => {
     ['docker://[::1]:5000/a/b:c', { host: '[::1]:5000', repository: 'a/b', tag: 'c' }],
     ['docker://docker.io/fedora', { host: 'docker.io', repository: 'library/fedora' }],
     [`docker://quay.io/a/b:1@${digest}`, { host: 'quay.io', repository: 'a/b', tag: '1', digest }],
-  ])('reads %s', (text, expected) => {
+  ])('parses %s', (text, expected) => {
     expect(parseReference(text)).toEqual({ tag: undefined, digest: undefined, ...expected });
   });
 
@@ -31,7 +31,7 @@ describe('references', () => {
     'docker://user:pw@quay.io/a',
     'https://quay.io/a',
     'docker://quay.io/a?x=1',
-  ])('refuses %s', (text) => {
+  ])('rejects %s', (text) => {
     expect(readReference(text)).toHaveProperty('problem');
   });
 
@@ -41,7 +41,7 @@ describe('references', () => {
     expect(formatReference(parseReference(pinned))).toBe(`quay.io/a/b@${digest}`);
   });
 
-  it('never throws anything but its own words', () => {
+  it('throws only its own errors', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         expect(Object.keys(readReference(text)).length).toBe(1);
@@ -80,16 +80,16 @@ describe('credentials', () => {
     ['another registry', config({ 'quay.io': { auth: encode('u:p') } }), undefined],
     ['another path', config({ 'registry.example:5000/tea': { auth: encode('u:p') } }), undefined],
     ['a star of two labels', config({ '*:5000': { auth: encode('u:p') } }), undefined],
-  ])('reads %s', (_, secret, expected) => {
+  ])('parses %s', (_, secret, expected) => {
     expect(findCredentials(secret, image)).toEqual(expected);
   });
 
-  it('knows Docker Hub by its old name', () => {
+  it('accepts the old name of Docker Hub', () => {
     const hub = config({ 'https://index.docker.io/v1/': { auth: encode('u:p') } });
     expect(findCredentials(hub, parseReference('docker://docker.io/fedora'))).toBeDefined();
   });
 
-  it('says what a Secret lacks without a word of what it has', () => {
+  it('names what a Secret lacks without its data', () => {
     expect(() => findCredentials({ token: 'hidden' }, image)).toThrow(/needs .dockerconfigjson, or username/);
     expect(() => findCredentials({ '.dockerconfigjson': '{"hidden' }, image)).toThrow(/not a Docker configuration/);
     expect(() => findCredentials({ '.dockerconfigjson': '{"hidden' }, image)).not.toThrow(/hidden/);
@@ -107,7 +107,7 @@ describe('challenges', () => {
     ['Negotiate', undefined],
     ['Bearer realm="no url"', undefined],
     [undefined, undefined],
-  ])('reads %s', (header, expected) => {
+  ])('parses %s', (header, expected) => {
     expect(parseChallenge(header)).toEqual(expected);
   });
 });
@@ -144,19 +144,19 @@ describe('platforms', () => {
     [null],
     ['x'],
     [[]],
-  ])('takes the good image beside %j', (odd) => {
+  ])('selects the right image next to %j', (odd) => {
     for (const entries of [index(odd, good), index(good, odd)])
       expect(selectPlatform(entries, 'amd64', 'x').size).toBe(7);
     expect(() => selectPlatform(index(odd, good), 's390x', 'x')).toThrow(/; it has (\S+\/\S+|any)(, |$)/);
   });
 
-  it('takes the only image where what it says of its platform leaves that open', () => {
+  it('selects the only image when its platform is incomplete', () => {
     expect(selectPlatform(index({ platform: { architecture: 'amd64' } }), 'amd64', 'x')).toBeDefined();
     expect(selectPlatform(index({ platform: { os: '', architecture: '' } }), 'amd64', 'x')).toBeDefined();
     expect(() => selectPlatform(index({ platform: { architecture: 'arm64' } }), 'amd64', 'x')).toThrow('any/arm64');
   });
 
-  it('takes the one image that names no platform, and never another system', () => {
+  it('selects the only image without a platform, and never another operating system', () => {
     expect(selectPlatform([entry()], 'amd64', 'x')).toBeDefined();
     expect(() => selectPlatform([entry(), entry()], 'amd64', 'x')).toThrow('it has any');
     expect(() => selectPlatform([entry({ os: 'windows', architecture: 'amd64' })], 'amd64', 'x')).toThrow(
@@ -177,7 +177,7 @@ describe('ranges of tags', () => {
     [['40', '40.0.0', 'v40'], '*', '40.0.0'],
     [['latest', 'sha-abc', '1.2.3.4'], '*', undefined],
     [[], '*', undefined],
-  ])('of %j in %s takes %s', (tags, range, expected) => {
+  ])('of %j in %s selects %s', (tags, range, expected) => {
     expect(chooseTag(tags, range)?.tag).toBe(expected);
   });
 
@@ -196,7 +196,7 @@ describe('ranges of tags', () => {
     ['dates, which the range is written in', ['9.11.0', '9.12.0', ...dates.slice(1)], '>=2023', '20240101', /^$/],
     ['dates by their numbers, as the range is', ['20240101', '20250101'], '>=20240101 <20241231', '20240101', /^$/],
     ['versions, not numbers of builds', ['v1.2.3', 'v1.2.4', '8712'], '*', 'v1.2.4', /^8712 \(build numbers/],
-    ['numbers, where there is nothing else', ['8712', '8713', 'latest'], '*', '8713', /^$/],
+    ['numbers, if there are no other tags', ['8712', '8713', 'latest'], '*', '8713', /^$/],
     ['the newest build of a day', ['20240101.2', '20240101.10', '2023.12.31'], '*', '20240101.10', /^$/],
     ['the newest rebuild of a version', ['9.4', '9.4-1214', '9.4-999.5', '9.3-2000'], '*', '9.4-1214', /^$/],
     ['a year as a version of its kind', ['2019', '2022'], '*', '2022', /^$/],
@@ -208,7 +208,7 @@ describe('ranges of tags', () => {
       '1.4',
       /and 1 more/,
     ],
-  ])('takes %s', (_what, tags, range, ...[tag, passedOver]) => {
+  ])('selects %s', (_what, tags, range, ...[tag, passedOver]) => {
     for (const order of [tags, [...tags].reverse()]) {
       const chosen = chooseTag(order, range);
       expect(chosen?.tag).toBe(tag);
@@ -216,7 +216,7 @@ describe('ranges of tags', () => {
     }
   });
 
-  it('never lets a date win over versions while these are more', () => {
+  it('never prefers a date to versions while there are more versions', () => {
     const version = fc.tuple(fc.nat(99), fc.nat(99), fc.nat(99)).map((parts) => `v${parts.join('.')}`);
     const date = fc.date({ min: new Date('1990-01-01'), max: new Date('2090-01-01'), noInvalidDate: true });
     const asTag = fc
@@ -230,11 +230,11 @@ describe('ranges of tags', () => {
     );
   });
 
-  it('refuses what is no range', () => {
+  it('rejects an invalid range', () => {
     expect(() => chooseTag(['1'], 'newest')).toThrow('is not a valid range of versions');
   });
 
-  it('takes the greatest release whatever the order of the tags', () => {
+  it('selects the greatest release whatever the order of the tags', () => {
     const version = fc.tuple(fc.nat(50), fc.nat(50), fc.nat(50)).map((parts) => parts.join('.'));
     fc.assert(
       fc.property(fc.array(version, { minLength: 1 }), (tags) => {

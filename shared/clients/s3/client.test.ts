@@ -50,7 +50,7 @@ describe('an object store', { timeout: 100_000 }, () => {
   });
 
   it.each(['plain', 'a/../b/./c', 'ä 漢/🜚', "q?u#e&r=y!'()*+%41", '//double/'])(
-    'keeps an object under the key %s',
+    'stores an object under the key %s',
     async (key) => {
       const s3 = clientWith();
       const etag = await s3.put({ bucket, key, body: Buffer.from('0123456789') });
@@ -76,7 +76,7 @@ describe('an object store', { timeout: 100_000 }, () => {
     expect(observed).toEqual(keys);
   });
 
-  it('puts parts together, and aborts', async () => {
+  it('completes a multipart upload, and aborts one', async () => {
     const { multipart, ...s3 } = clientWith();
     const object = { bucket, key: 'parts' };
     const uploadId = await multipart.begin(object);
@@ -92,13 +92,13 @@ describe('an object store', { timeout: 100_000 }, () => {
     expect(await refusalOf(multipart.abort({ ...object, uploadId: left }))).toMatchObject({ code: 'UploadNotFound' });
   });
 
-  it('signs for the region that the store names', async () => {
+  it('signs for the region that the store returns', async () => {
     const s3 = clientWith({ region: 'us-east-1' });
     await s3.put({ bucket, key: 'far', body: Buffer.from('x') });
     expect((await s3.head({ bucket, key: 'far' })).size).toBe(1);
   });
 
-  it('names the bucket in the host where the store wants that', async () => {
+  it('sends the bucket in the host name when the store requires that', async () => {
     const hosts: string[] = [];
     // Names below localhost are not resolved everywhere.
     const toStore: HttpClient = {
@@ -115,7 +115,7 @@ describe('an object store', { timeout: 100_000 }, () => {
     expect(new Set(hosts)).toEqual(new Set(['images.localhost']));
   });
 
-  it('takes temporary credentials, and none', async () => {
+  it('uses temporary credentials, and none', async () => {
     const key = 'open';
     await clientWith({ credentials: temporary }).put({ bucket: 'public', key, body: Buffer.from('all') });
     const stranger = clientWith({ credentials: undefined });
@@ -123,7 +123,7 @@ describe('an object store', { timeout: 100_000 }, () => {
     expect(await refusalOf(stranger.get({ bucket, key }))).toMatchObject({ code: 'Denied' });
   });
 
-  it('says what is wrong, and nothing of what it knows', async () => {
+  it('reports errors without credentials', async () => {
     const wrong = { ...credentials, secretAccessKey: 'wr0ng-s3cret' };
     const get = (over: Partial<S3Options>, where = bucket) =>
       refusalOf(clientWith(over).get({ bucket: where, key: 'absent' }));
@@ -161,7 +161,7 @@ describe('an object store', { timeout: 100_000 }, () => {
     [403, 'application/xml', '<Error><Code>AccessDenied</Code></Error>', 'Denied'],
     [403, 'application/xml', '<Error><Code>Credential=n0body/2026</Code></Error>', 'Denied'],
     [400, 'text/plain', 'garbage & <', 'Refused'],
-  ])('makes something of %i %s %s', async (status, type, body, code) => {
+  ])('parses the response %i %s %s', async (status, type, body, code) => {
     const server = createServer((_, response) => response.writeHead(status, { 'content-type': type }).end(body));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -179,7 +179,7 @@ describe('credentials of an object store', () => {
   ])('are found in %o', (secret) => {
     expect(parseS3Credentials(secret as never)).toMatchObject({ accessKeyId: 'a', secretAccessKey: 'b' });
   });
-  it('are missed by name', () => {
+  it('are reported by name when they are missing', () => {
     expect(() => parseS3Credentials({ accessKeyId: 's3cret' })).toThrow(/^[^3]*secretKey[^3]*$/);
   });
 });

@@ -18,7 +18,7 @@ beforeEach(() => {
 const bytes = (text: string): Buffer => Buffer.from(text);
 const failure = (code: string): Error => Object.assign(new Error(`${code}: as NFS says it`), { code });
 const filesIn = (folder: string): readonly string[] => readdirSync(join(root, folder)).toSorted();
-/** `before` is told of each call, and may throw in its place. */
+/** `before` is called before each call, and may throw instead. */
 const files = (before: (name: keyof FileSystem, ...args: unknown[]) => unknown): FileSystem =>
   new Proxy(fileSystem, {
     get:
@@ -31,7 +31,7 @@ const files = (before: (name: keyof FileSystem, ...args: unknown[]) => unknown):
   });
 
 describe('two writers of one key', () => {
-  /** Counts up, as often as asked, over nothing but what was read. */
+  /** Increments a counter as often as requested, and overwrites only what was read. */
   const countUp = async (store: Store, times: number): Promise<void> => {
     for (let done = 0; done < times;) {
       const before = (await store.read('a/count', 100))!;
@@ -44,7 +44,7 @@ describe('two writers of one key', () => {
     }
   };
 
-  it('never lose what the other one wrote', { timeout: 240_000 }, async () => {
+  it('never lose each other’s writes', { timeout: 240_000 }, async () => {
     const stores = Array.from({ length: 4 }, () => createFolderStore(root));
     await stores[0]!.write('a/count', bytes('0'));
     await Promise.all(stores.map((store) => countUp(store, 8)));
@@ -52,7 +52,7 @@ describe('two writers of one key', () => {
     expect(filesIn('a')).toEqual(['count']);
   });
 
-  it('never lose it in any order of their steps', { timeout: 240_000 }, async () => {
+  it('never lose a write in any order of their steps', { timeout: 240_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), async (scheduler) => {
         root = mkdtempSync(join(dir, 'order-'));
@@ -66,7 +66,7 @@ describe('two writers of one key', () => {
     );
   });
 
-  it('goes on after one that died with the lock in its hand, and waits for one that lives', async () => {
+  it('take over the lock of a process that died, and wait for one that is alive', async () => {
     const store = createFolderStore(root);
     const revision = await store.write('a/b', bytes('one'));
     const lock = join(root, 'a', '.draft-lock-b');
@@ -80,7 +80,7 @@ describe('two writers of one key', () => {
     expect(filesIn('a')).toEqual(['b']);
   });
 
-  it('does not write where its lock was taken for dead', async () => {
+  it('do not write after their lock was considered stale', async () => {
     const revision = await createFolderStore(root).write('a/b', bytes('one'));
     const lock = join(root, 'a', '.draft-lock-b');
     let isDone = false;
@@ -95,12 +95,12 @@ describe('two writers of one key', () => {
     );
     await expect(slow.write('a/b', bytes('two'), { revision })).rejects.toMatchObject({ retryable: true });
     expect(readFileSync(join(root, 'a', 'b'), 'utf8')).toBe('one');
-    // Nor does it let go of what is not its own.
+    // It does not release a lock of another process either.
     expect(filesIn('a')).toEqual(['.draft-lock-b', 'b']);
   });
 });
 
-describe('a mount that is ill', () => {
+describe('a faulty mount', () => {
   /** Fails the first `times` calls of this name. */
   const failing = (name: keyof FileSystem, code: string, times: number): Store => {
     let left = times;
@@ -113,7 +113,7 @@ describe('a mount that is ill', () => {
   };
 
   it.each<keyof FileSystem>(['stat', 'readFile', 'open', 'link', 'rename', 'mkdir'])(
-    'looks a name up again where its handle is stale: %s',
+    'resolves a name again when its handle is stale: %s',
     async (name) => {
       const store = failing(name, 'ESTALE', 1);
       const revision = await store.write('a/b', bytes('one'), 'nothing');
@@ -125,7 +125,7 @@ describe('a mount that is ill', () => {
     },
   );
 
-  it('says that it may pass where handles stay stale', async () => {
+  it('is reported as retryable while file handles stay stale', async () => {
     await expect(failing('stat', 'ESTALE', 99).read('a', 10)).rejects.toMatchObject({ retryable: true });
   });
 
@@ -133,7 +133,7 @@ describe('a mount that is ill', () => {
     ['the disk is full', 'open', 'ENOSPC'],
     ['the server is gone', 'link', 'EIO'],
     ['it is read-only by now', 'mkdir', 'EROFS'],
-  ])('has nothing under the name, and no draft, where %s', async (_, name, code) => {
+  ])('has neither the file nor a draft when %s', async (_, name, code) => {
     mkdirSync(join(root, 'a'));
     await expect(failing(name, code, 1).write('a/b', bytes('one'), 'nothing')).rejects.toMatchObject({
       retryable: true,
@@ -141,7 +141,7 @@ describe('a mount that is ill', () => {
     expect(filesIn('a')).toEqual([]);
   });
 
-  it('shows nothing of a write that was cut off, and takes it the next time', async () => {
+  it('shows nothing of an interrupted write, and accepts it the next time', async () => {
     mkdirSync(join(root, 'a'));
     writeFileSync(join(root, 'a', '.draft-of-a-dead-writer'), 'half of o');
     const store = createFolderStore(root);
@@ -155,7 +155,7 @@ describe('a mount that is ill', () => {
     expect(filesIn('a')).toEqual(['b']);
   });
 
-  /** The call is done, its answer is lost, and it is sent again: the second one is refused. */
+  /** The call took effect, its response was lost, and it is sent again: the second one is rejected. */
   const lost = (name: 'link' | 'rename', code: string): Store => {
     let isFirst = true;
     return createFolderStore(
@@ -169,7 +169,7 @@ describe('a mount that is ill', () => {
     );
   };
 
-  it('knows its own write by what is there, where the answer was lost', async () => {
+  it('recognizes its own write by the content when the answer was lost', async () => {
     const revision = await lost('link', 'EEXIST').write('a/b', bytes('one'), 'nothing');
     const next = await lost('rename', 'ENOENT').write('a/b', bytes('two'), { revision });
     expect(await lost('link', 'EEXIST').write('a/b', bytes('three'), { revision: next })).toBeDefined();

@@ -27,7 +27,7 @@ const bytes = (text: string) => Buffer.from(text);
 describe.each(['a folder', 'a bucket'])('%s as a store', (name) => {
   const store = () => stores.get(name)!;
 
-  it('keeps what it is given, and says what it has', async () => {
+  it('returns what was written to it', async () => {
     const revision = await store().write('a/b', bytes('one'), 'nothing');
     expect(await store().read('a/b', 100)).toEqual({ bytes: bytes('one'), revision });
     expect(await store().sizeOf('a/b')).toBe(3);
@@ -36,7 +36,7 @@ describe.each(['a folder', 'a bucket'])('%s as a store', (name) => {
     await expect(store().read('a/b', 2)).rejects.toThrow('3 bytes');
   });
 
-  it('writes over nothing but what was read', async () => {
+  it('overwrites only what was read', async () => {
     const first = await store().write('c/d', bytes('one'));
     expect(await taken(store().write('c/d', bytes('two'), 'nothing'))).toBe(true);
     const second = await store().write('c/d', bytes('two'), { revision: first });
@@ -47,12 +47,12 @@ describe.each(['a folder', 'a bucket'])('%s as a store', (name) => {
     expect(await taken(store().write('c/d', bytes('four'), { revision: second }))).toBe(true);
   });
 
-  it('lets one of many writers have a name', async () => {
+  it('accepts one of several concurrent writers of a name', async () => {
     const writes = Array.from({ length: 5 }, (_, index) => taken(store().write('race', bytes(`${index}`), 'nothing')));
     expect((await Promise.all(writes)).filter((isLost) => !isLost)).toHaveLength(1);
   });
 
-  it('lists what is below a prefix', async () => {
+  it('lists the names with a prefix', async () => {
     for (const key of ['l/x/1', 'l/x/2', 'l/y', 'm']) await store().write(key, bytes('x'));
     const keys = (await Array.fromAsync(store().list('l/x'))).map(({ key }) => key);
     expect(keys).toEqual(['l/x/1', 'l/x/2']);
@@ -60,7 +60,7 @@ describe.each(['a folder', 'a bucket'])('%s as a store', (name) => {
 });
 
 describe('a folder as a store', () => {
-  it('is down, and not empty, where it is not mounted', async () => {
+  it('is reported as down, and not as empty, when it is not mounted', async () => {
     const store = createFolderStore(join(dir, 'absent'));
     await expect(Array.fromAsync(store.list(''))).rejects.toMatchObject({ retryable: true });
     await expect(store.read('a', 10)).rejects.toMatchObject({ retryable: true });
@@ -68,14 +68,14 @@ describe('a folder as a store', () => {
     expect(readdirSync(dir)).not.toContain('absent');
   });
 
-  it('says of what the file system refuses that it may pass, listings too', async () => {
+  it('reports errors of the file system as retryable, in listings too', async () => {
     const store = createFolderStore(folder);
     const long = `${'x'.repeat(300)}/`;
     await expect(Array.fromAsync(store.list(long))).rejects.toMatchObject({ retryable: true });
     await expect(store.sizeOf(`${long}y`)).rejects.toMatchObject({ retryable: true });
   });
 
-  it('leads nowhere else', async () => {
+  it('does not leave its folder', async () => {
     const store = createFolderStore(folder);
     for (const key of ['../x', 'a/../../x', '/x', 'a//b'])
       await expect(store.read(key, 10)).rejects.toThrow('is not a valid key');

@@ -19,15 +19,15 @@ const knownTo = async (ring: KeyRing, isFresh = false): Promise<readonly string[
   (await ring.verifying({ isFresh })).map(({ id }) => id);
 const looks = (): number => kube.calls.filter(({ verb }) => verb === 'get').length;
 
-describe('the keys of tokens', () => {
-  it('are made at the first need, one for all instances that have it at once', async () => {
+describe('the signing keys of tokens', () => {
+  it('are created at first use, one for all instances that start at once', async () => {
     const rings = [aRing(), aRing(), aRing()];
     const ids = await Promise.all(rings.map(signingOf));
     expect(new Set(ids).size).toBe(1);
     expect(kube.all(secrets)).toMatchObject([{ metadata: { namespace: 'bullion-system', name: 'transfer-keys' } }]);
   });
 
-  it('are renewed after a day, and what the one before signed stays good for a day more', async () => {
+  it('are rotated after a day, and the previous key stays valid for another day', async () => {
     const ring = aRing();
     const first = await signingOf(ring);
     time += day - 1;
@@ -42,7 +42,7 @@ describe('the keys of tokens', () => {
     expect(await knownTo(aRing())).toEqual([third, second]);
   });
 
-  it('are looked for again where one is not known yet, and no stranger has them looked for all the time', async () => {
+  it('are read again for an unknown key ID, and requests with unknown IDs do not cause unlimited reads', async () => {
     const ring = aRing();
     const before = await knownTo(ring);
     time += day;
@@ -62,7 +62,7 @@ describe('the keys of tokens', () => {
     expect(await knownTo(ring, true)).toEqual([renewed, ...before]);
   });
 
-  it('that cannot be written say so, and are made at the next need', async () => {
+  it('that cannot be written cause an error, and are created at the next use', async () => {
     const ring = aRing();
     kube.failNext({ verb: 'create', resource: 'secrets' }, { error: new Error('no'), when: 'before' });
     await expect(ring.signing()).rejects.toThrow('no');

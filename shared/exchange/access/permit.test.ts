@@ -15,7 +15,7 @@ const holder = (verb: Deed): Caller => ({
   claims: { iss: 'bullion', sub: 'jane', verb, target: 'datavolumes/team/disk', iat: 0, exp: 300 },
 });
 
-describe('a token of ours', () => {
+describe('a token of Bullion', () => {
   it.each<[Deed, string, Deed]>([
     ['download', 'datavolumes/team/disk', 'upload'],
     ['upload', 'datavolumes/team/disk', 'download'],
@@ -23,7 +23,7 @@ describe('a token of ours', () => {
     ['upload', 'datavolumes/other/disk', 'upload'],
     ['upload', 'persistentvolumeclaims/team/disk', 'upload'],
     ['download', 'virtualmachineimages/team/disk', 'download'],
-  ])('is no good to %s %s where it was issued to %s another', async (deed, text, issued) => {
+  ])('does not allow to %s %s when it was issued to %s another', async (deed, text, issued) => {
     const asked = permit(createMemoryKube(), holder(issued), deed, target(text));
     await expect(asked).rejects.toMatchObject({
       status: 403,
@@ -31,7 +31,7 @@ describe('a token of ours', () => {
     });
   });
 
-  it.each<Deed>(['upload', 'download'])('is enough to %s what it was issued for', async (deed) => {
+  it.each<Deed>(['upload', 'download'])('allows to %s what it was issued for', async (deed) => {
     await expect(
       permit(createMemoryKube(), holder(deed), deed, target('datavolumes/team/disk')),
     ).resolves.toBeUndefined();

@@ -20,15 +20,15 @@ describe('the name of a download', () => {
   });
 });
 
-describe('a disc', () => {
+describe('an ISO image', () => {
   it.each([
     ['iso', 'raw', 'winiso.iso'],
     ['iso', 'raw.gz', 'winiso.iso.gz'],
-    // Asked for: what is in the file is a qcow2.
+    // Requested: the content of the file is a qcow2.
     ['iso', 'qcow2', 'winiso.qcow2'],
     ['qcow2', 'raw', 'winiso.raw'],
     [undefined, 'raw', 'winiso.raw'],
-  ])('made from %s is called by what it is as %s', (sourceFormat, extension, name) => {
+  ])('made from %s has the extension of its content as %s', (sourceFormat, extension, name) => {
     expect(fileNameOf('winiso.iso', endingFor(sourceFormat, extension))).toBe(name);
   });
 
@@ -36,12 +36,12 @@ describe('a disc', () => {
     ['iso', standard, { format: 'raw', compression: 'none' }],
     ['iso', { format: 'raw', compression: 'gz' } as const, { format: 'raw', compression: 'gz' }],
     ['raw', standard, standard],
-  ])('is handed out as it is where nobody asks: %s', (sourceFormat, given, form) => {
+  ])('is downloaded as it is unless another form is requested: %s', (sourceFormat, given, form) => {
     expect(formOf(new URLSearchParams(), standardFor(sourceFormat, given))).toEqual(form);
   });
 });
 
-describe('the form that is asked for', () => {
+describe('the requested form', () => {
   it.each([
     ['', standard],
     ['compression=zstd', { format: 'qcow2', compression: 'zstd' }],
@@ -57,7 +57,7 @@ describe('the form that is asked for', () => {
     'format=qcow2&compression=gz',
     'compression=gz&level=19',
     'level=x',
-  ])('%s is none', (query) => {
+  ])('%s is rejected', (query) => {
     expect(() => formOf(new URLSearchParams(query), standard)).toThrow(/format is qcow2/);
   });
 });

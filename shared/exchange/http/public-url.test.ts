@@ -3,7 +3,7 @@ import { prefixOf, publicUrlOf } from '#shared/exchange/http/public-url.ts';
 
 const asked = (headers: Record<string, string>) => new Request('http://10.0.0.7:8080/files/x', { headers });
 
-describe('where people reach the transfer function', () => {
+describe('the public URL of the transfer function', () => {
   it.each<[headers: Record<string, string>, publicUrl: string | undefined, found: string]>([
     [{}, undefined, 'http://10.0.0.7:8080'],
     [{ 'x-forwarded-proto': 'https' }, undefined, 'https://10.0.0.7:8080'],
@@ -18,7 +18,7 @@ describe('where people reach the transfer function', () => {
     [{ 'x-forwarded-prefix': '//evil.example' }, undefined, 'http://10.0.0.7:8080'],
     [{ 'x-forwarded-prefix': '/a/../b' }, undefined, 'http://10.0.0.7:8080'],
     [{ 'x-forwarded-host': 'a.example' }, 'https://images.example/bullion/', 'https://images.example/bullion'],
-  ])('%j, told %s', (headers, publicUrl, found) => {
+  ])('with the headers %j, configured as %s', (headers, publicUrl, found) => {
     expect(publicUrlOf(asked(headers), publicUrl)).toBe(found);
   });
 
@@ -26,5 +26,5 @@ describe('where people reach the transfer function', () => {
     [undefined, ''],
     ['https://images.example', ''],
     ['https://images.example/bullion/', '/bullion'],
-  ])('below %s begins at "%s"', (publicUrl, prefix) => expect(prefixOf(publicUrl)).toBe(prefix));
+  ])('with the URL %s has the path prefix "%s"', (publicUrl, prefix) => expect(prefixOf(publicUrl)).toBe(prefix));
 });

@@ -31,7 +31,7 @@ it.each<[what: string, sent: Partial<Sent>, status: number]>([
   ['a file that is there', { status: 409 }, 409],
   ['a disk larger than the volume', { status: 422, reason: 'ImageTooLarge' }, 400],
   ['a volume that is full, for now', { status: 503, reason: 'TargetFull' }, 400],
-  ['a file that is no image', { status: 422, reason: 'InvalidImage' }, 500],
+  ['a file that is not an image', { status: 422, reason: 'InvalidImage' }, 500],
 ])('%s', (_what, sent, status) => {
   expect(statusOf(aSent(sent))).toBe(status);
 });

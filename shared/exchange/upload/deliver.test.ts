@@ -27,11 +27,11 @@ const send = (chunks: number, mostBytes: number) => {
   return sendToUpload({ url, token: 'x' }, { body, ...how });
 };
 
-it('takes a file of unknown length up to the most there may be', async () => {
+it('accepts a file of unknown length up to the maximum', async () => {
   expect(await send(4, 4000)).toMatchObject({ status: 204, offset: 4000 });
 });
 
-it('ends one that goes on beyond that, and says how much is taken', async () => {
+it('aborts a larger one, and reports the maximum', async () => {
   await expect(send(400, 4000)).rejects.toMatchObject({ status: 413, message: /the limit is 4000/ });
   expect(arrived).toBeLessThanOrEqual(4000);
 });

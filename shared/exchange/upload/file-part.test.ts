@@ -11,7 +11,7 @@ it.each([
   ['a form without a boundary', 'multipart/form-data', part('chunk'), /cannot be read/],
   ['a form that is cut off', 'multipart/form-data; boundary=b', '--b\r\nContent-Dis', /cannot be read/],
   ['a form without a file', 'multipart/form-data; boundary=b', `${part('other')}--b--\r\n`, /has no file/],
-])('%s is refused with words', async (_what, type, body, message) => {
+])('%s is rejected with a message', async (_what, type, body, message) => {
   await expect(fileOf(formOf(type, body), 'either')).rejects.toMatchObject({ status: 400, message });
 });
 
@@ -21,13 +21,13 @@ it('finds the file in a form', async () => {
   expect(await text(stream)).toBe('bytes');
 });
 
-it('takes a file whose part names no file', async () => {
+it('accepts a file whose part has no file name', async () => {
   const unnamed = part('chunk').replace('; filename="d.img"', '');
   const { stream } = await fileOf(formOf('multipart/form-data; boundary=b', `${unnamed}--b--\r\n`), 'either');
   expect(await text(stream)).toBe('bytes');
 });
 
-it('ends a file that is cut off with words, not as if that were all of it', async () => {
+it('fails with a message on a truncated file, and does not mistake it for a complete one', async () => {
   const { stream } = await fileOf(formOf('multipart/form-data; boundary=b', part('chunk').slice(0, -4)), 'either');
   await expect(text(stream)).rejects.toMatchObject({ status: 400, message: /cut off/ });
 });

@@ -1,4 +1,4 @@
-// An upload into what has failed starts it again, and waits until that is so.
+// An upload into a failed volume restarts it, and waits until that has happened.
 import { describe, expect, it } from 'vitest';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { annotations } from '#shared/api/names.ts';
@@ -20,8 +20,8 @@ const failed: DataVolume = {
   >,
 };
 
-describe('an upload into a DataVolume that has failed', () => {
-  it('starts it again by its retry annotation, and goes on once it waits for a file', async () => {
+describe('an upload into a failed DataVolume', () => {
+  it('restarts it by its retry annotation, and continues once it waits for a file', async () => {
     const kube = createMemoryKube();
     kube.seed(type, failed);
     const target = await findTarget(kube, name);

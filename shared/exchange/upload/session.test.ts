@@ -1,4 +1,4 @@
-// A pod that is not there any more without having said so, as one whose node has died: nobody waits for it for ever.
+// A pod that disappeared without closing its connections, for example because its node failed: clients do not wait without limit.
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
@@ -21,7 +21,7 @@ afterEach(() => {
 const { signal } = new AbortController();
 const gone = { status: 503, reason: 'Interrupted' };
 
-it('a look that nobody answers ends', async () => {
+it('a status request without an answer times out', async () => {
   answer = () => undefined;
   await expect(lookAtUpload(worker, signal, 300)).rejects.toMatchObject(gone);
 });
@@ -32,16 +32,16 @@ const endless = () => new Readable({ read: (): void => void body.push(chunk) });
 let body: Readable;
 
 it.each<[what: string, takes: boolean, make: () => Readable | Buffer, waits: number]>([
-  ['bytes that nobody takes are not kept for ever', false, () => (body = endless()), 0],
-  ['nor where the answer may take a day', false, () => (body = endless()), 86_400],
-  ['a file that was taken, and of which nobody says anything, neither', true, () => chunk, 0],
+  ['bytes that are not read time out', false, () => (body = endless()), 0],
+  ['also when the response may take a day', false, () => (body = endless()), 86_400],
+  ['a file that was read, but not answered, times out', true, () => chunk, 0],
 ])('%s', async (_what, takes, make, waits) => {
   answer = (request) => void (takes ? request.resume() : request.pause());
   const sending = { body: make(), offset: 0, isLast: true, takesOver: false, waits, signal, silenceMs: 300 };
   await expect(sendToUpload(worker, sending)).rejects.toMatchObject(gone);
 });
 
-it('a client that sends slowly is waited for', async () => {
+it('a slow client does not time out', async () => {
   answer = (request, response) => request.resume().on('end', () => response.writeHead(204).end());
   const slow = Readable.from(
     (async function* slowly() {

@@ -39,7 +39,7 @@ const originOf = ({ restoreSize = '1Gi', sourceVolumeMode, marks }: Snapped) => 
   return readSnapshotOrigin(kube, { namespace: 'default', name: 'kept' }, { what: 'it', mayUse: () => true });
 };
 
-describe('the disk on a claim of 256 MiB that was filled with one of 64 MiB', () => {
+describe('the size of the disk on a claim of 256 MiB that was filled with a disk of 64 MiB', () => {
   it.each([
     ['disk', 'Block', 256],
     ['disk', 'Filesystem', 256],
@@ -49,18 +49,18 @@ describe('the disk on a claim of 256 MiB that was filled with one of 64 MiB', ()
     expect(diskBytesOf(aClaim(role, mode), filled, 256 * mib)).toBe(size * mib);
   });
 
-  it('has what the claim has where nothing tells what it was filled with', () => {
+  it('is that of the claim when there is no record of the population', () => {
     expect(diskBytesOf(aClaim('volume', 'Block'), undefined, 256 * mib)).toBe(256 * mib);
   });
 });
 
-describe('a snapshot that is cloned from', () => {
+describe('a snapshot as the source of a clone', () => {
   const advised = 'cdi.kubevirt.io/storage.import.advisedRestoreSize';
   const mode = 'cdi.kubevirt.io/storage.import.sourceVolumeMode';
   const known = { [annotations.populated]: JSON.stringify(filled) };
   it.each<[what: string, restoreSize: string, marks: Record<string, string>, mib: number, disk: number]>([
-    ['what its driver says', '256Mi', { [advised]: '512Mi' }, 256, 256],
-    ['what is advised, where its driver says nothing', '0', { [advised]: '512Mi', ...known }, 512, 64],
+    ['the size that its driver reports', '256Mi', { [advised]: '512Mi' }, 256, 256],
+    ['the advised size, when its driver reports none', '0', { [advised]: '512Mi', ...known }, 512, 64],
     ['the disk that it is known to hold', '0', known, 64, 64],
     ['a disk that is smaller than it', '256Mi', known, 256, 64],
   ])('is as large as %s', async (_what, restoreSize, marks, ...[size, disk]) => {
@@ -69,9 +69,9 @@ describe('a snapshot that is cloned from', () => {
   });
 
   it.each<[what: string, told: 'Block' | undefined, marks: Record<string, string>, found: string]>([
-    ['its content says', 'Block', {}, 'Block'],
-    ['is noted on it, where its snapshotter is older', undefined, { [mode]: 'Block' }, 'Block'],
-    ['Kubernetes has where nobody says', undefined, {}, 'Filesystem'],
+    ['its content has', 'Block', {}, 'Block'],
+    ['its annotation has, when its snapshotter is older', undefined, { [mode]: 'Block' }, 'Block'],
+    ['is the default of Kubernetes', undefined, {}, 'Filesystem'],
   ])('has the mode that %s', async (_what, sourceVolumeMode, ...[marks, found]) => {
     expect(await originOf({ sourceVolumeMode, marks })).toMatchObject({ clone: { volumeMode: found } });
   });

@@ -1,4 +1,4 @@
-// Which way a clone is made, and why: one row for each reason there is.
+// The chosen clone strategy, and why: one row for each reason.
 import { describe, expect, it } from 'vitest';
 import { type CloneSource, type CloneTarget, chooseClone } from '#shared/populate/clone/strategy.ts';
 import { cloneStrategyOf } from '#shared/populate/storage/profile.ts';
@@ -36,7 +36,7 @@ const bare = { hasSnapshot: false } as const;
 describe('chooseClone', () => {
   it.each<[what: string, CloneSource, CloneTarget, strategy: string, because: RegExp]>([
     ['a snapshot that is there', aSource(), aTarget(), 'snapshot', /restores a snapshot/],
-    ['a snapshot, although somebody uses the volume', aSource({ inUseBy: 'guest' }), aTarget(), 'snapshot', /restores/],
+    ['a snapshot, although a pod uses the volume', aSource({ inUseBy: 'guest' }), aTarget(), 'snapshot', /restores/],
     ['a snapshot that outlived its volume', aSource({ hasClaim: false }), aTarget(), 'snapshot', /restores/],
     ['a snapshot that can be taken', aSource({ ...bare, snapshotClass: 'fast' }), aTarget(), 'snapshot', /restores/],
     ['a larger block volume', aSource(), aTarget({ bytes: 3 * gib }), 'snapshot', /restores/],
@@ -55,7 +55,7 @@ describe('chooseClone', () => {
       /clones/,
     ],
     [
-      'a class that asks for clones, of what is in use: a snapshot can be taken',
+      'a class with the clone strategy csi-clone, of a volume in use: a snapshot can be taken',
       aSource({ ...bare, inUseBy: 'guest', snapshotClass: 'fast' }),
       aTarget({ storageClass: annotated('csi-clone') }),
       'snapshot',
@@ -70,7 +70,7 @@ describe('chooseClone', () => {
     ],
     ['a driver that can do neither', aSource(bare), aTarget(), 'copy', /makes no snapshots/],
     ['another driver', aSource({ driver: 'other' }), aTarget(), 'copy', /lies with other/],
-    ['a driver nobody knows', aSource({ driver: undefined }), aTarget(), 'copy', /no known driver/],
+    ['an unknown driver', aSource({ driver: undefined }), aTarget(), 'copy', /no known driver/],
     [
       'another volume mode',
       aSource(),
@@ -121,13 +121,13 @@ describe('chooseClone', () => {
     ],
     ['another driver', aSource({ ...left, driver: 'other' }), {}, /^it lies with other/],
     ['a class that waits for a pod', aSource(left), { obstacle: 'class local waits' }, /^class local waits/],
-  ])('reads a snapshot that nothing else is left of, for %s', (_what, source, ...[target, because]) => {
+  ])('reads a snapshot whose source is gone, for %s', (_what, source, ...[target, because]) => {
     const choice = chooseClone(source, aTarget(target));
     expect(choice).toMatchObject({ strategy: 'copy', because: expect.stringMatching(because) as string });
     expect(choice).toMatchObject({ because: expect.stringContaining('the snapshot is restored first') as string });
   });
 
-  it('reads a snapshot of what is in use, where one can be taken, for what cannot be restored as it is wanted', () => {
+  it('takes and reads a snapshot of a volume that is in use, when it cannot be restored as requested', () => {
     const used = aSource({ ...bare, inUseBy: 'guest', snapshotClass: 'fast', restoreClass: 'local' });
     expect(chooseClone(used, aTarget({ volumeMode: 'Filesystem', bytes: 4 * gib }))).toEqual({
       is: 'chosen',
@@ -137,7 +137,7 @@ describe('chooseClone', () => {
     });
   });
 
-  it('lets a file system be as large as that of a disk whose size nobody knows', () => {
+  it('accepts a file system as large as that of a disk of unknown size', () => {
     const modes = { volumeMode: 'Filesystem' } as const;
     const source = aSource({ ...modes, bytes: gib, diskBytes: gib });
     expect(chooseClone(source, aTarget({ ...modes, bytes: gib }))).toMatchObject({ is: 'chosen' });
@@ -158,7 +158,7 @@ describe('chooseClone', () => {
       { is: 'refused', reason: 'TargetTooSmall' },
     ],
     [
-      'a snapshot that cannot be restored as asked, nor in any class',
+      'a snapshot that cannot be restored as requested, nor in any class',
       aSource({ hasClaim: false }),
       aTarget({ volumeMode: 'Filesystem', bytes: 4 * gib }),
       {
@@ -174,18 +174,18 @@ describe('chooseClone', () => {
       { is: 'refused', reason: 'TargetNotFileSystem', message: expect.stringContaining('volumeMode Filesystem') },
     ],
     [
-      'a copy of what is in use',
+      'a copy of a volume in use',
       aSource({ ...bare, inUseBy: 'guest' }),
       aTarget(),
       { is: 'waiting', reason: 'SourceInUse', message: expect.stringContaining('pod guest') },
     ],
     [
-      'a clone of what is in use',
+      'a clone of a volume in use',
       aSource({ ...bare, inUseBy: 'guest' }),
       aTarget({ storageClass: annotated('csi-clone') }),
       { is: 'waiting', reason: 'SourceInUse' },
     ],
-  ])('does not make %s', (_what, source, target, expected) => {
+  ])('does not choose %s', (_what, source, target, expected) => {
     expect(chooseClone(source, target)).toMatchObject(expected);
   });
 
@@ -196,7 +196,7 @@ describe('chooseClone', () => {
     { has: 'a disk', wants: 'a disk', refused: false },
     { has: 'files', wants: 'either', refused: false },
     { has: 'who knows, in a snapshot,', wants: 'files', refused: false },
-  ])('of a volume that has $has, wanted for $wants, is refused: $refused', ({ has, wants, refused }) => {
+  ])('of a volume with $has for a target with $wants is rejected: $refused', ({ has, wants, refused }) => {
     const volumeMode = 'Filesystem';
     const source = aSource({ volumeMode, holdsFiles: has === 'files', hasClaim: !has.includes('snapshot') });
     const holdsFiles = wants === 'either' ? undefined : wants === 'files';

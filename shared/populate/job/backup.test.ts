@@ -31,7 +31,7 @@ describe('the Job of a backup', () => {
     expect(job.metadata.name).toBe(`backup-${imageRef.uid}`);
   });
 
-  it('mounts an NFS export to write to', () => {
+  it('mounts an NFS export as its target', () => {
     const { spec, volumes, container } = build({ into: { type: 'nfs', server: 'nas', path: '/x', key: 'data/' } });
     expect(spec.backup?.into).toMatchObject({ type: 'folder', key: 'data/' });
     expect(volumes).toContainEqual({ name: 'source-nfs', nfs: { server: 'nas', path: '/x', readOnly: false } });

@@ -1,4 +1,4 @@
-// The claim that keeps an upload: in every plan that fills a volume by hand, made before its Job and gone before its disk is usable.
+// The spool of an upload: in every plan that populates a volume by an upload, created before its Job and deleted before its disk is usable.
 import { describe, expect, it } from 'vitest';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
@@ -69,10 +69,10 @@ const rows: readonly Row[] = [
   { name: 'a crash came after the volume', hasVolume: true, actions: ['create Spool', 'create Job'] },
   { name: 'a crash came after both claims', spool: there, hasVolume: true, actions: ['create Job'] },
   { name: 'bytes arrive', spool: there, hasVolume: true, job: active, pods: [running], actions: [] },
-  { name: 'somebody took it away', hasVolume: true, job: active, pods: [running], actions: ['create Spool'] },
+  { name: 'a user deleted it', hasVolume: true, job: active, pods: [running], actions: ['create Spool'] },
   { name: 'it is leaving', spool: leaving, hasVolume: true, job: active, pods: [running], actions: ['delete Job'] },
   {
-    name: 'nobody sent the rest',
+    name: 'the rest was not sent',
     spool: there,
     hasVolume: true,
     job: complete,
@@ -96,7 +96,7 @@ const rows: readonly Row[] = [
   },
 ];
 
-describe('of an image', () => {
+describe('the spool of an image', () => {
   it.each(rows)('$name', ({ hasVolume, job, actions, pods = [], spool: found }) => {
     const observed: ObservedVolume = {
       pods,
@@ -109,7 +109,7 @@ describe('of an image', () => {
     expect(made).toEqual(actions);
   });
 
-  it('goes with it, and before it is started over', () => {
+  it('is deleted with it, and before it is restarted', () => {
     const observed = { pods: [], spool: there };
     expect(actionsOf(csi.delete(image, observed, context))).toEqual(['delete Spool']);
     expect(csi.delete(image, observed, context).removed).toBe(false);
@@ -126,14 +126,14 @@ describe('an image that waits for a file', () => {
   const observed = { pods: [], storageClass: aStorageClass() };
   const later = (hours: number) => ({ ...context, now: testTime + hours * 3_600_000 });
 
-  it('says so, and until when', () => {
+  it('reports it, with a deadline', () => {
     const { actions, state } = csi.initialize(unsent, observed, context);
     expect([actions, state]).toMatchObject([[], { reason: 'AwaitingUpload', deadline: '2026-01-02T04:04:05Z' }]);
     const again = csi.initialize({ ...unsent, state }, observed, later(0.9));
     expect(again.state).toMatchObject({ reason: 'AwaitingUpload', deadline: '2026-01-02T04:04:05Z' });
   });
 
-  it('fails when nobody sends one, and is started again by one that comes late', () => {
+  it('fails when no client sends one, and is restarted by a late upload', () => {
     const { state: first } = csi.initialize(unsent, observed, context);
     const { state } = csi.initialize({ ...unsent, state: first }, observed, later(1.1));
     expect(state).toMatchObject({
@@ -150,7 +150,7 @@ describe('an image that waits for a file', () => {
   });
 });
 
-describe('of a volume', () => {
+describe('the spool of a volume', () => {
   const volume: Volume = {
     ...image,
     source: { type: 'transfer', from: { type: 'upload' } },
@@ -170,10 +170,10 @@ describe('of a volume', () => {
   });
 });
 
-describe('is as large', () => {
+describe('the size of the spool is', () => {
   it.each([
-    ['as the disk and the tables of its file', 0, 2 ** 30 + 2 ** 24],
-    ['as the file, where that is larger', 3 * 2 ** 30, 3 * 2 ** 30],
+    ['that of the disk and the tables of its file', 0, 2 ** 30 + 2 ** 24],
+    ['that of the file, when that is larger', 3 * 2 ** 30, 3 * 2 ** 30],
   ])('%s', (_what, fileBytes, least) => {
     const target = { ...aVolume(), spec: { ...aVolume().spec, resources: { requests: { storage: '1Gi' } } } };
     const made = buildSpool(image.ref, { target, fileBytes, overhead: 0.06 });

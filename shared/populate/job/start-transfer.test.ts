@@ -26,7 +26,7 @@ const sources: {
   readonly [T in JobSource['type']]: { readonly source: JobSource & { type: T }; readonly words: number };
 } = {
   http: { source: { type: 'http', url: url('plant'), headers: ['Authorization: plant-header'] }, words: 3 },
-  // Its reference has no place for one: a URL with user info is refused.
+  // Its reference has no field for one: a URL with user info is rejected.
   registry: { source: { type: 'registry', url: 'docker://registry.example/disk' }, words: 0 },
   s3: { source: s3('plant'), words: 3 },
   object: { source: { type: 'object', bucket: 'b', key: 'k' }, words: 2 },
@@ -36,7 +36,7 @@ const sources: {
   blank: { source: { type: 'blank' }, words: 0 },
 };
 
-/** Every other way to give one: what is written to, and what an operator sets. */
+/** Every other way to configure one: the target, and the settings of an operator. */
 const ways: readonly (readonly [string, Partial<TransferRequest>, Partial<PopulateSettings>, number])[] = [
   [
     'an export',
@@ -82,7 +82,7 @@ const rows: typeof ways = [
   ...ways,
 ];
 
-describe('what is made of a transfer', () => {
+describe('the result of starting a transfer', () => {
   it.each(rows)(
     '%s: shows no credential outside its Secret, which the Job owns',
     async (_what, request, more, words) => {
@@ -101,7 +101,7 @@ describe('what is made of a transfer', () => {
         (volume) => volume.secret?.secretName === secret!.metadata.name,
       );
       expect(mounted).toHaveLength(1);
-      // The worker puts together what was meant.
+      // The worker combines both parts.
       const meant =
         job.spec.template.spec.containers[0]?.env?.find(({ name }) => name === 'BULLION_TRANSFER')?.value ?? '';
       expect(specOf(kube, made!)).toEqual(JSON.parse(meant));
@@ -122,7 +122,7 @@ describe('what is made of a transfer', () => {
     expect(kube.all()).toEqual([]);
   });
 
-  it('is taken away by the tick where its start was cut short, after a minute', async () => {
+  it('is removed by the tick after a minute when its start was interrupted', async () => {
     const { kube, build } = begin();
     kube.failNext({ verb: 'create', resource: 'secrets' }, { error: new Error('killed'), when: 'before' });
     kube.failNext({ verb: 'delete', resource: 'jobs' }, { error: new Error('killed'), when: 'before' });
@@ -134,7 +134,7 @@ describe('what is made of a transfer', () => {
     expect(kube.all(jobs)).toEqual([]);
   });
 
-  it('is left alone by the tick once it runs', async () => {
+  it('is not removed by the tick once it runs', async () => {
     const { kube, build } = begin();
     await startTransfer(kube, build({}));
     await removeAbandoned(kube, testTime + 3_600_000);

@@ -1,4 +1,4 @@
-// Why something is fetched again is told however often its status is lost on the way.
+// The reason for fetching again is reported however often its status is lost in between.
 import { describe, expect, it } from 'vitest';
 import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
 import { annotations } from '#shared/api/names.ts';

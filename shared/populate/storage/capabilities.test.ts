@@ -1,4 +1,4 @@
-// What is known of drivers, held against what CDI offers for the same classes, and what its StorageProfiles say beside.
+// The known capabilities of drivers, compared with those in CDI for the same classes, and with the other fields of its StorageProfiles.
 import { describe, expect, it } from 'vitest';
 import type { VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
 import { capabilitiesOf, recognitionOf } from '#shared/populate/storage/capabilities.ts';
@@ -129,7 +129,7 @@ const rows: readonly Row[] = [
   ['directpv-min-io', {}, 'rwo-f', 'snapshot'],
 ];
 
-/** Known here beside: what a plain test cluster has. */
+/** Known only here: the class of a plain test cluster. */
 const ours: readonly Row[] = [
   ['rancher.io/local-path', {}, 'rwo-f', 'snapshot'],
   ['smb.csi.k8s.io', {}, 'rwx-f', 'snapshot'],
@@ -186,7 +186,7 @@ describe('annotations of a profile', () => {
     ['ebs.csi.aws.com', { type: 'gp3' }, [images('a')], { [least]: '1Gi' }],
     ['nfs.csi.k8s.io', {}, [], {}],
     ['new.example', {}, [], {}],
-  ])('of %s %o say what golden images need', (provisioner, parameters, snapshotClasses, marks) => {
+  ])('of %s %o describe what golden images need', (provisioner, parameters, snapshotClasses, marks) => {
     const storageClass = aStorageClass('a', { provisioner, parameters });
     expect(goldenMarksOf({ storageClass, snapshotClasses })).toEqual(marks);
   });

@@ -1,4 +1,4 @@
-// What is known of drivers, what an administrator says instead, and what is asked for where the user does not say.
+// The known capabilities of drivers, the settings of an administrator that override them, and the defaults for requests of users.
 import { describe, expect, it } from 'vitest';
 import type { StorageProfile, StorageProfileSpec } from '#shared/api/cdi/storage-profile.ts';
 import type { AccessMode, PersistentVolume, VolumeMode } from '#shared/api/foreign/core.ts';
@@ -31,7 +31,7 @@ const snapshotsOf = (driver: string) => [aSnapshotClass('snaps', { driver })];
 const rwo = ['ReadWriteOnce'] as const;
 
 describe('a storage class', () => {
-  it('without a class for snapshots is copied, and its images are volumes', () => {
+  it('without a snapshot class is copied, and its images are volumes', () => {
     const { status } = described('pd.csi.storage.gke.io', [], { dataImportCronSourceFormat: 'snapshot' });
     expect(status).toMatchObject({ cloneStrategy: 'copy', dataImportCronSourceFormat: 'pvc' });
     expect(status).not.toHaveProperty('snapshotClass');
@@ -48,7 +48,7 @@ describe('a storage class', () => {
     ['csi.trident.netapp.io', {}, 'UnrecognizedStorageClassParameters'],
     ['infinibox-csi-driver', { storage_protocol: 'tape' }, 'UnrecognizedStorageClassParameters'],
     ['csi.san.synology.com', { protocol: 'tape' }, 'UnrecognizedStorageClassParameters'],
-  ])('of %s with %o offers nothing, and says why: %s', (driver, parameters, expected) => {
+  ])('of %s with %o offers nothing, and reports why: %s', (driver, parameters, expected) => {
     const facts = { storageClass: classOf(driver, parameters), snapshotClasses: [] };
     const { isRecognized, reason, message, status } = describeClass(facts, {});
     expect({ isRecognized, reason }).toEqual({ isRecognized: false, reason: expected });
@@ -56,7 +56,7 @@ describe('a storage class', () => {
     expect(status.claimPropertySets).toEqual([]);
   });
 
-  it('whose volumes are made by hand offers what those offer, each once', () => {
+  it('with statically provisioned volumes offers what those offer, each once', () => {
     const volumeOf = (storageClassName: string, volumeMode: VolumeMode | undefined, ...modes: AccessMode[]) => {
       const { spec, ...rest } = aPersistentVolume;
       return { ...rest, spec: { ...spec, storageClassName, accessModes: modes, ...(volumeMode && { volumeMode }) } };
@@ -78,7 +78,7 @@ describe('a storage class', () => {
     expect(describeClass({ ...byHand, storageClass: classOf('new.example') }, {}).status.claimPropertySets).toEqual([]);
   });
 
-  it('is what an administrator says', () => {
+  it('is what an administrator configured', () => {
     const asked: StorageProfileSpec = {
       cloneStrategy: 'copy',
       claimPropertySets: [{ accessModes: ['ReadWriteMany'], volumeMode: 'Filesystem' }],
@@ -92,7 +92,7 @@ describe('a storage class', () => {
   });
 });
 
-describe("an administrator's word on a class, as Harvester writes it there", () => {
+describe('the annotations of a class, as Harvester sets them', () => {
   const annotated = (annotations: Record<string, string>) =>
     aStorageClass('a', { provisioner: 'local.bullion.dev', metadata: { name: 'a', annotations } });
   const prefix = 'cdi.harvesterhci.io/storageProfile';
@@ -109,12 +109,12 @@ describe("an administrator's word on a class, as Harvester writes it there", () 
     ["how it is cloned, in CDI's word", { 'cdi.kubevirt.io/clone-strategy': 'copy' }, {}, { cloneStrategy: 'copy' }],
     ['its class of snapshots', { [`${prefix}VolumeSnapshotClass`]: 'mine' }, {}, { snapshotClass: 'mine' }],
     [
-      'nothing that its profile says otherwise',
+      'nothing that its profile overrides',
       { [`${prefix}CloneStrategy`]: 'csi-clone', [`${prefix}VolumeSnapshotClass`]: 'mine' },
       { cloneStrategy: 'copy', snapshotClass: 'snaps' },
       { cloneStrategy: 'copy', snapshotClass: 'snaps' },
     ],
-  ])('tells %s', (_what, annotations, asked, told) => {
+  ])('results in %s', (_what, annotations, asked, told) => {
     expect(
       describeClass({ storageClass: annotated(annotations), snapshotClasses: classes }, asked).status,
     ).toMatchObject(told);
@@ -133,7 +133,7 @@ describe("an administrator's word on a class, as Harvester writes it there", () 
   });
 });
 
-describe('what a claim leaves out', () => {
+describe('the defaults of a claim', () => {
   const sets = claimSetsOf(classOf('rook-ceph.rbd.csi.ceph.com'));
   it.each([
     [{}, { volumeMode: 'Block', accessModes: ['ReadWriteMany'] }],
@@ -150,7 +150,7 @@ describe('what a claim leaves out', () => {
   });
 });
 
-describe('what a claim leaves out of a class', () => {
+describe('the defaults of a claim for a class', () => {
   it.each<
     [driver: string, parameters: Record<string, string>, asked: Partial<ClaimProfile>, modes: string | undefined]
   >([
@@ -168,7 +168,7 @@ describe('what a claim leaves out of a class', () => {
   });
 });
 
-describe('the least volume of a class', () => {
+describe('the minimum volume size of a class', () => {
   const gib = 2 ** 30;
   it.each<[told: string | undefined, driver: string, bytes: number]>([
     [undefined, 'local.bullion.dev', 0],
@@ -178,18 +178,26 @@ describe('the least volume of a class', () => {
     ['10Mi', 'xspc.csi.hpe.com', 10 * 2 ** 20],
     ['', 'xspc.csi.hpe.com', gib],
     ['bla', 'local.bullion.dev', 0],
-  ])('whose profile says %j of driver %s has %d bytes', (told, driver, bytes) => {
+  ])('with the profile %j and the driver %s is %d bytes', (told, driver, bytes) => {
     const annotations = told === undefined ? {} : { 'cdi.kubevirt.io/minimumSupportedPvcSize': told };
     expect(leastBytesOf(classOf(driver), aStorageProfile({ annotations }))).toBe(bytes);
   });
 });
 
-describe('the snapshot class that a profile tells', () => {
+describe('the snapshot class in a profile', () => {
   it.each<[what: string, profile: Partial<StorageProfile>, told: string | undefined]>([
     ['is the one found to fit', { status: { snapshotClass: 'snaps' } }, 'snaps'],
-    ['is the one asked for, once found to fit', { spec: { snapshotClass: 'a' }, status: { snapshotClass: 'a' } }, 'a'],
-    ['is none while another is asked for', { spec: { snapshotClass: 'b' }, status: { snapshotClass: 'a' } }, undefined],
-    ['is none before anybody looked', {}, undefined],
+    [
+      'is the requested one, once it was found to match',
+      { spec: { snapshotClass: 'a' }, status: { snapshotClass: 'a' } },
+      'a',
+    ],
+    [
+      'is none while another one is requested',
+      { spec: { snapshotClass: 'b' }, status: { snapshotClass: 'a' } },
+      undefined,
+    ],
+    ['is none before it was determined', {}, undefined],
   ])('%s', (_what, profile, told) => {
     expect(namedSnapshotClass(aStorageProfile(profile))).toBe(told);
   });

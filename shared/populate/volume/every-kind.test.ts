@@ -1,4 +1,4 @@
-// What must hold of whatever is filled, a golden image as well as somebody's own disk: one row for each rule, run over both.
+// What must hold for every populated volume, a golden image as well as a user's own disk: one case for each rule, run for both.
 import { describe, expect, it } from 'vitest';
 import {
   type Job,
@@ -77,7 +77,7 @@ const claimOf = ({ ref, claim: { name, role } }: Volume, asked: NonNullable<Situ
   return claim;
 };
 
-/** One pass over what is there; what it did, and what it says. */
+/** One pass over the current state; its actions, and its status. */
 const pass = async (kind: Volume, { claim, job, state, volume }: Situation) => {
   const kube = createMemoryKube();
   kube.seed(storageClasses, aStorageClass());
@@ -93,13 +93,13 @@ const pass = async (kind: Volume, { claim, job, state, volume }: Situation) => {
 describe.each(kinds)('$kind', ({ volume: kind }) => {
   const populated = { [annotations.populated]: JSON.stringify(aPopulation) };
 
-  it('is not published where its digest is not the one that was asked for, whatever its worker reported', async () => {
+  it('is not published when its digest is not the requested one, whatever its worker reported', async () => {
     const { state, plan } = await pass(kind, { claim: {}, job: complete, volume: { checksum } });
     expect(state).toMatchObject({ phase: 'Failed', reason: 'ChecksumMismatch' });
     expect(plan.actions).toEqual([]);
   });
 
-  it('starts again where its claim went away under its Job: what that has written is lost', async () => {
+  it('starts again when its claim was deleted during its Job: what the Job wrote is lost', async () => {
     const { state, kube } = await pass(kind, {
       job: complete,
       state: { phase: 'Downloading', attempts: 1, progress: 90 },
@@ -118,26 +118,26 @@ describe.each(kinds)('$kind', ({ volume: kind }) => {
     expect(kube.all(jobs)).toEqual([]);
   });
 
-  it('is never filled again where only the mark of its claim is gone', async () => {
+  it('is never populated again when only the mark of its claim was removed', async () => {
     const { state, kube } = await pass(kind, { claim: {}, state: { phase: 'Available' } });
     expect(state.phase).not.toBe('Failed');
     expect(kube.all(jobs)).toEqual([]);
   });
 
-  it('still knows why it was fetched again where that was written on its claim alone', async () => {
+  it('keeps the reason for fetching again when only its claim records it', async () => {
     const marks = { [annotations.fetchReason]: 'nothing was kept of it' };
     const { state } = await pass(kind, { claim: { marks }, job: complete });
     expect(state.fetchReason).toBe('nothing was kept of it');
   });
 
-  it('leaves a Job of its name alone that belongs to somebody else, and says so', async () => {
+  it('leaves a Job with its name alone that another owner controls, and reports it', async () => {
     const { ownerReferences: _ours, labels: _labels, ...metadata } = active.metadata;
     const { state, kube } = await pass(kind, { claim: {}, job: { ...active, metadata } });
     expect(state).toMatchObject({ phase: 'Pending', reason: 'NameTaken' });
     expect(kube.all(jobs)).toHaveLength(1);
   });
 
-  it('throws away what an earlier look at the source found when it is started over', async () => {
+  it('discards the result of an earlier inspection when it is restarted', async () => {
     const looked = aJob('inspect', { succeeded: 1, conditions: [{ type: 'Complete', status: 'True' }] });
     const { state, kube } = await pass(kind, {
       claim: {},
@@ -149,7 +149,7 @@ describe.each(kinds)('$kind', ({ volume: kind }) => {
     expect([kube.all(jobs), kube.all(persistentVolumeClaims)]).toEqual([[], []]);
   });
 
-  it('says in its storage’s own words why a copy does not come', async () => {
+  it('reports the message of its storage when a copy does not finish', async () => {
     const record = { strategy: 'csi-clone', because: 'so', population: aPopulation };
     const marks = { [annotations.clone]: JSON.stringify(record) };
     const kube = createMemoryKube();

@@ -1,4 +1,4 @@
-// The decisions about a volume, one row per situation: what is observed, what is done, and what is said.
+// The decisions about a volume, one row per situation: the observed state, the actions, and the status.
 import { describe, expect, it } from 'vitest';
 import { type PersistentVolume, type PersistentVolumeClaim, persistentVolumes } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
@@ -178,14 +178,14 @@ type Row = [
 
 const rows: readonly Row[] = [
   [
-    'an image that is not there is waited for, without end',
+    'a missing image is waited for, without a deadline',
     aVolume(),
     { origin: waitingFor('SourceNotFound') },
     [],
     { phase: 'Pending', reason: 'SourceNotFound', deadline: undefined },
   ],
   [
-    'a class that is not there is waited for, not for ever',
+    'a missing class is waited for, until a deadline',
     aVolume(),
     { origin: anOrigin() },
     [],
@@ -206,14 +206,14 @@ const rows: readonly Row[] = [
     { phase: 'Cloning' },
   ],
   [
-    'a snapshot is taken first where the driver can',
+    'a snapshot is taken first when the driver supports it',
     aVolume(),
     { origin: anOrigin({ hasSnapshot: false, snapshotClass: 'fast' }, null), storageClass },
     ['create VolumeSnapshot clone-<uid>'],
     { phase: 'Cloning', reason: 'Snapshotting' },
   ],
   [
-    'a snapshot that nothing else is left of is restored for a copy, where it cannot be otherwise',
+    'a snapshot whose source is gone is restored for a copy, when it cannot be used otherwise',
     aVolume({ claim: { name: 'disk-vmv-pvc', volumeMode: 'Filesystem' } }),
     { origin: restorable, storageClass },
     [
@@ -224,7 +224,7 @@ const rows: readonly Row[] = [
     { phase: 'Cloning', clone: { strategy: 'copy', because: expect.stringContaining('restored first') as string } },
   ],
   [
-    'of what is in use a snapshot is taken first, also where it cannot be restored as it is wanted',
+    'of a volume in use a snapshot is taken first, also when it cannot be restored as requested',
     aVolume({ claim: { name: 'disk-vmv-pvc', volumeMode: 'Filesystem' } }),
     { origin: used, storageClass },
     ['create VolumeSnapshot clone-<uid>'],
@@ -242,7 +242,7 @@ const rows: readonly Row[] = [
     { clone: { strategy: 'copy', because: expect.stringContaining('pod guest may write to it') as string } },
   ],
   [
-    'what it was restored into goes once it is copied',
+    'the intermediate claim is deleted once it is copied',
     aVolume({ state: { phase: 'Verifying' } }),
     { claim: aClaim(clone('copy')), job: complete, pods: [copied], storageClass, restored: aRestored },
     [
@@ -253,7 +253,7 @@ const rows: readonly Row[] = [
     { phase: 'Available' },
   ],
   [
-    'what it was restored into goes with what failed, when it is started over',
+    'the intermediate claim is deleted with the failed volume, when it is restarted',
     aVolume({ retryToken: '1', state: { phase: 'Failed' } }),
     { claim: aClaim(clone('copy')), storageClass, restored: aRestored },
     ['delete PersistentVolumeClaim disk-vmv-pvc', 'delete PersistentVolumeClaim restored'],
@@ -345,7 +345,7 @@ const rows: readonly Row[] = [
     { phase: 'Pending', reason: 'Starting' },
   ],
   [
-    'a copy under way is told',
+    'a copy in progress is reported',
     aVolume(),
     { claim: aClaim(clone('copy')), storageClass, job: active, pods: [aPod(active, 'a', 'Running')] },
     [],
@@ -397,14 +397,14 @@ const rows: readonly Row[] = [
     { phase: 'Failed', reason: 'VolumeLost' },
   ],
   [
-    'a claim that is being deleted under a Job takes it along, whose pod would hold it for ever',
+    'a claim that is being deleted under a Job deletes it, whose pod would keep it for ever',
     aVolume(),
     { claim: leaving(aClaim(clone('copy'))), storageClass, job: active },
     ['delete Job import-<uid>'],
     { reason: 'ChildDeleted' },
   ],
   [
-    'so does one where the source lies',
+    'also one in the namespace of the source',
     aVolume(),
     {
       storageClass,
@@ -439,14 +439,14 @@ const rows: readonly Row[] = [
     { phase: 'Failed', reason: 'X' },
   ],
   [
-    'a retry throws away what is not filled',
+    'a retry deletes what is not populated',
     aVolume({ state: { phase: 'Failed' }, retryToken: '1' }),
     { claim: aClaim(clone('copy')), job: exhausted },
     ['delete Job import-<uid>', 'delete PersistentVolumeClaim disk-vmv-pvc'],
     { phase: 'Pending', reason: 'Restarting' },
   ],
   [
-    'a retry begins anew once nothing is left',
+    'a retry starts over once nothing is left',
     aVolume({ state: { phase: 'Failed', failures: 4 }, retryToken: '1' }),
     { origin: anOrigin(), storageClass },
     ['create PersistentVolumeClaim disk-vmv-pvc'],
@@ -495,10 +495,10 @@ const serve = (claim: PersistentVolumeClaim): PersistentVolumeClaim => ({
   metadata: { ...claim.metadata, labels: childMetadata(ref, 'disk', 'disk').labels ?? {} },
 });
 
-describe('a claim that somebody else made to be filled', () => {
+describe('a claim that a user created to be populated', () => {
   it.each<[string, Volume, Partial<ObservedVolume>, readonly string[], Partial<ImageState>]>([
     [
-      'is marked, and not taken from whoever made it',
+      'is labelled, and keeps its owner',
       serving,
       { foreign: theirs() },
       ['patch PersistentVolumeClaim disk'],
@@ -506,14 +506,14 @@ describe('a claim that somebody else made to be filled', () => {
     ],
     ['is then filled by a Job', serving, { claim: serve(theirs()), storageClass }, ['create Job import-<uid>'], {}],
     [
-      'says when somebody listens',
+      'reports when the upload server is ready',
       serving,
       { claim: serve(theirs()), storageClass, job: active, pods: [aPod(active, 'a', 'Running')] },
       ['patch PersistentVolumeClaim disk'],
       {},
     ],
     [
-      'and says it once',
+      'and reports it once',
       serving,
       { claim: serve(theirs({ ready: 'yes' })), storageClass, job: active, pods: [aPod(active, 'a', 'Running')] },
       [],
@@ -533,7 +533,7 @@ describe('a claim that somebody else made to be filled', () => {
     expect(plan.state).toMatchObject(state);
   });
 
-  it('has no owner that could take it along', () => {
+  it('gets no owner that would delete it', () => {
     const [action] = planVolume(serving, { pods: [], foreign: theirs() }, context).actions;
     expect(JSON.stringify(action)).not.toContain('ownerReferences');
   });
@@ -553,7 +553,7 @@ describe('planVolume', () => {
       before: [{ kind: 'VirtualMachine', uid: 'vm', controller: true }],
       controllers: [true, false],
     },
-  ])('takes a prepared claim over as $as, once', ({ before, controllers }) => {
+  ])('adopts a prepared claim with Bullion as $as, once', ({ before, controllers }) => {
     const foreign = { ...golden, metadata: { ...golden.metadata, ownerReferences: before as never } };
     const { actions } = planVolume(adopting, { pods: [], foreign }, context);
     const change =
@@ -564,7 +564,7 @@ describe('planVolume', () => {
     expect(again).toMatchObject({ actions: [], state: { phase: 'Available' } });
   });
 
-  it('finds what is promised to its claim, and is as that is', async () => {
+  it('finds a volume that is reserved for its claim, and matches it', async () => {
     const kube = createMemoryKube();
     const volume = { ...imported, claim: { ...imported.claim, mayBeStatic: true } };
     const claimRefs = {
@@ -592,7 +592,7 @@ describe('planVolume', () => {
     });
   });
 
-  it('takes a snapshot away that was taken for it alone', () => {
+  it('deletes a snapshot that was taken only for it', () => {
     const sourceSnapshot = {
       apiVersion: 'snapshot.storage.k8s.io/v1',
       kind: 'VolumeSnapshot',
@@ -610,7 +610,7 @@ describe('planVolume', () => {
     expect(actionsWith(filled)).toEqual(['delete VolumeSnapshot clone-<uid>']);
   });
 
-  it('writes into the claim how it came to be, for passes that see no source any more', () => {
+  it('records its clone source on the claim, for passes after the source is gone', () => {
     const { actions } = planVolume(aVolume(), { pods: [], origin: anOrigin(), storageClass }, context);
     expect(actions[0]).toMatchObject({
       object: {
@@ -640,7 +640,7 @@ describe('planVolume', () => {
   });
 
   it.each([
-    { as: 'looks at a restored claim once, where its class waits and its user does not', isBoundAtOnce: true },
+    { as: 'inspects a restored claim once, when its class waits and its user does not', isBoundAtOnce: true },
     { as: 'waits for its consumer otherwise', isBoundAtOnce: false },
   ])('$as', ({ isBoundAtOnce }) => {
     const waiting = aStorageClass('local', { volumeBindingMode: 'WaitForFirstConsumer' });
@@ -660,7 +660,7 @@ describe('planVolume', () => {
     { share: '0.2', as: 'more than others' },
     { share: '0.01', as: 'less than others' },
     { share: undefined, as: 'as much as others' },
-  ])('makes room for the disk where the file systems of its class keep $as for themselves', ({ share }) => {
+  ])('has room for the disk when the file systems of its class have $as overhead', ({ share }) => {
     const disk = 10 * gib;
     const marks = share === undefined ? {} : { 'cdi.harvesterhci.io/filesystemOverhead': share };
     const metadata = { ...storageClass.metadata, annotations: marks };
@@ -682,14 +682,14 @@ describe('planVolume', () => {
     ['a copy of a smaller volume', { ...cloned, claim: profiled({}) }, { origin: anOrigin() }, '4Gi'],
     ['a copy with less', { ...cloned, claim: profiled({ diskBytes: 2 * gib }) }, { origin: anOrigin() }, '4Gi'],
     ['a claim that is taken as it is', { claim: { name: 'disk', bytes: gib } }, {}, '1Gi'],
-  ])('of %s asks for no less than the profile of its class says', (_what, volume, over, size) => {
+  ])('of %s requests at least the minimum of the profile of its class', (_what, volume, over, size) => {
     const profile = aStorageProfile({ annotations: { 'cdi.kubevirt.io/minimumSupportedPvcSize': '4Gi' } });
     const { actions } = planVolume({ ...imported, ...volume }, { pods: [], storageClass, profile, ...over }, context);
     const [made] = actions.flatMap((one) => (one.do === 'create' ? [one.object as PersistentVolumeClaim] : []));
     expect(made?.spec.resources?.requests?.['storage']).toBe(size);
   });
 
-  it('is copied as the profile of its class wants it, whoever gave its size', () => {
+  it('is copied as the profile of its class requires, whoever set its size', () => {
     const profile = aStorageProfile({ spec: { cloneStrategy: 'copy' } });
     const { state } = planVolume(aVolume(), { pods: [], origin: anOrigin(), storageClass, profile }, context);
     expect(state.clone).toEqual({ strategy: 'copy', because: 'class local asks for it' });
@@ -733,7 +733,7 @@ describe('planVolume', () => {
   });
 });
 
-it('hands on what an image says of how to run it, to the claim and to the object that it is for', () => {
+it('passes the properties of an image on to the claim and to the object that it belongs to', () => {
   const preference = { 'instancetype.kubevirt.io/default-preference': 'fedora' };
   const labels = { ...preference, 'kubevirt.io/vm': 'theirs' };
   const report = aSuccess({ inspection: { ...aPopulation.inspection, labels } });
@@ -766,12 +766,12 @@ describe('storage that clones', () => {
   const { attemptSeconds, childSeconds } = testSettings;
   const begun = step({ ...initialState, phase: 'Cloning', reason: 'Starting', deadline: made }, 1);
 
-  it('has as long as an attempt that moves the same bytes, whatever was waited for before', () => {
+  it('has as much time as an attempt that moves the same bytes, however long it waited before', () => {
     expect(step(begun, attemptSeconds)).toMatchObject({ phase: 'Cloning', reason: 'Cloning' });
     expect(step(begun, attemptSeconds + childSeconds)).toMatchObject({ phase: 'Failed', reason: 'Cloning' });
   });
 
-  it('is given up sooner once it complains', () => {
+  it('fails earlier once it reports an error', () => {
     const complaining = step(begun, 3_600, [warning]);
     expect(complaining).toMatchObject({ phase: 'Cloning', reason: 'ProvisioningFailed' });
     expect(step(complaining, 3_600 + childSeconds - 1, [warning])).toMatchObject({ phase: 'Cloning' });

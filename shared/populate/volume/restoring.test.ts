@@ -1,4 +1,4 @@
-// A volume of another mode than the snapshot that it is made from, which nothing else is left of: restored for a copy, through the driver, killed at each call.
+// A volume with another mode than the snapshot that it is made from, whose source is gone: restored for a copy, through the driver, killed at each call.
 import { describe, expect, it } from 'vitest';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { jobs, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
@@ -67,8 +67,8 @@ const live = async (death?: Death) => {
   return { kube, phase: phaseOf('other'), calls: dying.calls() };
 };
 
-describe('a snapshot that its storage cannot restore as it is wanted', () => {
-  it('is restored as it was, copied, and what it was restored into goes', async () => {
+describe('a snapshot that its storage cannot restore as requested', () => {
+  it('is restored as it was and copied, and the intermediate claim is deleted', async () => {
     const { deps, kube, volume, fill } = begin();
     await reconcile(deps, refOf(volume), { which: 'all' });
     const [restored, claim] = kube.all(persistentVolumeClaims);
@@ -89,7 +89,7 @@ describe('a snapshot that its storage cannot restore as it is wanted', () => {
     expect(kube.all(volumeSnapshots).map(({ metadata }) => metadata.name)).toEqual(['kept']);
   });
 
-  it('ends the same wherever its function is killed', async () => {
+  it('reaches the same result wherever its function is killed', async () => {
     const { calls } = await live();
     expect(calls).toBeGreaterThan(8);
     for (let at = 0; at < calls; at += 1)
@@ -104,7 +104,7 @@ describe('a snapshot that its storage cannot restore as it is wanted', () => {
       }
   });
 
-  it('leaves nothing, whenever the volume goes', async () => {
+  it('leaves nothing, whenever the volume is deleted', async () => {
     for (let rounds = 0; rounds < 4; rounds += 1) {
       const { deps, kube, volume, fill, remove } = begin();
       for (let round = 0; round < rounds; round += 1) {
@@ -116,7 +116,7 @@ describe('a snapshot that its storage cannot restore as it is wanted', () => {
     }
   });
 
-  it('is restored in a class of its own driver, where the volume is of another', async () => {
+  it('is restored in a class of its own driver when the volume uses another', async () => {
     const { deps, kube, volume } = begin({ storageClassName: 'plain', accessModes: ['ReadWriteOnce'] });
     kube.seed(storageClasses, aStorageClass('plain', { provisioner: 'plain.example' }));
     await reconcile(deps, refOf(volume), { which: 'all' });

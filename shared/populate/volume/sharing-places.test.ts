@@ -1,4 +1,4 @@
-// Singleflight where no snapshot can be kept of a disk: classes that make none, and classes that wait for a consumer.
+// Singleflight when no snapshot can be retained of a disk: classes without snapshots, and classes that wait for a consumer.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
@@ -46,7 +46,7 @@ const settle = async ({ reconcileAll, fill }: Shared, ...names: readonly string[
 };
 
 describe('a disk of a class without snapshots', () => {
-  it('is copied for those who wait, before its machine writes to it', async () => {
+  it('is copied for waiting volumes, before its machine writes to it', async () => {
     const shared = await plain();
     const { add, reconcileAll, fill, fetching, phaseOf, remove } = shared;
     add('disk', 'local', 'plain');
@@ -58,7 +58,7 @@ describe('a disk of a class without snapshots', () => {
       expect(readyOf(shared, name)?.message).toContain('DataVolume disk fetches the same image');
     fill();
     await reconcileAll(['disk']);
-    // Not handed over yet: nobody may write to what is being copied.
+    // Not handed over yet: no pod may write to it while it is being copied.
     expect([phaseOf('disk'), readyOf(shared, 'disk')?.message, keptOf(shared).length]).toEqual([
       'ImportInProgress',
       expect.stringContaining('for others that wait'),
@@ -70,7 +70,7 @@ describe('a disk of a class without snapshots', () => {
     const [kept] = keptOf(shared);
     expect(['two', 'golden'].map((name) => recordOf(claimOf(shared, name))?.from?.name)).toContain(kept?.metadata.name);
     expect(['two', 'golden'].map((name) => recordOf(claimOf(shared, name))?.from?.name)).not.toContain('disk');
-    // Counted: it goes with the last who has the bytes from it.
+    // Counted: it is deleted with the last volume cloned from it.
     await remove('disk');
     expect(keptOf(shared).length).toBe(1);
     await remove('two');
@@ -78,7 +78,7 @@ describe('a disk of a class without snapshots', () => {
     expect(keptOf(shared)).toEqual([]);
   });
 
-  it('costs no room where nobody waits, and who comes late says why the bytes are fetched again', async () => {
+  it('takes no space when no volume waits, and a late volume reports why the bytes are fetched again', async () => {
     const shared = await plain();
     const { add, fetching, phaseOf } = shared;
     add('disk', 'local', 'plain');
@@ -96,7 +96,7 @@ describe('a disk of a class without snapshots', () => {
     expect([phaseOf('two'), fetching().length, fetchReasonOf(shared, 'two')]).toEqual(['Succeeded', 2, undefined]);
   });
 
-  it('is handed over although its copy failed, and who waited fetches', async () => {
+  it('is handed over although its copy failed, and the waiting volume fetches', async () => {
     const shared = await plain();
     const { add, reconcileAll, fill, fail, phaseOf, fetching } = shared;
     add('disk', 'local', 'plain');
@@ -112,7 +112,7 @@ describe('a disk of a class without snapshots', () => {
     expect([phaseOf('golden'), fetching().length]).toEqual(['Succeeded', 2]);
   });
 
-  it('and others of one content come to their end in any order; whoever fetches again says why', async () => {
+  it('and others with the same content finish in any order; each that fetches again reports why', async () => {
     const names = ['a', 'b', 'c', 'd'];
     const step = fc.oneof(
       fc.record({
@@ -154,8 +154,8 @@ describe('a disk of a class without snapshots', () => {
   });
 });
 
-describe('a disk whose consumer says where it lies', () => {
-  it('holds nobody up while it waits, and is copied from what was fetched meanwhile', async () => {
+describe('a disk whose consumer determines its topology', () => {
+  it('blocks no other volume while it waits, and is copied from what was fetched meanwhile', async () => {
     const shared = waiting();
     const { add, reconcileAll, fetching, phaseOf, kube } = shared;
     add('disk', 'late', 'late');
@@ -177,7 +177,7 @@ describe('a disk whose consumer says where it lies', () => {
     ]);
   });
 
-  it('fetches for those who come after its consumer', async () => {
+  it('fetches for volumes that are created after its consumer', async () => {
     const shared = waiting();
     const { add, reconcileAll, fill, fetching, phaseOf } = shared;
     add('disk', 'late', 'late');
@@ -192,7 +192,7 @@ describe('a disk whose consumer says where it lies', () => {
     expect([phaseOf('disk'), phaseOf('golden'), fetching().length]).toEqual(['Succeeded', 'Succeeded', 1]);
   });
 
-  it('fetches by itself where no node reaches both, and says so', async () => {
+  it('fetches by itself when no node can access both, and reports it', async () => {
     const shared = waiting();
     const { add, reconcileAll, fetching, phaseOf, kube } = shared;
     const place = (claim: string, node: string): void => {

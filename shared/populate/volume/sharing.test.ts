@@ -11,8 +11,8 @@ import { checksum, file, namespace, share } from '#test/support/shared-content.t
 
 const lastUse = 'cdi.kubevirt.io/storage.import.lastUseTime';
 
-describe('volumes that want the same bytes', () => {
-  it('have them fetched once; the others wait, say for whom, and are cloned', async () => {
+describe('volumes that request the same bytes', () => {
+  it('fetch them once; the others wait, report for which volume, and are cloned', async () => {
     const { add, reconcileAll, fetching, phaseOf, fill, kube } = share();
     add('one');
     await reconcileAll(['one']);
@@ -34,7 +34,7 @@ describe('volumes that want the same bytes', () => {
     expect([phaseOf('one'), phaseOf('two'), fetching().length]).toEqual(['Succeeded', 'Succeeded', 1]);
   });
 
-  it('are kept as a snapshot before a machine writes to its disk, and never cloned from that disk', async () => {
+  it('are retained as a snapshot before a machine writes to its disk, and never cloned from that disk', async () => {
     const { add, reconcileAll, fetching, kube, fill, phaseOf, remove } = share();
     const settle = async (...names: readonly string[]) => {
       for (let round = 0; round < 6; round += 1) {
@@ -61,7 +61,7 @@ describe('volumes that want the same bytes', () => {
     expect(kube.all(volumeSnapshots)).toEqual([]);
   });
 
-  it('are cloned from a golden volume, whoever they are', async () => {
+  it('are cloned from a golden volume, whatever their kind', async () => {
     const { add, reconcileAll, fetching, fill, kube } = share();
     add('golden');
     await reconcileAll(['golden']);
@@ -72,7 +72,7 @@ describe('volumes that want the same bytes', () => {
     expect(fetching().length).toBe(1);
     fill();
     await reconcileAll(['disk']);
-    // Versions say when they were last cloned from.
+    // Versions record when they were last cloned.
     const used = kube
       .all(persistentVolumeClaims)
       .map(({ metadata }) => [metadata.name, metadata.annotations?.[lastUse]]);
@@ -85,7 +85,7 @@ describe('volumes that want the same bytes', () => {
   it.each<readonly [first: 'golden' | 'image', second: 'golden' | 'image']>([
     ['golden', 'image'],
     ['image', 'golden'],
-  ])('are fetched once for a cron and an image of one content, the %s first', async (first, second) => {
+  ])('are fetched once for a cron and an image with the same content, the %s first', async (first, second) => {
     const { add, reconcileAll, fetching, fill, phaseOf } = share();
     add('one', 'local', first);
     await reconcileAll(['one']);
@@ -109,7 +109,7 @@ describe('volumes that want the same bytes', () => {
     expect([fetching().length, kube.all(leases).length]).toEqual([2, 2]);
   });
 
-  it('go on without the one that went, failed or lost its volume', async () => {
+  it('continue without a volume that was deleted, failed or lost', async () => {
     const { add, reconcileAll, fetching, kube } = share();
     add('one');
     await reconcileAll(['one']);
@@ -126,7 +126,7 @@ describe('volumes that want the same bytes', () => {
     expect(kube.all(leases)[0]?.metadata.annotations).toMatchObject({ 'bullion.dev/owner-name': 'three' });
   });
 
-  it('are fetched once in whatever order they come and are reconciled', async () => {
+  it('are fetched once in whatever order they are created and reconciled', async () => {
     const names = ['a', 'b', 'c', 'd'];
     const step = fc.oneof(
       fc.record({ do: fc.constant('add' as const), name: fc.constantFrom(...names) }),
@@ -159,7 +159,7 @@ describe('volumes that want the same bytes', () => {
 const complete = ['Succeeded', 'Available', 'Imported'];
 const fileKinds = ['version', 'disk', 'hypercloud', 'harvester'] as const;
 
-describe('crons, images and data volumes that want the same file', () => {
+describe('crons, images and data volumes that request the same file', () => {
   it.each(fileKinds.flatMap((first) => fileKinds.map((second) => [first, second] as const)))(
     'fetch it once: a %s first, then a %s',
     async (first, second) => {
@@ -181,7 +181,7 @@ describe('crons, images and data volumes that want the same file', () => {
     },
   );
 
-  it('say for whom they wait', async () => {
+  it('report which volume they wait for', async () => {
     const { add, reconcileAll, kube } = share();
     add('one', 'local', 'version');
     await reconcileAll(['one']);
@@ -194,7 +194,7 @@ describe('crons, images and data volumes that want the same file', () => {
     });
   });
 
-  it('have it for as long as one of them is left', async () => {
+  it('can be cloned as long as one of them exists', async () => {
     const { add, reconcileAll, fetching, fill, phaseOf, remove } = share();
     const settle = async (...names: readonly string[]) => {
       for (let round = 0; round < 6; round += 1) {
@@ -222,7 +222,7 @@ describe('crons, images and data volumes that want the same file', () => {
     expect(fetching().length).toBe(1);
   });
 
-  it('are fetched for alone where what is there is too large to be copied', async () => {
+  it('fetch it separately when the existing volume is too large to be copied', async () => {
     const { add, reconcileAll, fetching, fill, phaseOf, kube } = share();
     add('one', 'local', 'version');
     await reconcileAll(['one']);
@@ -241,7 +241,7 @@ describe('crons, images and data volumes that want the same file', () => {
     expect([phaseOf('small'), fetching().length]).toEqual(['Pending', 2]);
   });
 
-  it('are fetched once in whatever order they come, go and are reconciled', async () => {
+  it('fetch it once in whatever order they are created, deleted and reconciled', async () => {
     const names = ['a', 'b', 'c', 'd'];
     const step = fc.oneof(
       fc.record({

@@ -21,7 +21,7 @@ const urls = () => deps.kube.all(cdiConfigs).map(({ metadata, status }) => [meta
 const edit = (change: (config: Record<string, unknown>) => void) =>
   deps.kube.edit(cdiConfigs, { name: cdiConfigName }, (config) => change(config as unknown as Record<string, unknown>));
 
-it('is made, and follows where files are sent to', async () => {
+it('is created, and follows changes of the upload URL', async () => {
   await ensure('https://images.example/up/');
   expect(urls()).toEqual([['config', 'https://images.example/up']]);
   await ensure('https://elsewhere.example');
@@ -34,19 +34,19 @@ it('is made, and follows where files are sent to', async () => {
   expect(urls()).toEqual([['config', undefined]]);
 });
 
-it('costs one listing where it is true', async () => {
+it('costs one listing when it is up to date', async () => {
   await ensure('https://images.example');
   deps.kube.calls.length = 0;
   await ensure('https://images.example');
   expect(deps.kube.calls.map(({ verb }) => verb)).toEqual(['list']);
 });
 
-it('is left to a CDI that is installed', async () => {
+it('is left to an installed CDI', async () => {
   await ensure('https://images.example', 'use');
   expect(deps.kube.calls).toEqual([]);
 });
 
-it('is never written where a CDI made it', async () => {
+it('is never changed when CDI created it', async () => {
   deps.kube.seed(cdiConfigs, {
     apiVersion: 'cdi.kubevirt.io/v1beta1',
     kind: 'CDIConfig',
@@ -63,7 +63,7 @@ it('is never written where a CDI made it', async () => {
   expect(urls()).toEqual([['config', 'https://cdi.example']]);
 });
 
-it('holds up nobody where it cannot be told', async () => {
+it('blocks nothing when it cannot be read', async () => {
   deps.kube.failNext({ verb: 'list' }, { error: new Unavailable('down'), when: 'before' });
   await ensure('https://images.example');
   expect(urls()).toEqual([]);
@@ -74,7 +74,7 @@ it.each([
   [0.0555, '0.056'],
   [1, '1'],
   [0, '0'],
-])('tells an overhead of %d as the original writes it', (filesystemOverhead, global) => {
+])('formats an overhead of %d as the original does', (filesystemOverhead, global) => {
   const told = configStatusOf(
     { spec: {} },
     { publicUrl: undefined, settings: { ...testSettings, filesystemOverhead } },
@@ -82,7 +82,7 @@ it.each([
   expect(told.filesystemOverhead).toEqual({ global });
 });
 
-it('reports the overheads that its spec asks for, and none that is no share', async () => {
+it('reports the overheads of its spec, and ignores invalid ones', async () => {
   await ensure(undefined);
   edit(
     (config) => (config['spec'] = { filesystemOverhead: { global: '0.1', storageClass: { slow: '0.2', odd: '7' } } }),
@@ -92,7 +92,7 @@ it('reports the overheads that its spec asks for, and none that is no share', as
   expect(config?.status?.filesystemOverhead).toEqual({ global: '0.1', storageClass: { slow: '0.2' } });
 });
 
-describe('what its spec says', () => {
+describe('the settings in its spec', () => {
   const specOf = (spec: CdiConfig['spec']) => ({
     apiVersion: 'cdi.kubevirt.io/v1beta1',
     kind: 'CDIConfig',
@@ -100,7 +100,7 @@ describe('what its spec says', () => {
     spec,
   });
 
-  it('is nothing where it is not there, and is asked again after a minute', async () => {
+  it('are empty when it does not exist, and are read again after a minute', async () => {
     let time = testTime;
     const look = createConfigLook(deps.kube, () => time);
     expect(await look()).toEqual({});
@@ -110,7 +110,7 @@ describe('what its spec says', () => {
     expect(await look()).toEqual({ insecureRegistries: ['old.example:5000'] });
   });
 
-  it('is nothing where its kind is not there', async () => {
+  it('are empty when its kind does not exist', async () => {
     expect(await createConfigLook(createMemoryKube({ absent: [cdiConfigs.plural] }))()).toEqual({});
   });
 
@@ -119,12 +119,12 @@ describe('what its spec says', () => {
     ['of all classes', { filesystemOverhead: { global: '0.2' } }, 'local', 0.2],
     ['of one class', { filesystemOverhead: { global: '0.2', storageClass: { local: '0.3' } } }, 'local', 0.3],
     ['of another class', { filesystemOverhead: { storageClass: { local: '0.3' } } }, 'other', 0.06],
-    ['what is no share', { filesystemOverhead: { global: '1.5', storageClass: { local: 'x' } } }, 'local', 0.06],
-  ])('of overheads counts for plans: %s', (_what, spec, className, overhead) => {
+    ['an invalid share', { filesystemOverhead: { global: '1.5', storageClass: { local: 'x' } } }, 'local', 0.06],
+  ])('of overheads apply to plans: %s', (_what, spec, className, overhead) => {
     expect(overheadOf(aStorageClass(className), configuredSettings(testSettings, spec))).toBe(overhead);
   });
 
-  it('makes a claim larger, and a registry plain', async () => {
+  it('make a claim larger, and a registry insecure', async () => {
     const config = () =>
       Promise.resolve({ filesystemOverhead: { global: '0.5' }, insecureRegistries: ['old.example:5000'] });
     const ref = { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'DataVolume', namespace: 'default', name: 'disk' };

@@ -1,4 +1,4 @@
-// What admission says of crons.
+// The admission rules of crons.
 import { describe, expect, it } from 'vitest';
 import type { DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
 import { createValidator } from '#shared/resources/admission.ts';
@@ -19,7 +19,7 @@ describe('admission', () => {
       oldObject,
     } as never);
 
-  it('refuses what could never be polled, with every fault at once', async () => {
+  it('rejects what could never be polled, with every error at once', async () => {
     const cron = aCron({ schedule: 'daily', template: { spec: { source: { blank: {} } } } });
     expect(await review('CREATE', cron)).toMatchObject({
       kind: 'refused',
@@ -27,7 +27,7 @@ describe('admission', () => {
     });
   });
 
-  it('refuses a changed spec, down to fields of the template that only data volumes know', async () => {
+  it('rejects a changed spec, including fields of the template that only data volumes have', async () => {
     const before = aCron();
     expect(await review('CREATE', before)).toMatchObject({ kind: 'allowed' });
     const template = { spec: { ...released.template?.spec, preallocation: true } };

@@ -1,4 +1,4 @@
-// Crons where a CDI is installed: only their sources are asked.
+// Crons with an installed CDI: only their sources are polled.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
@@ -11,14 +11,14 @@ import { digestOf, found, minute, useCronWorld } from '#test/support/cron-world.
 const world = useCronWorld();
 const { aCron, cronNow } = world;
 
-describe('where a CDI is installed', () => {
+describe('with an installed CDI', () => {
   beforeEach(() => {
     world.deps = { ...world.deps, cdi: () => Promise.resolve('use') };
   });
   const hooked = { annotations: { [annotations.schedule]: '0 */12 * * *' } };
   const digestNow = () => cronNow().metadata.annotations?.[cdiAnnotations.desiredDigest];
 
-  it('writes the digest for it, and neither imports nor touches its status', async () => {
+  it('writes the digest for it, and neither imports nor writes its status', async () => {
     aCron({ schedule: '' }, hooked);
     await tick(world.deps);
     expect(digestNow()).toBe(digestOf('a'));
@@ -30,7 +30,7 @@ describe('where a CDI is installed', () => {
     expect(world.kube.calls.filter(({ resource }) => resource.endsWith('/status'))).toEqual([]);
   });
 
-  it('polls by the schedule in the annotation, with what it knows', async () => {
+  it('polls by the schedule in the annotation, with the known state', async () => {
     aCron({ schedule: '' }, hooked);
     await tick(world.deps);
     world.time += 60 * minute;
@@ -44,7 +44,7 @@ describe('where a CDI is installed', () => {
     expect(JSON.parse(cronNow().metadata.annotations?.[annotations.poll] ?? '')).toMatchObject({ outcome: 'Changed' });
   });
 
-  it('leaves alone what CDI polls itself, and what nobody asked for', async () => {
+  it('ignores crons that CDI polls itself, and those without a request', async () => {
     aCron();
     aCron({ schedule: '' }, { name: 'other' });
     await tick(world.deps);

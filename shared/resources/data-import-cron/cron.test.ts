@@ -72,7 +72,7 @@ describe('a DataImportCron', () => {
     expect(eventsNow()).toEqual(['SourcePolled', 'SourceChanged', 'ImportStarted', 'VersionImported']);
   });
 
-  it('is settled then: a tick costs a page a kind and writes nothing', async () => {
+  it('is settled then: a tick costs one page per kind and writes nothing', async () => {
     aCron();
     await importVersion('a');
     world.kube.edit(dataSourceKind.type, { namespace, name: 'fedora' }, (source) => {
@@ -86,7 +86,7 @@ describe('a DataImportCron', () => {
     expect(new Set(world.kube.calls.map(({ verb }) => verb))).toEqual(new Set(['list']));
   });
 
-  it('keeps the old version in use until the new one is ready, then collects it', async () => {
+  it('keeps the old version in use until the new one is ready, then removes it', async () => {
     aCron();
     await importVersion('a');
     await poll('b');
@@ -98,7 +98,7 @@ describe('a DataImportCron', () => {
     expect(eventsNow()).toContain('VersionCollected');
   });
 
-  it('supersedes an import that runs or failed, at once', async () => {
+  it('replaces a running or failed import at once', async () => {
     aCron();
     await poll('a');
     await poll('b');
@@ -111,7 +111,7 @@ describe('a DataImportCron', () => {
     expect(conditionsOf()).toMatchObject({ UpToDate: 'True/UpToDate', Degraded: 'False/AsExpected' });
   });
 
-  it('fails an import for good, keeps the old version, and tries again when asked to', async () => {
+  it('fails an import finally, keeps the old version, and retries on request', async () => {
     aCron();
     await importVersion('a');
     await poll('b');
@@ -136,7 +136,7 @@ describe('a DataImportCron', () => {
     expect(conditionsOf()).toMatchObject({ UpToDate: 'True/UpToDate' });
   });
 
-  it('imports again, under the same name, what was removed by hand', async () => {
+  it('imports a version that was deleted manually again, under the same name', async () => {
     aCron();
     await importVersion('a');
     const { uid } = importNow().metadata;
@@ -152,7 +152,7 @@ describe('a DataImportCron', () => {
     expect(importNow().metadata.uid).not.toBe(second);
   });
 
-  it('takes a digest from whoever writes it, also without a schedule', async () => {
+  it('accepts a digest from any user, also without a schedule', async () => {
     const cron = aCron({ schedule: '' }, { annotations: { [cdiAnnotations.desiredDigest]: digestOf('d') } });
     await reconcile(world.deps, refOf(cron));
     await tick(world.deps);
@@ -164,7 +164,7 @@ describe('a DataImportCron', () => {
   it.each([
     ['sha234:abababababab', 'Digest has no supported prefix'],
     ['sha256:01234567890', 'Digest is too short'],
-  ])('says what is wrong with the digest %s', async (digest, problem) => {
+  ])('reports the error in the digest %s', async (digest, problem) => {
     aCron({}, { annotations: { [cdiAnnotations.desiredDigest]: digest } });
     await reconcileCron();
     expect(cronNow().status?.conditions?.at(-1)).toMatchObject({
@@ -173,7 +173,7 @@ describe('a DataImportCron', () => {
     });
   });
 
-  it('says what is wrong with its spec', async () => {
+  it('reports the error in its spec', async () => {
     aCron({ schedule: 'daily', template: { spec: { source: { registry: { url: 'fedora' } } } } });
     await reconcileCron();
     const message = cronNow().status?.conditions?.at(-1)?.message;

@@ -28,7 +28,7 @@ const someCrons = (count: number, host?: string): DataImportCron[] =>
 interface Limit {
   /** Polls that the host answers in a minute. */
   readonly perMinute: number;
-  /** Seconds that it asks for; left out: it does not say. */
+  /** The delay in seconds that it asks for; unset: none. */
   readonly retryAfter?: number;
   /** A poll of this source needs more than there ever is. */
   readonly tooMuch?: (source: string) => boolean;
@@ -39,7 +39,7 @@ interface Observed {
   readonly answered: Map<string, number[]>;
   /** Refused polls by minute. */
   readonly refused: number[];
-  /** Polls within the time that the host asked for. */
+  /** Polls during the delay that the host asked for. */
   tooEarly: number;
 }
 
@@ -55,7 +55,7 @@ const run = async (
   world.answer = ({ source }) => {
     const at = (world.time - start) / minute;
     const name = sourceName(source);
-    // What is under way at the first refusal was asked before it.
+    // Polls in progress at the first rejection were sent before it.
     if (world.time < leftAlone) observed.tooEarly += 1;
     if (left <= 0 || tooMuch(name)) {
       left = 0;
@@ -75,7 +75,7 @@ const run = async (
   return observed;
 };
 
-/** A tick, and what the answers make of crons, without what else happens to these. */
+/** A tick, and the effect of the results on crons, without other changes of these. */
 const polls = (crons: DataImportCron[]) => async (): Promise<void> => {
   const send = ({ data }: { readonly data?: unknown }) => {
     const { cron, observation } = data as {
@@ -101,7 +101,7 @@ const gapsOf = ({ answered }: Observed, minutes: number): readonly number[] =>
     Math.max(...[...times, minutes].map((time, index) => time - (times[index - 1] ?? 0))),
   );
 
-describe('a host that answers a few polls in a minute', () => {
+describe('a host that answers only a few polls per minute', () => {
   it.each([
     { count: 2, perMinute: 1, retryAfter: 60, minutes: 60, most: 12 },
     { count: 2, perMinute: 1, minutes: 60, most: 12 },
@@ -111,10 +111,10 @@ describe('a host that answers a few polls in a minute', () => {
     { count: 100, perMinute: 20, retryAfter: 60, minutes: 60, most: 30 },
     { count: 1000, perMinute: 100, minutes: 60, most: 50 },
   ])(
-    'is not pressed, and answers every one of $count crons: %o',
+    'is not overloaded, and answers every one of $count crons: %o',
     async ({ count, minutes, most, ...limit }) => {
       const observed = await run(polls(someCrons(count)), minutes, limit);
-      // In the first minute nobody knows yet, and eight are asked at once.
+      // In the first minute the limit is unknown, and eight are polled at once.
       const [first = 0, ...later] = Array.from(observed.refused, (refused) => refused ?? 0);
       expect(first).toBeLessThanOrEqual(8);
       expect(Math.max(...later)).toBeLessThanOrEqual(1);
@@ -125,7 +125,7 @@ describe('a host that answers a few polls in a minute', () => {
     120_000,
   );
 
-  it('answers the others, though one asks for more than there ever is', async () => {
+  it('is polled for all crons, although one of them requests more than its share', async () => {
     const crons = someCrons(12);
     const observed = await run(polls(crons), 180, { perMinute: 5, tooMuch: (source) => source.includes('/3:') });
     expect(observed.answered.size).toBe(11);
@@ -134,23 +134,26 @@ describe('a host that answers a few polls in a minute', () => {
   });
 });
 
-describe('a host that answers nobody for hours', () => {
-  it.each([60, undefined])('is asked ever more rarely, whatever it asks for: %s seconds', async (retryAfter) => {
-    const crons = someCrons(12);
-    const observed = await run(polls(crons), 6 * 60, {
-      perMinute: 0,
-      ...(retryAfter === undefined ? {} : { retryAfter }),
-    });
-    expect(observed.refused.reduce((sum, one) => sum + (one ?? 0), 0)).toBeLessThanOrEqual(8 + 12);
-    // One that waited has spent no attempt.
-    const failures = crons.map(({ status }) => status?.lastPoll?.failures ?? 0);
-    expect(failures.reduce((sum, one) => sum + one, 0)).toBe(world.asked.length);
-    const back = await run(polls(crons), 60 + 5, { perMinute: 1000 });
-    expect(back.answered.size).toBe(12);
-    expect(world.kube.all(leases)).toEqual([]);
-  });
+describe('a host that rejects all polls for hours', () => {
+  it.each([60, undefined])(
+    'is polled less and less often, whatever delay it asks for: %s seconds',
+    async (retryAfter) => {
+      const crons = someCrons(12);
+      const observed = await run(polls(crons), 6 * 60, {
+        perMinute: 0,
+        ...(retryAfter === undefined ? {} : { retryAfter }),
+      });
+      expect(observed.refused.reduce((sum, one) => sum + (one ?? 0), 0)).toBeLessThanOrEqual(8 + 12);
+      // One that waited has spent no attempt.
+      const failures = crons.map(({ status }) => status?.lastPoll?.failures ?? 0);
+      expect(failures.reduce((sum, one) => sum + one, 0)).toBe(world.asked.length);
+      const back = await run(polls(crons), 60 + 5, { perMinute: 1000 });
+      expect(back.answered.size).toBe(12);
+      expect(world.kube.all(leases)).toEqual([]);
+    },
+  );
 
-  it('keeps nobody from asking other hosts', async () => {
+  it('does not delay polls of other hosts', async () => {
     const crons = [...someCrons(3), ...someCrons(6, 'other.example').slice(3)];
     const observed = await run(polls(crons), 30, {
       perMinute: 1000,
@@ -170,7 +173,7 @@ describe('a host that answers nobody for hours', () => {
     world.time += minute;
   });
 
-  it('says so on every cron of the host: who waits has no attempt behind it', async () => {
+  it('is reported on every cron of the host, without an attempt for those that wait', async () => {
     seed(...someCrons(12));
     await run(reconciler, 1, { perMinute: 0, retryAfter: 600 });
     const [refused, waiting] = [true, false].map((isRefused) =>
@@ -201,7 +204,7 @@ describe('a host that answers nobody for hours', () => {
     );
   });
 
-  it('is not asked for a cron that is new either', async () => {
+  it('is not polled for a new cron either', async () => {
     seed(aSettledCron(0));
     await run(reconciler, 1, { perMinute: 0, retryAfter: 600 });
     seed(aSettledCron(1));

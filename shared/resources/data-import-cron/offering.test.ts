@@ -11,7 +11,7 @@ const { aCron, all, conditionsOf, cronNow, reconcileCron, eventsNow, finishImpor
   world;
 
 describe('the data source of a cron', () => {
-  it('puts its data source right again, and makes a new one', async () => {
+  it('corrects its data source, and creates a new one', async () => {
     aCron();
     await importVersion('a');
     await world.kube.mergePatch(
@@ -27,7 +27,7 @@ describe('the data source of a cron', () => {
   });
 
   it.each([{ pvc: { name: 'older' } }, { snapshot: { name: 'older' } }, { dataSource: { name: 'older' } }])(
-    'keeps what an adopted one points to until there is a version: %j',
+    'keeps what an adopted data source refers to until there is a version: %j',
     async (source) => {
       const labels = { [cdiLabels.cron]: 'cron' };
       world.kube.seed(dataSourceKind.type, {
@@ -46,7 +46,7 @@ describe('the data source of a cron', () => {
     },
   );
 
-  it('leaves the data source of another cron alone until that one is gone', async () => {
+  it('does not change the data source of another cron until that one is deleted', async () => {
     aCron({}, { name: 'first' });
     await reconcileCron('first');
     aCron();
@@ -64,7 +64,7 @@ describe('the data source of a cron', () => {
     });
   });
 
-  it('takes no working data source from anybody, and says how to hand it over', async () => {
+  it('takes over no working data source, and reports how to hand it over', async () => {
     const seeded = world.kube.seed(dataSourceKind.type, {
       apiVersion: 'cdi.kubevirt.io/v1beta1',
       kind: 'DataSource',
@@ -85,7 +85,7 @@ describe('the data source of a cron', () => {
     expect(sourceNow().spec.source.pvc?.name).toBe(nameOf('a'));
   });
 
-  it('uses a labelled volume of the right name, and touches no other', async () => {
+  it('uses a labelled volume of the right name, and changes no other', async () => {
     const volume = (labels: Record<string, string>) =>
       world.kube.seed(persistentVolumeClaims, {
         apiVersion: 'v1',
@@ -105,7 +105,7 @@ describe('the data source of a cron', () => {
     expect(conditionsOf()).toMatchObject({ UpToDate: 'True/UpToDate' });
   });
 
-  it('goes on with what its data source stands for, where a pass died before the status was written', async () => {
+  it('continues with what its data source refers to, when a pass was killed before it wrote the status', async () => {
     aCron();
     await importVersion('a');
     await poll('b');

@@ -1,4 +1,4 @@
-// Where versions are kept: the class, also one that is no longer the default, and as a volume or a snapshot.
+// Where versions are stored: the class, also one that is no longer the default, and as a volume or a snapshot.
 import { describe, expect, it } from 'vitest';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
@@ -11,8 +11,8 @@ import { nameOf, namespace, released, useCronWorld } from '#test/support/cron-wo
 const world = useCronWorld();
 const { aCron, all, cronNow, reconcileCron, finishImport, importNow, importVersion, poll, sourceNow } = world;
 
-describe('the place of a version', () => {
-  it('moves to the new default class without taking the old version out of use', async () => {
+describe('the storage class of a version', () => {
+  it('changes to the new default class while the old version stays in use', async () => {
     aCron();
     await importVersion('a');
     expect(cronNow().metadata.annotations?.[cdiAnnotations.storageClass]).toBe('local');
@@ -40,7 +40,7 @@ describe('the place of a version', () => {
     ['a claim that is written out', { pvc: { accessModes: ['ReadWriteOnce'], resources } }],
     ['an archive', { contentType: 'archive', storage: { resources } }],
   ])(
-    'is the default class of the cluster for %s, whatever is marked for disks, and is not left again',
+    'is the default class of the cluster for %s, whatever the default for virtual disks, and does not change again',
     async (_what, form) => {
       const fast = aStorageClass('fast', {
         metadata: { name: 'fast', annotations: { 'storageclass.kubevirt.io/is-default-virt-class': 'true' } },
@@ -60,7 +60,7 @@ describe('the place of a version', () => {
     },
   );
 
-  it('starts an import over that waits in a class that is no longer the default', async () => {
+  it('causes a restart of an import that waits in a class that is no longer the default', async () => {
     aCron();
     await poll('a');
     await finishImport(nameOf('a'), 'Pending');
@@ -78,7 +78,7 @@ describe('the place of a version', () => {
     expect(importNow().metadata.uid).not.toBe(uid);
   });
 
-  it('keeps a snapshot where the class asks for it, and goes back to a volume', async () => {
+  it('changes to a snapshot when the class requests it, and back to a volume', async () => {
     world.kube.seed(storageProfiles, {
       apiVersion: 'cdi.kubevirt.io/v1beta1',
       kind: 'StorageProfile',

@@ -1,4 +1,4 @@
-// When sources are asked, how often, and what an answer that is late or was heard before changes.
+// When sources are polled, how often, and the effect of a late or repeated result.
 import { describe, expect, it } from 'vitest';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
@@ -14,7 +14,7 @@ const world = useCronWorld();
 const { aCron, all, conditionsOf, cronNow, eventsNow, importVersion } = world;
 
 describe('polls', () => {
-  it('ask each distinct source once a tick, whoever follows it', async () => {
+  it('query each distinct source once a tick, however many crons follow it', async () => {
     const registry = (url: string) => ({ template: { spec: { source: { registry: { url } } } } });
     for (let index = 0; index < 30; index += 1) {
       aCron(
@@ -30,7 +30,7 @@ describe('polls', () => {
     expect(world.asked.length).toBe(5);
   });
 
-  it('ask once though crons know different things, and tell each what is new to it', async () => {
+  it('query once although crons have different states, and report to each what is new to it', async () => {
     aCron({}, { name: 'old' });
     await tick(world.deps);
     aCron({ managedDataSource: 'other' }, { name: 'new' });
@@ -42,14 +42,14 @@ describe('polls', () => {
     expect(['old', 'new'].map((name) => cronNow(name).status?.lastPoll?.outcome)).toEqual(['Changed', 'Changed']);
   });
 
-  it('share nothing between those who log in with a Secret of their own', async () => {
+  it('are not shared between crons with Secrets of their own', async () => {
     aCron({}, { name: 'one', namespace: 'ns1' });
     aCron({}, { name: 'two', namespace: 'ns2' });
     await tick(world.deps);
     expect(world.asked.map((request) => request.namespace).sort()).toEqual(['ns1', 'ns2']);
   });
 
-  it('remember what they saw, and forget it with the digest', async () => {
+  it('remember their result, and forget it with the digest', async () => {
     aCron();
     await tick(world.deps);
     world.answer = () => ({ is: 'same', message: 'still' });
@@ -82,7 +82,7 @@ describe('polls', () => {
     expect(world.asked.length).toBe(2);
   });
 
-  it('that are heard of late set nothing back: what they contradict is asked about again', async () => {
+  it('whose result arrives late revert nothing: the source is polled again when it contradicts the status', async () => {
     aCron();
     const askedAt = world.time;
     await importVersion('a');
@@ -96,7 +96,7 @@ describe('polls', () => {
     expect([world.asked.length, digestNow()]).toEqual([before + 1, digestOf('b')]);
   });
 
-  it('of a file, which has a tag in place of a digest, are held against each other too', async () => {
+  it('of a file, which has a tag instead of a digest, are compared too', async () => {
     aCron();
     const tagged = (which: string): Observation => ({
       is: 'found',
@@ -113,7 +113,7 @@ describe('polls', () => {
     expect(world.asked.length).toBe(before + 1);
   });
 
-  it('that failed, and are heard of minutes later, leave the source alone for as long as it asked', async () => {
+  it('that failed, and arrive minutes later, suspend the source for as long as it asked', async () => {
     aCron();
     const askedAt = world.time;
     world.time += 3 * minute;
@@ -128,7 +128,7 @@ describe('polls', () => {
     expect(world.asked.length).toBe(before + 1);
   });
 
-  it('that are heard of minutes later are made again: somebody may have asked for one since', async () => {
+  it('that arrive minutes later are repeated: a user may have requested a poll since', async () => {
     aCron();
     const askedAt = world.time;
     world.time += 3 * minute;
@@ -139,7 +139,7 @@ describe('polls', () => {
     expect(cronNow().metadata.annotations?.[cdiAnnotations.desiredDigest]).toBe(digestOf('b'));
   });
 
-  it('that are heard of twice leave alone what somebody wrote in between', async () => {
+  it('that arrive twice keep what a user wrote in between', async () => {
     aCron();
     const askedAt = world.time;
     await importVersion('a');
@@ -150,7 +150,7 @@ describe('polls', () => {
     expect(cronNow().metadata.annotations?.[cdiAnnotations.desiredDigest]).toBe(digestOf('f'));
   });
 
-  it('are made at once when somebody writes a time that is past', async () => {
+  it('are due at once when a user writes a past time', async () => {
     aCron();
     await importVersion('a');
     await world.kube.mergePatch(
@@ -164,7 +164,7 @@ describe('polls', () => {
     expect(all().imports).toContain(nameOf('b'));
   });
 
-  it('that fail are a condition with the words of the source, are retried sooner, and do no harm', async () => {
+  it('that fail set a condition with the message of the source, are retried sooner, and do no harm', async () => {
     aCron();
     await importVersion('a');
     world.answer = () => ({ is: 'failed', reason: 'Unauthorized', message: 'quay.io answered 401' });
@@ -187,7 +187,7 @@ describe('polls', () => {
     expect(eventsNow().filter((reason) => reason === 'PollFailed').length).toBe(1);
   });
 
-  it('are counted on one Event, which says what the newest decided', async () => {
+  it('are counted on one Event, with the result of the newest', async () => {
     const polls = () => world.kube.all(kubeEvents).filter(({ reason }) => reason === 'SourcePolled');
     aCron();
     await importVersion('a');
@@ -204,7 +204,7 @@ describe('polls', () => {
     world.time += 13 * 60 * minute;
     await tick(world.deps);
     expect(polls()).toMatchObject([{ type: 'Warning', count: 4, message: 'not asked: quay.io answered 401' }]);
-    // A poll writes digest and times, what it remembers, and the Event; one that is not due writes nothing.
+    // A poll writes digest and times, its remembered state, and the Event; one that is not due writes nothing.
     world.answer = () => ({ is: 'same', message: 'still a' });
     world.time += 13 * 60 * minute;
     world.kube.calls.length = 0;

@@ -1,4 +1,4 @@
-// Who hears of the versions of a cron: machines by events, people by kubectl, monitoring by metrics.
+// How the versions of a cron are reported: by events to other systems, by kubectl to users, by metrics to monitoring.
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Delivery } from '#events/sender.ts';
 import type { CloudEvent } from '#events/event.ts';
@@ -15,7 +15,7 @@ import { digestOf, found, minute, nameOf, useCronWorld } from '#test/support/cro
 const world = useCronWorld();
 const { aCron, conditionsOf, cronNow, finishImport, importVersion, poll } = world;
 
-describe('machines', () => {
+describe('events for other systems', () => {
   const events: CloudEvent[] = [];
   let isTaking: boolean;
   beforeEach(() => {
@@ -29,7 +29,7 @@ describe('machines', () => {
   });
   const typesNow = () => events.map(({ type }) => type.replace('dev.bullion.version.', ''));
 
-  it('hear of each version that came into use, was given up, failed, or was removed', async () => {
+  it('report each version that came into use, was superseded, failed, or was removed', async () => {
     aCron();
     await importVersion('a');
     await poll('b');
@@ -47,7 +47,7 @@ describe('machines', () => {
     expect(cronNow().status?.counts).toEqual({ polled: 4, imported: 2, superseded: 2, failed: 1, collected: 1 });
   });
 
-  it('hear of every poll, also of the first one, and an answer heard of again changes nothing', async () => {
+  it('report every poll, including the first one, and a repeated answer changes nothing', async () => {
     const cron = aCron();
     await pollIfDue(world.deps, cron);
     const polled = events.find(({ type }) => type === 'dev.bullion.source.polled');
@@ -60,7 +60,7 @@ describe('machines', () => {
     expect({ ...cronNow(), metadata: undefined }).toEqual({ ...before, metadata: undefined });
   });
 
-  it('hear it later where nobody took it', async () => {
+  it('are sent later when they could not be delivered', async () => {
     aCron();
     isTaking = false;
     await importVersion('a');
@@ -72,14 +72,14 @@ describe('machines', () => {
   });
 });
 
-describe('what `kubectl get dic` shows', () => {
+describe('the columns of `kubectl get dic`', () => {
   const valueAt = (jsonPath: string): unknown =>
     jsonPath
       .slice(1)
       .split('.')
       .reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined)?.[key], cronNow());
 
-  it('is version, age, last and next poll, and what a poll decided', async () => {
+  it('show version, age, last and next poll, and the result of a poll', async () => {
     aCron();
     await importVersion('a');
     const shown = Object.fromEntries(
@@ -100,13 +100,13 @@ describe('what `kubectl get dic` shows', () => {
   });
 });
 
-describe('monitoring', () => {
+describe('metrics of a cron', () => {
   const outdated = () => {
     const [metric] = cronMetricsOf(cronNow());
     return [metric?.labels['pending'], metric?.value];
   };
 
-  it('is told what is outdated, what only waits for a storage class, and nothing while an import runs', async () => {
+  it('report what is outdated, what only waits for a storage class, and nothing while an import runs', async () => {
     world.kube.edit(storageClasses, { name: 'local' }, ({ metadata }) => {
       metadata.annotations = {};
     });
@@ -127,7 +127,7 @@ describe('monitoring', () => {
     expect(outdated()).toEqual(['false', 1]);
   });
 
-  it('is told when polls fail, and since when nothing was heard', async () => {
+  it('report failing polls, and the time of the last answer', async () => {
     aCron();
     await poll('a');
     const heard = Date.parse(cronNow().status?.lastPoll?.time ?? '') / 1000;

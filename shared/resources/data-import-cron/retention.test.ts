@@ -1,4 +1,4 @@
-// Which versions a cron keeps, and what is left when it goes.
+// Which versions a cron keeps, and what is left when it is deleted.
 import { describe, expect, it } from 'vitest';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
@@ -14,7 +14,7 @@ const { aCron, all, conditionsOf, cronNow, reconcileCron, finishImport, importNo
   world;
 
 describe('the versions of a cron', () => {
-  it('keeps as many versions as it is told to, and every one that is in use', async () => {
+  it('keeps the configured number of versions, and every version that is in use', async () => {
     aCron({ importsToKeep: 2 });
     for (const char of ['a', 'b', 'c']) await importVersion(char);
     expect(all().volumes).toEqual([nameOf('b'), nameOf('c')]);
@@ -29,7 +29,7 @@ describe('the versions of a cron', () => {
     expect(all().volumes).toEqual([nameOf('b'), nameOf('d'), nameOf('e')].filter((name) => name !== nameOf('x')));
   });
 
-  it('keeps what is backed up: what its user wants kept, and what somebody has a snapshot of', async () => {
+  it('keeps what is backed up: what its user wants to keep, and what has snapshots', async () => {
     aCron({ importsToKeep: 1 });
     await importVersion('a');
     world.kube.edit(persistentVolumeClaims, { namespace, name: nameOf('a') }, ({ metadata }) => {
@@ -51,7 +51,7 @@ describe('the versions of a cron', () => {
     expect(all().volumes).toEqual([nameOf('a'), nameOf('d')]);
   });
 
-  it('never collects what it offers, though it is told to keep none', async () => {
+  it('never removes the offered version, even if it is configured to keep none', async () => {
     aCron({ importsToKeep: 0 });
     await importVersion('a');
     await importVersion('b');
@@ -59,13 +59,13 @@ describe('the versions of a cron', () => {
     expect(cronNow().status?.importsToKeep).toBe(1);
   });
 
-  it('collects nothing where it is told so', async () => {
+  it('removes nothing when that is configured', async () => {
     aCron({ garbageCollect: 'Never' });
     for (const char of ['a', 'b', 'c']) await importVersion(char);
     expect(all().volumes.length).toBe(3);
   });
 
-  it('leaves everything behind when it goes, but for what was not finished', async () => {
+  it('leaves everything behind when it is deleted, except unfinished imports', async () => {
     aCron();
     await importVersion('a');
     await poll('b');
@@ -77,7 +77,7 @@ describe('the versions of a cron', () => {
     expect(sourceNow().spec.source.pvc?.name).toBe(nameOf('a'));
   });
 
-  it('goes at once though its source could never be asked and its import hangs', async () => {
+  it('is deleted at once although its source was never reachable and its import hangs', async () => {
     world.answer = () => ({
       is: 'failed',
       reason: 'InvalidInput',
@@ -96,7 +96,7 @@ describe('the versions of a cron', () => {
     expect(all()).toEqual({ imports: [], volumes: [] });
   });
 
-  it('takes everything with it where it is told to', async () => {
+  it('deletes everything with it when that is configured', async () => {
     aCron({ retentionPolicy: 'None' });
     await importVersion('a');
     expect(importNow().metadata.labels).toMatchObject({ [cdiLabels.cleanup]: 'true' });

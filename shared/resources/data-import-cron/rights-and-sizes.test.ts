@@ -45,7 +45,7 @@ const aCron = (spec: Partial<DataImportCronSpec> = {}, found: Record<string, str
   },
 });
 
-describe('15: the size that is advised for volumes restored from a version', () => {
+describe('15: the advised size of volumes restored from a version', () => {
   it.each([
     [{ asked: '1Gi' }, '1Gi'],
     [{ asked: '2Gi', restore: '1Gi' }, '2Gi'],
@@ -57,7 +57,7 @@ describe('15: the size that is advised for volumes restored from a version', () 
   });
 });
 
-describe('20: one writer, where the profile of the class says so', () => {
+describe('20: the access mode ReadWriteOnce of the profile', () => {
   const profile: StorageProfile = {
     apiVersion: 'cdi.kubevirt.io/v1beta1',
     kind: 'StorageProfile',
@@ -72,10 +72,10 @@ describe('20: one writer, where the profile of the class says so', () => {
     return buildImport(cron, version, { profile: observed, right: { is: 'not needed' } }).spec.storage?.['accessModes'];
   };
   it.each([
-    ['is the one', {}, profile, ['ReadWriteOnce']],
-    ['is the one for an empty list', { accessModes: [] }, profile, ['ReadWriteOnce']],
-    ['is not, where the template names modes', { accessModes: ['ReadWriteMany'] }, profile, ['ReadWriteMany']],
-    ['is not, where the profile does not say so', {}, undefined, undefined],
+    ['is used', {}, profile, ['ReadWriteOnce']],
+    ['is used for an empty list', { accessModes: [] }, profile, ['ReadWriteOnce']],
+    ['is not used when the template sets modes', { accessModes: ['ReadWriteMany'] }, profile, ['ReadWriteMany']],
+    ['is not used when the profile does not set it', {}, undefined, undefined],
   ])('%s', (_what, storage, observed, modes) => {
     expect(modesOf(storage, observed)).toEqual(modes);
   });
@@ -131,7 +131,7 @@ describe('19: a volume that a cron follows', () => {
       }),
     );
 
-  it('may be any of its own namespace', async () => {
+  it('may be any volume of its own namespace', async () => {
     volumeIn(namespace);
     following(undefined);
     await tick(acting(() => false));
@@ -141,7 +141,7 @@ describe('19: a volume that a cron follows', () => {
     });
   });
 
-  it('may be of another one where its service account may clone it, which the import tells', async () => {
+  it('may be in another namespace when its service account may clone it, which the import records', async () => {
     volumeIn('other');
     following('other', 'importer');
     await tick(acting((user, asked) => user === account && asked === right));
@@ -153,9 +153,9 @@ describe('19: a volume that a cron follows', () => {
   });
 
   it.each([
-    ['another account may', (user: string) => user === `${account}-2`],
-    ['nobody may', () => false],
-  ])('is not imported where %s, and the cron says so and what to do', async (_what, mayDo) => {
+    ['only another account has the permission', (user: string) => user === `${account}-2`],
+    ['no account has the permission', () => false],
+  ])('is not imported when %s, and the cron reports it and what to do', async (_what, mayDo) => {
     volumeIn('other');
     following('other', 'importer');
     await tick(acting(mayDo));
@@ -167,11 +167,11 @@ describe('19: a volume that a cron follows', () => {
     });
     const degraded = cronNow().status?.conditions?.find(({ type }) => type === 'Degraded');
     expect(degraded?.message).toContain('golden-images/importer may not clone from namespace other: give it the right');
-    // Who may not clone is not told what is there.
+    // Without the permission to clone, the message does not reveal what exists.
     expect(JSON.stringify(cronNow())).not.toContain('12345678-9abc');
   });
 
-  it('is not imported either for a digest that somebody wrote', async () => {
+  it('is not imported either for a digest that a user wrote', async () => {
     following('other');
     const refused = acting(() => false);
     await recordObservation(refused, refOf(cronNow()), {
@@ -184,7 +184,7 @@ describe('19: a volume that a cron follows', () => {
     expect(conditionsOf()).toMatchObject({ Progressing: 'False/NotAuthorized' });
   });
 
-  it('is asked for in the name of the default account where none is named', async () => {
+  it('is checked for the default account when none is named', async () => {
     const asked = withAccess(kube, () => true);
     await grantFor(asked, serviceAccountRequester(namespace, 'default'), {
       use: 'clone-claim',
@@ -198,8 +198,8 @@ describe('19: a volume that a cron follows', () => {
   });
 });
 
-describe('11: versions of before there were labels', () => {
-  it('are collected with the volume that does not carry one', async () => {
+describe('11: versions from before there were labels', () => {
+  it('are removed with a volume that has no label', async () => {
     const old = (name: string, isLabelled: boolean) => {
       const { metadata } = kube.seed(dataVolumes, {
         apiVersion: 'cdi.kubevirt.io/v1beta1',
@@ -290,17 +290,17 @@ describe('14: versions that are snapshots', () => {
     await arrive(version);
   });
 
-  it('are of the class that the profile’s status names, or its annotation before it', () => {
+  it('use the class in the status of the profile, unless its annotation names one', () => {
     expect(snapshots()).toEqual([[version, 'other']]);
   });
 
-  it('say what the driver needs, once it told', async () => {
+  it('report what the driver needs, once that is known', async () => {
     await makeReady(version, '3Gi');
     const [snapshot] = kube.all(volumeSnapshots);
     expect(snapshot?.metadata.annotations?.[cdiAnnotations.advisedRestoreSize]).toBe('3Gi');
   });
 
-  it('come into use although the driver needs more room than was asked for, and time goes on', async () => {
+  it('come into use although the driver needs more space than was requested, and time passes', async () => {
     let time = deps.now();
     deps = { ...deps, now: () => (time += 7) };
     await makeReady(version, '3Gi');
@@ -308,7 +308,7 @@ describe('14: versions that are snapshots', () => {
     expect(kube.all(dataImportCronKind.type)[0]?.status?.lastImportedPVC?.name).toBe(version);
   });
 
-  it('stay in use while one of another class is made', async () => {
+  it('stay in use while another one of a different class is created', async () => {
     await makeReady(version);
     expect(offered()).toBe(version);
     wantClass(aSnapshotClass().metadata.name);
@@ -328,7 +328,7 @@ describe('14: versions that are snapshots', () => {
     expect(kube.calls.slice(before).filter(({ verb }) => !['get', 'list'].includes(verb))).toEqual([]);
   });
 
-  it('become volumes again within a minute of the profile saying so, and volumes snapshots', async () => {
+  it('become volumes again within a minute of a change of the profile, and volumes become snapshots', async () => {
     await makeReady(version);
     const ask = (format: string) =>
       kube.edit(storageProfiles, { name: 'local' }, (profile) => {
@@ -347,7 +347,7 @@ describe('14: versions that are snapshots', () => {
     expect(offered()).toBe(version);
   });
 
-  it('of a class that is no longer wanted make room before they are ready', async () => {
+  it('of a class that is no longer configured are deleted before the new ones are ready', async () => {
     wantClass(aSnapshotClass().metadata.name);
     await reconcileCron();
     await reconcileCron();

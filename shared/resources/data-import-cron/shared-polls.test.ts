@@ -1,4 +1,4 @@
-// Crons that follow one file of which nobody tells the digest: it is fetched once for all of them, also by who comes when the first is done.
+// Crons that follow one file without a published digest: it is fetched once for all of them, also for one that is created when the first is done.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
@@ -67,9 +67,9 @@ const offered = (name: string): string | undefined => {
   return source?.pvc?.name ?? source?.snapshot?.name;
 };
 
-describe('a file of which nobody tells the digest', () => {
+describe('a file without a published digest', () => {
   it.each(['http', 's3'] as const)(
-    'is fetched once over %s, also for a cron that comes when the first is done',
+    'is fetched once over %s, also for a cron that is created after the first is done',
     async (type) => {
       await follow('one', '1', type);
       expect([offered('one'), fetched.size]).toEqual([`one-${short}`, 1]);
@@ -78,7 +78,7 @@ describe('a file of which nobody tells the digest', () => {
     },
   );
 
-  it('is found by what its server told last, put anew with the same bytes', async () => {
+  it('is identified by the last validator of its server, even if it was published again with the same bytes', async () => {
     await follow('one', '1');
     await follow('one', '2');
     expect([offered('one'), fetched.size]).toEqual([`one-${short}`, 2]);
@@ -86,7 +86,7 @@ describe('a file of which nobody tells the digest', () => {
     expect([offered('two'), fetched.size]).toEqual([`two-${short}`, 2]);
   });
 
-  it('is there for as long as one of them is left', async () => {
+  it('can be cloned as long as one of the volumes exists', async () => {
     const { kube } = shared;
     await follow('one', '1');
     await follow('two', '1');
@@ -101,7 +101,7 @@ describe('a file of which nobody tells the digest', () => {
     expect([offered('four'), fetched.size]).toEqual([`four-${short}`, 2]);
   });
 
-  it('is restored where versions are kept as snapshots', async () => {
+  it('is restored when versions are kept as snapshots', async () => {
     shared.kube.seed(storageProfiles, {
       apiVersion: 'cdi.kubevirt.io/v1beta1',
       kind: 'StorageProfile',

@@ -33,7 +33,7 @@ describe('the template of a cron', () => {
       aCron({ storage: undefined, pvc: { accessModes: ['ReadWriteOnce'] } }),
       'spec.template.spec.pvc.resources.requests.storage',
     ],
-  ])('is asked for rule %s', (_rule, allowed, denied, field) => {
+  ])('is validated by rule %s', (_rule, allowed, denied, field) => {
     expect(fieldsOf(allowed)).toEqual([]);
     expect(fieldsOf(denied)).toContain(field);
   });

@@ -1,4 +1,4 @@
-// Versions of files of which nobody tells the digest before they are fetched: named by it afterwards.
+// Versions of files whose digest is unknown before they are fetched: named by it afterwards.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
@@ -100,7 +100,7 @@ const importAs = async (tag: string, char: string) => {
 };
 
 describe('a file without a digest', () => {
-  it('is fetched under a provisional name, and then has that of its bytes', async () => {
+  it('is fetched under a provisional name, and then renamed after the digest of its bytes', async () => {
     await poll('1');
     expect(names()).toEqual([provisional('1')]);
     expect(importOf(provisional('1')).spec.source).toEqual({ http: { url } });
@@ -121,7 +121,7 @@ describe('a file without a digest', () => {
     );
   });
 
-  it('is asked for no more once it is in use', async () => {
+  it('is not polled by version any more once it is in use', async () => {
     await importAs('1', 'a');
     const before = kube.calls.length;
     await reconcile(deps, refOf(cronNow()));
@@ -130,7 +130,7 @@ describe('a file without a digest', () => {
     expect([names(), cronNow().status?.lastPoll?.outcome]).toEqual([[named('a')], 'Same']);
   });
 
-  it('that is put anew with the same bytes leads to the version that is there', async () => {
+  it('that is published again with the same bytes leads to the existing version', async () => {
     await importAs('1', 'a');
     const { uid } = importOf(named('a')).metadata;
     await importAs('2', 'a');
@@ -140,7 +140,7 @@ describe('a file without a digest', () => {
     ]);
   });
 
-  it('has a version for each content, and the one in use stays so until the next has its name', async () => {
+  it('has a version for each content, and the version in use is kept until the next has its name', async () => {
     await importAs('1', 'a');
     await poll('2');
     await finish(provisional('2'), 'b'.repeat(64));
@@ -149,14 +149,14 @@ describe('a file without a digest', () => {
     expect([offered(), names()]).toEqual([named('b'), [named('a'), named('b')]]);
   });
 
-  it('that is overtaken on the way to its name leaves nothing behind', async () => {
+  it('that is superseded before it is renamed leaves nothing behind', async () => {
     await poll('1');
     await finish(provisional('1'), 'a'.repeat(64));
     await importAs('2', 'b');
     expect([offered(), names()]).toEqual([named('b'), [named('b')]]);
   });
 
-  it('is fetched again when its version was deleted, and has the name again', async () => {
+  it('is fetched again when its version was deleted, under the same name', async () => {
     await importAs('1', 'a');
     await kube.delete(dataVolumes, { namespace, name: named('a') });
     kube.collectGarbage();
@@ -167,15 +167,15 @@ describe('a file without a digest', () => {
     expect([offered(), names()]).toEqual([named('a'), [named('a')]]);
   });
 
-  it('keeps the provisional name where nobody counted its bytes', async () => {
+  it('keeps the provisional name when its bytes were not hashed', async () => {
     await poll('1');
     await finish(provisional('1'), undefined);
     expect([offered(), names()]).toEqual([provisional('1'), [provisional('1')]]);
   });
 });
 
-describe('a digest that is written by hand', () => {
-  it('is what the file is held against', async () => {
+describe('a digest that a user wrote', () => {
+  it('is compared with the file', async () => {
     const digest = `sha256:${'d'.repeat(64)}`;
     await recordObservation(deps, refOf(cronNow()), { is: 'found', digest, message: 'by hand', memory: {} });
     expect(importOf(named('d')).spec.source).toEqual({ http: { url, checksum: digest } });

@@ -136,14 +136,14 @@ describe('a DataSource', () => {
     expect(status?.source !== undefined).toBe(reason === 'Ready');
   });
 
-  it('tells where a pointer leads in the end', async () => {
+  it('reports what a chain of references resolves to', async () => {
     seedSource({ dataSource: { name: 'other' } });
     seedSource(pvc, 'other');
     seedVolume();
     expect((await look())?.source).toEqual({ pvc: { namespace, name: 'fedora-1' } });
   });
 
-  it('moves its times when something changed, and writes nothing otherwise', async () => {
+  it('updates its times when something changed, and writes nothing otherwise', async () => {
     seedSource(pvc);
     seedVolume();
     const first = await conditionOf();
@@ -155,7 +155,7 @@ describe('a DataSource', () => {
     expect((await conditionOf())?.lastTransitionTime).toBe('2026-03-01T00:01:00Z');
   });
 
-  it('takes over labels that say how to run the image, and never who manages it', async () => {
+  it('takes over labels that describe how to run the image, but not those of the manager', async () => {
     seedSource(pvc);
     const metadata = {
       labels: {
@@ -174,7 +174,7 @@ describe('a DataSource', () => {
     });
   });
 
-  it('is looked at when a DataVolume that it stands for is filled, whoever made both', async () => {
+  it('is reconciled when a DataVolume that it refers to is populated, whoever created both', async () => {
     seedSource(pvc);
     seedSource({ pvc: { name: 'another' } }, 'other');
     expect(await conditionOf()).toMatchObject({ status: 'False' });
@@ -189,7 +189,7 @@ describe('a DataSource', () => {
     expect(conditions.filter((status) => status === 'True')).toHaveLength(1);
   });
 
-  it('is looked at when the volume of its cron changes, and then those that point to it', async () => {
+  it('is reconciled when the volume of its cron changes, followed by those that refer to it', async () => {
     seedSource(pvc, 'fedora', { labels: { [cdiLabels.cron]: 'cron' } });
     seedSource({ dataSource: { name: 'fedora' } }, 'pointer');
     const volume = seedVolume({ metadata: { labels: { [cdiLabels.cron]: 'cron' } } });

@@ -1,4 +1,4 @@
-// What the claim of a DataVolume says to its clients, and which claims that others prepared it takes over. One row each.
+// The marks on the claim of a DataVolume for its clients, and which claims that users prepared it adopts. One row each.
 import { describe, expect, it } from 'vitest';
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { claimMarks, mayAdopt } from '#shared/resources/data-volume/claim-marks.ts';
@@ -17,7 +17,7 @@ const aDataVolume = (spec: object = {}, metadata: object = {}): DataVolume => ({
 describe('the claim of a DataVolume', () => {
   it.each<[what: string, object: DataVolume, marks: object]>([
     [
-      'of a disk',
+      'a disk',
       aDataVolume(),
       {
         [`${cdi}/storage.populatedFor`]: 'disk',
@@ -25,29 +25,25 @@ describe('the claim of a DataVolume', () => {
         [`${cdi}/storage.contentType`]: 'kubevirt',
       },
     ],
-    ['of files', aDataVolume({ contentType: 'archive' }), { [`${cdi}/storage.contentType`]: 'archive' }],
-    ['for an upload', aDataVolume({ source: { upload: {} } }), { [`${cdi}/storage.upload.target`]: '' }],
+    ['files', aDataVolume({ contentType: 'archive' }), { [`${cdi}/storage.contentType`]: 'archive' }],
+    ['an upload', aDataVolume({ source: { upload: {} } }), { [`${cdi}/storage.upload.target`]: '' }],
+    ['preallocation', aDataVolume({ preallocation: true }), { [`${cdi}/storage.preallocation.requested`]: 'true' }],
     [
-      'that is to take its room at once',
-      aDataVolume({ preallocation: true }),
-      { [`${cdi}/storage.preallocation.requested`]: 'true' },
-    ],
-    [
-      'that is urgent',
+      'its priority class',
       aDataVolume({ priorityClassName: 'high' }),
       { [`${cdi}/storage.pod.priorityclassname`]: 'high' },
     ],
     [
-      'that is wanted at once',
+      'immediate binding',
       aDataVolume({}, { annotations: { [`${cdi}/storage.bind.immediate.requested`]: '' } }),
       { [`${cdi}/storage.bind.immediate.requested`]: '' },
     ],
-    ['with a note of its user', aDataVolume({}, { annotations: { note: 'mine' } }), { note: 'mine' }],
-  ])('%s says so', (_what, object, marks) => {
+    ['an annotation of its user', aDataVolume({}, { annotations: { note: 'mine' } }), { note: 'mine' }],
+  ])('records %s', (_what, object, marks) => {
     expect(claimMarks(object)).toMatchObject(marks);
   });
 
-  it('repeats nothing that is meant for the object alone', () => {
+  it('does not repeat annotations that apply only to the object', () => {
     const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': '{}', 'bullion.dev/granted': '[]' };
     expect(Object.keys(claimMarks(aDataVolume({}, { annotations })))).not.toEqual(
       expect.arrayContaining([expect.stringMatching(/last-applied|bullion/)]),
@@ -57,7 +53,7 @@ describe('the claim of a DataVolume', () => {
   it.each<[mode: 'Filesystem' | 'Block', alert: string | undefined]>([
     ['Filesystem', 'disabled'],
     ['Block', undefined],
-  ])('of mode %s has the labels that its clients and alerts look for', (volumeMode, alert) => {
+  ])('in mode %s has the labels that its clients and alerts use', (volumeMode, alert) => {
     const volume = dataVolumes.toVolume(aDataVolume({}, { labels: { os: 'linux' } }));
     const claim = buildClaim(volume, {
       className: 'local',
@@ -71,7 +67,7 @@ describe('the claim of a DataVolume', () => {
   });
 });
 
-describe('a claim that is there already', () => {
+describe('an existing claim', () => {
   it.each<[may: boolean, what: string, own: Record<string, string>, found: Record<string, string>]>([
     [false, 'says nothing', {}, {}],
     [true, 'was populated for it', {}, { [`${cdi}/storage.populatedFor`]: 'disk' }],
@@ -82,7 +78,7 @@ describe('a claim that is there already', () => {
     [true, 'is given to it, as Go writes it', { [`${cdi}/allowClaimAdoption`]: '1' }, {}],
     [false, 'is not given to it', { [`${cdi}/allowClaimAdoption`]: 'false' }, {}],
     [false, 'is given to nobody by a mark of its own', {}, { [`${cdi}/allowClaimAdoption`]: 'true' }],
-  ])('is taken over (%s) where it %s', (may, _what, annotations, found) => {
+  ])('is adopted (%s) when it %s', (may, _what, annotations, found) => {
     expect(mayAdopt({ name: 'disk', annotations }, found)).toBe(may);
   });
 });

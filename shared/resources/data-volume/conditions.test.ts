@@ -1,4 +1,4 @@
-// The original's conditions for each state a DataVolume comes to, one row each: reasons that KubeVirt and Harvester look for.
+// The original's conditions for each state of a DataVolume, one row each: reasons that KubeVirt and Harvester expect.
 import { describe, expect, it } from 'vitest';
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { type ImageState, initialState } from '#shared/populate/filled.ts';
@@ -55,7 +55,7 @@ describe('the conditions of a DataVolume', () => {
     ['Downloading', 'False Pending PVC disk Pending'],
     ['Converting', 'False Pending PVC disk Pending'],
     ['Available', 'True Bound PVC disk Bound'],
-  ])('of an upload that is %s has the claim bound at its end alone: %s', (phase, bound) => {
+  ])('of an upload that is %s report the claim as bound only at its end: %s', (phase, bound) => {
     const source = { type: 'transfer', from: { type: 'upload' } } as const;
     const reason = phase === 'Pending' ? 'Starting' : phase;
     const [condition] = conditionsOf(state({ phase, reason, message: 'so', ...made }), source);
@@ -65,7 +65,7 @@ describe('the conditions of a DataVolume', () => {
   it.each([
     [undefined, 'Import Complete'],
     [{ strategy: 'copy', because: 'so' } as const, 'Clone Complete'],
-  ])('of one that was cloned: %o, says so once it is over: %s', (clone, message) => {
+  ])('of a clone: %o, report it once it is complete: %s', (clone, message) => {
     expect(ofType({ phase: 'Available', reason: 'Ready', clone, ...made }, 'Running')).toMatchObject({ message });
   });
 
@@ -109,7 +109,7 @@ describe('the conditions of a DataVolume', () => {
     ['had no room', failed('TargetFull', 'no space left'), 'Error', /^DataVolume too small to contain image: no space/],
     ['found a larger disk', failed('ImageTooLarge', '3 GiB'), 'Error', /^DataVolume too small to contain image: 3 GiB/],
     [
-      'never ran for want of room',
+      'never ran for lack of space',
       { phase: 'Failed', reason: 'TargetTooSmall', message: 'too small' },
       'Error',
       /^DataVolume too small to contain image: too small/,
@@ -125,11 +125,11 @@ describe('the conditions of a DataVolume', () => {
     ['that is too small', { phase: 'Failed', reason: 'TargetTooSmall', message: 'small' }, 'CloneValidationFailed'],
     ['of a class that is not there', { phase: 'Pending', reason: 'StorageClassNotFound' }, 'ErrClaimNotValid'],
     ['of a class that offers nothing', { phase: 'Pending', reason: 'ErrClaimNotValid' }, 'ErrClaimNotValid'],
-  ])("a volume %s is not ready for the original's reason", (_what, over, reason) => {
+  ])('a volume %s has the reason of the original for not being ready', (_what, over, reason) => {
     expect(ofType(over, 'Ready')).toMatchObject({ status: 'False', reason });
   });
 
-  it('says that a clone is complete', () => {
+  it('report a complete clone', () => {
     const clone = { strategy: 'copy', because: 'b' } as const;
     expect(ofType({ phase: 'Available', clone }, 'Running')?.message).toBe('Clone Complete');
     expect(ofType({ phase: 'Available' }, 'Running')?.message).toBe('Import Complete');
@@ -139,7 +139,7 @@ describe('the conditions of a DataVolume', () => {
     ['an import', { blank: {} }, 'ImportInProgress', 'ImportSucceeded'],
     ['an upload', { upload: {} }, 'UploadReady', 'UploadSucceeded'],
     ['a clone', { pvc: { namespace: 'a', name: 'b' } }, 'CloneInProgress', 'CloneSucceeded'],
-  ])("%s has the original's Events, each once", (_what, source, running, done) => {
+  ])('%s has the Events of the original, each once', (_what, source, running, done) => {
     const object = { apiVersion: 'a', kind: 'b', metadata: { name: 'disk' }, spec: { source, storage: {} } };
     const volume = dataVolumes.toVolume(object as unknown as DataVolume);
     const life: readonly Partial<ImageState>[] = [
@@ -163,13 +163,13 @@ describe('the conditions of a DataVolume', () => {
     ]);
   });
 
-  it('tells KubeVirt of a quota by the reason it looks for', () => {
+  it('report an exceeded quota with the reason that KubeVirt expects', () => {
     const message = 'refused: persistentvolumeclaims "disk" is forbidden: exceeded quota: storage, requested: 1Gi';
     const bound = ofType({ reason: 'ApiForbidden', message }, 'Bound');
     expect(bound).toEqual({ type: 'Bound', status: 'False', reason: 'ErrExceededQuota', message });
   });
 
-  it('loses nothing of the state it says', () => {
+  it('lose nothing of the state', () => {
     const object: DataVolume = {
       apiVersion: 'cdi.kubevirt.io/v1beta1',
       kind: 'DataVolume',

@@ -1,4 +1,4 @@
-// What a DataVolume asks of the pods that fill it, and when its conditions say that they changed.
+// The settings of a DataVolume for its pods, and the transition times of its conditions.
 import { describe, expect, it } from 'vitest';
 import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
@@ -20,7 +20,7 @@ const withoutMesh = { 'sidecar.istio.io/inject': 'false', 'linkerd.io/inject': '
 describe('the pods of a DataVolume', () => {
   it.each<[what: string, annotations: Record<string, string>, told: object]>([
     ['no mesh', {}, withoutMesh],
-    ['a mesh where its user wants one', { 'sidecar.istio.io/inject': 'true' }, { 'sidecar.istio.io/inject': 'true' }],
+    ['a mesh when its user requests one', { 'sidecar.istio.io/inject': 'true' }, { 'sidecar.istio.io/inject': 'true' }],
     ['further networks', { 'k8s.v1.cni.cncf.io/networks': 'storage' }, { 'k8s.v1.cni.cncf.io/networks': 'storage' }],
     ['another network', { 'v1.multus-cni.io/default-network': 'n' }, { 'v1.multus-cni.io/default-network': 'n' }],
     ['open ports', { 'k8s.ovn.org/open-default-ports': 'p' }, { 'k8s.ovn.org/open-default-ports': 'p' }],
@@ -28,22 +28,22 @@ describe('the pods of a DataVolume', () => {
     expect(dataVolumes.toVolume(aDataVolume(annotations)).pod?.annotations).toMatchObject(told);
   });
 
-  it('have nothing else of its annotations', () => {
+  it('have none of its other annotations', () => {
     expect(dataVolumes.toVolume(aDataVolume({ note: 'mine' })).pod?.annotations).toEqual(withoutMesh);
   });
 
-  it('run in its class of priority, and under its account', () => {
+  it('have its priority class and service account', () => {
     const wishes = { priorityClassName: 'high', serviceAccountName: 'importer' };
     expect(dataVolumes.toVolume(aDataVolume({}, wishes)).pod).toMatchObject(wishes);
   });
 });
 
-describe('the class of a DataVolume that names none', () => {
+describe('the storage class of a DataVolume that names none', () => {
   it.each<[what: string, spec: object, className: string]>([
     ['a claim that is written out', { pvc: { accessModes: ['ReadWriteOnce'], resources } }, 'usual'],
     ['a disk', { pvc: undefined, storage: { resources } }, 'virt'],
     ['an archive', { pvc: undefined, storage: { resources }, contentType: 'archive' }, 'usual'],
-  ])('is, for %s, the default one for that', async (_what, spec, className) => {
+  ])('is the default class for %s', async (_what, spec, className) => {
     const deps = createTestReconciler();
     for (const [name, mark] of [
       ['usual', 'storageclass.kubernetes.io/is-default-class'],
@@ -74,9 +74,9 @@ describe('its conditions', () => {
 
   it.each<[what: string, state: Partial<ImageState>, transition: string, heartbeat: string]>([
     ['nothing', { phase: 'Cloning', reason: 'Starting', message: 'a' }, first, first],
-    ['what is said', { phase: 'Cloning', reason: 'Starting', message: 'b' }, first, later],
+    ['a change of the message', { phase: 'Cloning', reason: 'Starting', message: 'b' }, first, later],
     ['whether it is so', { phase: 'Available', reason: 'Ready', message: 'c' }, later, later],
-  ])('change with %s', (_what, state, lastTransitionTime, lastHeartbeatTime) => {
+  ])('change on %s', (_what, state, lastTransitionTime, lastHeartbeatTime) => {
     expect(readyOf(told(state, later, before))).toMatchObject({ lastTransitionTime, lastHeartbeatTime });
   });
 });

@@ -1,4 +1,4 @@
-// The original's words for each state a DataVolume comes to, and back: one row each.
+// The original's phase for each state of a DataVolume, and back: one row each.
 import { describe, expect, it } from 'vitest';
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { type ImageState, initialState } from '#shared/populate/filled.ts';
@@ -49,7 +49,7 @@ describe('the phase of a DataVolume', () => {
     ['Pending', 0, 0, 'UploadScheduled'],
     ['Failed', 0, 0, 'UploadScheduled'],
   ])(
-    'of an upload that was %s, with %i failures and %i counted before, is %s where no pod is seen',
+    'of an upload that was %s, with %i failures and %i counted before, is %s when no pod is observed',
     (before, ...rest) => {
       const [attemptsFailed, restartCount, after] = rest;
       const now = state({ phase: 'Pending', reason: 'Starting', attemptsFailed, ...made });
@@ -58,7 +58,7 @@ describe('the phase of a DataVolume', () => {
     },
   );
 
-  it('knows a volume that CDI has filled before, and lets it be', () => {
+  it('recognizes a volume that CDI populated before, and leaves it unchanged', () => {
     const object: DataVolume = {
       apiVersion: 'cdi.kubevirt.io/v1beta1',
       kind: 'DataVolume',
@@ -86,7 +86,7 @@ describe('its progress', () => {
     [{ phase: 'Downloading', transfer }, '37.42%'],
     [{ phase: 'Failed', transfer }, 'N/A'],
     [{ phase: 'Available' }, '100.0%'],
-  ])('of %o is %s, and of an upload nothing before its end', (over, progress) => {
+  ])('of %o is %s, and of an upload is unset before its end', (over, progress) => {
     expect(progressOf(state(over), http)).toBe(progress);
     expect(progressOf(state(over), upload)).toBe(over.phase === 'Available' ? progress : 'N/A');
   });

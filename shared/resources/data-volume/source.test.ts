@@ -55,7 +55,7 @@ describe('the source of a DataVolume', () => {
     expect(readSource({ source }, 'own')).toEqual(expected);
   });
 
-  it('is what a DataSource stands for, of its own namespace where none is named', () => {
+  it('is what a DataSource refers to, in the same namespace when none is named', () => {
     const sourceRef = { kind: 'DataSource', name: 'x' };
     expect(readSource({ sourceRef }, 'own')).toMatchObject(object('DataSource.cdi.kubevirt.io', 'own'));
     expect(readSource({ sourceRef: { ...sourceRef, namespace: 'golden' } }, 'own')).toMatchObject(

@@ -36,12 +36,12 @@ describe('a Downloader', () => {
     expect(status).toMatchObject({ status: phase, conditions: [{ type: 'Ready', reason }, { type: 'Reconciling' }] });
   });
 
-  it('says where', () => {
+  it('reports the address', () => {
     const url = 'http://t.example/v1/harvester/harvesterhci.io.virtualmachineimages/ns/jammy/download';
     expect(planAt(image('Imported')).state).toMatchObject({ downloadUrl: url });
   });
 
-  it('goes after a day, whatever became of its image', () => {
+  it('is deleted after a day, whatever the state of its image', () => {
     expect(planAt(image('Imported'), lifetimeMs - 1).actions).toEqual([]);
     expect(planAt(undefined, lifetimeMs).actions).toMatchObject([{ do: 'delete', key: { name: 'jammy' }, uid: 'u' }]);
   });

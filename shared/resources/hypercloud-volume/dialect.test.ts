@@ -63,7 +63,7 @@ describe('a HyperCloud volume', () => {
     expect(written.conditions).toContainEqual(expect.objectContaining({ type: 'Ready', status }));
   });
 
-  it('keeps what it has come to, and why it was made as it was', () => {
+  it('keeps its state, and the reason why its content was fetched', () => {
     const state: ImageState = {
       ...initialState,
       phase: 'Cloning',
@@ -77,7 +77,7 @@ describe('a HyperCloud volume', () => {
     expect(virtualMachineVolumes.toVolume({ ...object, status }).state).toMatchObject(state);
   });
 
-  it('names its claim as clients of each shape expect', () => {
+  it('names its claim as clients of each form expect', () => {
     expect(volume.claim).toEqual({ name: 'disk-vmv-pvc', bytes: 10 * 2 ** 30 });
     const pvc = virtualMachinePvcs.toVolume({
       ...object,

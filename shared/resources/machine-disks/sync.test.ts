@@ -1,4 +1,4 @@
-// Disks of virtual machines as Harvester's clients write them: what becomes of each template, by what is there.
+// Disks of virtual machines as written by clients of Harvester: the objects for each template, by the existing ones.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
@@ -52,7 +52,7 @@ const aMachine = (templates: readonly unknown[] | string, more: Record<string, s
 });
 const eventAbout = (type: string, data: unknown) =>
   handleObjectEvent(deps, { specversion: '1.0', id: '1', source: 'test', type, data } as never);
-/** A machine is told of by name. */
+/** An event about a machine contains only its name. */
 const tell = ({ apiVersion, kind, metadata: { namespace, name } }: KubeObject) =>
   eventAbout('dev.knative.apiserver.ref.update', { apiVersion, kind, namespace, name });
 const imageEventOf = (image: HarvesterImage) => eventAbout('dev.knative.apiserver.resource.update', image);
@@ -72,7 +72,7 @@ const said = () => kube.all(kubeEvents).map(({ reason, message }) => `${reason}:
 const writes = () => kube.calls.filter(({ verb }) => !['get', 'list'].includes(verb));
 
 describe('disks of a virtual machine', () => {
-  it('are claims of its class where the storage makes them', async () => {
+  it('are claims of its class when the storage clones them', async () => {
     seedImage('leap', 'backingimage');
     expect(await tell(seedMachine([aTemplate('web-root', 'default/leap')]))).toEqual({ kind: 'done' });
     expect(claims()).toMatchObject([
@@ -88,7 +88,7 @@ describe('disks of a virtual machine', () => {
     expect(copies()).toEqual([]);
   });
 
-  it('are data volumes of the golden volume, in modes of their own class, where they are copies', async () => {
+  it('are data volumes of the golden volume, in the modes of their own class, when they are copied', async () => {
     seedImage('leap', 'cdi', { storageClassName: 'local' });
     await tell(seedMachine([aTemplate('web-root', 'default/leap')]));
     const [copy] = copies();
@@ -100,7 +100,7 @@ describe('disks of a virtual machine', () => {
     expect(copy?.metadata.ownerReferences ?? []).toEqual([]);
   });
 
-  it('begin as the snapshot of the golden volume where there is one, in the class they ask for', async () => {
+  it('are made from the snapshot of the golden volume when there is one, in the requested class', async () => {
     seedImage('leap', 'csi', { children: { volume: 'vmi-1', snapshot: 'vmi-1' } });
     await tell(seedMachine([aTemplate('web-root', 'default/leap', '10Gi', 'fast')]));
     expect(copies()[0]?.spec).toMatchObject({
@@ -109,12 +109,12 @@ describe('disks of a virtual machine', () => {
     });
   });
 
-  it('are empty claims, as they are written, without an image', async () => {
+  it('are empty claims without an image, as they are specified', async () => {
     await tell(seedMachine([aTemplate('web-data', '', '5Gi', 'local')]));
     expect(claims()[0]?.spec).toMatchObject({ storageClassName: 'local', volumeMode: 'Block' });
   });
 
-  it('are made once, however often it is told', async () => {
+  it('are created once, however often the event is sent', async () => {
     seedImage('leap', 'cdi');
     seedImage('tumbleweed', 'backingimage');
     const machine = seedMachine([aTemplate('a', 'default/leap'), aTemplate('b', 'default/tumbleweed')]);
@@ -125,7 +125,7 @@ describe('disks of a virtual machine', () => {
     expect(writes()).toHaveLength(before);
   });
 
-  it('wait for their image, which says so once and has them made when it is ready', async () => {
+  it('wait for their image, which reports it once and has them created when it is ready', async () => {
     const machine = seedMachine([aTemplate('web-root', 'default/leap')]);
     expect(await tell(machine)).toMatchObject({ kind: 'waiting' });
     await tell(machine);
@@ -141,7 +141,7 @@ describe('disks of a virtual machine', () => {
     expect(copies()).toHaveLength(1);
   });
 
-  it('of an image of another namespace take its right to be used there', async () => {
+  it('of an image of another namespace are subject to the permission to use it there', async () => {
     seedImage('leap', 'cdi', {}, 'images');
     let isAllowed = false;
     const create: MemoryKube['create'] = (type, object, options) =>
@@ -160,7 +160,7 @@ describe('disks of a virtual machine', () => {
     ]);
   });
 
-  it('grow with what is asked, where their class can', async () => {
+  it('grow with the requested size, when their class supports it', async () => {
     kube.edit(storageClasses, { name: 'local' }, (edited) => {
       Object.assign(edited, { allowVolumeExpansion: true });
     });
@@ -188,7 +188,7 @@ describe('disks of a virtual machine', () => {
     expect(said().at(-1)).toMatch(/^DiskCannotGrow/);
   });
 
-  it('go with it where they are said to, the data volume and not its claim', async () => {
+  it('are deleted with it when that is configured, the data volume and not its claim', async () => {
     seedImage('leap', 'cdi');
     seedImage('tumbleweed', 'backingimage');
     const machine = seedMachine(
@@ -214,7 +214,7 @@ describe('disks of a virtual machine', () => {
     ).toEqual(['copied', 'kept', 'leap']);
   });
 
-  it('go with it although nobody hears of its end, and let it go then', async () => {
+  it('are deleted with it although its deletion event is lost, and release it afterwards', async () => {
     seedImage('leap', 'cdi');
     const machine = seedMachine([aTemplate('web-root', 'default/leap'), aTemplate('web-data', '', '1Gi', 'local')]);
     await tell(machine);
@@ -222,7 +222,7 @@ describe('disks of a virtual machine', () => {
     kube.edit(virtualMachines, key, ({ metadata }) => {
       metadata.annotations = { ...metadata.annotations, [harvesterAnnotations.removedClaims]: 'web-root,web-data' };
     });
-    // Neither change is told; hours later the tick comes by.
+    // There is no event for either change; the tick follows hours later.
     await kube.delete(virtualMachines, key);
     time += 7_200_000;
     expect(await kube.get(virtualMachines, key)).toBeDefined();
@@ -232,7 +232,7 @@ describe('disks of a virtual machine', () => {
     expect(await kube.get(virtualMachines, key)).toBeUndefined();
   });
 
-  it('hold their machine beside whatever else does, however often others write it', async () => {
+  it('keep their finalizer on the machine together with others, however often it is written', async () => {
     const machine = seedMachine([aTemplate('web-data', '', '1Gi', 'local')]);
     const key = { namespace: 'default', name: 'web' };
     kube.edit(virtualMachines, key, ({ metadata }) => void (metadata.finalizers = ['kubevirt.io/controller']));
@@ -246,7 +246,7 @@ describe('disks of a virtual machine', () => {
     expect((await kube.get(virtualMachines, key))?.metadata.finalizers).toEqual(['kubevirt.io/controller']);
   });
 
-  it('are nobody’s business where the annotation cannot be read, or the machine is an old one', async () => {
+  it('are not created when the annotation is invalid, or when the machine existed before', async () => {
     await tell(seedMachine('{'));
     expect(writes()).toEqual([]);
     await kube.delete(virtualMachines, { namespace: 'default', name: 'web' });
@@ -256,7 +256,7 @@ describe('disks of a virtual machine', () => {
     expect(claims()).toEqual([]);
   });
 
-  it('hold a machine that was there before us, within a minute, for the day it goes', async () => {
+  it('add a finalizer to an existing machine within a minute, for its later deletion', async () => {
     const key = { namespace: 'default', name: 'web' };
     seedMachine([aTemplate('web-data', '', '5Gi', 'local')]);
     time += 7_200_000;

@@ -1,4 +1,4 @@
-// StorageProfiles are made for classes, and their annotations follow what is known of the driver and which snapshot classes there are.
+// StorageProfiles are created for classes, and their annotations follow the capabilities of the driver and the existing snapshot classes.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
@@ -22,7 +22,7 @@ const marksOf = (name: string) =>
   deps.kube.all(storageProfiles).find(({ metadata }) => metadata.name === name)?.metadata.annotations;
 
 describe('the profile of a GKE class', () => {
-  it('names the snapshot class for golden images while there is one', async () => {
+  it('names the snapshot class for golden images while it exists', async () => {
     deps.kube.seed(storageClasses, aStorageClass('gke', { provisioner: gke }));
     await ensureProfiles(deps);
     expect(marksOf('gke')).toEqual({ [single]: 'true' });
@@ -34,7 +34,7 @@ describe('the profile of a GKE class', () => {
     expect(marksOf('gke')).toEqual({ [single]: 'true' });
   });
 
-  it('keeps what an administrator wrote, and is left alone where nothing is to be said', async () => {
+  it('keeps settings of an administrator, and is not changed when there is nothing to set', async () => {
     deps.kube.seed(storageClasses, aStorageClass('gke', { provisioner: gke }));
     await ensureProfiles(deps);
     const own = { [single]: 'false', [golden]: 'mine' };
@@ -49,7 +49,7 @@ describe('the profile of a GKE class', () => {
   });
 });
 
-it('offers what volumes that are made by hand have', async () => {
+it('offers what statically provisioned volumes have', async () => {
   deps.kube.seed(storageClasses, aStorageClass('hand', { provisioner: 'kubernetes.io/no-provisioner' }));
   deps.kube.seed(persistentVolumes, {
     apiVersion: 'v1',
@@ -63,7 +63,7 @@ it('offers what volumes that are made by hand have', async () => {
   expect(profile?.status?.claimPropertySets).toEqual([{ accessModes: ['ReadWriteOnce'], volumeMode: 'Filesystem' }]);
 });
 
-describe('a DataVolume in a class that offers nothing', () => {
+describe('a DataVolume in a class without capabilities', () => {
   const ref = { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'DataVolume', namespace: 'default', name: 'disk' };
   const make = (storage: object) => {
     deps.kube.seed(storageClasses, aStorageClass('new', { provisioner: 'new.example' }));
@@ -89,7 +89,7 @@ describe('a DataVolume in a class that offers nothing', () => {
     return { ready, claims: deps.kube.all(persistentVolumeClaims).map(({ spec }) => spec) };
   };
 
-  it('says so, and goes on once its profile says what there is', async () => {
+  it('reports it, and continues once its profile contains capabilities', async () => {
     make({});
     await ensureProfiles(deps);
     expect(await look()).toEqual({
@@ -109,7 +109,7 @@ describe('a DataVolume in a class that offers nothing', () => {
     expect((await look()).claims).toMatchObject([{ accessModes: ['ReadWriteMany'], volumeMode: 'Filesystem' }]);
   });
 
-  it('is made where it says its access modes', async () => {
+  it('is created when it specifies its access modes', async () => {
     make({ accessModes: ['ReadWriteOnce'] });
     expect((await look()).claims).toMatchObject([{ accessModes: ['ReadWriteOnce'], volumeMode: 'Filesystem' }]);
   });

@@ -85,7 +85,7 @@ describe('templates of an SSP', () => {
     expect(eventsNow()).toContain('AutoUpdateDecided');
   });
 
-  it('are settled after that: a pass reads and writes nothing', async () => {
+  it('are settled afterwards: a pass reads and writes nothing', async () => {
     anSsp([fedora, template('mine', 'mine', { namespace: 'elsewhere' })]);
     await sync();
     const before = kube.calls.length;
@@ -93,7 +93,7 @@ describe('templates of an SSP', () => {
     expect(kube.calls.slice(before).filter(({ verb }) => verb !== 'get' && verb !== 'list')).toEqual([]);
   });
 
-  it('leave the golden volume of a user alone, until it goes or its DataSource is labelled', async () => {
+  it('do not change the golden volume of a user, until it is deleted or its DataSource is labelled', async () => {
     volume('fedora');
     anSsp([fedora]);
     await sync();
@@ -116,7 +116,7 @@ describe('templates of an SSP', () => {
     expect([crons(), labelOf('fedora')]).toEqual([['fedora-cron'], 'fedora-cron']);
   });
 
-  it('put the label back where there is no golden volume, and leave the source to the cron', async () => {
+  it('restore the label when there is no golden volume, and leave the source to the cron', async () => {
     anSsp([fedora]);
     await sync();
     const imported = { pvc: { namespace, name: 'fedora-0123456789ab' } };
@@ -130,7 +130,7 @@ describe('templates of an SSP', () => {
     expect(source('fedora')?.spec.source).toEqual(imported);
   });
 
-  it('that go take their cron along, and their DataSource is what it was', async () => {
+  it('that are removed delete their cron, and restore their DataSource', async () => {
     anSsp([fedora, template('mine', 'mine')]);
     await sync();
     editSsp([]);
@@ -141,7 +141,7 @@ describe('templates of an SSP', () => {
     expect(source('mine')).toBe(undefined);
   });
 
-  it('are left as they are while their object is paused', async () => {
+  it('are not reconciled while their object is paused', async () => {
     anSsp([fedora]);
     await sync();
     kube.edit(ssps, { name: 'ssp', namespace: 'kubevirt' }, (ssp) => {
@@ -157,7 +157,7 @@ describe('templates of an SSP', () => {
     expect(crons()).toEqual([]);
   });
 
-  it('that change make their cron anew', async () => {
+  it('that change recreate their cron', async () => {
     anSsp([fedora]);
     await sync();
     const { uid } = kube.all(dataImportCronKind.type)[0]!.metadata;
@@ -169,7 +169,7 @@ describe('templates of an SSP', () => {
     expect(kube.all(dataImportCronKind.type)[0]?.metadata.uid).not.toBe(uid);
   });
 
-  it('touch no cron of somebody else, and say so once', async () => {
+  it('do not change a cron of another owner, and report it once', async () => {
     kube.seed(dataImportCronKind.type, {
       apiVersion: 'cdi.kubevirt.io/v1beta1',
       kind: 'DataImportCron',
@@ -182,7 +182,7 @@ describe('templates of an SSP', () => {
     expect(eventsNow().filter((reason) => reason === 'CronNotOwned')).toEqual(['CronNotOwned']);
   });
 
-  it('are undone when it is deleted; a DataSource that a user made stays', async () => {
+  it('are reverted when it is deleted; a DataSource that a user created stays', async () => {
     kube.seed(dataSourceKind.type, {
       apiVersion: 'cdi.kubevirt.io/v1beta1',
       kind: 'DataSource',
@@ -199,7 +199,7 @@ describe('templates of an SSP', () => {
     expect(source('ubuntu')?.metadata.annotations).toEqual({});
   });
 
-  it('own what they make in their own namespace, as maker or as adopter', async () => {
+  it('own what they create in their own namespace, whether created or adopted', async () => {
     kube.seed(dataSourceKind.type, {
       apiVersion: 'cdi.kubevirt.io/v1beta1',
       kind: 'DataSource',
@@ -213,7 +213,7 @@ describe('templates of an SSP', () => {
     expect(source('ubuntu')?.metadata.ownerReferences).toMatchObject([{ ...owner, controller: false }]);
   });
 
-  it('have one of each for several architectures, and go back to one', async () => {
+  it('have one of each per architecture, and change back to one', async () => {
     const many = template('fedora-cron', 'fedora', {
       annotations: { 'ssp.kubevirt.io/dict.architectures': 'amd64,arm64' },
     });
@@ -231,7 +231,7 @@ describe('templates of an SSP', () => {
     expect([source('fedora-amd64'), source('fedora-arm64')]).toEqual([undefined, undefined]);
   });
 
-  it('are made anew when their cron or their DataSource is deleted', async () => {
+  it('are created again when their cron or their DataSource is deleted', async () => {
     anSsp([fedora]);
     await sync();
     await kube.delete(dataSourceKind.type, { namespace, name: 'fedora' });
@@ -242,7 +242,7 @@ describe('templates of an SSP', () => {
     expect(source('win11')?.spec.source).toEqual({ pvc: { namespace, name: 'win11' } });
   });
 
-  it('lose what was made for an architecture that left the cluster, and never had what nobody knows', async () => {
+  it('delete what belongs to an architecture that left the cluster, and ignore unknown architectures', async () => {
     const many = template('fedora-cron', 'fedora', {
       annotations: { 'ssp.kubevirt.io/dict.architectures': 'arm64,amd64,vax' },
     });
@@ -260,7 +260,7 @@ describe('templates of an SSP', () => {
     expect(source('fedora')?.spec.source).toEqual({ dataSource: { name: 'fedora-amd64' } });
   });
 
-  it('stand for the former golden volume for as long as their DataSource does, judged or not yet', async () => {
+  it('refer to the former golden volume as long as their DataSource does, reconciled or not', async () => {
     const many = template('fedora-cron', 'fedora', {
       annotations: { 'ssp.kubevirt.io/dict.architectures': 'amd64' },
     });
@@ -284,7 +284,7 @@ describe('templates of an SSP', () => {
     expect([crons(), labelOf('fedora-amd64')]).toEqual([[], undefined]);
   });
 
-  it('go on using the golden volume made before there were architectures', async () => {
+  it('keep using the golden volume from before there were architectures', async () => {
     volume('fedora');
     const many = template('fedora-cron', 'fedora', {
       annotations: { 'ssp.kubevirt.io/dict.architectures': 'amd64,arm64' },
@@ -306,13 +306,13 @@ const aHco = (spec: HyperConverged['spec'], status?: HyperConverged['status']) =
   });
 
 describe('a HyperConverged', () => {
-  it('brings the common images, and custom ones beside them', async () => {
+  it('contains the common images, and custom ones next to them', async () => {
     aHco({ dataImportCronTemplates: [template('own', 'own')] });
     await sync();
     expect(crons()).toEqual(['centos-stream10-image-cron', 'centos-stream9-image-cron', 'fedora-image-cron', 'own']);
   });
 
-  it('is not written to while it is paused', async () => {
+  it('is not written while it is paused', async () => {
     aHco({});
     const at = { name: 'hco', namespace: 'kubevirt-hyperconverged' };
     kube.edit(hyperConvergeds, at, (object) => {
@@ -327,7 +327,7 @@ describe('a HyperConverged', () => {
     expect(kube.all(hyperConvergeds)[0]?.status?.dataImportSchedule).toBeDefined();
   });
 
-  it('draws a schedule for the common images once, keeps it in its status, and goes by what stands there', async () => {
+  it('chooses a random schedule for the common images once, and keeps it in its status', async () => {
     const hco = () => kube.all(hyperConvergeds)[0]!;
     const schedules = () =>
       new Map(kube.all(dataImportCronKind.type).map(({ metadata, spec }) => [metadata.name, spec.schedule]));
@@ -336,7 +336,7 @@ describe('a HyperConverged', () => {
     const drawn = hco().status?.dataImportSchedule ?? '';
     expect(drawn).toMatch(/^[0-5]?\d ([0-9]|1[01])\/12 \* \* \*$/);
     expect([schedules().get('fedora-image-cron'), schedules().get('own')]).toEqual([drawn, '0 */12 * * *']);
-    // Another process, after a restart, a death or a scaling to zero: nothing is drawn anew, and nothing written.
+    // Another process, after a restart, a crash or scaling to zero: no new random schedule, and no write.
     const before = kube.calls.length;
     await syncTemplates({ ...deps });
     expect(kube.calls.slice(before).filter(({ verb }) => verb !== 'get' && verb !== 'list')).toEqual([]);
@@ -353,7 +353,7 @@ describe('a HyperConverged', () => {
     expect(schedules().get('fedora-image-cron')).toBe('7 3/12 * * *');
   });
 
-  it('leaves the schedule to its operator, and says where it cannot be kept', async () => {
+  it('leaves the schedule to its operator, and reports when it cannot be stored', async () => {
     const operated = { conditions: [{ type: 'Available', status: 'True' as const }] };
     aHco({}, operated);
     await sync();
@@ -370,7 +370,7 @@ describe('a HyperConverged', () => {
     expect(crons().length).toBe(3);
   });
 
-  it('asks the nodes for their architectures', async () => {
+  it('reads the architectures of the nodes', async () => {
     for (const [name, architecture] of [
       ['a', 'amd64'],
       ['b', 'arm64'],
@@ -383,14 +383,14 @@ describe('a HyperConverged', () => {
     expect(crons()).toContain('fedora-image-cron-arm64');
   });
 
-  it('goes by the architectures that machines run on, not by those of the control plane', async () => {
+  it('uses the architectures of nodes that run machines, not those of the control plane', async () => {
     const nodeInfo = { controlPlaneArchitectures: ['amd64'], workloadsArchitectures: ['arm64'] };
     aHco({ enableMultiArchBootImageImport: true }, { nodeInfo });
     await sync();
     expect(crons().filter((name) => name.startsWith('fedora'))).toEqual(['fedora-image-cron-arm64']);
   });
 
-  it('is left to its operator where there is one, unless told otherwise', async () => {
+  it('is left to its operator when there is one, unless configured otherwise', async () => {
     aHco({}, { conditions: [{ type: 'Available', status: 'True' }] });
     await sync();
     expect(crons()).toEqual([]);
@@ -400,11 +400,11 @@ describe('a HyperConverged', () => {
     expect(crons().length).toBe(3);
     deps = { ...deps, templates: settings };
     await sync();
-    // What was made is the operator's to deal with now.
+    // The operator is now responsible for the created objects.
     expect(crons().length).toBe(3);
   });
 
-  it('changes nothing while its list contradicts itself', async () => {
+  it('changes nothing while its list is contradictory', async () => {
     aHco({ dataImportCronTemplates: [template('own', 'own')] });
     await sync();
     kube.edit(hyperConvergeds, { name: 'hco', namespace: 'kubevirt-hyperconverged' }, (hco) => {
@@ -415,7 +415,7 @@ describe('a HyperConverged', () => {
     expect(eventsNow()).toContain('DuplicateTemplate');
   });
 
-  it('leaves to an SSP what both ask for', async () => {
+  it('leaves to an SSP what both request', async () => {
     anSsp([fedora]);
     aHco({});
     await sync();
@@ -423,7 +423,7 @@ describe('a HyperConverged', () => {
     expect(eventsNow()).toContain('DuplicateDataSource');
   });
 
-  it('agrees with itself where one asks for the source and the other for its cron', async () => {
+  it('has no conflict when one requests the source and the other its cron', async () => {
     anSsp([fedora]);
     aHco({});
     await sync();
@@ -440,20 +440,20 @@ describe('a cluster without these kinds', () => {
   const lacks = (resource: string) =>
     kube.failNext({ verb: 'list', resource }, { error: new NotFound('no such kind'), when: 'before' });
 
-  it('costs a look for each version that there was', async () => {
+  it('is checked once for each API version', async () => {
     for (const resource of ['hyperconvergeds', ...sspVersions.map(() => 'ssps')]) lacks(resource);
     expect((await syncTemplates(deps)).kind).toBe('done');
     expect(kube.calls.length).toBe(1 + sspVersions.length);
   });
 
-  it.each([1, 2])('or has an SSP of an older version (%i before): its templates become crons', async (newer) => {
+  it.each([1, 2])('or with an SSP of an older version (%i before) creates crons from its templates', async (newer) => {
     anSsp([template('fedora-cron', 'fedora')]);
     for (let count = 0; count < newer; count++) lacks('ssps');
     await syncTemplates(deps);
     expect(crons()).toContain('fedora-cron');
   });
 
-  it('knows the events of an SSP by each of its versions', () => {
+  it('receives the events of an SSP in each of its versions', () => {
     const isKnown = (version: string) => holdsTemplates({ apiVersion: `ssp.kubevirt.io/${version}`, kind: 'SSP' });
     expect([...sspVersions, 'v1'].map(isKnown)).toEqual([true, true, true, false]);
   });

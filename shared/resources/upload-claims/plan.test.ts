@@ -21,21 +21,17 @@ const aClaim = (
   },
 });
 
-describe('a claim asks for an upload', () => {
+describe('a claim requests an upload', () => {
   it.each<[string, PersistentVolumeClaim, boolean]>([
     ['by its annotation', aClaim(), true],
     ['not without', aClaim({}), false],
     ['not once it is filled', aClaim({ ...target, 'cdi.kubevirt.io/storage.pod.phase': 'Succeeded' }), false],
     ['again after a failure', aClaim({ ...target, 'cdi.kubevirt.io/storage.pod.phase': 'Failed' }), true],
     ['not on its way out', aClaim(target, { deletionTimestamp: '2026-01-01T00:00:00Z' }), false],
+    ['not when its storage fills it', aClaim(target, {}, { dataSource: { kind: 'VolumeSnapshot', name: 's' } }), false],
+    ['not when a DataVolume created it', aClaim({ ...target, 'cdi.kubevirt.io/createdForDataVolume': 'x' }), false],
     [
-      'not where its storage fills it',
-      aClaim(target, {}, { dataSource: { kind: 'VolumeSnapshot', name: 's' } }),
-      false,
-    ],
-    ['not where a DataVolume made it', aClaim({ ...target, 'cdi.kubevirt.io/createdForDataVolume': 'x' }), false],
-    [
-      'not where it is ours',
+      'not when it is a child of Bullion',
       aClaim(
         { ...target, 'bullion.dev/owner-name': 'd', 'bullion.dev/owner-namespace': 'vms' },
         { labels: { [labels.ownerUid]: 'o', [labels.ownerKind]: 'DataVolume.cdi.kubevirt.io' } },
@@ -45,7 +41,7 @@ describe('a claim asks for an upload', () => {
   ])('%s', (_what, claim, asks) => expect(asksForUpload(claim)).toBe(asks));
 });
 
-describe('who fills it', () => {
+describe('an upload claim is populated by', () => {
   const dataVolume = (owner: string) =>
     ({
       apiVersion: 'cdi.kubevirt.io/v1beta1',
@@ -54,7 +50,7 @@ describe('who fills it', () => {
       spec: {},
     }) as const;
 
-  it('is a DataVolume of its name that goes with it', () => {
+  it('a DataVolume of its name that is deleted with it', () => {
     const marks = {
       ...target,
       'cdi.kubevirt.io/storage.contentType': 'archive',
@@ -89,7 +85,7 @@ describe('who fills it', () => {
     expect(JSON.stringify(actions)).not.toContain('last-applied');
   });
 
-  it('is there already', () =>
+  it('the existing DataVolume', () =>
     expect(planUploadClaim(aClaim(), { dataVolume: dataVolume('u') })).toEqual({ actions: [] }));
 
   it.each([
@@ -98,7 +94,7 @@ describe('who fills it', () => {
       { writer: { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'guest' }, spec: { containers: [] } } as never },
       'TargetInUse',
     ],
-  ])('nobody, with %j: %s', (observed, reason) => {
+  ])('nothing, with %j: %s', (observed, reason) => {
     const { actions, obstacle } = planUploadClaim(aClaim(), observed);
     expect([actions, obstacle?.reason]).toEqual([[], reason]);
   });

@@ -33,7 +33,7 @@ const name = 'export-uid-1';
 const deps = { ...nothingElse, backends, settings: context.settings, now: () => testTime, log: silentLogger };
 const running: Partial<ExportState> = { phase: 'Exporting', children: { job: name }, from: 'claim' };
 
-/** Has the claim from one second to another; it is there still where the latter is left out. */
+/** Mounts the claim from one second to another; it still does when the latter is unset. */
 const aWriter = (begin?: number, end?: number): Pod => ({
   apiVersion: 'v1',
   kind: 'Pod',
@@ -48,7 +48,7 @@ const aWriter = (begin?: number, end?: number): Pod => ({
   },
 });
 
-describe('an export that read a claim itself', () => {
+describe('an export that read a claim directly', () => {
   const job = aJob(name, 'Complete');
   const pods = [podOf(job, success, 'Succeeded')];
 
@@ -57,7 +57,7 @@ describe('an export that read a claim itself', () => {
     ['came and went meanwhile', [aWriter(20, 40)]],
     ['came before it and went meanwhile', [aWriter(-60, 40)]],
     ['is behind one that did not', [aWriter(90), aWriter(30)]],
-  ])('is wrong, and goes from the store, where a pod that has the claim %s', (_, writers) => {
+  ])('is invalid, and deleted from the store, when a pod that mounts the claim %s', (_, writers) => {
     const plan = planExport(anExport(running), observedWith({ job, pods, writers }), context);
     expect(plan.state).toMatchObject({ reason: 'Aborting', failing: { reason: 'SourceChanged' } });
     expect(plan.actions[0]).toMatchObject({ object: { metadata: { name: 'discard-uid-1' } } });
@@ -66,13 +66,13 @@ describe('an export that read a claim itself', () => {
   it.each([
     ['came after the end', [aWriter(90)]],
     ['was gone before', [aWriter(-60, -30)]],
-    ['was gone in the second of its begin', [aWriter(-60, 0)]],
-    ['has not begun', [aWriter()]],
-  ])('is right where a pod that has the claim %s', (_, writers) => {
+    ['was deleted within the second of its start', [aWriter(-60, 0)]],
+    ['has not started', [aWriter()]],
+  ])('is valid when a pod that mounts the claim %s', (_, writers) => {
     expect(planExport(anExport(running), observedWith({ job, pods, writers }), context).state.reason).toBe('Ready');
   });
 
-  it('looks at pods that have ended, too, and whatever was written down of what is read', async () => {
+  it('also checks pods that have ended, and recorded writers', async () => {
     const kube = createMemoryKube();
     const resource = anExport({ ...running, from: undefined });
     kube.seed(jobs, { ...job, metadata: { ...job.metadata, ...childMetadata(resource.ref, 'export', name) } });
@@ -81,7 +81,7 @@ describe('an export that read a claim itself', () => {
   });
 });
 
-it.each(['claim', 'snapshot'] as const)('an export tells from its Job that it reads a %s', (from) => {
+it.each(['claim', 'snapshot'] as const)('an export records in its Job that it reads a %s', (from) => {
   const resource = anExport({ phase: 'Pending' });
   const { destination } = resource;
   const claimName = from === 'claim' ? 'root' : name;
@@ -90,11 +90,11 @@ it.each(['claim', 'snapshot'] as const)('an export tells from its Job that it re
   expect(planExport(resource, observedWith({ job }), context).state.from).toBe(from);
 });
 
-describe('a worker that has ended before its Job says so', () => {
+describe('a worker that ends before its Job reports it', () => {
   const { status: _, ...job } = aJob(name);
   const pods = [podOf(job, success, 'Succeeded')];
 
-  it('is the end: what it was read from is looked at and removed', async () => {
+  it('ends the export: its source is checked and deleted', async () => {
     const kube = createMemoryKube();
     const resource = anExport({ ...running, from: 'snapshot' });
     const { metadata } = kube.seed(jobs, {
@@ -118,7 +118,7 @@ describe('a worker that has ended before its Job says so', () => {
     ]);
   });
 
-  it('is wrong where somebody began to write by now', () => {
+  it('makes the export invalid when a writer has started by now', () => {
     const observed = observedWith({ job: { ...job, status: { startTime: iso(-60) } }, pods, writers: [aWriter(-1)] });
     expect(planExport(anExport(running), observed, context).state).toMatchObject({
       failing: { reason: 'SourceChanged' },
@@ -131,7 +131,7 @@ describe('a Job that does not stop', () => {
   const job = { ...rest, metadata: { ...metadata, deletionTimestamp: iso(0) } };
   const late = { ...context, now: testTime + (testSettings.childSeconds + 1) * 1000 };
 
-  it('is waited for, and not for ever', () => {
+  it('is waited for, until a deadline', () => {
     const resource = anExport({ ...running, failing: { reason: 'SourceChanged', message: 'x' } });
     expect(planExport(resource, observedWith({ job }), context).state).toMatchObject({ reason: 'Aborting' });
     expect(planExport(resource, observedWith({ job }), late).state).toMatchObject({
@@ -140,13 +140,13 @@ describe('a Job that does not stop', () => {
     });
   });
 
-  it('does not hold up a deletion for ever', () => {
+  it('blocks a deletion only until a deadline', () => {
     expect(removeExport(anExport(running), observedWith({ job }), context).removed).toBe(false);
     expect(removeExport(anExport(running), observedWith({ job }), late).removed).toBe(true);
   });
 });
 
-describe('an export that is over, which a late pass has begun again', () => {
+describe('a finished export that a late pass started again', () => {
   const metadata = (uid: string) => ({ name, namespace: 'ns', uid });
   const begun = {
     job: aJob(name),
@@ -167,7 +167,7 @@ describe('an export that is over, which a late pass has begun again', () => {
     expect(actions.map((action) => 'uid' in action && action.uid)).toEqual(gone.map((key) => all[key]!.metadata.uid));
   });
 
-  it('is cleared by the late pass itself, once that finds that it was late', async () => {
+  it('is cleaned up by the late pass itself, once that detects the situation', async () => {
     const kube = createMemoryKube();
     kube.seed(storageClasses, aStorageClass());
     kube.seed(volumeSnapshotClasses, aSnapshotClass());
@@ -199,7 +199,7 @@ describe('an export that is over, which a late pass has begun again', () => {
   });
 });
 
-it('a retry says that a name is taken, as the first try does', () => {
+it('a retry reports a name conflict, as the first attempt does', () => {
   const failed = { ...anExport({ phase: 'Failed', reason: 'WorkerKilled' }), retryToken: '1' };
   const foreign = [{ apiVersion: 'batch/v1', kind: 'Job', metadata: { name } }];
   expect(planExport(failed, observedWith({ foreign }), context)).toMatchObject({
@@ -208,7 +208,7 @@ it('a retry says that a name is taken, as the first try does', () => {
   });
 });
 
-it('a retry takes away the pod that showed a local export, and its claim', () => {
+it('a retry deletes the pod and the claim of a local export', () => {
   const failed = { ...anExport({ phase: 'Failed', reason: 'WorkerKilled' }), retryToken: '1' };
   const metadata = { name, namespace: 'ns', uid: 'shown' };
   const filePod: Pod = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers: [] } };

@@ -1,4 +1,4 @@
-// What an export decides, by tables: which way is read, when it is given up, what is removed before that is said.
+// The decisions about an export, by tables: what is read, when it fails, what is removed before that is reported.
 import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -55,17 +55,17 @@ const anOrigin = (clone: Partial<ReadyOrigin['clone']> = {}): ReadyOrigin => ({
 const doing = ({ actions }: { actions: readonly { do: string; type: { kind: string }; object?: object }[] }) =>
   actions.map((action) => `${action.do} ${action.type.kind}`);
 
-describe('what is read', () => {
+describe('the volume that an export reads', () => {
   it.each([
-    ['a snapshot where the driver takes one', { snapshotClass: 'snap' }, ['create VolumeSnapshot'], 'Snapshotting'],
+    ['a snapshot when the driver supports them', { snapshotClass: 'snap' }, ['create VolumeSnapshot'], 'Snapshotting'],
     [
       'a snapshot also of a disk in use',
       { snapshotClass: 'snap', inUseBy: 'vm' },
       ['create VolumeSnapshot'],
       'Snapshotting',
     ],
-    ['the claim where nobody writes to it', {}, ['create Job'], 'Starting'],
-    ['nothing while somebody writes to it', { inUseBy: 'vm' }, [], 'SourceInUse'],
+    ['the claim when no pod writes to it', {}, ['create Job'], 'Starting'],
+    ['not available while a pod writes to it', { inUseBy: 'vm' }, [], 'SourceInUse'],
   ] as const)('is %s', (_, clone, actions, reason) => {
     const plan = planExport(anExport(), observedWith({ origin: anOrigin(clone) }), context);
     expect(doing(plan)).toEqual(actions);
@@ -77,7 +77,7 @@ describe('what is read', () => {
     expect(state).toMatchObject({ phase: 'Pending', deadline: undefined, message: expect.stringContaining('vm-pod') });
   });
 
-  it('is the copy of the snapshot once that is ready', () => {
+  it('is the clone of the snapshot once that is ready', () => {
     const snapshot = {
       apiVersion: 'snapshot.storage.k8s.io/v1',
       kind: 'VolumeSnapshot',
@@ -101,20 +101,20 @@ describe('what is read', () => {
   });
 });
 
-describe('an export that came to nothing', () => {
+describe('a failed export', () => {
   const job = aJob('export-uid-1', 'Failed');
   const running: Partial<ExportState> = { phase: 'Exporting', children: { job: 'export-uid-1' }, from: 'snapshot' };
   const failed = () =>
     planExport(anExport(running), observedWith({ job, pods: [podOf(job, undefined, 'Failed')] }), context);
 
-  it('removes what it began in the store before it says so', () => {
+  it('removes its parts from the store before it fails', () => {
     const plan = failed();
     expect(doing(plan)).toEqual(['create Job']);
     expect(plan.actions[0]).toMatchObject({ object: { metadata: { name: 'abort-uid-1' } } });
     expect(plan.state).toMatchObject({ phase: 'Exporting', reason: 'Aborting', failing: { reason: 'WorkerKilled' } });
   });
 
-  it('then fails with the reason of the export', () => {
+  it('then fails with the reason of the transfer', () => {
     const clearJob = aJob('abort-uid-1', 'Complete');
     const pods = [podOf(clearJob, { ...success, object: undefined }, 'Succeeded')];
     const plan = planExport(anExport(failed().state), observedWith({ job, clearJob, pods }), context);
@@ -122,7 +122,7 @@ describe('an export that came to nothing', () => {
     expect(plan.state.message).not.toContain('may remain');
   });
 
-  it('says what could not be removed', () => {
+  it('reports what could not be removed', () => {
     const clearJob = aJob('abort-uid-1', 'Failed');
     const plan = planExport(
       anExport(failed().state),
@@ -135,7 +135,7 @@ describe('an export that came to nothing', () => {
     });
   });
 
-  it('does not wait for ever for a Job that does not end', () => {
+  it('waits for a Job that does not end only until a deadline', () => {
     const clearJob = aJob('abort-uid-1');
     const late = { ...context, now: testTime + (testSettings.childSeconds + 1) * 1000 };
     const plan = planExport(anExport(failed().state), observedWith({ job, clearJob }), late);
@@ -143,12 +143,12 @@ describe('an export that came to nothing', () => {
   });
 });
 
-describe('an export that is done', () => {
+describe('a completed export', () => {
   const job = aJob('export-uid-1', 'Complete');
   const running: Partial<ExportState> = { phase: 'Exporting', children: { job: 'export-uid-1' }, from: 'claim' };
   const pods = [podOf(job, success, 'Succeeded')];
 
-  it('says what was made, and keeps saying it', () => {
+  it('reports its result, and keeps it', () => {
     const { state } = planExport(anExport(running), observedWith({ job, pods }), context);
     expect(state).toMatchObject({ phase: 'Available', object: success.object, digests: success.digests });
     const status = toExportStatus(anObject(), anExport(), state, iso(0));
@@ -162,7 +162,7 @@ describe('an export that is done', () => {
     expect(planExport(again, observedWith({}), context)).toMatchObject({ actions: [], state: again.state });
   });
 
-  it('is left in the store when it is deleted', () => {
+  it('keeps its object in the store when it is deleted', () => {
     const done = anExport({ ...running, phase: 'Available' });
     expect(removeExport(done, observedWith({}), context)).toMatchObject({ actions: [], removed: true });
   });
@@ -171,7 +171,7 @@ describe('an export that is done', () => {
 describe('an export that is deleted while it runs', () => {
   const running = anExport({ phase: 'Exporting', children: { job: 'export-uid-1' } });
 
-  it('stops the transfer, removes its parts, and is gone', () => {
+  it('stops the transfer, removes its parts, and is deleted', () => {
     const job = aJob('export-uid-1');
     expect(doing(removeExport(running, observedWith({ job }), context))).toEqual(['delete Job']);
     const cleared = removeExport(running, observedWith({}), context);
@@ -182,7 +182,7 @@ describe('an export that is deleted while it runs', () => {
     expect(removeExport(running, observedWith({ clearJob, pods }), context).removed).toBe(true);
   });
 
-  it('does not hold up a namespace in which nothing can be made any more', () => {
+  it('does not block the deletion of a namespace in which nothing can be created any more', () => {
     expect(removeExport(running, observedWith({ isNamespaceLeaving: true }), context).removed).toBe(true);
   });
 });
@@ -228,15 +228,15 @@ describe('the address of an object', () => {
     'https://s3.example.org/bucket',
     'ftp://a.b/c',
     'https://a.b.c/k?X-Amz-Signature=s',
-  ])('is not %s', (url) => {
+  ])('is rejected: %s', (url) => {
     expect(toExportPlace(url)).toHaveProperty('problem');
   });
 });
 
-describe('the pod that hands out an export', () => {
+describe('the pod that serves a local export', () => {
   const at = { is: 'local', claimName: 'file', podName: 'exporter' } as const;
 
-  it('runs with Node alone, as the image has it, until it is told to end', async () => {
+  it('runs with only Node in its image, until it is terminated', async () => {
     const { command = [] } = buildFilePod(anExport(), at, testSettings).spec.containers[0]!;
     expect(command[0]).toBe('node');
     const child = spawn(process.execPath, command.slice(1), { env: {}, stdio: 'ignore' });
@@ -247,7 +247,7 @@ describe('the pod that hands out an export', () => {
     await ended;
   });
 
-  it('is asked for the file by a command that gives every byte', () => {
+  it('returns every byte to the documented command', () => {
     const dir = mkdtempSync(join(tmpdir(), 'export-'));
     const bytes = randomBytes(5_000_000);
     writeFileSync(join(dir, 'disk.img'), bytes);

@@ -1,4 +1,4 @@
-// Archives as files of a folder: what comes out is what went in, and nothing leads out of it.
+// Archives as files of a folder: the unpacked files are the packed ones, and none is outside of it.
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   existsSync,
@@ -79,13 +79,13 @@ const files = {
 };
 const expected = Object.fromEntries(Object.entries(files).map(([name, bytes]) => [name, bytes.toString('base64')]));
 
-/** Asked only of what was unpacked here: so nothing in it is a link or leads out. */
+/** Called only for archives that were unpacked here: so they contain no link and no path outside. */
 const verdictOfTar = (archive: Buffer, into: string): string => {
   const jail = mkdtempSync(join(root, 'jail-'));
   const { status } = spawnSync('tar', ['-x', '-C', jail, '--no-same-owner', '--no-same-permissions', '--mode=u+rwX'], {
     input: archive,
   });
-  // Of a broken time, which nobody asks for, GNU tar complains, too, and unpacks the file.
+  // GNU tar reports an invalid time, which is not needed, and unpacks the file.
   if (JSON.stringify(filesIn(jail)) === JSON.stringify(filesIn(into))) return 'same';
   return status === 0 ? 'different' : 'refused by tar';
 };
@@ -99,7 +99,7 @@ describe('an archive', () => {
     ['xz', (archive) => archive, ['--xz']],
     ['none', (archive) => archive, ['--format=gnu', `--listed-incremental=${join(root, 'gnu-snapshot')}`]],
     ['none', (archive) => archive, ['--format=posix', `--listed-incremental=${join(root, 'posix-snapshot')}`]],
-  ])('in %s becomes its files', async (compression, pack, options) => {
+  ])('in %s is unpacked', async (compression, pack, options) => {
     const { report, into } = await unpack(pack(packed(files, ...options)));
     expect(report).toMatchObject({ outcome: 'succeeded', inspection: { format: 'tar', compression } });
     expect(filesIn(into)).toEqual(expected);
@@ -107,7 +107,7 @@ describe('an archive', () => {
     expect(statSync(join(into, 'zeroes.img')).blocks).toBeLessThan(100);
   });
 
-  it('of any files is what it was', async () => {
+  it('of any files is unpacked unchanged', async () => {
     const segment = fc.stringMatching(/^[a-zA-Z0-9 _äß.-]{1,40}$/).filter((text) => !/^\.+$/.test(text));
     const name = fc.array(segment, { minLength: 1, maxLength: 4 }).map((segments) => segments.join('/'));
     const content = fc.uint8Array({ maxLength: 3000 }).map((bytes) => Buffer.from(bytes));
@@ -125,7 +125,7 @@ describe('an archive', () => {
   });
 
   it(
-    'becomes the files that GNU tar makes of it, or is refused, whatever was done to it',
+    'is unpacked like GNU tar does, or rejected, however it was changed',
     async () => {
       const archive = packed(
         { 'a.txt': Buffer.from('hello'), 'b/c.bin': noise('c', 3000), [`d/${'n'.repeat(150)}`]: Buffer.from('far') },
@@ -151,11 +151,11 @@ describe('an archive', () => {
     fuzzTimeout,
   );
 
-  it('takes the place of what was there', async () => {
+  it('replaces existing files', async () => {
     const into = mkdtempSync(join(root, 'old-'));
     mkdirSync(join(into, 'lost+found'));
     writeFileSync(join(into, 'old'), 'old');
-    // What an earlier attempt could not have made, and somebody else did.
+    // Files that an earlier attempt could not have created, but somebody else did.
     symlinkSync(root, join(into, 'a'));
     const { report } = await unpack(tarOf([{ name: 'a/new', content: Buffer.from('new') }]), { into });
     expect(report.outcome).toBe('succeeded');
@@ -168,7 +168,7 @@ const content = Buffer.from('x'.repeat(100));
 const good = { name: 'first', content };
 const cut = (archive: Buffer, bytes: number): Buffer => archive.subarray(0, archive.length - bytes);
 
-describe('is refused, and leaves nothing', () => {
+describe('is rejected, and leaves nothing', () => {
   it.each<[string, Buffer, string, RegExp]>([
     ['that leads out', tarOf([good, { name: '../out', content }]), 'ImageCorrupt', /leads out of it: "\.\.\/out"/],
     ['that leads out further down', tarOf([{ name: 'a/b/../../../out', content }]), 'ImageCorrupt', /leads out/],
@@ -192,7 +192,7 @@ describe('is refused, and leaves nothing', () => {
       /ENAMETOOLONG/,
     ],
     [
-      'with a name that is no text',
+      'with a name that is not valid text',
       tarOf([
         { name: 'first', type: 'L', content: Buffer.from([0x61, 0xe4]) },
         { name: 'a', content },
@@ -221,20 +221,20 @@ describe('is refused, and leaves nothing', () => {
     expect(readdirSync(into)).toEqual([]);
   });
 
-  it('one that says it is smaller than it is, packed', async () => {
+  it('when it is packed and larger than it declares', async () => {
     const archive = gzipSync(tarOf([good, { name: 'second', content: Buffer.alloc(40 * mib) }]));
     expect(archive.length).toBeLessThan(mib);
     const { report, into } = await unpack(archive, { capacityBytes: 2 * mib });
     expect([report, readdirSync(into)]).toMatchObject([{ reason: 'ImageTooLarge' }, []]);
   });
 
-  it('one with another checksum', async () => {
+  it('when its checksum differs', async () => {
     const checksum = { algorithm: 'sha256', hex: '0'.repeat(64) } as const;
     const { report, into } = await unpack(tarOf([good]), { checksum });
     expect([report, readdirSync(into)]).toMatchObject([{ reason: 'ChecksumMismatch' }, []]);
   });
 
-  it('one for a block device', async () => {
+  it('for a block device', async () => {
     const spec = TransferSpec.parse({
       mode: 'import',
       source: { type: 'blank' },
@@ -274,7 +274,7 @@ describe('the files of a volume', () => {
     return from;
   };
 
-  it('become those of another one, and take the place of what was there', async () => {
+  it('are copied to another one, and replace existing files', async () => {
     const from = aVolume();
     const { report, into } = await copy(from);
     expect(report).toMatchObject({ outcome: 'succeeded', inspection: { format: 'tar' }, writtenBytes: 3 * mib });
@@ -284,7 +284,7 @@ describe('the files of a volume', () => {
     expect(statSync(join(into, 'a', 'large')).mode & 0o777).toBe(0o640);
   });
 
-  it('are refused with a link among them, which is not followed, and leave nothing', async () => {
+  it('are rejected with a link among them, which is not followed, and leave nothing', async () => {
     const from = aVolume();
     symlinkSync('/etc/passwd', join(from, 'link'));
     const { report, into } = await copy(from);

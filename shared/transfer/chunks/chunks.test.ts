@@ -54,7 +54,7 @@ describe('a disk in chunks', { timeout: 240_000 }, () => {
   };
   const keysOf = async (store: Store) => (await Array.fromAsync(store.list(prefix))).map(({ key }) => key);
 
-  it('comes back as it was, each chunk kept once', async () => {
+  it('is restored unchanged, with each chunk stored once', async () => {
     const bytes = makeDisk();
     const store = createFolderStore(place);
     const made = await back(store);
@@ -65,7 +65,7 @@ describe('a disk in chunks', { timeout: 240_000 }, () => {
     expect(readFileSync(target).equals(bytes)).toBe(true);
   });
 
-  it('sends nothing for a disk that is there, and one chunk for a changed one', async () => {
+  it('sends nothing for an existing disk, and one chunk for a change', async () => {
     makeDisk();
     const store = createFolderStore(place);
     const first = await back(store);
@@ -80,7 +80,7 @@ describe('a disk in chunks', { timeout: 240_000 }, () => {
     expect(readFileSync(target).equals(readFileSync(disk))).toBe(true);
   });
 
-  it('names nothing that is missing: a store that fails at the last write has no table, and the next try sends only that', async () => {
+  it('refers to nothing that is missing: a store that fails at the last write has no table, and the retry sends only that', async () => {
     makeDisk();
     const store = createFolderStore(place);
     const refusing: Store = {
@@ -95,7 +95,7 @@ describe('a disk in chunks', { timeout: 240_000 }, () => {
     expect((await restore(indexKey(prefix, healed.disk))).report.outcome).toBe('succeeded');
   });
 
-  it('writes over what is there and is not what its name says: an empty chunk, and a table that is cut off', async () => {
+  it('overwrites what does not match its name: an empty chunk, and a truncated table', async () => {
     makeDisk();
     const store = createFolderStore(place);
     const made = await back(store);
@@ -107,7 +107,7 @@ describe('a disk in chunks', { timeout: 240_000 }, () => {
     expect((await restore(indexKey(prefix, made.disk))).report.outcome).toBe('succeeded');
   });
 
-  it('heals a damaged chunk as the message says: once it and the table are gone', async () => {
+  it('repairs a damaged chunk as the message says: once it and the table are deleted', async () => {
     makeDisk();
     const store = createFolderStore(place);
     const made = await back(store);
@@ -124,7 +124,7 @@ describe('a disk in chunks', { timeout: 240_000 }, () => {
     expect((await restore(indexKey(prefix, made.disk))).report.outcome).toBe('succeeded');
   });
 
-  it('goes on where a store was down, and gives up after its retries', async () => {
+  it('continues after an outage of the store, and fails after its retries', async () => {
     makeDisk();
     const store = createFolderStore(place);
     let refusals = 0;
@@ -152,7 +152,7 @@ describe('a disk in chunks', { timeout: 240_000 }, () => {
       },
       'does not match the digest in its name',
     ],
-  ])('is refused with %s', async (_, spoil, words) => {
+  ])('is rejected with %s', async (_, spoil, words) => {
     makeDisk();
     const made = await back(createFolderStore(place));
     const table = parseIndex(readFileSync(join(place, indexKey(prefix, made.disk))))!;

@@ -42,26 +42,26 @@ const packable = (['gz', 'zst', 'xz'] as const).filter((compression) => compress
 describe.each(packable)('%s', (compression) => {
   const packed = packers[compression](plain);
 
-  it.each([1_000_000_000, 65_536, 4099])('is unpacked from pieces of %i bytes', async (length) => {
+  it.each([1_000_000_000, 65_536, 4099])('is decompressed from pieces of %i bytes', async (length) => {
     expect((await unpack(compression, packed, length)).equals(plain)).toBe(true);
   });
 
-  it('is unpacked when it has several members', async () => {
+  it('is decompressed when it has several members', async () => {
     const three = Buffer.concat([packed, packers[compression](Buffer.alloc(0)), packed]);
     expect((await unpack(compression, three, 10_007)).equals(Buffer.concat([plain, plain]))).toBe(true);
   });
 
-  it.each([1, 9, 1000, 500_000])('says that %i bytes are missing at its end', async (missing) => {
+  it.each([1, 9, 1000, 500_000])('reports that %i bytes are missing at its end', async (missing) => {
     const cut = packed.subarray(0, packed.length - missing);
     await expect(unpack(compression, cut)).rejects.toMatchObject({ code: 'ImageTruncated' });
   });
 
-  it('says that something else follows its end', async () => {
+  it('reports trailing data', async () => {
     const more = Buffer.concat([packed, Buffer.from('and now for something different')]);
     await expect(unpack(compression, more)).rejects.toMatchObject({ code: 'ImageCorrupt' });
   });
 
-  it('passes on what its input throws', async () => {
+  it('rethrows the error of its input', async () => {
     const failing = async function* () {
       yield packed.subarray(0, 100_000);
       throw new Error('the wire broke');
@@ -72,7 +72,7 @@ describe.each(packable)('%s', (compression) => {
     await expect(reading()).rejects.toThrow('the wire broke');
   });
 
-  it('lets go when its reader stops', async () => {
+  it('releases its input when its reader stops', async () => {
     let isReleased = false;
     const endless = async function* () {
       try {
@@ -88,7 +88,7 @@ describe.each(packable)('%s', (compression) => {
     expect(isReleased).toBe(true);
   });
 
-  it('shows its beginning from its first bytes', async () => {
+  it('returns its first bytes from the first bytes of input', async () => {
     const head = await decompressHead(compression, packed.subarray(0, 200_000), 65_536);
     expect(head.equals(plain.subarray(0, 65_536))).toBe(true);
     expect(await decompressHead(compression, packed.subarray(0, 12), 65_536)).toHaveLength(0);
@@ -98,7 +98,7 @@ describe.each(packable)('%s', (compression) => {
   });
 
   it(
-    'is unpacked as its own tool does it, or refused, whatever was done to it',
+    'is decompressed like its own tool does, or rejected, however it was changed',
     async () => {
       const small = packers[compression](plain.subarray(2_400_000, 2_600_000));
       const tool = { gz: 'gzip', xz: 'xz', zst: 'zstd' }[compression];
@@ -137,7 +137,7 @@ describe('the zstd frame splitter', () => {
   const expected = frames.map((frame) => frame.toString('base64'));
   const file = Buffer.concat([skippable, ...frames.slice(0, 2), skippable, frames[2] ?? Buffer.alloc(0)]);
 
-  it('finds every frame, however the file is cut into pieces', () => {
+  it('finds every frame, however the file is split into pieces', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 100_000 }), { minLength: 1, maxLength: 40 }), (lengths) => {
         const splitter = createFrameSplitter();
@@ -162,13 +162,13 @@ describe.skipIf(!hasTools('xz'))('the xz index', () => {
   const packed = packers.xz(plain);
   const sizeOf = (bytes: Buffer) => readXzSize(bufferReader(bytes, bytes.length));
 
-  it('tells the size of one stream, of several, and of padded ones', async () => {
+  it('contains the size of one stream, of several, and of padded ones', async () => {
     expect(await sizeOf(packed)).toBe(plain.length);
     const padded = Buffer.concat([packed, Buffer.alloc(512), packed, Buffer.alloc(4)]);
     expect(await sizeOf(padded)).toBe(2 * plain.length);
   });
 
-  it('tells nothing where anything is odd', async () => {
+  it('returns nothing for an invalid index', async () => {
     expect(await sizeOf(packed.subarray(0, -1))).toBeUndefined();
     expect(await sizeOf(Buffer.alloc(0))).toBeUndefined();
     expect(await sizeOf(Buffer.alloc(70_000))).toBeUndefined();

@@ -5,14 +5,14 @@ import { type FileRequest, answerFor, parseRange } from '#shared/transfer/downlo
 const file = { size: 1000, hasRanges: true, etag: '"a"', contentType: 'application/x-qemu-disk' };
 const packed = { ...file, size: undefined, hasRanges: false };
 
-describe('a file that is asked for', () => {
+describe('a requested file', () => {
   it.each<[what: string, asked: FileRequest, answer: readonly (number | string | undefined)[]]>([
     ['whole', {}, [200, undefined, '1000']],
     ['from a place', { range: 'bytes=400-' }, [206, 'bytes 400-999/1000', '600']],
     ['between two places', { range: 'bytes=0-0' }, [206, 'bytes 0-0/1000', '1']],
     ['beyond its end', { range: 'bytes=900-5000' }, [206, 'bytes 900-999/1000', '100']],
     ['at its end', { range: 'bytes=-10' }, [206, 'bytes 990-999/1000', '10']],
-    ['more than there is at its end', { range: 'bytes=-5000' }, [206, 'bytes 0-999/1000', '1000']],
+    ['more than its end', { range: 'bytes=-5000' }, [206, 'bytes 0-999/1000', '1000']],
     ['behind its end', { range: 'bytes=1000-' }, [416, 'bytes */1000', undefined]],
     ['nothing of its end', { range: 'bytes=-0' }, [416, 'bytes */1000', undefined]],
     ['in several ranges', { range: 'bytes=0-1,5-6' }, [200, undefined, '1000']],
@@ -30,7 +30,7 @@ describe('a file that is asked for', () => {
     expect(headers['etag']).toBe('"a"');
   });
 
-  it('of unknown size is sent whole, and says that it has no ranges', () => {
+  it('of unknown size is sent completely, and announces no support for ranges', () => {
     const { status, headers, range } = answerFor(packed, { range: 'bytes=5-' });
     expect({ status, range, accepts: headers['accept-ranges'] }).toEqual({
       status: 200,
@@ -40,7 +40,7 @@ describe('a file that is asked for', () => {
     expect(headers).not.toHaveProperty('content-length');
   });
 
-  it('never sends what it does not have', () => {
+  it('never sends bytes beyond its end', () => {
     const number = fc.option(fc.nat(2000), { nil: undefined });
     const ranges = fc.tuple(number, number, fc.integer({ min: 1, max: 1500 }));
     fc.assert(

@@ -67,7 +67,7 @@ describe.skipIf(!hasTools('qemu-img'))('an export as a file', () => {
         writeFileSync(half!, readFileSync(sparse!).subarray(0, 20 * mib), { flag: 'r+' });
       },
     ],
-  ])('has no cluster of zeroes, from a disk %s', async (_what, from, make) => {
+  ])('contains no cluster of zeroes, from a disk %s', async (_what, from, make) => {
     make();
     const file = await open({ path: from });
     expect(file.size).toBeLessThan(3 * mib);
@@ -76,7 +76,7 @@ describe.skipIf(!hasTools('qemu-img'))('an export as a file', () => {
     runTool('qemu-img', ['compare', '-f', 'raw', '-F', 'qcow2', from, target]);
   });
 
-  it('is a raw disk, in ranges too', async () => {
+  it('supports ranges as a raw disk', async () => {
     const raw = readFileSync(path);
     const file = await open({ form: { format: 'raw', compression: 'none' } });
     expect(file).toMatchObject({ size: raw.length, hasRanges: true, extension: 'raw' });
@@ -86,13 +86,13 @@ describe.skipIf(!hasTools('qemu-img'))('an export as a file', () => {
     );
   });
 
-  it('has an etag that stays while nothing changes', async () => {
+  it('keeps its ETag while nothing changes', async () => {
     const before = await open();
     expect((await open()).etag).toBe(before.etag);
     expect((await open({ form: { format: 'raw', compression: 'none' } })).etag).not.toBe(before.etag);
   });
 
-  it('fails, and does not lie, when the volume is written to', async () => {
+  it('fails when the volume is written meanwhile', async () => {
     const other = join(root, 'changing.img');
     writeDisk(other, 8 * mib);
     const file = await open({ path: other, form: { format: 'qcow2', compression: 'zlib' } });

@@ -9,7 +9,7 @@ import { mostParts, planParts } from './parts.ts';
 const gib = 1024 ** 3;
 
 describe('the rules of an export', () => {
-  it('combine CRCs as if the bytes had come in one', () => {
+  it('combine CRCs to that of the whole', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), fc.uint8Array({ maxLength: 300 }), (first, second) => {
         const whole = crc32(Buffer.concat([first, second]));
@@ -20,7 +20,7 @@ describe('the rules of an export', () => {
     expect(combineCrc32(crc32('x'), crc32(zeroes), zeroes.length)).toBe(crc32(zeroes, crc32('x')));
   });
 
-  it('plan parts that are enough, and memory that stays', () => {
+  it('plan enough parts, and constant memory', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 1024 * gib }), (bytes) => {
         const { partBytes, atOnce, buffers } = planParts(bytes);
@@ -32,7 +32,7 @@ describe('the rules of an export', () => {
     );
   });
 
-  it('join extents that touch, within the disk', () => {
+  it('join adjacent extents, within the disk', () => {
     const list = createExtentList(1000, 100);
     for (const [start, length] of [
       [0, 1],
@@ -53,7 +53,7 @@ describe('the rules of an export', () => {
     [{ format: 'qcow2', compression: 'gz' }, /compression/],
     [{ format: 'raw', compression: 'zlib' }, /compression/],
     [{ format: 'qcow2', compression: 'zlib', level: 12 }, /level/],
-  ])('refuse %j', (form, fault) => {
+  ])('reject %j', (form, fault) => {
     expect(ExportFormat.safeParse(form).error?.message).toMatch(fault);
   });
 });

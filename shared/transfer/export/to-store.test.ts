@@ -30,7 +30,7 @@ const mib = 1024 * 1024;
 const credentials = { accessKeyId: 'tester', secretAccessKey: 's3cret-key-of-tests' };
 const bucket = 'exports';
 
-/** Mixed contents: holes, zeroes that are no holes, noise that cannot be packed, text, and an odd end. */
+/** Mixed content: holes, zeroes that are not holes, incompressible noise, text, and an odd end. */
 const makeVolume = (name: string, size: number): string => {
   const path = join(root, name);
   writeDisk(path, size);
@@ -139,7 +139,7 @@ describe.skipIf(!hasTools('qemu-img', 'zstd'))('an export to a store', { timeout
   const unavailable = () => new S3Failure('Unavailable', 'the store is busy');
   const raw: ExportFormat = { format: 'raw', compression: 'none' };
 
-  it('tries parts again that the store did not take', async () => {
+  it('retries parts that the store rejected', async () => {
     const failed = new Set<number>();
     const result = await exporting({
       form: raw,
@@ -157,7 +157,7 @@ describe.skipIf(!hasTools('qemu-img', 'zstd'))('an export to a store', { timeout
   it.each([
     ['a part', unavailable(), 'TargetFailed', true],
     ['the rights', new S3Failure('Denied', 'not allowed'), 'TargetFailed', false],
-  ])('leaves the old object and no upload when %s fails for good', async (_what, error, code, retryable) => {
+  ])('keeps the old object and leaves no upload when %s fails finally', async (_what, error, code, retryable) => {
     const key = 'kept';
     await s3.put({ bucket, key, body: Buffer.from('older') });
     const failing = withParts((number) => (number === 5 ? Promise.reject(error) : Promise.resolve()));
@@ -186,7 +186,7 @@ describe.skipIf(!hasTools('qemu-img', 'zstd'))('an export to a store', { timeout
     expect(await s3.multipart.list(bucket)).toEqual([]);
   });
 
-  it('aborts what a killed process left, of its own key only', async () => {
+  it('aborts the uploads of a killed process, for its own key only', async () => {
     await s3.multipart.begin({ bucket, key: 'object' });
     const other = await s3.multipart.begin({ bucket, key: 'object-of-another' });
     await exporting({ form: { format: 'qcow2', compression: 'none' } });
@@ -194,7 +194,7 @@ describe.skipIf(!hasTools('qemu-img', 'zstd'))('an export to a store', { timeout
     await s3.multipart.abort({ bucket, key: 'object-of-another', uploadId: other });
   });
 
-  it('goes on without a checksum of the whole where the store knows none', async () => {
+  it('continues without a checksum of the whole object when the store does not support it', async () => {
     const old: S3Client = {
       ...s3,
       multipart: {
@@ -209,7 +209,7 @@ describe.skipIf(!hasTools('qemu-img', 'zstd'))('an export to a store', { timeout
     expect(result.isCrc32Confirmed).toBe(false);
   });
 
-  it('counts an upload as done whose last answer was lost', async () => {
+  it('considers an upload complete when its last response was lost', async () => {
     let tries = 0;
     const lossy: S3Client = {
       ...s3,
@@ -227,7 +227,7 @@ describe.skipIf(!hasTools('qemu-img', 'zstd'))('an export to a store', { timeout
     expect([tries, result.size]).toEqual([2, 64 * mib + 512]);
   });
 
-  it('makes a small object of a large empty disk', async () => {
+  it('writes a small object for a large empty disk', async () => {
     const path = join(root, 'empty.raw');
     const file = openSync(path, 'w');
     ftruncateSync(file, 2 ** 40);

@@ -3,7 +3,7 @@ import type { S3Client } from '#shared/clients/s3/client.ts';
 import { type S3Fault, S3Failure } from '#shared/clients/s3/errors.ts';
 import { type UploadContext, clearUploads, discardObject } from '#shared/transfer/export/upload.ts';
 
-/** A store that refuses whatever is asked. */
+/** A store that rejects every request. */
 const refusing = (code: S3Fault): UploadContext => {
   const refuse = async () => {
     throw new S3Failure(code, 'the words of the store');
@@ -20,12 +20,12 @@ const refusing = (code: S3Fault): UploadContext => {
 describe.each([
   ['unfinished uploads', clearUploads],
   ['the object', discardObject],
-])('what is left of an export: %s', (_, clear) => {
-  it('is nothing where there is no bucket', async () => {
+])('removing the parts of an export: %s', (_, clear) => {
+  it('succeeds when the bucket does not exist', async () => {
     await expect(clear(refusing('BucketNotFound'))).resolves.toBeUndefined();
   });
 
-  it('is said where it cannot be removed', async () => {
+  it('reports parts that cannot be removed', async () => {
     await expect(clear(refusing('Denied'))).rejects.toThrow('the words of the store');
   });
 });

@@ -31,7 +31,7 @@ describe('detectFormat', () => {
     ['7-Zip', withMagic('377abcaf271c')],
     ['COWD', withMagic('434f5744')],
     ['seSparse', withMagic('bebafeca00000000')],
-  ])('refuses %s by name', (name, head) => {
+  ])('rejects %s by name', (name, head) => {
     expect(() => detectFormat(head)).toThrow(new RegExp(name));
   });
 
@@ -41,7 +41,7 @@ describe('detectFormat', () => {
     ['JSON', '{"error":"no such image"}'],
     ['a listing', 'total 12\r\ndrwxr-xr-x 2 root\r\n'],
     ['umlauts', `Datei nicht gefunden: Übergröße ${'ä'.repeat(3000)}`],
-  ])('refuses %s, quoting content type and first bytes', (_, text) => {
+  ])('rejects %s, quoting content type and first bytes', (_, text) => {
     const head = Buffer.from(text);
     const start = text.slice(0, 6);
     expect(() => detectFormat(head, 'text/html')).toThrow(
@@ -53,16 +53,16 @@ describe('detectFormat', () => {
   it.each([
     ['nothing', Buffer.alloc(0)],
     ['less than a sector', Buffer.alloc(511)],
-  ])('refuses %s', (_, head) => {
+  ])('rejects %s', (_, head) => {
     expect(() => detectFormat(head)).toThrow(expect.objectContaining({ code: 'NotADiskImage' }));
   });
 
-  it('refuses a vmdk descriptor for the files it names', () => {
+  it('rejects a vmdk descriptor for the files it names', () => {
     const text = '# Disk DescriptorFile\nversion=1\nRW 100 FLAT "/etc/passwd" 0\n';
     expect(() => detectFormat(Buffer.from(text))).toThrow(expect.objectContaining({ code: 'ExternalReference' }));
   });
 
-  it('answers or refuses whatever the bytes are', async () => {
+  it('returns a result or an error for any bytes', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 2048 }), async (bytes) => {
         expect(await refusalOf(() => detectFormat(Buffer.from(bytes), 'x/y'))).toMatch(/^[A-Za-z]+$/);

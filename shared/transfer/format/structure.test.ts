@@ -39,7 +39,7 @@ const look = async (format: StructuredFormat, bytes: Buffer): Promise<number> =>
   const reader = bufferReader(bytes, bytes.length);
   const { virtualSize } = await inspectDisk(format, reader);
   await verifyDisk(format, reader);
-  // As its disk is made (`scratch-route.ts`).
+  // As in `scratch-route.ts`.
   return roundToSector(virtualSize);
 };
 
@@ -58,7 +58,7 @@ describe.skipIf(!hasTools('qemu-img'))('formats with a structure', () => {
     expect(await look(kind.format, imageOf(kind))).toBe(diskBytes);
   });
 
-  it.each(kinds)('a $name is refused when its end is missing', async (kind) => {
+  it.each(kinds)('a $name is rejected when its end is missing', async (kind) => {
     const image = withoutPadding(imageOf(kind));
     for (const part of [0.99, 0.7, 0.4, 0.1]) {
       const cut = image.subarray(0, Math.floor((image.length * part) / 512) * 512);
@@ -66,7 +66,7 @@ describe.skipIf(!hasTools('qemu-img'))('formats with a structure', () => {
     }
   });
 
-  /** Bytes of the guest's disk in a file, as qemu-img reads it; `undefined` where it does not. */
+  /** Bytes of the guest's disk in a file, as qemu-img reads it; `undefined` if it does not. */
   const sizeByQemu = (driver: string, image: Buffer): number | undefined => {
     const path = join(directory, 'damaged');
     const [target, extra] = [join(directory, 'damaged.raw'), driver === 'vpc' ? ',force_size_calc=current_size' : ''];
@@ -78,14 +78,14 @@ describe.skipIf(!hasTools('qemu-img'))('formats with a structure', () => {
     return status === 0 ? statSync(target).size : undefined;
   };
 
-  it('a vdi whose size ends within a sector has the whole of it, as qemu-img reads it', async () => {
+  it('a vdi whose size ends within a sector has the whole sector, as with qemu-img', async () => {
     const image = Buffer.from(imageOf(kinds[0] as Kind));
     image.writeUInt32LE(diskBytes - 1, 368);
     expect([await look('vdi', image), sizeByQemu('vdi', image)]).toEqual([diskBytes, diskBytes]);
   });
 
   it.each(kinds)(
-    'a $name with damaged tables is the disk that qemu-img reads, or refused',
+    'a $name with damaged tables is the disk that qemu-img reads, or rejected',
     async (kind) => {
       const { name, format, driver } = kind;
       const image = imageOf(kind);
@@ -117,7 +117,7 @@ describe.skipIf(!hasTools('qemu-img'))('formats with a structure', () => {
     fuzzTimeout,
   );
 
-  it.each([1, 2])('a vhdx whose header %i has a log is refused with the command that replays it', async (newest) => {
+  it.each([1, 2])('a vhdx whose header %i has a log is rejected with the command that replays it', async (newest) => {
     const image = Buffer.from(imageOf(kinds[3] as Kind));
     const header = image.subarray(newest * 65_536, newest * 65_536 + 4096);
     header.writeBigUInt64LE(2n ** 40n, 8);
@@ -130,11 +130,11 @@ describe.skipIf(!hasTools('qemu-img'))('formats with a structure', () => {
   });
 
   it.skipIf(!hasTools('qemu-io'))(
-    'a vhdx whose writer failed halfway is refused until its log is replayed',
+    'a vhdx whose writer was interrupted is rejected until its log is replayed',
     async () => {
       const path = join(directory, 'interrupted.vhdx');
       writeFileSync(path, imageOf(kinds[3] as Kind));
-      // Of what is written, all but the block table at 2 MiB: that is in the log alone.
+      // All writes except the block table at 2 MiB: that is only in the log.
       const failing =
         'driver=vhdx,file.driver=blkdebug,file.inject-error.0.event=none,file.inject-error.0.iotype=write,' +
         `file.inject-error.0.sector=4096,file.image.driver=file,file.image.filename=${path}`;
@@ -146,7 +146,7 @@ describe.skipIf(!hasTools('qemu-img'))('formats with a structure', () => {
   );
 
   it.each<[string, StructuredFormat, string, readonly string[]]>([['vmdk', 'vmdk', 'vmdk', []]])(
-    'a %s with a parent is refused',
+    'a %s with a parent is rejected',
     async (_, format, driver, options) => {
       const child = join(directory, `child.${driver}`);
       runTool('qemu-img', [
@@ -168,7 +168,7 @@ describe.skipIf(!hasTools('qemu-img'))('formats with a structure', () => {
   it.each([
     ['monolithicFlat', /descriptor|extents|monolithicFlat/],
     ['twoGbMaxExtentSparse', /descriptor|extents|twoGb/],
-  ])('a vmdk descriptor of type %s is refused', async (subformat, words) => {
+  ])('a vmdk descriptor of type %s is rejected', async (subformat, words) => {
     const target = join(directory, `${subformat}.vmdk`);
     runTool('qemu-img', ['create', '-q', '-f', 'vmdk', '-o', `subformat=${subformat}`, target, '1M']);
     const text = readFileSync(target);
@@ -177,14 +177,14 @@ describe.skipIf(!hasTools('qemu-img'))('formats with a structure', () => {
     await expect(look('vmdk', hidden)).rejects.toThrow(words);
   });
 
-  /** A sparse header whose capacity is 0 makes qemu take the descriptor behind it, extents and all. */
+  /** A sparse header with capacity 0 makes qemu use the descriptor after it, including its extents. */
   const sparseHeader = (): Buffer => {
     const header = Buffer.from(imageOf(kinds[4] as Kind).subarray(0, 512));
     header.writeBigUInt64LE(0n, 12);
     return header;
   };
 
-  /** The descriptor is where qemu-img puts it, with room for 20 sectors. */
+  /** The descriptor is at the offset that qemu-img uses, with room for 20 sectors. */
   const described = (text: string, kind = 5): Buffer => {
     const image = Buffer.from(imageOf(kinds[kind] as Kind));
     image.fill(0, 512, 21 * 512);
@@ -217,7 +217,7 @@ describe.skipIf(!hasTools('qemu-img'))('formats with a structure', () => {
       'a type in other letters',
       descriptor(`RW ${sectors} SPARSE "a.vmdk"`).replace('createType="s', 'createType = "S'),
     ],
-  ])('a vmdk described with %s is read as qemu-img reads it', async (_what, text) => {
+  ])('a vmdk descriptor with %s is read as qemu-img reads it', async (_what, text) => {
     const path = join(directory, 'described.vmdk');
     writeFileSync(path, described(text));
     expect(await look('vmdk', readFileSync(path))).toBe(diskBytes);
@@ -237,12 +237,12 @@ describe.skipIf(!hasTools('qemu-img'))('formats with a structure', () => {
       /parent/,
     ],
     ['nothing', '', 'ExternalReference', /one piece of a disk that is split/],
-  ])('a vmdk described with %s is refused', async (...[, text, code, words]) => {
+  ])('a vmdk descriptor with %s is rejected', async (...[, text, code, words]) => {
     const fault = { code, message: expect.stringMatching(words) };
     await expect(look('vmdk', described(text))).rejects.toMatchObject(fault);
   });
 
-  it('a piece of a split vmdk is refused, however it comes without a descriptor', async () => {
+  it('a part of a split vmdk is rejected, in every form without a descriptor', async () => {
     const whole = join(directory, 'split.vmdk');
     runTool('qemu-img', ['create', '-q', '-f', 'vmdk', '-o', 'subformat=twoGbMaxExtentSparse', whole, '24M']);
     const piece = readFileSync(join(directory, 'split-s001.vmdk'));
@@ -252,7 +252,7 @@ describe.skipIf(!hasTools('qemu-img'))('formats with a structure', () => {
     for (const image of [piece, bare]) await expect(look('vmdk', image)).rejects.toMatchObject(fault);
   });
 
-  it('a vmdk whose descriptor names another file is refused', async () => {
+  it('a vmdk whose descriptor names another file is rejected', async () => {
     const image = Buffer.from(imageOf(kinds[4] as Kind));
     const at = image.indexOf('RW ');
     image.write('RW 1 FLAT "/etc/passwd" 0\n', at, 'latin1');
@@ -269,7 +269,7 @@ describe.skipIf(!hasTools('qemu-img'))('formats with a structure', () => {
     await expect(look(format, image)).rejects.toMatchObject({ code: 'ExternalReference' });
   });
 
-  it('a fixed vhd is told by its footer alone', () => {
+  it('a fixed vhd is recognized by its footer alone', () => {
     const image = convertDisk(raw, 'vpc', join(directory, 'fixed.vhd'), ['-o', 'subformat=fixed,force_size=on']);
     expect(fixedVhdSize(image.subarray(-512), image.length)).toBe(diskBytes);
     expect(fixedVhdSize(image.subarray(-512), image.length + 1)).toBeUndefined();

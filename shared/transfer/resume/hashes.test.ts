@@ -7,7 +7,7 @@ const mib = 1024 * 1024;
 
 describe('digests', () => {
   const algorithms = ['md5', 'sha1', 'sha256', 'sha512'];
-  it('are the same, taken in one go or gone on with anywhere', async () => {
+  it('are the same in one pass or resumed at any position', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 5000 }), fc.nat(5000), async (bytes, cut) => {
         const first = await createHashes(algorithms, 'undecided');
@@ -25,7 +25,7 @@ describe('digests', () => {
     );
   });
 
-  it('of the fast kind have nothing to save', async () => {
+  it('of the fast implementation have no state to save', async () => {
     const hashes = await createHashes(['sha256'], 'undecided');
     hashes.settle('fast');
     expect(hashes.save()).toEqual({});
@@ -36,9 +36,9 @@ describe('isWorthSaving', () => {
   const course = { bytes: 32 * mib, ms: 1000, leftBytes: 100 * 32 * mib, hasDigests: true };
   it.each([
     ['what takes long over a slow link', course, true],
-    ['what is done in a moment', { ...course, leftBytes: 32 * mib }, false],
-    ['what is faster than its digests could be saved', { ...course, ms: 100, leftBytes: 10 ** 12 }, false],
-    ['the same, where no digests must be saved', { ...course, ms: 100, leftBytes: 10 ** 12, hasDigests: false }, true],
+    ['a short transfer', { ...course, leftBytes: 32 * mib }, false],
+    ['a transfer faster than its digests could be saved', { ...course, ms: 100, leftBytes: 10 ** 12 }, false],
+    ['the same, without digests to save', { ...course, ms: 100, leftBytes: 10 ** 12, hasDigests: false }, true],
   ])('%s', (_, given, expected) => {
     expect(isWorthSaving(given, savePolicy)).toBe(expected);
   });

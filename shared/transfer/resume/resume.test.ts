@@ -92,7 +92,7 @@ const attempt = async ({ spec }: Place, signal = new AbortController().signal) =
   return { report: TransferReport.parse(report), lines };
 };
 
-/** Of the file's content nothing from there on is ever sent. Tables are: they are asked for in small pieces. */
+/** No content of the file from this offset on is ever sent. Tables are: they are requested in small pieces. */
 const upTo =
   (file: Buffer, end: number) =>
   (request: OriginRequest): Answer => {
@@ -130,7 +130,7 @@ const goesOn = 'resuming where an earlier process stopped';
 const startsOver = 'starting over, because the kept part did not match';
 
 describe.skipIf(!hasTools('qemu-img')).each(Object.entries(published))('%s', (_, { file, disk }) => {
-  it.each(['Filesystem', 'Block'] as const)('goes on in another process, into a %s', async (volumeMode) => {
+  it.each(['Filesystem', 'Block'] as const)('resumes in another process, into a %s', async (volumeMode) => {
     await withPlace(
       { volumeMode, checksum: { algorithm: 'sha512', hex: await digestOf('sha512', file) } },
       async (place) => {
@@ -148,7 +148,7 @@ describe.skipIf(!hasTools('qemu-img')).each(Object.entries(published))('%s', (_,
         expect(made.subarray(0, wanted.length).equals(wanted)).toBe(true);
         expect(made.subarray(wanted.length).every((byte) => byte === 0)).toBe(true);
         const asked = origin.requests.slice(before).map(firstOf);
-        // Tables may lie anywhere; a plain disk has none.
+        // Tables may be anywhere; a plain disk has none.
         const isNeeded = (at: number) => file !== raw || at >= position || at < 300 * 1024;
         expect(asked.filter((at) => !isNeeded(at))).toEqual([]);
         expect(report.receivedBytes).toBeLessThan(file.length - mib);
@@ -157,7 +157,7 @@ describe.skipIf(!hasTools('qemu-img')).each(Object.entries(published))('%s', (_,
     );
   });
 
-  it('starts over when another file is published since', async () => {
+  it('starts over when a different file has been published since', async () => {
     await withPlace({}, async (place) => {
       await endedAttempt(place, file);
       const other = Buffer.concat([noise('other', 9 * mib)]);
@@ -169,7 +169,7 @@ describe.skipIf(!hasTools('qemu-img')).each(Object.entries(published))('%s', (_,
     });
   });
 
-  it('starts over when what was kept turns out not to fit', async () => {
+  it('starts over when the saved state does not match', async () => {
     const checksum = { algorithm: 'sha256', hex: sha256(file) } as const;
     await withPlace({ checksum }, async (place) => {
       const { folder } = place;
@@ -185,7 +185,7 @@ describe.skipIf(!hasTools('qemu-img')).each(Object.entries(published))('%s', (_,
     });
   });
 
-  it('survives kill -9, again and again', { timeout: 240_000 }, async () => {
+  it('completes after repeated SIGKILL', { timeout: 240_000 }, async () => {
     await withPlace({}, async (place) => {
       place.answer(upTo(file, file.length - 3 * mib));
       const script = fileURLToPath(new URL('../../../test/support/eager-transfer.ts', import.meta.url));
@@ -212,7 +212,7 @@ describe.skipIf(!hasTools('qemu-img')).each(Object.entries(published))('%s', (_,
 });
 
 describe('a journal', () => {
-  it('is nothing until it was written to its end, and gone once removed', async () => {
+  it('is empty until it was written completely, and deleted once removed', async () => {
     const path = join(mkdtempSync(join(root, 'journal-')), 'journal');
     const journal = createFileJournal(path);
     expect(await journal.read()).toBeUndefined();

@@ -1,4 +1,4 @@
-// What keeps a disk at work, and that a fault the kernel tells once is not lost.
+// What keeps a disk busy, and that an error which the kernel reports once is not lost.
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -8,7 +8,7 @@ import { temporaryDirectory } from '#test/support/directory.ts';
 
 const mib = 1024 * 1024;
 
-/** Flushes that end when they are told to, in order. */
+/** Flushes that end when the test releases them, in order. */
 const createDisk = () => {
   const ends: (() => void)[] = [];
   let begun = 0;
@@ -26,7 +26,7 @@ const createDisk = () => {
   };
 };
 
-describe('flushing on the way', () => {
+describe('flushing during a transfer', () => {
   it.each([
     ['nothing of little', [4, 15], 0],
     ['soon the first time', [16], 1],
@@ -40,7 +40,7 @@ describe('flushing on the way', () => {
     expect(disk.begun()).toBe(expected);
   });
 
-  it('begins what is due when one ends, without being told again', async () => {
+  it('starts the next flush when one ends, without another call', async () => {
     const disk = createDisk();
     const flushing = createFlushing(disk.flush);
     for (const written of [16, 80, 400]) flushing.reach(written * mib);
@@ -50,7 +50,7 @@ describe('flushing on the way', () => {
     expect(disk.begun()).toBe(3);
   });
 
-  it('is settled when nothing is under way', async () => {
+  it('is idle when nothing is in progress', async () => {
     const disk = createDisk();
     const flushing = createFlushing(disk.flush);
     flushing.reach(16 * mib);
@@ -63,8 +63,8 @@ describe('flushing on the way', () => {
   });
 });
 
-describe('a fault of the disk', () => {
-  it('told to one flush fails the next, too: the kernel tells of it once', async () => {
+describe('an error of the disk', () => {
+  it('in one flush fails the next, too: the kernel reports it once', async () => {
     const path = join(temporaryDirectory(), 'disk');
     const file = await open(path, 'wx+');
     const refused = Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO' });

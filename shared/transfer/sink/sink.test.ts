@@ -19,7 +19,7 @@ const target = (volumeMode: 'Filesystem' | 'Block', name = 'disk.img') => ({
 });
 
 describe('dataRuns', () => {
-  it('covers every byte that is not zero, in order, without overlap', () => {
+  it('covers every non-zero byte, in order, without overlap', () => {
     const block = fc.tuple(fc.nat(70_000), fc.constantFrom(0, 7));
     fc.assert(
       fc.property(fc.array(block, { maxLength: 12 }), (blocks) => {
@@ -46,7 +46,7 @@ describe('dataRuns', () => {
 });
 
 describe('the file sink', () => {
-  it('shows the disk only once it is committed, with its size and mode', async () => {
+  it('creates the disk only at commit, with its size and mode', async () => {
     const wanted = target('Filesystem');
     const sink = createFileSink(wanted, signal);
     await sink.prepare(0);
@@ -59,7 +59,7 @@ describe('the file sink', () => {
     expect(statSync(wanted.path).mode & 0o777).toBe(0o660);
   });
 
-  it('forgets what an earlier pass wrote', async () => {
+  it('discards what an earlier pass wrote', async () => {
     const wanted = target('Filesystem');
     const sink = createFileSink(wanted, signal);
     await sink.prepare(0);
@@ -75,7 +75,7 @@ describe('the file sink', () => {
     ).toBe(true);
   });
 
-  it('takes a failed write for the fault of the target', async () => {
+  it('reports a failed write as a fault of the target', async () => {
     const sink = createFileSink({ ...target('Filesystem'), path: '/proc/nowhere/disk.img' }, signal);
     await expect(sink.prepare(0)).rejects.toMatchObject({ code: 'TargetFailed' });
     await sink.abandon();
@@ -83,7 +83,7 @@ describe('the file sink', () => {
 });
 
 describe.each(['Filesystem', 'Block'] as const)('a sink of a %s volume', (volumeMode) => {
-  /** A device is there before anybody writes to it, and holds what was in it. */
+  /** A device exists before it is written, and contains old data. */
   const open = async (bytes: number, preallocated: boolean, there = bytes) => {
     const wanted = { ...target(volumeMode), capacityBytes: bytes, diskBytes: bytes, preallocated };
     if (volumeMode === 'Block') writeFileSync(wanted.path, Buffer.alloc(there, 1));
@@ -91,9 +91,9 @@ describe.each(['Filesystem', 'Block'] as const)('a sink of a %s volume', (volume
   };
 
   it.each([
-    ['all of its room where that is asked for', true],
-    ['the room of what was written', false],
-  ])('takes %s', async (_what, preallocated) => {
+    ['all of its space when preallocation is requested', true],
+    ['only the space of what was written', false],
+  ])('allocates %s', async (_what, preallocated) => {
     const { path, sink } = await open(1024 * kib, preallocated);
     await sink.prepare(512 * kib);
     await sink.write(noise('s', 4 * kib), 64 * kib);
@@ -106,13 +106,13 @@ describe.each(['Filesystem', 'Block'] as const)('a sink of a %s volume', (volume
     expect(disk.subarray(68 * kib).every((byte) => byte === 0)).toBe(true);
   });
 
-  it('fails where there is no room for all of it, and leaves nothing', async () => {
+  it('fails when there is not enough space for all of it, and leaves nothing', async () => {
     const { path, sink } = await open(2 ** 50, true, 0);
     const write = async () => {
       await sink.prepare(512 * kib);
       await sink.commit(512 * kib);
     };
-    // A file that stands for a device says something else than one whose file system is full.
+    // A file in place of a device reports a different error than one whose file system is full.
     const code = expect.stringMatching(volumeMode === 'Filesystem' ? /^TargetFull$/ : /^Target/) as string;
     await expect(write()).rejects.toMatchObject({ code });
     await sink.abandon();
@@ -128,7 +128,7 @@ const losetup = (...args: readonly string[]): string => {
 const canHaveDevices = (): boolean => spawnSync('losetup', ['--find']).status === 0 && process.getuid?.() === 0;
 
 describe('the block sink', () => {
-  it('refuses what is neither device nor file', async () => {
+  it('rejects what is neither device nor file', async () => {
     await expect(openSink({ path: '/dev/null', volumeMode: 'Block', capacityBytes: 1 }, signal)).rejects.toMatchObject({
       code: 'TargetFailed',
     });
@@ -137,14 +137,14 @@ describe('the block sink', () => {
     ).rejects.toMatchObject({ code: 'TargetFailed' });
   });
 
-  it('offers no more than the device has', async () => {
+  it('has no more than the size of the device', async () => {
     const wanted = target('Block');
     writeFileSync(wanted.path, Buffer.alloc(300 * kib));
     expect((await openSink(wanted, signal)).limitBytes).toBe(300 * kib);
   });
 
-  // Takes a kernel that lets us have one.
-  it.runIf(canHaveDevices())('has a device allocate all of it, or none but what was written', async () => {
+  // Needs a kernel with loop devices.
+  it.runIf(canHaveDevices())('preallocates the whole device, or only what was written', async () => {
     const backing = target('Block').path;
     writeFileSync(backing, '');
     truncateSync(backing, 8192 * kib);
@@ -166,7 +166,7 @@ describe('the block sink', () => {
     }
   });
 
-  it('leaves nothing that looks like a disk when it is abandoned', async () => {
+  it('leaves nothing that looks like a disk when it is aborted', async () => {
     const wanted = target('Block');
     writeFileSync(wanted.path, Buffer.alloc(300 * kib, 1));
     const sink = await openSink(wanted, signal);
@@ -176,7 +176,7 @@ describe('the block sink', () => {
     expect(readFileSync(wanted.path).equals(Buffer.alloc(300 * kib))).toBe(true);
   });
 
-  it('leaves a device alone that it never prepared', async () => {
+  it('does not change a device that it never prepared', async () => {
     const wanted = target('Block');
     writeFileSync(wanted.path, Buffer.alloc(300 * kib, 1));
     await (await openSink(wanted, signal)).abandon();
@@ -184,7 +184,7 @@ describe('the block sink', () => {
   });
 });
 
-describe('a block device that the node keeps from the user of the pod', () => {
+describe('a block device that the user of the pod may not open', () => {
   const device = join(root, 'device');
   const isMade = process.getuid?.() === 0 && spawnSync('mknod', ['-m', '600', device, 'b', '7', '0']).status === 0;
 
@@ -192,7 +192,7 @@ describe('a block device that the node keeps from the user of the pod', () => {
     ['is written', `(await createBlockSink({ path, volumeMode: 'Block', capacityBytes: 1 }, signal)).prepare(1)`],
     ['is copied', 'openVolume({ type: "volume", path }, signal)'],
     ['is exported', 'lookAtVolume(path, 65536, signal)'],
-  ])('%s: the first attempt says what to set, and is the last', ([_what, work], { skip }) => {
+  ])('%s: the first attempt reports what to configure, and is the last', ([_what, work], { skip }) => {
     skip(!isMade, 'only root makes devices that it gives to nobody');
     chmodSync(root, 0o755);
     const script = `

@@ -1,4 +1,4 @@
-// What a source is read with: the words of Secrets people have, and what is said where one is missing or odd.
+// The credentials for a source: the keys of Secrets that users have, and the errors when one is missing or invalid.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -70,15 +70,15 @@ describe('headers of a web source', () => {
       { code: 'InvalidSpec', message: expect.stringContaining('key one of the Secret b') },
       's3cret',
     ],
-  ])('are not made of %s', async (_what, source, fault, never = 'no such word') => {
+  ])('reject %s', async (_what, source, fault, never = 'no such word') => {
     const error: unknown = await readHeaders(http(source)).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject(fault);
     expect(String(error)).not.toContain(never);
   });
 });
 
-describe('certificates to trust', () => {
-  it('are none where none are named', async () => {
+describe('trusted certificates', () => {
+  it('are the defaults when none are named', async () => {
     expect(await readBundle(undefined)).toBeUndefined();
   });
 
@@ -93,7 +93,7 @@ describe('certificates to trust', () => {
       { 'ca.crt': 'hello' },
       { code: 'InvalidSpec', message: expect.stringContaining('corporate contains no certificate') },
     ],
-  ])('are named where the ConfigMap %s', async (_what, keys, fault) => {
+  ])('are rejected by name when the ConfigMap %s', async (_what, keys, fault) => {
     await expect(readBundle(mounted('corporate', keys))).rejects.toMatchObject(fault);
   });
 });

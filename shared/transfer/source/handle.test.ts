@@ -15,12 +15,12 @@ const slow = (content: Buffer): FileHandle =>
 const open = (content: string, size: number) =>
   sourceOf({ file: slow(Buffer.from(content)), size, what: 'disk' }, new AbortController().signal);
 
-it('a read that gives less than was asked for goes on, and is no change', async () => {
+it('a read that returns less than requested is continued, and is not a change', async () => {
   const source = open('0123456789', 10);
   expect((await source.read(1, 8)).toString()).toBe('12345678');
   expect(source.receivedBytes()).toBe(8);
 });
 
-it('a file that became shorter is one', async () => {
+it('a file that became shorter is a change', async () => {
   await expect(open('0123', 10).read(0, 10)).rejects.toMatchObject({ code: 'SourceChanged' });
 });

@@ -30,14 +30,14 @@ describe('the number of connections', () => {
 
   it.each([
     ['grows while each connection has a limit of its own', { each: 50, link: 1e9 }, 16],
-    ['stays where the link is full', { each: 125, link: 125 }, 2],
+    ['is kept when the link is saturated', { each: 125, link: 125 }, 2],
     ['goes back when the link is full with fewer', { each: 50, link: 200 }, 4],
-    ['stays when whoever takes the bytes is slower', { each: 50, link: 1e9, isAwaited: false }, 2],
+    ['is kept when the consumer is slower', { each: 50, link: 1e9, isAwaited: false }, 2],
   ])('%s', (_what, network, expected) => {
     expect(play(12, network).at(-1)).toBe(expected);
   });
 
-  it('is retried after half a minute, for links change', () => {
+  it('is increased again after half a minute, since links change', () => {
     const tried = play(60, { each: 125, link: 125 }).flatMap((count, step) => (count > 2 ? [step / 20] : []));
     expect(tried.some((second) => second < 5) && tried.some((second) => second > 28)).toBe(true);
     expect(tried.length).toBeLessThan(60);
@@ -119,7 +119,7 @@ describe('a stream that reads ahead', () => {
     );
   });
 
-  it('asks for ranges from where the stream stood, several at a time', async () => {
+  it('requests ranges from the position of the stream, several at a time', async () => {
     const played = aSource({ size: 20_000, pieceBytes: 100, delays: [1] });
     await collect(ahead(played, facts(20_000)));
     expect(played.ranges.slice(0, 3)).toEqual([1000, 2000, 3000]);
@@ -136,7 +136,7 @@ describe('a stream that reads ahead', () => {
     expect(played.ranges).toEqual([]);
   });
 
-  it('fails with the fault of a range, after all bytes before it, with nothing left open', async () => {
+  it('fails with the error of a range, after all bytes before it, with no open connection', async () => {
     const played = aSource({ size: 20_000, pieceBytes: 100, delays: [2, 0, 1], failsAt: 7500 });
     let received = 0;
     const reading = async () => {
@@ -147,7 +147,7 @@ describe('a stream that reads ahead', () => {
     expect(played.observed().open).toBe(0);
   });
 
-  it('leaves nothing open when nobody wants the rest', async () => {
+  it('leaves no open connection when the rest is not needed', async () => {
     const played = aSource({ size: 20_000, pieceBytes: 100, delays: [2] });
     let received = 0;
     for await (const piece of ahead(played, facts(20_000))) {

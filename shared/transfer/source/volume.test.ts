@@ -48,7 +48,7 @@ describe('copying a volume', () => {
     expect(readFileSync(to).equals(content)).toBe(true);
   });
 
-  it('copies onto a larger device, and the rest is zero', async () => {
+  it('copies onto a larger device, and zeroes the rest', async () => {
     const content = noise('seed', 2 * mib);
     const { to } = await copy({ content, target: { volumeMode: 'Block', capacityBytes: 5 * mib } });
     const found = readFileSync(to);
@@ -82,14 +82,14 @@ describe('copying a volume', () => {
     ],
     ['a gzip file', Buffer.concat([Buffer.from([0x1f, 0x8b, 8, 0]), noise('seed', mib - 4)])],
     ['a vhd, by its footer', Buffer.concat([noise('seed', mib), Buffer.from('conectix'), Buffer.alloc(504)])],
-  ])('never looks into a guest disk that looks like %s', async (_what, written) => {
+  ])('never parses a guest disk that looks like %s', async (_what, written) => {
     const content = Buffer.concat([written, Buffer.alloc(512 - (written.length % 512 || 512))]);
     const { report, to } = await copy({ content });
     expect(report).toMatchObject({ outcome: 'succeeded', inspection: { format: 'raw', compression: 'none' } });
     expect(readFileSync(to).equals(content)).toBe(true);
   });
 
-  it('refuses a target that is too small, with both numbers, and writes nothing', async () => {
+  it('rejects a target that is too small, with both sizes, and writes nothing', async () => {
     const { report, names } = await copy({ target: { capacityBytes: mib } });
     expect(report).toMatchObject({ outcome: 'failed', reason: 'ImageTooLarge', retryable: false });
     expect(report).toMatchObject({ message: expect.stringMatching(/3145728 bytes.*1048576 bytes/) });
@@ -103,21 +103,21 @@ describe('copying a volume', () => {
     expect(report).toMatchObject({ outcome: 'failed', reason: 'SourceInterrupted' });
   });
 
-  it('tries again later when the source cannot be read', async () => {
+  it('retries later when the source cannot be read', async () => {
     const { report } = await copy({ source: { type: 'volume', path: join(root, 'is not there') } });
     expect(report).toMatchObject({ outcome: 'failed', reason: 'SourceInterrupted', retryable: true });
   });
 });
 
 describe('a blank disk', () => {
-  it('is an empty file as large as it is asked for', async () => {
+  it('is an empty file of the requested size', async () => {
     const { report, to } = await copy({ source: { type: 'blank' }, target: { diskBytes: 9 * mib } });
     expect(report).toMatchObject({ outcome: 'succeeded', writtenBytes: 0 });
     expect(statSync(to)).toMatchObject({ size: 9 * mib });
     expect(readFileSync(to).every((byte) => byte === 0)).toBe(true);
   });
 
-  it('empties a device that held something', async () => {
+  it('clears a device with old data', async () => {
     const { to } = await copy({ source: { type: 'blank' }, target: { volumeMode: 'Block', capacityBytes: mib } });
     expect(readFileSync(to).every((byte) => byte === 0)).toBe(true);
   });

@@ -26,13 +26,13 @@ beforeEach(async () => {
 });
 afterEach(() => void issuer.close());
 
-it('lets all in that come at once, with one look at the keys', async () => {
+it('accepts concurrent requests with one read of the keys', async () => {
   const checker = createTokenChecker(url, () => 0);
   const verdicts = await Promise.all([1, 2, 3, 4].map(() => checker.check(tokenOf(ours))));
   expect([asked, ...verdicts.map(({ is }) => is)]).toEqual([1, 'good', 'good', 'good', 'good']);
 });
 
-it('looks again at once when a look has failed', async () => {
+it('reads again at once when a read has failed', async () => {
   const checker = createTokenChecker(url, () => 0);
   isWell = false;
   await expect(checker.check(tokenOf(ours))).rejects.toThrow('answered 503');
@@ -40,7 +40,7 @@ it('looks again at once when a look has failed', async () => {
   expect((await checker.check(tokenOf(ours))).is).toBe('good');
 });
 
-it('is not made to look all the time by strangers', async () => {
+it('does not read for every request with an unknown key', async () => {
   let now = 0;
   const checker = createTokenChecker(url, () => now);
   for (now of [0, 1_000, 4_999, 5_000]) expect((await checker.check(tokenOf(strange))).is).toBe('unknown-key');

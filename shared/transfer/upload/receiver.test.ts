@@ -30,7 +30,7 @@ const whole = (bytes: Buffer) => ({
 const silent = () => new Readable({ read: () => undefined });
 
 describe('clients that take over', () => {
-  it('do not wipe a file that was completed while they waited', async () => {
+  it('do not delete a file that was completed while they waited', async () => {
     const bytes = Buffer.from('all of it');
     let second: Promise<Taken> | undefined;
     const receiver = createReceiver({
@@ -45,7 +45,7 @@ describe('clients that take over', () => {
     expect([spool.isComplete(), spool.offset()]).toEqual([true, bytes.length]);
   });
 
-  it('make room for the next one while they still wait', async () => {
+  it('are replaced by the next one while they still wait', async () => {
     const receiver = createReceiver(spool);
     const bytes = Buffer.from('all of it');
     const first = receiver.take({ ...whole(bytes), isLast: false, body: silent() });

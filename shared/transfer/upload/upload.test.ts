@@ -40,7 +40,7 @@ afterAll(() => void keyServer.close());
 interface Worker {
   readonly target: string;
   readonly report: Promise<TransferReport>;
-  /** Ends as a pod that is told to. */
+  /** Ends like a pod that is terminated. */
   readonly kill: () => Promise<void>;
 }
 
@@ -146,7 +146,7 @@ describe('an upload', () => {
     expect(readFileSync(worker.target).equals(disk)).toBe(true);
   });
 
-  it('may come without a length, in pieces', async () => {
+  it('may be sent without a length, in parts', async () => {
     const worker = await startWorker(newDirectory());
     const first = await send(worker.url, disk.subarray(0, 3 * mib), { begin: {}, more: true });
     expect(first).toMatchObject({ status: 204, offset: 3 * mib });
@@ -155,7 +155,7 @@ describe('an upload', () => {
     expect(readFileSync(worker.target).equals(disk)).toBe(true);
   });
 
-  it('goes on where it was after the worker died, wherever it was cut', async () => {
+  it('resumes at its position after the worker was killed, wherever it was cut', async () => {
     const file = published.qcow2();
     const cuts = fc.uniqueArray(fc.integer({ min: 1, max: file.length - 1 }), { minLength: 1, maxLength: 3 });
     const check = async (unsorted: readonly number[]): Promise<void> => {
@@ -179,7 +179,7 @@ describe('an upload', () => {
     await fc.assert(fc.asyncProperty(cuts, check), { numRuns: 5 });
   }, 240_000);
 
-  it('is converted by the next worker when the last one died with all of it', async () => {
+  it('is converted by the next worker when the last one was killed after receiving all of it', async () => {
     const directory = newDirectory();
     const spool = await openSpool(join(directory, 'scratch', 'upload'));
     await spool.begin({ id: 'a', length: disk.length });
@@ -191,7 +191,7 @@ describe('an upload', () => {
     expect(readFileSync(worker.target).equals(disk)).toBe(true);
   });
 
-  it('begins anew, also while the disk is being written', async () => {
+  it('starts over, also while the disk is being written', async () => {
     const worker = await startWorker(newDirectory());
     const other = noise('other', 10 * mib);
     await send(worker.url, other.subarray(0, 10 * mib), { begin: { length: disk.length }, more: true });
@@ -201,7 +201,7 @@ describe('an upload', () => {
     expect(readFileSync(worker.target).equals(disk)).toBe(true);
   });
 
-  it('too large is refused by its header, before the rest is read', async () => {
+  it('of a file that is too large is rejected by its header, before the rest is read', async () => {
     const worker = await startWorker(newDirectory(), { capacityBytes: 4 * mib });
     const file = published.qcow2();
     let given = 0;
@@ -219,7 +219,7 @@ describe('an upload', () => {
     expect(given).toBeLessThan(file.length);
   });
 
-  it('whose Job is told to end in the middle is no failed one', async () => {
+  it('does not fail when its Job is terminated in the middle', async () => {
     const directory = newDirectory();
     const first = await startWorker(directory);
     const rest = new Readable({ read: () => undefined });
@@ -235,7 +235,7 @@ describe('an upload', () => {
     expect(readFileSync(second.target).equals(disk)).toBe(true);
   });
 
-  it('refused between two pieces is told to the client that comes with the next one', async () => {
+  it('that is rejected between two parts returns the error for the next part', async () => {
     let port = 0;
     const reception = await openReception({
       source: { type: 'upload', port: 0, keysUrl, subject: 'uid-1', idleSeconds: 60 },
@@ -269,7 +269,7 @@ describe('an upload', () => {
     expect(readFileSync(worker.target).equals(disk)).toBe(true);
   });
 
-  it('takes bytes from one client at a time, and from one who comes back', async () => {
+  it('accepts bytes from one client at a time, and from one that reconnects', async () => {
     const worker = await startWorker(newDirectory());
     const stuck = new Readable({ read: () => undefined });
     stuck.push(disk.subarray(0, mib));
@@ -288,13 +288,13 @@ describe('an upload', () => {
     ['a token of a user', { token: tokenFor('uid-1', 'upload') }, 401],
     ['no token', { token: 'none' }, 401],
     ['bytes that belong elsewhere', { offset: 5 }, 409],
-  ])('is refused with %s', async (_what, part, status) => {
+  ])('is rejected with %s', async (_what, part, status) => {
     const worker = await startWorker(newDirectory());
     expect(await send(worker.url, disk.subarray(0, 100), part)).toMatchObject({ status });
     expect(await offsetOf(worker.url)).toBe(0);
   });
 
-  it('that is no disk image says so to the client and in the report', async () => {
+  it('of a file that is not a disk image returns an error to the client and in the report', async () => {
     const worker = await startWorker(newDirectory());
     const page = Buffer.from('<!doctype html><html><body>Log in</body></html>'.padEnd(5000));
     const answer = await send(worker.url, page, { begin: { length: page.length }, waits: true });
@@ -311,11 +311,11 @@ describe('an upload', () => {
       'ImageTooLarge',
     ],
     ['whose packing is cut', cut, 'ImageTruncated'],
-    ['that is no disk', Buffer.from('<!doctype html>'.padEnd(5000)), 'NotADiskImage'],
+    ['that is not a disk', Buffer.from('<!doctype html>'.padEnd(5000)), 'NotADiskImage'],
   ];
   const begin = (file: Buffer) => ({ length: file.length, maybeFollowed: true });
 
-  it.each(faulty)('of a file %s is refused, and the next one becomes the disk', async (_what, file, reason) => {
+  it.each(faulty)('of a file %s is rejected, and the next one becomes the disk', async (_what, file, reason) => {
     const worker = await startWorker(newDirectory(), { capacityBytes: 16 * mib });
     const answer = await send(worker.url, file, { begin: begin(file), waits: true });
     expect(answer).toMatchObject({ status: 422, reason });
@@ -325,7 +325,7 @@ describe('an upload', () => {
     expect(readFileSync(worker.target).equals(disk)).toBe(true);
   });
 
-  it('refused in the middle of pieces takes the next file, also one that comes before the failure was met', async () => {
+  it('that is rejected between parts accepts the next file, even one that arrives before the failure was detected', async () => {
     const worker = await startWorker(newDirectory(), { capacityBytes: 4 * mib });
     const small = disk.subarray(0, 4 * mib);
     const first = await send(worker.url, disk.subarray(0, mib), { begin: begin(disk), more: true });
@@ -336,7 +336,7 @@ describe('an upload', () => {
     expect(readFileSync(worker.target).equals(small)).toBe(true);
   });
 
-  it('refused when its client has gone, or is told to look later, is the end of the transfer', async () => {
+  it('that is rejected after its client has disconnected, or polls later, ends the transfer', async () => {
     const worker = await startWorker(newDirectory(), { capacityBytes: 16 * mib });
     const page = Buffer.from('<!doctype html>'.padEnd(5000));
     // Nobody waits for more than that the bytes are there.
@@ -344,7 +344,7 @@ describe('an upload', () => {
     expect(await worker.report).toMatchObject({ outcome: 'failed', reason: 'NotADiskImage' });
   });
 
-  it('that nobody goes on with expires', async () => {
+  it('that no client continues expires', async () => {
     const worker = await startWorker(newDirectory(), { idleSeconds: 3 });
     await send(worker.url, disk.subarray(0, 1000), { begin: { length: disk.length }, more: true });
     const report = await worker.report;

@@ -1,17 +1,17 @@
-// A watch that outlives the server: it goes on from the last version it saw, or begins anew where the server tells it to.
+// A watch that survives restarts of the server: it resumes from the last version it received, or starts over when the server requires it.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EventType, Ledger, ShownEvent } from '#test/faults/api-server-kill/ledger.ts';
 import { type ConfigMap, collection, selector, toShown } from '#test/faults/api-server-kill/writers.ts';
 import type { Http, OpenWatch } from '#test/support/api-server/http.ts';
 
-/** Milliseconds in which a watch must have shown everything there is. */
+/** Milliseconds within which a watch must have received everything. */
 const backOff = 60_000;
 
 export interface Follower {
-  /** Follows from where it was; resolves when everything up to now has been shown and compared. Goes on until the server dies. */
+  /** Resumes from its position; resolves when everything so far was received and compared. Continues until the server is killed. */
   readonly follow: (http: Http) => Promise<void>;
-  /** Resolves when the last watch is over. */
+  /** Resolves when the last watch has ended. */
   readonly ended: () => Promise<void>;
   readonly counts: Readonly<Record<'resumed' | 'expired', number>>;
 }
@@ -39,7 +39,7 @@ export const createFollower = (ledger: Ledger): Follower => {
     }
   };
 
-  /** Opens at `cursor` and waits for the event of a write made now: all before it have been shown then. */
+  /** Opens at `cursor` and waits for the event of a write made now: all earlier events have been received then. */
   const open = async (http: Http): Promise<void> => {
     isExpired = false;
     watch = await http.watch(`${collection}?watch=1&${selector}&resourceVersion=${cursor}`, onLine);
@@ -73,7 +73,7 @@ export const createFollower = (ledger: Ledger): Follower => {
   };
 };
 
-/** One object whose writes are in nobody's ledger. */
+/** An object whose writes are recorded in no ledger. */
 export const markName = 'mark';
 
 /** Returns the version of the write. */

@@ -1,16 +1,16 @@
-// What clients of a server that gets killed were told, and whether the server that comes back keeps to it.
+// The responses that clients of a killed server received, and whether the restarted server is consistent with them.
 
 export type EventType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
-/** One write of one object. No two leave the same content. */
+/** One write of one object. Each write has different content. */
 export interface Write {
   readonly name: string;
   readonly type: EventType;
-  /** What the object holds after the write; of a deletion, what it held. */
+  /** The content of the object after the write; for a deletion, its last content. */
   readonly content: string;
 }
 
-/** An object, or (with a type) an event of a watch, as the server shows it. */
+/** An object, or (with a type) an event of a watch, as returned by the server. */
 export interface Shown {
   readonly name: string;
   readonly content: string;
@@ -20,27 +20,27 @@ export interface Shown {
 export interface ShownEvent extends Shown, Write {}
 
 interface Took extends Write {
-  /** Unknown of deletions, and of writes whose answer was cut off until a list shows them. */
+  /** Unknown for deletions, and for writes whose response was lost until a list shows them. */
   readonly version: number | undefined;
 }
 
 interface Pending extends Write {
-  /** The newest version known when the write began: its own must be newer. */
+  /** The newest known version when the write started: its own version must be newer. */
   readonly earlier: number;
 }
 
 export interface Ledger {
-  /** Returns how to say that the server acknowledged the write, and under which version if it told. */
+  /** Returns a function that records the acknowledgement of the server, and the version if it contained one. */
   readonly begin: (write: Write) => (version: number | undefined) => void;
-  /** The state of an object; undefined where there is none. */
+  /** The state of an object; undefined if it does not exist. */
   readonly known: (name: string) => Shown | undefined;
-  /** Compares with a list taken after a restart. A write whose answer was cut off may have happened or not; from now on it counts as shown. */
+  /** Compares with a list taken after a restart. A write whose response was lost may have happened or not; from now on the list decides. */
   readonly settle: (list: readonly Shown[], version: number) => void;
-  /** Compares with everything a watch has shown since the last call, over all deaths. */
+  /** Compares with everything that a watch received since the last call, across all restarts. */
   readonly checkEvents: (events: readonly ShownEvent[]) => void;
-  /** Forgets what has not been compared with events, for a watch that has to begin anew. */
+  /** Forgets writes that were not compared with events, for a watch that has to start over. */
   readonly skipEvents: () => void;
-  /** Anything else that must not be. */
+  /** Any other violation. */
   readonly report: (fault: string) => void;
   readonly faults: readonly string[];
   readonly counts: Readonly<Record<'acknowledged' | 'cutOff' | 'cutOffButDone', number>>;
@@ -119,7 +119,7 @@ const isSame = (one: Shown | undefined, other: Shown | undefined): boolean =>
 const describe = (shown: Shown | undefined): string =>
   shown === undefined ? 'nothing' : `version ${shown.version} (${shown.content})`;
 
-/** Versions rise, and each object went through the states that were written to it, each shown once. */
+/** Versions increase, and each object went through the states that were written to it, each reported once. */
 const compareEvents = (history: readonly Took[], events: readonly ShownEvent[]): string[] => {
   const backwards = events.flatMap(({ version }, index) => {
     const before = events[index - 1]?.version ?? 0;

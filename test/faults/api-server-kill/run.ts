@@ -1,5 +1,5 @@
-// Kills the embedded API server over and over at any moment, and holds what comes back against what clients were told. Called by the test
-// beside it and by `npm run test:faults -- --kills N`.
+// Kills the embedded API server repeatedly at any moment, and compares its state after the restart with the responses that clients received. Called by
+// the test next to it and by `npm run test:faults -- --kills N`.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,26 +12,26 @@ import { type ServerProcess, startServerProcess } from '#test/support/api-server
 import { type Random, createRandom } from '#test/support/random.ts';
 
 export interface KillsReport {
-  /** Deaths while clients were writing. */
+  /** Kills while clients were writing. */
   readonly kills: number;
-  /** Deaths before the server had answered anything. */
+  /** Kills before the server had answered anything. */
   readonly killsAtStart: number;
   readonly acknowledged: number;
-  /** Writes whose answer was cut off, and how many of these had happened. */
+  /** Writes whose response was lost, and how many of these had happened. */
   readonly cutOff: number;
   readonly cutOffButDone: number;
-  /** Watches that went on where they were, and those told to begin anew. */
+  /** Watches that resumed, and those that had to start over. */
   readonly resumed: number;
   readonly expired: number;
-  /** What was lost, doubled, half-written or out of order. */
+  /** What was lost, duplicated, incomplete or out of order. */
   readonly faults: readonly string[];
 }
 
 const writers = 4;
 const namesEach = 6;
-/** Milliseconds that clients write before the server dies, at most. */
+/** Maximum time in milliseconds that clients write before the server is killed. */
 const longestLife = 250;
-/** Small, so that the server forgets history all the time, and dies while it does. */
+/** Small, so that the server compacts its history all the time, and is killed while it does. */
 const historyLimit = 40;
 
 interface Scene {
@@ -67,7 +67,7 @@ export const runKills = async (kills: number, seed: number): Promise<KillsReport
   return { kills: done, killsAtStart, ...ledger.counts, ...scene.follower.counts, faults: ledger.faults };
 };
 
-/** The first starts make keys and the database: these die more often. Returns how many did. */
+/** The first starts create keys and the database: these are killed more often. Returns how many were killed. */
 const killWhileStarting = async ({ random, start }: Scene, round: number): Promise<number> => {
   let count = 0;
   while (random.chance(round < 3 ? 0.6 : 0.1)) {
@@ -91,12 +91,12 @@ const withServer = async (scene: Scene, use: (http: Http, server: ServerProcess)
   }
 };
 
-/** One life of the server: it is held against the ledger, then clients write until it dies. */
+/** One run of the server: its state is compared with the ledger, then clients write until it is killed. */
 const live = (scene: Scene): Promise<void> =>
   withServer(scene, async (http, server) => {
     const { random, ledger, follower } = scene;
     await compare(http, ledger);
-    // A watch that sleeps through some lives comes back to a history that is gone.
+    // A watch that is not resumed for some runs finds its version expired.
     if (random.chance(0.5)) await follower.follow(http);
     const writing = Promise.allSettled(
       Array.from({ length: writers }, (_, writer) => {
@@ -111,7 +111,7 @@ const live = (scene: Scene): Promise<void> =>
     await follower.ended();
   });
 
-/** The last look, at a server that nobody kills. */
+/** The last check, of a server that is not killed. */
 const look = (scene: Scene): Promise<void> =>
   withServer(scene, async (http) => {
     await compare(http, scene.ledger);

@@ -1,4 +1,4 @@
-// Clients that write config maps as fast as they are answered, until the server is gone. Each has names of its own, so that no two meet.
+// Clients that write ConfigMaps as fast as they are answered, until the server is killed. Each uses names of its own, so that they do not conflict.
 import { createHash } from 'node:crypto';
 import { errors } from 'undici';
 import type { Ledger, Shown } from '#test/faults/api-server-kill/ledger.ts';
@@ -8,7 +8,7 @@ import type { Random } from '#test/support/random.ts';
 export const collection = '/api/v1/namespaces/default/configmaps';
 export const selector = 'labelSelector=kill%3Dme';
 
-/** Bytes of most objects; a few are as large as to need many pages of the database at once. */
+/** Bytes of most objects; a few are so large that they need many pages of the database at once. */
 const usualSize = 8_000;
 const largeSize = 300_000;
 
@@ -19,7 +19,7 @@ export interface ConfigMap {
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('base64url').slice(0, 12);
 
-/** A half-written object differs from what was sent by its digest. */
+/** An incomplete object differs from the sent one by its digest. */
 export const toShown = ({ metadata, data }: ConfigMap): Shown => ({
   name: metadata.name,
   content: `${data.id}/${data.text.length}/${digestOf(data.text)}`,
@@ -58,7 +58,7 @@ const socketCodes = ['ECONNRESET', 'ECONNREFUSED', 'EPIPE'];
 const isCut = (error: unknown): boolean =>
   error instanceof errors.UndiciError || socketCodes.includes((error as NodeJS.ErrnoException).code ?? '');
 
-/** Resolves when the connection breaks. Throws when the server answers what it must not. */
+/** Resolves when the connection breaks. Throws on an invalid response of the server. */
 export const writeUntilCut = async (http: Http, ledger: Ledger, random: Random, names: readonly string[]) => {
   try {
     for (;;) await write(http, ledger, random, random.pick(names));

@@ -96,7 +96,7 @@ export const describeCopies = (name: string, registry: BackendRegistry): void =>
       },
     );
 
-    it.runIf(takes('clone'))('of an image that is not ready wait for it, and say so', async () => {
+    it.runIf(takes('clone'))('of an image that is not ready wait for it, and report it', async () => {
       const world = begin(localClasses['binds at once and takes snapshots']!);
       world.schedule(120_000, () => {
         const { spec, metadata, ...rest } = aHarvesterImage();
@@ -120,7 +120,7 @@ export const describeCopies = (name: string, registry: BackendRegistry): void =>
     });
 
     it.runIf(takes('clone')).each(Object.entries(localClasses))(
-      'of an image keep it until they are made, on storage that %s',
+      'of an image keep it until they are complete, on storage that %s',
       async (_what, storage) => {
         const world = begin(storage);
         await make(world, 'image-leap', {});
@@ -163,7 +163,7 @@ export const describeCopies = (name: string, registry: BackendRegistry): void =>
 
     // Copies of volumes in use are up to Longhorn.
     it.runIf(takes('export-from-volume') && backend.needs === undefined).each(Object.entries(localClasses))(
-      'of a disk in use are snapshots, or wait and say who uses it, on storage that %s',
+      'of a disk in use are snapshots, or wait and report its user, on storage that %s',
       async (_what, storage) => {
         const world = begin(storage);
         seedDisk(world, storage.storageClass);
@@ -187,7 +187,7 @@ export const describeCopies = (name: string, registry: BackendRegistry): void =>
       },
     );
 
-    it.runIf(takes('clone'))('are encrypted where the storage can, and refused by name where it cannot', async () => {
+    it.runIf(takes('clone'))('are encrypted when the storage supports it, and rejected by name otherwise', async () => {
       const world = begin(localClasses['binds at once and takes snapshots']!);
       await make(world, 'image-leap', {});
       const asked = { ...cloneOf('image-leap', 'encrypt'), storageClassParameters: secret };
@@ -200,7 +200,7 @@ export const describeCopies = (name: string, registry: BackendRegistry): void =>
       expect(ready?.message).toMatch(encrypts ? /ready/ : /makes plain copies and cannot encrypt/);
     });
 
-    it('say how large their disk is, where status does not know it yet', async () => {
+    it('report the size of their disk, when the status does not have it yet', async () => {
       const world = begin(localClasses['binds at once and takes snapshots']!);
       const image = harvesterImages.toImage(await make(world, 'image-leap', {}));
       const { inspection, ...state } = image.state;

@@ -95,8 +95,8 @@ export const describeKeeping = (name: string, { makesDataVolumes = false }): voi
       : [{ what, storage, cdi: undefined }],
   );
 
-  describe(`what an image is kept in on ${name}`, () => {
-    it.each(cases)('stays, on storage that $what (cdi: $cdi)', async ({ storage, cdi }) => {
+  describe(`the parameters of an image on ${name}`, () => {
+    it.each(cases)('are kept, on storage that $what (cdi: $cdi)', async ({ storage, cdi }) => {
       const world = await finished(name, storage, cdi);
       const image = () => imageIn<HarvesterImage>(world)!;
       const { status, metadata } = image();

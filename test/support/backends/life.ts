@@ -82,7 +82,7 @@ export const describeLife = (
     kube.all().filter(({ metadata }) => metadata.labels?.[labels.ownerUid] !== undefined);
 
   describe(`the life of an image on ${name}`, () => {
-    it('ends usable, and moves forward only', async () => {
+    it('ends usable, and only moves forward', async () => {
       const { observed, image } = await live();
       expect(image()?.status).toMatchObject({ phase: 'Imported', progress: 100, failed: 0 });
       const progress = observed.map((status) => status.progress ?? 0);
@@ -92,7 +92,7 @@ export const describeLife = (
       );
     });
 
-    it.each(Object.entries(localClasses))('is whole on storage that %s', async (_what, storage) => {
+    it.each(Object.entries(localClasses))('is complete on storage that %s', async (_what, storage) => {
       const { world, image } = await live({}, storage);
       expect(image()?.status).toMatchObject({ phase: 'Imported', attempts: fails ? 1 : 0 });
       await world.kube.delete(images, key);
@@ -100,7 +100,7 @@ export const describeLife = (
       expect({ image: image(), children: childrenIn(world) }).toEqual({ image: undefined, children: [] });
     });
 
-    it('costs few calls, and none while nothing changes', async () => {
+    it('needs few API requests, and none while nothing changes', async () => {
       const described = aStorageProfile({ status: { snapshotClass: aSnapshotClass().metadata.name } });
       const { world, image, callsToReady } = await live(makesDataVolumes ? { cdi: 'use' } : {}, {
         ...usual,
@@ -114,7 +114,7 @@ export const describeLife = (
       expect(image()?.status?.phase).toBe('Imported');
     });
 
-    it.runIf(makesDataVolumes)('costs few calls more where the DataVolume is ours to move', async () => {
+    it.runIf(makesDataVolumes)('needs few more API requests when the DataVolume is reconciled by Bullion', async () => {
       const byCdi = (await live({ cdi: 'use' })).callsToReady().length;
       const both = (await live()).callsToReady().length;
       process.stdout.write(`${name}: ${both} with a DataVolume of our own, ${both - byCdi} of them for that\n`);
@@ -122,7 +122,7 @@ export const describeLife = (
     });
 
     it.each([0, 500, 1_500, 3_500, 6_000, 9_000, 60_000])(
-      'can be ended after %i ms, and leaves nothing',
+      'can be deleted after %i ms, and leaves nothing',
       async (after) => {
         const { world, image } = begin();
         world.schedule(after, () => void world.kube.delete(images, key));
@@ -135,7 +135,7 @@ export const describeLife = (
       },
     );
 
-    it('comes to the same end wherever its function is killed', { timeout: 240_000 }, async () => {
+    it('reaches the same state wherever its function is killed', { timeout: 240_000 }, async () => {
       const calls = (await live()).callsToReady();
       for (const [at, call] of calls.entries()) {
         // Before the call, and if it is a write, also after it took effect.
@@ -153,12 +153,12 @@ export const describeLife = (
       ['lost', { ...calm, drop: 1 }],
       ['repeated', { ...calm, repeat: 1 }],
       ['late and out of order', { ...calm, delay: 1 }],
-    ])('comes to the same end when events are %s', async (_how, chaos) => {
+    ])('reaches the same state when events are %s', async (_how, chaos) => {
       const { image } = await live({ chaos, stormMs: hours });
       expect(image()?.status?.phase).toBe('Imported');
     });
 
-    it('says how a disk is made from it', async () => {
+    it('describes how a disk is created from it', async () => {
       const { image } = await live();
       const registration = registrationOf(registry, name);
       if (!registration.served) throw new Error(registration.because);
@@ -166,7 +166,7 @@ export const describeLife = (
       expect(disk.is === 'class' ? disk.className : disk.volume).not.toBe('');
     });
 
-    it.runIf(disksShareIt)('lasts while a disk stands on it', async () => {
+    it.runIf(disksShareIt)('is kept while a disk depends on it', async () => {
       const { world, image } = await live();
       const { storageClassName = '' } = image()!.status!;
       world.kube.seed(persistentVolumeClaims, {
@@ -189,20 +189,20 @@ export const describeLife = (
   });
 
   describe.skipIf(!fails)(`failures of an image on ${name}`, () => {
-    it('are counted by attempt, and made up for', async () => {
+    it('are counted by attempt, and recovered from', async () => {
       const { image } = await live({
         attempt: (mode, attempt) => (mode === 'import' && attempt === 1 ? flaky : success),
       });
       expect(image()?.status).toMatchObject({ phase: 'Imported', attempts: 2, failed: 1 });
     });
 
-    it.each(Object.entries(localClasses))('are made up for on storage that %s', async (_what, storage) => {
+    it.each(Object.entries(localClasses))('are recovered from on storage that %s', async (_what, storage) => {
       const attempt = (mode: string, nth: number) => (mode === 'import' && nth === 1 ? flaky : success);
       const { image } = await live({ attempt }, storage);
       expect(image()?.status).toMatchObject({ phase: 'Imported', attempts: 2, failed: 1 });
     });
 
-    it('end at the limit and never past it', async () => {
+    it('end at the limit and never beyond it', async () => {
       const attempts = new Set<number>();
       const { image } = await live({
         attempt: (mode, attempt) => {
@@ -215,7 +215,7 @@ export const describeLife = (
       expect([...attempts]).toEqual([1, 2, 3]);
     });
 
-    it('say why, and are started over when asked', async () => {
+    it('report why, and are restarted on request', async () => {
       let isMended = false;
       const { world, image } = await live({ attempt: () => (isMended ? success : flaky) });
       const ready = image()?.status?.conditions?.find(({ type }) => type === 'Ready');
@@ -228,7 +228,7 @@ export const describeLife = (
       expect(image()?.status).toMatchObject({ phase: 'Imported', retryHandled: '1', failed: 3 });
     });
 
-    it('end a transfer that never begins, with its reason', async () => {
+    it('end a transfer that never starts, with its reason', async () => {
       const { image } = await live({ attempt: () => ({ ...success, unschedulable: true }) });
       expect(image()?.status?.phase).toBe('Failed');
       expect(image()?.status?.conditions?.find(({ type }) => type === 'Ready')?.message).toContain('gave up waiting');

@@ -1,4 +1,4 @@
-// A whole import on a virtual clock, through the real handlers: what users see along the way, and what it costs.
+// A whole import on a virtual clock, through the real handlers: what users observe meanwhile, and its number of requests.
 import { describe, expect, it } from 'vitest';
 import { jobs, kubeEvents, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
@@ -26,7 +26,7 @@ const sized = (): HyperCloudImage =>
   });
 
 describe('an import', () => {
-  it('finds the size, fills a volume, snapshots it and becomes available', async () => {
+  it('determines the size, populates a volume, takes a snapshot of it and becomes available', async () => {
     const world = begin();
     await world.run(60 * minutes);
     const image = imageIn<HyperCloudImage>(world);
@@ -50,11 +50,11 @@ describe('an import', () => {
     expect(world.kube.all(kubeEvents)).toMatchObject([{ type: 'Normal', reason: 'Ready' }]);
   });
 
-  it('costs few calls', async () => {
+  it('needs few API requests', async () => {
     const world = begin({ attempt: () => ({ runMs: 2_000, end: aSuccess() }) }, sized());
     await world.run(60 * minutes);
     expect(imageIn<HyperCloudImage>(world)?.status?.state).toBe('Available');
-    // Once it is ready, those who wait for it are looked for: that is theirs.
+    // Once it is ready, the objects that wait for it are listed: those requests are counted for them.
     const isOfImport = (call: string) => !/^cron-tick|list virtualmachine(pvcs|volumes)/.test(call);
     const ofImports = world.trace.filter(isOfImport);
     expect(ofImports.length).toBeLessThan(30);

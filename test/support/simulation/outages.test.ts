@@ -1,4 +1,4 @@
-// Outages around the functions, one at a time: what stands still meanwhile and what does not.
+// Partial outages around the functions, one at a time: what stops meanwhile and what does not.
 import { describe, expect, it } from 'vitest';
 import { jobs, persistentVolumeClaims, pods, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
@@ -24,8 +24,8 @@ const begin = (options: Partial<Parameters<typeof createWorld>[0]> = {}): World 
 
 const stateOf = (world: World) => imageIn<HyperCloudImage>(world)?.status?.state;
 
-describe('webhooks that nobody answers', () => {
-  it('stop no image that is there: it is imported, and deleted, as ever', async () => {
+describe('webhooks that do not answer', () => {
+  it('block no existing image: it is imported, and deleted, as usual', async () => {
     const world = begin();
     world.schedule(0, () => world.kube.seed(type, image));
     world.webhooksDownUntil(600 * minutes);
@@ -35,11 +35,11 @@ describe('webhooks that nobody answers', () => {
     await world.run(120 * minutes);
     expect(world.kube.all<KubeObject>().filter(({ metadata }) => metadata.labels?.[labels.ownerUid])).toEqual([]);
     expect(imageIn(world)).toBeUndefined();
-    // A profile of a storage class is a new object of ours, which the next minute makes.
+    // A profile of a storage class is a new object of Bullion, which the next tick creates.
     expect(world.refused.filter((write) => !write.startsWith('CREATE storageprofiles'))).toEqual([]);
   });
 
-  it('refuse new images and new wishes, as the API server does, and nothing else', async () => {
+  it('block new images and changed specs, as the API server does, and nothing else', async () => {
     const world = begin();
     world.webhooksDownUntil(minutes);
     await expect(world.kube.create(type, image)).rejects.toThrow(
@@ -71,10 +71,10 @@ describe('webhooks that nobody answers', () => {
   });
 });
 
-describe('watches that are cut', () => {
-  it('lose changes once their version has expired, and the minute makes good for it', async () => {
+describe('watches that are interrupted', () => {
+  it('lose changes once their version has expired, and the next tick compensates for it', async () => {
     const world = begin();
-    // Broken for ever: nothing is heard of the image or its children but by the tick.
+    // Interrupted permanently: without ticks no change of the image or its children is observed.
     world.schedule(0, () => {
       world.kube.watches.refuse(new Unavailable('down'));
       world.kube.watches.cut();
@@ -85,7 +85,7 @@ describe('watches that are cut', () => {
     expect(world.trace.filter((call) => !/^(cron-tick|sidecar-sync)/.test(call))).toEqual([]);
   });
 
-  it('go on where they were as long as their version is kept', async () => {
+  it('continue at their position as long as their version is available', async () => {
     const world = begin();
     world.schedule(0, () => {
       world.kube.watches.refuse(new Unavailable('down'));
@@ -99,8 +99,8 @@ describe('watches that are cut', () => {
   });
 });
 
-describe('a storm', () => {
-  it('contains each of its troubles', async () => {
+describe('the chaos generator', () => {
+  it('contains each of its faults', async () => {
     const kinds = new Set<string>();
     for (let seed = 1; seed <= 10; seed += 1) {
       const world = begin({ seed, chaos: storm, stormMs: 8 * minutes });
@@ -119,7 +119,7 @@ describe('a storm', () => {
     expect([...kinds].toSorted()).toEqual(['cut', 'expired', 'refused']);
   });
 
-  it('is nothing when calm', () => {
+  it('changes nothing when switched off', () => {
     expect(Object.values(calm).every((odds) => odds === 0)).toBe(true);
     expect(Object.keys(calm)).toEqual(Object.keys(storm));
   });

@@ -22,7 +22,7 @@ import {
 } from '#local-cluster/conformance/topics/admission/support.ts';
 
 export const configurations: Topic['cases'] = {
-  'a dry run calls webhooks without side effects and refuses others': async (t) => {
+  'a dry run calls webhooks without side effects and fails for others': async (t) => {
     const hooks = [
       { path: '/none', objectSelector: { matchLabels: { want: 'none' } }, sideEffects: 'None' },
       { path: '/dry', objectSelector: { matchLabels: { want: 'dry' } }, sideEffects: 'NoneOnDryRun' },
@@ -37,7 +37,7 @@ export const configurations: Topic['cases'] = {
     deepStrictEqual(pathsOf(webhook), ['/none', '/dry']);
     strictEqual(at(reviewsOf(webhook)[0], 'request.dryRun'), true);
   },
-  'a configuration that cannot be is refused': async (t) => {
+  'an invalid configuration is rejected': async (t) => {
     const webhook = t.webhook(() => allowed);
     const path = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?dryRun=All';
     const post = async (change: Body): Promise<unknown> => {
@@ -101,7 +101,7 @@ export const configurations: Topic['cases'] = {
     t.same('create', reviewsOf(webhook)[0]);
     t.same('status', reviewsOf(webhook)[2]);
   },
-  'the end of an object with finalizers is an update': async (t) => {
+  'the deletion of an object with finalizers is reviewed as an update': async (t) => {
     const { webhook, configmaps } = await hooked(t, 'Validating', [{}], () => allowed);
     await create(t, configmaps, configMap('a', undefined, { finalizers: ['example.com/hold'] }));
     t.cleanup(() => mergePatch(t, `${configmaps}/a`, { metadata: { finalizers: null } }));
@@ -111,7 +111,7 @@ export const configurations: Topic['cases'] = {
     deepStrictEqual(seen, ['CREATE', 'DELETE', 'UPDATE']);
     ok(at(reviewsOf(webhook)[2], 'request.object.metadata.deletionTimestamp') !== undefined);
   },
-  'generated names are known to webhooks': async (t) => {
+  'webhooks get generated names': async (t) => {
     const { webhook, configmaps } = await hooked(t, 'Validating', [{}], () => allowed);
     const created = await create(t, configmaps, {
       apiVersion: 'v1',
@@ -121,7 +121,7 @@ export const configurations: Topic['cases'] = {
     strictEqual(at(reviewsOf(webhook)[0], 'request.object.metadata.name'), at(created, 'metadata.name'));
     t.same('name of the request', { name: textAt(reviewsOf(webhook)[0], 'request.name') === '' ? 'empty' : 'set' });
   },
-  'a service that is not there cannot be called': async (t) => {
+  'a missing service cannot be called': async (t) => {
     const { configmaps } = await hooked(
       t,
       'Validating',
@@ -131,7 +131,7 @@ export const configurations: Topic['cases'] = {
     const answer = expectStatus(await t.call('POST', configmaps, { body: configMap('a') }), 500);
     t.same('message', textAt(answer.body, 'message').replace(/Post "[^"]*": /, ''));
   },
-  'labels put on by a webhook stay with the manager of the request': async (t) => {
+  'labels set by a webhook are owned by the manager of the request': async (t) => {
     const { configmaps } = await hooked(t, 'Mutating', [{}], () =>
       patched([{ op: 'add', path: '/metadata/labels', value: {} }, label('x', 'y')]),
     );

@@ -5,7 +5,7 @@ import { configMap, expectStatus } from '#local-cluster/conformance/topics/objec
 import { allowed, hooked } from '#local-cluster/conformance/topics/admission/support.ts';
 
 export const failures: Topic['cases'] = {
-  'a webhook that cannot be asked fails the request, or is passed over': async (t) => {
+  'an unreachable webhook fails the request, or is ignored': async (t) => {
     const hooks = [
       { path: '/fail', failurePolicy: 'Fail', objectSelector: { matchLabels: { want: 'fail' } } },
       { path: '/ignore', failurePolicy: 'Ignore', objectSelector: { matchLabels: { want: 'ignore' } } },
@@ -22,7 +22,7 @@ export const failures: Topic['cases'] = {
       201,
     );
   },
-  'a slow webhook runs into its time-out': async (t) => {
+  'a slow webhook times out': async (t) => {
     const slow = async (): Promise<WebhookReply> => {
       await new Promise((resolve) => setTimeout(resolve, 2500));
       return allowed;
@@ -33,7 +33,7 @@ export const failures: Topic['cases'] = {
     ok(Date.now() - started < 2400);
     match(textAt(answer.body, 'message'), /failed calling webhook .*(context deadline exceeded|timeout)/i);
   },
-  'a webhook nobody listens to fails the request': async (t) => {
+  'a webhook without a listener fails the request': async (t) => {
     const { configmaps } = await hooked(
       t,
       'Validating',
@@ -55,7 +55,7 @@ export const failures: Topic['cases'] = {
     const answer = expectStatus(await t.call('POST', configmaps, { body: configMap('a') }), 500);
     match(textAt(answer.body, 'message'), /failed calling webhook .*(x509|certificate)/i);
   },
-  'answers that are no review fail the request': async (t) => {
+  'responses other than a review fail the request': async (t) => {
     const replies: Record<string, WebhookReply> = {
       'not-json': { raw: 'hello' },
       'other-uid': {

@@ -12,7 +12,7 @@ import {
 import { allowed, rule, pathsOf, reviewsOf, hooked } from '#local-cluster/conformance/topics/admission/support.ts';
 
 export const matching: Topic['cases'] = {
-  'an object selector decides by labels, of the old object or the new': async (t) => {
+  'an object selector matches labels of the old object or the new': async (t) => {
     const { webhook, configmaps } = await hooked(
       t,
       'Validating',
@@ -28,17 +28,17 @@ export const matching: Topic['cases'] = {
     await mergePatch(t, `${configmaps}/a`, { data: { k: 'v' } });
     strictEqual(pathsOf(webhook).length, 2);
   },
-  'a namespace selector decides by labels of the namespace': async (t) => {
+  'a namespace selector matches labels of the namespace': async (t) => {
     const { webhook } = await hooked(t, 'Validating', [{}], () => allowed);
     await create(t, core('default', 'configmaps'), configMap(`a-${t.id}`));
     t.cleanup(() => t.call('DELETE', core('default', 'configmaps', `a-${t.id}`)));
     deepStrictEqual(pathsOf(webhook), []);
   },
-  'rules decide by operation, group, version, resource and scope': async (t) => {
+  'rules match operation, group, version, resource and scope': async (t) => {
     const every = { operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*'] };
     const hooks = [
       { path: '/create', rules: [rule({ operations: ['CREATE'] })] },
-      // The namespace selector does not keep it from objects without namespace.
+      // Objects without a namespace match in spite of the namespace selector.
       { path: '/any', rules: [rule(every)], objectSelector: { matchLabels: { of: t.id } } },
       { path: '/secrets', rules: [rule({ resources: ['secrets'] })] },
       { path: '/cluster', rules: [rule({ scope: 'Cluster' })] },
@@ -50,7 +50,7 @@ export const matching: Topic['cases'] = {
     await mergePatch(t, `${configmaps}/a`, { data: { k: 'v' } });
     deepStrictEqual(pathsOf(webhook).toSorted(), ['/any', '/any', '/create']);
   },
-  'match conditions decide in CEL': async (t) => {
+  'match conditions are evaluated in CEL': async (t) => {
     const matchConditions = [
       { name: 'named', expression: "request.name.startsWith('yes')" },
       { name: 'not-admin', expression: "request.userInfo.username != 'nobody'" },

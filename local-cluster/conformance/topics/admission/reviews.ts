@@ -28,7 +28,7 @@ export const reviews: Topic['cases'] = {
     await create(t, configmaps, configMap('a', { k: 'v' }));
     t.same('review', reviewsOf(webhook)[0]);
   },
-  'update and delete come with the old object': async (t) => {
+  'reviews of update and delete contain the old object': async (t) => {
     const { webhook, configmaps } = await hooked(t, 'Validating', [{}], () => allowed);
     await create(t, configmaps, configMap('a', { k: 'v' }));
     await mergePatch(t, `${configmaps}/a`, { data: { k: 'w' } });
@@ -57,7 +57,7 @@ export const reviews: Topic['cases'] = {
       t.same(name, failureOf(await t.call('POST', configmaps, { body: configMap(name) })));
     expectStatus(await t.call('GET', `${configmaps}/message`), 404);
   },
-  'a denied update and delete leave the object': async (t) => {
+  'a denied update and delete do not change the object': async (t) => {
     const { configmaps } = await hooked(
       t,
       'Validating',
@@ -87,7 +87,9 @@ export const reviews: Topic['cases'] = {
     t.same('created', created);
     deepStrictEqual(at(await get(t, `${configmaps}/a`), 'data'), { k: 'patched' });
   },
-  'mutating webhooks run in order of configuration and hook, each on the work of the last': async (t) => {
+  'mutating webhooks run in order of configuration and webhook, each with the result of the previous one': async (
+    t,
+  ) => {
     const webhook = t.webhook(({ path, review }) => {
       if (path.startsWith('/probe')) return allowed;
       const seen = textAt(review, 'request.object.data.seen');
@@ -99,7 +101,7 @@ export const reviews: Topic['cases'] = {
     const created = await create(t, core(await t.namespace(), 'configmaps'), configMap('a', { seen: '' }));
     strictEqual(at(created, 'data.seen'), '123');
   },
-  'a webhook that asks for it is called again after later changes': async (t) => {
+  'a webhook with a reinvocation policy is called again after later changes': async (t) => {
     const webhook = t.webhook(({ path, review }) => {
       if (path.startsWith('/probe')) return allowed;
       const seen = textAt(review, 'request.object.data.seen');
@@ -113,7 +115,7 @@ export const reviews: Topic['cases'] = {
     deepStrictEqual(pathsOf(webhook), ['/again', '/late', '/again']);
     strictEqual(at(created, 'data.seen'), '++');
   },
-  'validating webhooks see what mutating ones made, and run after all of them': async (t) => {
+  'validating webhooks get the mutated object, and run after all mutating ones': async (t) => {
     const webhook = t.webhook(({ path }) =>
       path === '/mutate' ? patched([{ op: 'add', path: '/data', value: { k: 'patched' } }]) : allowed,
     );

@@ -1,4 +1,4 @@
-// What the cases of `admission` share.
+// Common parts of the cases of `admission`.
 import type { CaseContext, Webhook, WebhookCall, WebhookReply } from '#local-cluster/conformance/suite/case.ts';
 import { at, type JsonValue } from '#local-cluster/conformance/suite/json.ts';
 import { type Body, core, create, eventually, grouped } from '#local-cluster/conformance/topics/objects.ts';
@@ -29,7 +29,7 @@ interface HookSpec extends Body {
   readonly path?: string;
 }
 
-/** Registers webhooks that see the namespaces of this case alone, and waits until the server calls them. */
+/** Registers webhooks for the namespaces of this case only, and waits until the server calls them. */
 export const register = async (
   t: CaseContext,
   kind: 'Validating' | 'Mutating',
@@ -59,7 +59,7 @@ export const register = async (
   return `${path}/${name}`;
 };
 
-/** The server learns of a configuration a moment after it was created. A last hook of every configuration tells when. */
+/** The server observes a configuration a moment after it was created. A probe at the end of every configuration detects when. */
 export const inForce = async (
   t: CaseContext,
   webhook: Webhook,
@@ -92,7 +92,7 @@ export const pathsOf = (webhook: Webhook): string[] => callsOf(webhook).map(({ p
 
 export const reviewsOf = (webhook: Webhook): JsonValue[] => callsOf(webhook).map(({ review }) => review);
 
-/** One configuration of one kind, in force. */
+/** One active configuration of one kind. */
 export const hooked = async (
   t: CaseContext,
   kind: 'Validating' | 'Mutating',

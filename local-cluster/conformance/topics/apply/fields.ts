@@ -20,7 +20,7 @@ export const fields: Topic['cases'] = {
     const answer = await mergePatch(t, path, { metadata: { managedFields: [{}] } });
     strictEqual(at(expectStatus(answer, 200).body, 'metadata.managedFields'), undefined);
   },
-  'fields that were there before anybody managed them are kept by whoever comes first': async (t) => {
+  'fields from before managed fields were tracked are kept by the first manager': async (t) => {
     const path = await mapPath(t);
     await applied(t, path, configMap('a', { k: 'v', l: 'v' }));
     await mergePatch(t, path, { metadata: { managedFields: [{}] } });
@@ -57,7 +57,7 @@ export const fields: Topic['cases'] = {
     const less = await applied(t, path, configMap('a'), 'fieldManager=one');
     deepStrictEqual(at(less.body, 'metadata.finalizers'), ['example.com/two']);
   },
-  'list and map types of a schema decide how its fields are owned': async (t) => {
+  'list and map types of a schema determine the ownership of its fields': async (t) => {
     const item = {
       type: 'object',
       required: ['id'],
@@ -99,7 +99,7 @@ export const fields: Topic['cases'] = {
       (await applied(t, path, widgets.widget('a', { spec: { set: ['p'] } }), 'fieldManager=one')).body,
     );
   },
-  'a field the schema does not know cannot be applied': async (t) => {
+  'an unknown field cannot be applied': async (t) => {
     const widgets = await createWidgets(t, {
       properties: { spec: { type: 'object', properties: { size: { type: 'integer' } } } },
     });
@@ -133,12 +133,12 @@ export const fields: Topic['cases'] = {
     t.same('object', answer.body);
     deepStrictEqual(at(answer.body, 'spec'), { size: 1 });
   },
-  'apply on a subresource of what is not there is not found': async (t) => {
+  'apply to a subresource of a missing object is not found': async (t) => {
     const widgets = await createWidgets(t, { version: { subresources: { status: {} } } });
     const path = widgets.path(await t.namespace(), 'a');
     t.same('answer', failureOf(expectStatus(await apply(t, `${path}/status`, widgets.widget('a')), 404)));
   },
-  'an applied default belongs to nobody': async (t) => {
+  'an applied default has no owner': async (t) => {
     const properties = {
       spec: { type: 'object', properties: { size: { type: 'integer', default: 3 }, colour: { type: 'string' } } },
     };
@@ -153,7 +153,7 @@ export const fields: Topic['cases'] = {
     const again = await applied(t, path, configMap('a', { k: 'v' }), 'fieldManager=one');
     strictEqual(at(again.body, 'metadata.resourceVersion'), at(other.body, 'metadata.resourceVersion'));
   },
-  'taking over from a client that only updated': async (t) => {
+  'an apply takes over from a client that only updated': async (t) => {
     const path = core(await t.namespace(), 'configmaps');
     await create(t, path, configMap('a', { k: 'v', l: 'v' }));
     const answer = await applied(t, `${path}/a`, configMap('a', { k: 'v' }));

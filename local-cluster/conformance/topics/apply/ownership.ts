@@ -13,29 +13,29 @@ import {
 import { managers, applied, mapPath } from '#local-cluster/conformance/topics/apply/support.ts';
 
 export const ownership: Topic['cases'] = {
-  'apply creates what is not there': async (t) => {
+  'apply creates a missing object': async (t) => {
     const answer = await apply(t, await mapPath(t), configMap('a', { k: 'v' }));
     t.same('object', expectStatus(answer, 201).body);
   },
-  'the same apply again changes nothing': async (t) => {
+  'a repeated apply changes nothing': async (t) => {
     const path = await mapPath(t);
     const first = await applied(t, path, configMap('a', { k: 'v' }));
     const second = expectStatus(await apply(t, path, configMap('a', { k: 'v' })), 200);
     deepStrictEqual(second.body, first.body);
   },
-  'a field left out by its only manager goes': async (t) => {
+  'a field that its only owner omits is removed': async (t) => {
     const path = await mapPath(t);
     await applied(t, path, configMap('a', { k: 'v', l: 'w' }, { labels: { x: 'y' } }));
     const answer = await applied(t, path, configMap('a', { k: 'v' }));
     t.same('object', answer.body);
   },
-  'a field of another manager conflicts and names him': async (t) => {
+  'a field of another manager is a conflict that names the manager': async (t) => {
     const path = await mapPath(t);
     await applied(t, path, configMap('a', { k: 'v', l: 'v' }), 'fieldManager=one');
     const answer = await apply(t, path, configMap('a', { k: 'w', l: 'w' }), 'fieldManager=two');
     t.same('answer', failureOf(expectStatus(answer, 409)));
   },
-  'a field written by update conflicts too': async (t) => {
+  'a field written by an update is a conflict too': async (t) => {
     const path = await mapPath(t);
     await applied(t, path, configMap('a', { k: 'v' }), 'fieldManager=one');
     expectStatus(await mergePatch(t, `${path}?fieldManager=writer`, { data: { k: 'w' } }), 200);
@@ -47,11 +47,11 @@ export const ownership: Topic['cases'] = {
     await applied(t, path, configMap('a', { k: 'v', l: 'v' }), 'fieldManager=one');
     const forced = await applied(t, path, configMap('a', { k: 'w' }), 'fieldManager=two&force=true');
     t.same('object', forced.body);
-    // What the first one no longer owns is not removed when it leaves it out.
+    // Fields that the first manager no longer owns are not removed when it omits them.
     const later = await applied(t, path, configMap('a', { l: 'v' }), 'fieldManager=one');
     deepStrictEqual(at(later.body, 'data'), { k: 'w', l: 'v' });
   },
-  'a field is shared by managers who agree and stays until the last leaves it': async (t) => {
+  'a field with several owners of the same value is kept until the last owner omits it': async (t) => {
     const path = await mapPath(t);
     await applied(t, path, configMap('a', { k: 'v' }), 'fieldManager=one');
     await applied(t, path, configMap('a', { k: 'v' }), 'fieldManager=two');
@@ -65,12 +65,12 @@ export const ownership: Topic['cases'] = {
     const answer = await apply(t, await mapPath(t), configMap('a'), '');
     t.same('answer', failureOf(expectStatus(answer, 422)));
   },
-  'force is for apply alone': async (t) => {
+  'force is only allowed for apply': async (t) => {
     const path = await mapPath(t);
     await applied(t, path, configMap('a'));
     t.same('answer', failureOf(expectStatus(await mergePatch(t, `${path}?force=true`, { data: {} }), 422)));
   },
-  'apply refuses managed fields, other names and other kinds': async (t) => {
+  'apply rejects managed fields, other names and other kinds': async (t) => {
     const path = await mapPath(t);
     t.same(
       'managed fields',
@@ -98,7 +98,7 @@ export const ownership: Topic['cases'] = {
     const answer = await t.call('PATCH', `${await mapPath(t)}?fieldManager=tester`, options);
     strictEqual(at(expectStatus(answer, 201).body, 'data.k'), 'v');
   },
-  'update after apply splits the fields between both': async (t) => {
+  'an update after an apply owns the fields that it changes': async (t) => {
     const path = await mapPath(t);
     const created = await applied(t, path, configMap('a', { k: 'v', l: 'v' }), 'fieldManager=one');
     const body = changed(created.body, (copy) => (copy['data'] = { k: 'w', l: 'v', m: 'n' }));
@@ -113,7 +113,7 @@ export const ownership: Topic['cases'] = {
     });
     strictEqual(at(answer.body, 'metadata.managedFields.0.manager'), 'thing');
   },
-  'a manager with too long a name is refused': async (t) => {
+  'a manager with a name that is too long is rejected': async (t) => {
     const answer = await t.call('POST', `${core(await t.namespace(), 'configmaps')}?fieldManager=${'x'.repeat(129)}`, {
       body: configMap('a'),
     });

@@ -1,4 +1,4 @@
-// What the cases of `apply` share.
+// Common parts of the cases of `apply`.
 import { ok } from 'node:assert/strict';
 import type { Answer, CaseContext } from '#local-cluster/conformance/suite/case.ts';
 import { itemsAt, type JsonValue, textAt } from '#local-cluster/conformance/suite/json.ts';

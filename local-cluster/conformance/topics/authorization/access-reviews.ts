@@ -5,7 +5,7 @@ import { create, expectStatus, failureOf, get, grouped } from '#local-cluster/co
 import { as, rbac, grant, review, configMapRule } from '#local-cluster/conformance/topics/authorization/support.ts';
 
 export const accessReviews: Topic['cases'] = {
-  'a review of access answers for anybody': async (t) => {
+  'an access review answers for any user': async (t) => {
     const ns = await grant(t, 'jane', [configMapRule('get')]);
     const yes = await review(t, 'jane', { namespace: ns, verb: 'get', resource: 'configmaps', name: 'x' });
     t.same('yes', yes);
@@ -34,7 +34,7 @@ export const accessReviews: Topic['cases'] = {
     strictEqual(at(expectStatus(await post(ns), 201).body, 'status.allowed'), true);
     t.same('other', failureOf(await post('default')));
   },
-  'everybody can ask for himself': async (t) => {
+  'every user can query their own permissions': async (t) => {
     const ns = await grant(t, 'jane', [configMapRule('get', 'list')]);
     const body = {
       apiVersion: 'authorization.k8s.io/v1',
@@ -58,7 +58,7 @@ export const accessReviews: Topic['cases'] = {
       ),
     );
   },
-  'the roles that every cluster has are there': async (t) => {
+  'the default roles exist': async (t) => {
     for (const name of ['cluster-admin', 'admin', 'edit', 'view', 'system:discovery', 'system:public-info-viewer']) {
       strictEqual(at(await get(t, `/apis/${rbac}/clusterroles/${name}`), 'kind'), 'ClusterRole');
     }
@@ -67,7 +67,7 @@ export const accessReviews: Topic['cases'] = {
       { apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: 'system:masters' },
     ]);
   },
-  'whoever is known may discover, nobody may read versions and health': async (t) => {
+  'authenticated users may use discovery, anonymous users may read version and health': async (t) => {
     const headers = { ...as(t, 'jane'), 'impersonate-group': 'system:authenticated' };
     for (const path of ['/api', '/apis', '/openapi/v3', '/version'])
       expectStatus(await t.call('GET', path, { headers }), 200);

@@ -23,7 +23,7 @@ import {
 } from '#local-cluster/conformance/topics/authorization/support.ts';
 
 export const grants: Topic['cases'] = {
-  'nobody may do anything until it is granted, then that alone': async (t) => {
+  'users may do only what is granted': async (t) => {
     const ns = await grant(t, 'jane', [configMapRule('get', 'list')]);
     await create(t, core(ns, 'configmaps'), configMap('a'));
     expectStatus(await callAs(t, 'jane', 'GET', core(ns, 'configmaps', 'a')), 200);
@@ -44,7 +44,7 @@ export const grants: Topic['cases'] = {
     );
     t.same('all namespaces', failureOf(expectStatus(await callAs(t, 'jane', 'GET', '/api/v1/configmaps'), 403)));
   },
-  'names of resources limit a rule': async (t) => {
+  'resource names restrict a rule': async (t) => {
     const ns = await grant(t, 'jane', [{ ...configMapRule('get', 'list'), resourceNames: ['a'] }]);
     await create(t, core(ns, 'configmaps'), configMap('a'));
     await create(t, core(ns, 'configmaps'), configMap('b'));
@@ -53,7 +53,7 @@ export const grants: Topic['cases'] = {
     expectStatus(await callAs(t, 'jane', 'GET', core(ns, 'configmaps')), 403);
     expectStatus(await callAs(t, 'jane', 'GET', `${core(ns, 'configmaps')}?fieldSelector=metadata.name%3Da`), 200);
   },
-  'subresources are granted apart': async (t) => {
+  'subresources are granted separately': async (t) => {
     const widgets = await createWidgets(t, { version: { subresources: { status: {} } } });
     const ns = await grant(t, 'jane', [
       { apiGroups: [widgets.group], resources: ['widgets/status'], verbs: ['patch'] },
@@ -68,7 +68,7 @@ export const grants: Topic['cases'] = {
     expectStatus(await patch(`${widgets.path(ns, 'a')}/status`), 200);
     t.same('object', failureOf(expectStatus(await patch(widgets.path(ns, 'a')), 403)));
   },
-  'apply that creates needs both patch and create': async (t) => {
+  'an apply that creates needs both patch and create': async (t) => {
     const ns = await grant(t, 'jane', [configMapRule('patch')]);
     const send = () =>
       t.call('PATCH', `${core(ns, 'configmaps', 'a')}?fieldManager=x`, {
@@ -85,7 +85,7 @@ export const grants: Topic['cases'] = {
     expectStatus(await callAs(t, 'jane', 'GET', grouped('batch/v1', ns, 'jobs')), 200);
     expectStatus(await callAs(t, 'jane', 'GET', '/api/v1/nodes'), 403);
   },
-  'a role of the cluster can be bound in a namespace or everywhere': async (t) => {
+  'a cluster role can be bound in a namespace or in all': async (t) => {
     const ns = await t.namespace();
     const path = `/apis/${rbac}/clusterroles`;
     await create(t, path, {
@@ -120,7 +120,7 @@ export const grants: Topic['cases'] = {
       async () => (await t.call('GET', '/api/v1/configmaps?limit=1', { headers })).status,
       (status) => status === 200,
     );
-    // What may be asked for need not be there.
+    // The object of an access review need not exist.
     expectStatus(await t.call('GET', '/nothing', { headers }), 404);
   },
   'a service account is granted by name and namespace, or by its group': async (t) => {
@@ -147,7 +147,7 @@ export const grants: Topic['cases'] = {
     );
     t.same('refused', failureOf(expectStatus(await t.call('GET', core(ns, 'secrets'), { token }), 403)));
   },
-  'nobody can grant more than he has': async (t) => {
+  'users cannot grant more than they have': async (t) => {
     const ns = await grant(t, 'jane', [
       { apiGroups: ['rbac.authorization.k8s.io'], resources: ['roles', 'rolebindings'], verbs: ['create', 'update'] },
       configMapRule('get'),
@@ -171,14 +171,14 @@ export const grants: Topic['cases'] = {
     );
     expectStatus(bound, 403);
   },
-  'the role of a binding cannot change': async (t) => {
+  'the role of a binding is immutable': async (t) => {
     const ns = await t.namespace();
     const path = grouped(rbac, ns, 'rolebindings');
     const body = binding('b', { kind: 'Role', name: 'one' }, [userOf(t, 'jane')]);
     await create(t, path, body);
     t.same('answer', failureOf(expectStatus(await mergePatch(t, `${path}/b`, { roleRef: { name: 'two' } }), 422)));
   },
-  'roles that make no sense are refused': async (t) => {
+  'invalid roles are rejected': async (t) => {
     const ns = await t.namespace();
     t.same(
       'no verbs',

@@ -1,4 +1,4 @@
-// What the cases of `authorization` share.
+// Common parts of the cases of `authorization`.
 import type { Answer, CaseContext } from '#local-cluster/conformance/suite/case.ts';
 import { at, itemsAt, type JsonValue } from '#local-cluster/conformance/suite/json.ts';
 import { type Body, create, eventually, grouped } from '#local-cluster/conformance/topics/objects.ts';
@@ -31,7 +31,7 @@ export const userOf = (t: CaseContext, user: string): Body => ({
   name: `${user}-${t.id}`,
 });
 
-/** Gives a user rules in the case's namespace and waits until they hold. */
+/** Grants a user rules in the case's namespace and waits until they are effective. */
 export const grant = async (t: CaseContext, user: string, rules: readonly Body[]): Promise<string> => {
   const ns = await t.namespace();
   await create(t, grouped(rbac, ns, 'roles'), role(user, rules));

@@ -12,7 +12,7 @@ export const definitions: Topic['cases'] = {
     t.same('crd', without(crd, 'metadata'));
     deepStrictEqual(at(crd, 'status.storedVersions'), ['v1']);
   },
-  'discovery shows an established kind': async (t) => {
+  'discovery includes an established kind': async (t) => {
     const names = {
       plural: 'widgets',
       singular: 'widget',
@@ -41,7 +41,7 @@ export const definitions: Topic['cases'] = {
       ),
     );
   },
-  'a definition that cannot be is refused with every fault': async (t) => {
+  'an invalid definition is rejected with every error': async (t) => {
     const valid = widgetCrd(t);
     const spec = valid['spec'] as Body;
     const post = async (change: Body, name?: string): Promise<unknown> => {
@@ -109,7 +109,7 @@ export const definitions: Topic['cases'] = {
       ),
     );
   },
-  'a kind whose names are taken is not established': async (t) => {
+  'a kind with conflicting names is not established': async (t) => {
     const widgets = await createWidgets(t);
     const names = { plural: 'others', singular: 'other', kind: 'Widget', listKind: 'WidgetList' };
     const body = { ...widgetCrd(t, { spec: { names } }), metadata: { name: `others.${widgets.group}` } };

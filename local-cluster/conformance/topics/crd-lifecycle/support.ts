@@ -1,4 +1,4 @@
-// What the cases of `crd-lifecycle` share.
+// Common parts of the cases of `crd-lifecycle`.
 import {} from '#local-cluster/conformance/topics/custom.ts';
 import { type Body } from '#local-cluster/conformance/topics/objects.ts';
 

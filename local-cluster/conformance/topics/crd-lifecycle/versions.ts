@@ -65,7 +65,7 @@ export const versions: Topic['cases'] = {
     await served(t, `/apis/${widgets.group}/v2/widgets`);
     strictEqual(at(await get(t, path), 'metadata.generation'), 2);
   },
-  'a changed schema holds for later writes': async (t) => {
+  'a changed schema applies to later writes': async (t) => {
     const properties = { size: { type: 'integer' } };
     const widgets = await createWidgets(t, { properties });
     const ns = await t.namespace();
@@ -79,7 +79,7 @@ export const versions: Topic['cases'] = {
       (status) => status === 422,
     );
   },
-  'scope and group cannot change': async (t) => {
+  'scope and group are immutable': async (t) => {
     const widgets = await createWidgets(t);
     t.same('scope', failureOf(await mergePatch(t, `${crdPath}/${widgets.crdName}`, { spec: { scope: 'Cluster' } })));
   },
@@ -123,7 +123,7 @@ export const versions: Topic['cases'] = {
     strictEqual(at(created, 'metadata.namespace'), undefined);
     strictEqual((await t.call('GET', widgets.path('default', 'a'))).status, 404);
   },
-  'openapi describes a new kind': async (t) => {
+  'openapi includes a new kind': async (t) => {
     const properties = {
       spec: {
         type: 'object',

@@ -20,7 +20,7 @@ export const pruning: Topic['cases'] = {
     const body = widgets.widget('a', { spec: {}, other: 1 }, { labels: { x: 'y' }, unknown: 1 });
     t.same('object', await create(t, widgets.path(await t.namespace()), body));
   },
-  'x-kubernetes-preserve-unknown-fields keeps them, and prunes again below a known field': async (t) => {
+  'x-kubernetes-preserve-unknown-fields keeps them, except below a specified field': async (t) => {
     const schema = objectOf({
       open: {
         type: 'object',
@@ -31,7 +31,7 @@ export const pruning: Topic['cases'] = {
     const spec = { open: { any: { thing: [1, 'x', null] }, known: { a: '1', x: 1 } }, x: 1 };
     deepStrictEqual(await stored(t, schema, spec), { open: { any: { thing: [1, 'x', null] }, known: { a: '1' } } });
   },
-  'defaults fill what is missing, at every depth that exists': async (t) => {
+  'defaults are set at every existing depth': async (t) => {
     const schema = objectOf({
       a: { type: 'string', default: 'A' },
       inner: objectOf({ b: { type: 'integer', default: 7 } }),
@@ -55,7 +55,7 @@ export const pruning: Topic['cases'] = {
       map: { k: { e: 1.5 } },
     });
   },
-  'defaults also show in objects stored before': async (t) => {
+  'defaults are also set in objects stored before': async (t) => {
     const widgets = await createWidgets(t, { properties: { spec: objectOf({ a: string }) } });
     const ns = await t.namespace();
     await create(t, widgets.path(ns), widgets.widget('a', { spec: {} }));
@@ -79,7 +79,7 @@ export const pruning: Topic['cases'] = {
     }
     strictEqual(at(await get(t, widgets.path(ns, 'a')), 'spec.a'), 'late');
   },
-  'null is dropped for a default, kept where it may be': async (t) => {
+  'null is replaced by a default, and kept where it is allowed': async (t) => {
     const schema = objectOf({
       plain: { type: 'string', default: 'D' },
       nullable: { type: 'string', nullable: true, default: 'D' },
@@ -87,7 +87,7 @@ export const pruning: Topic['cases'] = {
     });
     await verdicts(t, schema, { nulls: { plain: null, nullable: null, free: null }, missing: {} });
   },
-  'null where it may not be is refused or pruned': async (t) => {
+  'null where it is not allowed is rejected or pruned': async (t) => {
     const schema = objectOf(
       { text: string, list: { type: 'array', items: string }, inner: objectOf({ a: integer }) },
       { required: ['text'] },
@@ -98,7 +98,7 @@ export const pruning: Topic['cases'] = {
       'object null': { text: 'a', inner: null },
     });
   },
-  'int-or-string takes both and nothing else': async (t) => {
+  'int-or-string accepts both and nothing else': async (t) => {
     const schema = objectOf({
       port: { 'x-kubernetes-int-or-string': true },
       pattern: {

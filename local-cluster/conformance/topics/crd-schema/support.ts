@@ -1,4 +1,4 @@
-// What the cases of `crd-schema` share.
+// Common parts of the cases of `crd-schema`.
 import type { CaseContext } from '#local-cluster/conformance/suite/case.ts';
 import { at, type JsonValue } from '#local-cluster/conformance/suite/json.ts';
 import { createWidgets } from '#local-cluster/conformance/topics/custom.ts';
@@ -6,13 +6,13 @@ import { type Body, create, failureOf } from '#local-cluster/conformance/topics/
 
 export const objectOf = (properties: Body, more: Body = {}): Body => ({ type: 'object', properties, ...more });
 
-/** Creates one widget with this `spec` under this schema of `spec`; the stored `spec`. */
+/** Creates one widget with this `spec` under this schema of `spec`; returns the stored `spec`. */
 export const stored = async (t: CaseContext, schema: Body, spec: unknown): Promise<JsonValue> => {
   const widgets = await createWidgets(t, { properties: { spec: schema } });
   return at(await create(t, widgets.path(await t.namespace()), widgets.widget('a', { spec })), 'spec');
 };
 
-/** Tries each `spec` under one schema; what the server says of it. */
+/** Tries each `spec` under one schema; returns the responses of the server. */
 export const verdicts = async (
   t: CaseContext,
   schema: Body,

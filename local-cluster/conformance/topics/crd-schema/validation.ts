@@ -6,7 +6,7 @@ import { type Body, create, failureOf, mergePatch } from '#local-cluster/conform
 import { objectOf, stored, verdicts, string, integer } from '#local-cluster/conformance/topics/crd-schema/support.ts';
 
 export const validation: Topic['cases'] = {
-  'types are checked': async (t) => {
+  'types are validated': async (t) => {
     const schema = objectOf({
       s: string,
       i: integer,
@@ -28,7 +28,7 @@ export const validation: Topic['cases'] = {
       'list for spec': [],
     });
   },
-  'limits are checked': async (t) => {
+  'limits are validated': async (t) => {
     const schema = objectOf({
       e: { type: 'string', enum: ['a', 'b'] },
       p: { type: 'string', pattern: '^[a-z]+$' },
@@ -71,7 +71,7 @@ export const validation: Topic['cases'] = {
     const body = { apiVersion: `${t.id}.example.com/v1`, kind: 'Widget', metadata: { name: 'b' } };
     strictEqual((await t.call('POST', widgets, { body })).status, 201);
   },
-  'formats are checked': async (t) => {
+  'formats are validated': async (t) => {
     const formats = [
       'date-time',
       'date',
@@ -110,7 +110,7 @@ export const validation: Topic['cases'] = {
     };
     await verdicts(t, objectOf(properties), { bad, good });
   },
-  'combinations are checked': async (t) => {
+  'combinations are validated': async (t) => {
     const schema = objectOf(
       { a: string, b: string, n: integer },
       {
@@ -127,7 +127,7 @@ export const validation: Topic['cases'] = {
       any: { a: '1', n: 3 },
     });
   },
-  'sets and maps in lists have no duplicates': async (t) => {
+  'lists of type set and map have no duplicates': async (t) => {
     const schema = objectOf({
       set: { type: 'array', 'x-kubernetes-list-type': 'set', items: string },
       map: {
@@ -143,7 +143,7 @@ export const validation: Topic['cases'] = {
       'different keys': { map: [{ name: 'x' }, { name: 'x', port: 81 }] },
     });
   },
-  'numbers keep their kind': async (t) => {
+  'numbers keep their type': async (t) => {
     const schema = objectOf({
       i: { type: 'integer', format: 'int64' },
       n: { type: 'number' },
@@ -152,7 +152,7 @@ export const validation: Topic['cases'] = {
     const spec = { i: 9_007_199_254_740_991, n: 0.1, any: [1, 1.5, -0.0, 1e3] };
     t.same('spec', await stored(t, schema, spec));
   },
-  'an update is validated whole, but unchanged faults are tolerated': async (t) => {
+  'an update is validated completely, but unchanged violations are accepted': async (t) => {
     const widgets = await createWidgets(t, { properties: { spec: objectOf({ a: string, b: string }) } });
     const ns = await t.namespace();
     await create(t, widgets.path(ns), widgets.widget('a', { spec: { a: 'too long' } }));

@@ -4,14 +4,14 @@ import { core, mergePatch } from '#local-cluster/conformance/topics/objects.ts';
 import { show, run, yamlMap, kubectlWidgets } from '#local-cluster/conformance/topics/kubectl/support.ts';
 
 export const applying: Topic['cases'] = {
-  'apply creates, leaves alone, changes and merges': async (t) => {
+  'apply creates, keeps, changes and merges': async (t) => {
     await show(t, 'created', ['apply', '-f', '-'], yamlMap({ k: 'v', l: 'w' }));
     await show(t, 'unchanged', ['apply', '-f', '-'], yamlMap({ k: 'v', l: 'w' }));
     await mergePatch(t, core(await t.namespace(), 'configmaps', 'a'), { data: { other: 'o' } });
     await show(t, 'configured', ['apply', '-f', '-'], yamlMap({ k: 'changed' }));
     await show(t, 'object', ['get', 'cm', 'a', '-o', 'yaml']);
   },
-  'apply merges containers of a pod and says what may not change': async (t) => {
+  'apply merges containers of a pod and reports immutable fields': async (t) => {
     const manifest = (image: string, more = ''): string =>
       `apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\nspec:\n  containers:\n  - name: main\n    image: ${image}\n${more}`;
     await run(t, ['apply', '-f', '-'], manifest('example.com/a'));
@@ -22,7 +22,7 @@ export const applying: Topic['cases'] = {
     strictEqual(refused.code, 1);
     match(refused.stderr, /^The Pod "p" is invalid: /);
   },
-  'apply of a custom resource, and a fault in it': async (t) => {
+  'apply of a custom resource, and an error in it': async (t) => {
     const widgets = await kubectlWidgets(t);
     const manifest = (spec: string): string =>
       `apiVersion: ${widgets.apiVersion}\nkind: Widget\nmetadata:\n  name: a\nspec:\n${spec}`;
@@ -38,7 +38,7 @@ export const applying: Topic['cases'] = {
       manifest('  size: 1\n').replace('kind: Widget', 'kind: Gadget'),
     );
   },
-  'apply by the server, with conflicts': async (t) => {
+  'server-side apply, with conflicts': async (t) => {
     await show(t, 'created', ['apply', '--server-side', '-f', '-'], yamlMap({ k: 'v' }));
     await show(t, 'again', ['apply', '--server-side', '-f', '-'], yamlMap({ k: 'v' }));
     await show(t, 'conflict', ['apply', '--server-side', '--field-manager=other', '-f', '-'], yamlMap({ k: 'w' }));
@@ -50,18 +50,18 @@ export const applying: Topic['cases'] = {
     );
     await show(t, 'object', ['get', 'cm', 'a', '-o', 'yaml', '--show-managed-fields']);
   },
-  'apply by the server takes over from apply by the client': async (t) => {
+  'server-side apply takes over from client-side apply': async (t) => {
     await run(t, ['apply', '-f', '-'], yamlMap({ k: 'v', l: 'w' }));
     await show(t, 'taken over', ['apply', '--server-side', '-f', '-'], yamlMap({ k: 'v' }));
     await show(t, 'object', ['get', 'cm', 'a', '-o', 'yaml', '--show-managed-fields']);
   },
-  'apply dry': async (t) => {
+  'apply with a dry run': async (t) => {
     await show(t, 'client', ['apply', '--dry-run=client', '-f', '-'], yamlMap({ k: 'v' }));
     await show(t, 'server', ['apply', '--dry-run=server', '-f', '-'], yamlMap({ k: 'v' }));
     await show(t, 'server side', ['apply', '--server-side', '--dry-run=server', '-f', '-'], yamlMap({ k: 'v' }));
     await show(t, 'nothing is there', ['get', 'cm', 'a']);
   },
-  'apply prunes nothing it does not own, and reads several documents': async (t) => {
+  'apply prunes only what it owns, and reads several documents': async (t) => {
     const two = `${yamlMap({ k: 'v' })}---\n${yamlMap({ k: 'v' }).replace('name: a', 'name: b')}`;
     await show(t, 'created', ['apply', '-f', '-'], two);
     await show(t, 'deleted', ['delete', '-f', '-'], two);

@@ -19,7 +19,7 @@ export const asking: Topic['cases'] = {
     await t.call('DELETE', core(ns, 'configmaps', 'a'));
     t.same('goes', asShown(await going));
   },
-  'auth can-i, for oneself and others': async (t) => {
+  'auth can-i, for the user and others': async (t) => {
     const ns = await t.namespace();
     await show(t, 'everything', ['auth', 'can-i', '*', '*']);
     await show(t, 'other', ['auth', 'can-i', 'get', 'pods', '--as=jane']);
@@ -30,7 +30,7 @@ export const asking: Topic['cases'] = {
     const refused = await t.kubectl(['-n', ns, 'get', 'secrets', '--as=jane']);
     t.same('refused', asShown(refused));
   },
-  'api-resources and api-versions list what is served': async (t) => {
+  'api-resources and api-versions list the served resources': async (t) => {
     const widgets = await kubectlWidgets(t);
     const own = await t.kubectl(['api-resources', `--api-group=${widgets.group}`, '-o', 'wide']);
     t.same('own', asShown(own));

@@ -44,14 +44,14 @@ export const changing: Topic['cases'] = {
     ]);
     await show(t, 'waited', ['wait', '--for=condition=Ready', `widgets.${widgets.group}/a`, '--timeout=10s']);
   },
-  'edit as a script': async (t) => {
+  'edit with a script': async (t) => {
     await create(t, core(await t.namespace(), 'configmaps'), configMap('a', { k: 'before' }));
     const fetched = await run(t, ['get', 'cm', 'a', '-o', 'yaml']);
     await show(t, 'replaced', ['replace', '-f', '-'], fetched.stdout.replace('before', 'after'));
     const stale = fetched.stdout.replace('before', 'late');
     await show(t, 'stale', ['replace', '-f', '-'], stale);
   },
-  'delete waits, or not': async (t) => {
+  'delete with and without waiting': async (t) => {
     const ns = await t.namespace();
     await create(t, core(ns, 'configmaps'), configMap('a'));
     await show(t, 'gone', ['delete', 'cm', 'a']);
@@ -72,7 +72,7 @@ export const changing: Topic['cases'] = {
     await show(t, 'dry', ['delete', 'cm', '--all', '--dry-run=server']);
     await show(t, 'all', ['delete', 'cm', '--all']);
   },
-  'delete cascades as told': async (t) => {
+  'delete with every cascade option': async (t) => {
     const ns = await t.namespace();
     for (const policy of ['background', 'foreground', 'orphan']) {
       const parent = await create(t, core(ns, 'configmaps'), configMap(`p-${policy}`));
@@ -90,7 +90,7 @@ export const changing: Topic['cases'] = {
     expectStatus(await t.call('GET', core(ns, 'secrets', 'c-orphan')), 200);
     await show(t, 'the child is gone', ['wait', '--for=delete', 'secret/c-background', '--timeout=30s']);
   },
-  'create of every kind it knows': async (t) => {
+  'create of every supported kind': async (t) => {
     await show(t, 'configmap', ['create', 'configmap', 'a', '--from-literal=k=v']);
     await show(t, 'again', ['create', 'configmap', 'a']);
     await show(t, 'secret', [

@@ -12,7 +12,7 @@ import {
 } from '#local-cluster/conformance/topics/objects.ts';
 import { asShown, show, run, isOwn, kubectlWidgets } from '#local-cluster/conformance/topics/kubectl/support.ts';
 
-/** Nobody provides for it. */
+/** No provisioner exists for it. */
 const claim = {
   apiVersion: 'v1',
   kind: 'PersistentVolumeClaim',
@@ -40,7 +40,7 @@ export const reading: Topic['cases'] = {
     await show(t, 'list', ['get', 'cm', '-o', 'yaml']);
     await show(t, 'jsonpath', ['get', 'cm', 'a', '-o', 'jsonpath={.data.k}']);
   },
-  'get of pods, claims and jobs is wide when asked': async (t) => {
+  'get of pods, claims and jobs with wide output': async (t) => {
     const ns = await t.namespace();
     await create(t, core(ns, 'pods'), pod('p', { nodeName: 'node-1' }));
     await create(t, core(ns, 'persistentvolumeclaims'), claim);
@@ -85,7 +85,7 @@ export const reading: Topic['cases'] = {
   'explain shows fields and descriptions of a custom resource': async (t) => {
     const widgets = await kubectlWidgets(t);
     const explain = (path: string) => ['explain', path, `--api-version=${widgets.apiVersion}`];
-    // The documents of openapi follow a new kind a moment later.
+    // The OpenAPI documents include a new kind a moment later.
     const ready = async () => (await t.kubectl(explain('widgets'))).stdout.includes('spec\t<');
     await eventually('openapi knows the kind', ready, (known) => known);
     const shown: Readonly<Record<string, readonly string[]>> = {
@@ -100,7 +100,7 @@ export const reading: Topic['cases'] = {
       t.same(label, { ...rest, lines: stdout.split('\n').filter(isOwn) });
     }
   },
-  'explain knows built-in kinds': async (t) => {
+  'explain describes built-in kinds': async (t) => {
     const result = await t.kubectl(['explain', 'configmap.data']);
     strictEqual(result.code, 0, result.stderr);
     match(result.stdout, /KIND:\s+ConfigMap\nVERSION:\s+v1\n\nFIELD: data <map\[string\]string>/);

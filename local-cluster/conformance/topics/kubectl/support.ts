@@ -1,4 +1,4 @@
-// What the cases of `kubectl` share.
+// Common parts of the cases of `kubectl`.
 import { strictEqual } from 'node:assert/strict';
 import type { CaseContext, KubectlResult } from '#local-cluster/conformance/suite/case.ts';
 import { normaliseColumns } from '#local-cluster/conformance/suite/normalise.ts';
@@ -7,11 +7,11 @@ import { createWidgets } from '#local-cluster/conformance/topics/custom.ts';
 export const asShown = ({ code, stdout, stderr }: KubectlResult): KubectlResult => ({
   code,
   stdout: normaliseColumns(stdout),
-  // The skew of versions is between kubectl and the server of the day.
+  // The version skew between kubectl and the server may change.
   stderr: normaliseColumns(stderr.replace(/^WARNING: version difference.*\n/m, '')),
 });
 
-/** Runs kubectl in the case's namespace and compares what it shows. */
+/** Runs kubectl in the case's namespace and compares its output. */
 export const show = async (
   t: CaseContext,
   label: string,
@@ -71,7 +71,7 @@ export const columns = [
   { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
 ];
 
-/** Fields and what this schema says of them; what Kubernetes says of metadata is its own prose. */
+/** Fields with their descriptions in this schema; those that Kubernetes has for metadata are omitted. */
 export const isOwn = (line: string): boolean =>
   !/^ {4,}\S/.test(line) || line.includes('\t<') || /What is wanted|How big it is|Of a part/.test(line);
 

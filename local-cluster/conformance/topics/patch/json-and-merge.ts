@@ -28,7 +28,7 @@ export const jsonAndMerge: Topic['cases'] = {
     deepStrictEqual(at(expectStatus(answer, 200).body, 'data'), { a: '0', d: '1', e: '2' });
     deepStrictEqual(at(answer.body, 'metadata.labels'), { 'x/y': 'zz' });
   },
-  'a JSON patch that cannot be carried out is invalid': async (t) => {
+  'a JSON patch that cannot be applied is invalid': async (t) => {
     const path = await createMap(t);
     const patches = {
       'failed test': [{ op: 'test', path: '/data/a', value: '9' }],
@@ -38,16 +38,16 @@ export const jsonAndMerge: Topic['cases'] = {
     };
     for (const [label, operations] of Object.entries(patches)) {
       const answer = await jsonPatch(t, path, operations);
-      // Replacing nothing adds it, as the server's patch library has it.
+      // Replacing a missing value adds it, as in the server's patch library.
       t.same(label, answer.status === 200 ? { status: 200, data: at(answer.body, 'data') } : failureOf(answer));
     }
   },
-  'a JSON patch that is none is a bad request': async (t) => {
+  'a malformed JSON patch is a bad request': async (t) => {
     const path = await createMap(t);
     const answer = await jsonPatch(t, path, { op: 'remove' });
     strictEqual(at(expectStatus(answer, 400).body, 'reason'), 'BadRequest');
   },
-  'a JSON patch is carried out whole or not at all': async (t) => {
+  'a JSON patch is applied completely or not at all': async (t) => {
     const path = await createMap(t);
     await jsonPatch(t, path, [
       { op: 'add', path: '/data/c', value: '3' },
@@ -72,14 +72,14 @@ export const jsonAndMerge: Topic['cases'] = {
     deepStrictEqual(at(expectStatus(answer, 200).body, 'data'), { b: '3', c: '4' });
     deepStrictEqual(at(answer.body, 'metadata.labels'), { x: 'y' });
   },
-  'a merge patch replaces lists whole': async (t) => {
+  'a merge patch replaces whole lists': async (t) => {
     const widgets = await createWidgets(t);
     const ns = await t.namespace();
     await create(t, widgets.path(ns), widgets.widget('a', { spec: { list: [1, 2], map: { x: 1 } } }));
     const answer = await mergePatch(t, widgets.path(ns, 'a'), { spec: { list: [3], map: { y: 2 } } });
     deepStrictEqual(at(answer.body, 'spec'), { list: [3], map: { x: 1, y: 2 } });
   },
-  'a patch with an old version conflicts, one without never does': async (t) => {
+  'a patch with an old version is a conflict, one without a version never is': async (t) => {
     const path = await createMap(t);
     const answer = await mergePatch(t, path, { metadata: { resourceVersion: '1' }, data: { a: 'x' } });
     t.same('answer', failureOf(expectStatus(answer, 409)));
@@ -98,17 +98,17 @@ export const jsonAndMerge: Topic['cases'] = {
     const answer = await mergePatch(t, path, { data: { a: '1' } });
     strictEqual(at(answer.body, 'metadata.resourceVersion'), before);
   },
-  'name, namespace and uid cannot be patched': async (t) => {
+  'name, namespace and uid are immutable': async (t) => {
     const path = await createMap(t);
     t.same('name', failureOf(await mergePatch(t, path, { metadata: { name: 'b' } })));
     t.same('namespace', failureOf(await mergePatch(t, path, { metadata: { namespace: 'other' } })));
     t.same('uid', failureOf(await mergePatch(t, path, { metadata: { uid: '11111111-1111-4111-8111-111111111111' } })));
   },
-  'a patch of what is not there is not found': async (t) => {
+  'a patch of a missing object is not found': async (t) => {
     const answer = await mergePatch(t, core(await t.namespace(), 'configmaps', 'a'), { data: { a: 'x' } });
     t.same('answer', failureOf(expectStatus(answer, 404)));
   },
-  'a patch that makes an object invalid is refused with its fields': async (t) => {
+  'a patch that makes an object invalid is rejected with its fields': async (t) => {
     const path = await createMap(t);
     t.same('label', failureOf(expectStatus(await mergePatch(t, path, { metadata: { labels: { 'a b': 'c' } } }), 422)));
     t.same('type', failureOf(expectStatus(await mergePatch(t, path, { data: 'text' }), 422)));

@@ -15,7 +15,7 @@ import {
 import { createPod } from '#local-cluster/conformance/topics/patch/support.ts';
 
 export const strategic: Topic['cases'] = {
-  'a strategic patch merges lists by their key': async (t) => {
+  'a strategic merge patch merges lists by key': async (t) => {
     const path = await createPod(t, {
       containers: [
         { name: 'one', image: 'example.com/one' },
@@ -28,7 +28,7 @@ export const strategic: Topic['cases'] = {
     strictEqual(at(expectStatus(answer, 200).body, 'spec.containers.0.image'), 'example.com/one');
     strictEqual(at(answer.body, 'spec.containers.1.image'), 'example.com/new');
   },
-  'a strategic patch can delete, replace and order': async (t) => {
+  'a strategic merge patch can delete, replace and order': async (t) => {
     const ns = await t.namespace();
     const template = {
       metadata: { labels: { app: 'a' } },
@@ -100,7 +100,7 @@ export const strategic: Topic['cases'] = {
     const nulled = await strategicPatch(t, path, spec({ volumes: null }));
     strictEqual(at(expectStatus(nulled, 200).body, 'spec.template.spec.volumes'), undefined);
   },
-  'a strategic patch merges finalizers and owner references': async (t) => {
+  'a strategic merge patch merges finalizers and owner references': async (t) => {
     const ns = await t.namespace();
     const owner = (name: string, uid: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', name, uid });
     const first = owner('x', '11111111-1111-4111-8111-111111111111');
@@ -123,7 +123,7 @@ export const strategic: Topic['cases'] = {
     });
     deepStrictEqual(at(removed.body, 'metadata.finalizers'), ['example.com/b']);
   },
-  'a custom resource takes no strategic patch': async (t) => {
+  'a custom resource does not support strategic merge patches': async (t) => {
     const widgets = await createWidgets(t);
     const ns = await t.namespace();
     await create(t, widgets.path(ns), widgets.widget('a'));

@@ -1,4 +1,4 @@
-// What the cases of `patch` share.
+// Common parts of the cases of `patch`.
 import type { CaseContext } from '#local-cluster/conformance/suite/case.ts';
 import { type Body, configMap, core, create, pod } from '#local-cluster/conformance/topics/objects.ts';
 

@@ -6,7 +6,7 @@ import { refusalOf } from '#test/support/refusal.ts';
 import { type Qcow2Fields, qcow2Header } from '#test/support/qcow2.ts';
 
 describe('parseQcow2Header', () => {
-  it('reads version 3', () => {
+  it('parses version 3', () => {
     expect(parseQcow2Header(qcow2Header({ size: 12_345n * 512n }))).toMatchObject({
       version: 3,
       clusterSize: 65_536,
@@ -18,13 +18,13 @@ describe('parseQcow2Header', () => {
     });
   });
 
-  it('reads version 2, whatever stands where version 3 has its fields', () => {
+  it('parses version 2, whatever follows its fields', () => {
     const bytes = qcow2Header({ version: 2 });
     bytes.fill(0xff, 72);
     expect(parseQcow2Header(bytes)).toMatchObject({ version: 2, compression: 'zlib', hasExtendedL2: false });
   });
 
-  it('reads zstd compression and extended L2 entries', () => {
+  it('parses zstd compression and extended L2 entries', () => {
     expect(parseQcow2Header(qcow2Header({ incompatible: 8n, compression: 1 })).compression).toBe('zstd');
     expect(parseQcow2Header(qcow2Header({ incompatible: 16n, l1Entries: 4 })).hasExtendedL2).toBe(true);
   });
@@ -61,25 +61,25 @@ describe('parseQcow2Header', () => {
     ['too many snapshots', { snapshots: 2 ** 20 }, 'ImageCorrupt', /snapshots/],
     ['a header length of nothing', { headerLength: 0 }, 'ImageCorrupt', /header/],
     ['an odd header length', { headerLength: 107 }, 'ImageCorrupt', /header/],
-  ])('refuses %s', (_, fields, code, words) => {
+  ])('rejects %s', (_, fields, code, words) => {
     const parse = () => parseQcow2Header(qcow2Header(fields));
     expect(parse).toThrow(expect.objectContaining({ code }));
     expect(parse).toThrow(words);
   });
 
-  it.each([0, 4, 71, 103])('refuses a file of %i bytes as cut off', (length) => {
+  it.each([0, 4, 71, 103])('rejects a file of %i bytes as truncated', (length) => {
     expect(() => parseQcow2Header(qcow2Header().subarray(0, length))).toThrow(
       expect.objectContaining({ code: 'ImageTruncated' }),
     );
   });
 
-  it('names the backing file without its control characters', () => {
+  it('quotes the backing file without control characters', () => {
     const bytes = qcow2Header({ backingOffset: 512n, backingLength: 16 });
     bytes.write('/etc/\u0007passwd', 512, 'latin1');
     expect(() => parseQcow2Header(bytes)).toThrow('/etc/?passwd');
   });
 
-  it('answers or refuses whatever the bytes are', async () => {
+  it('returns a result or an error for any bytes', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ minLength: 0, maxLength: 200 }), fc.boolean(), async (bytes, hasMagic) => {
         const head = Buffer.concat([qcow2Header().subarray(0, hasMagic ? 8 : 0), Buffer.from(bytes)]);
@@ -94,12 +94,12 @@ describe('readQcow2Header', () => {
   it.each<[string, Qcow2Fields]>([
     ['L1 table', { l1Offset: 0x100000n }],
     ['refcount table', { refcountOffset: 0x100000n }],
-  ])('finds a %s beyond the end of the file', async (_, fields) => {
+  ])('reports a %s beyond the end of the file', async (_, fields) => {
     const reader = bufferReader(qcow2Header(fields), 0x40000);
     await expect(readQcow2Header(reader)).rejects.toMatchObject({ code: 'ImageTruncated' });
   });
 
-  it('cannot check tables against a size that is not known', async () => {
+  it('cannot check tables against an unknown size', async () => {
     await expect(readQcow2Header(bufferReader(qcow2Header({ l1Offset: 0x100000n })))).resolves.toMatchObject({
       version: 3,
     });

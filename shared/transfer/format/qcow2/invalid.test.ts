@@ -1,5 +1,5 @@
-// What the qcow2 specification does not allow, field by field, in images that qemu-img made: refused here wherever qemu-img refuses it, and what is taken becomes
-// the bytes that qemu-img makes of it.
+// Violations of the qcow2 specification, field by field, in images that qemu-img created: rejected here wherever qemu-img rejects them, and accepted files
+// become the bytes that qemu-img makes of them.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -42,7 +42,7 @@ const baseOf = (name: string): Buffer => {
   return image;
 };
 
-/** Whether qemu-img opens the file, to tell of it and to read it. */
+/** Whether qemu-img opens the file, to inspect it and to read it. */
 const isOpened = (image: Buffer): boolean => {
   const path = join(directory, 'opened.qcow2');
   writeFileSync(path, image);
@@ -121,7 +121,7 @@ describe.skipIf(!hasTools('qemu-img'))('a qcow2 against its specification', () =
     ['bitmaps between clusters', 'plain', aBitmap(1n << 32n, 64n, 0x10200n), 'ImageCorrupt', /directory at 66048/],
     ['bitmaps without a directory', 'plain', aBitmap(1n << 32n, 0n, 0x10000n), 'ImageCorrupt', /directory of 0/],
     ['endless bitmaps', 'plain', aBitmap(1n << 32n, 2n ** 40n, 0x10000n), 'ImageCorrupt', /directory of 1099511627776/],
-  ])('%s of %s is refused, by us and by qemu-img', async (...[, base, change, code, words]) => {
+  ])('%s of %s is rejected, by Bullion and by qemu-img', async (...[, base, change, code, words]) => {
     const image = Buffer.from(baseOf(base));
     change(image);
     expect(isOpened(image)).toBe(false);
@@ -132,30 +132,30 @@ describe.skipIf(!hasTools('qemu-img'))('a qcow2 against its specification', () =
   it.each<[what: string, base: string, change: Change]>([
     ...Object.keys(kinds).map((kind): [string, string, Change] => [`of kind ${kind}`, kind, () => {}]),
     ['with snapshots', 'snapshots', () => {}],
-    ['with an extension that nobody knows', 'plain', extension(0x1234, 64)],
+    ['with an unknown extension', 'plain', extension(0x1234, 64)],
     ['with an extension that fills its area', 'plain', extension(0x1234, 65_536 - 120)],
     ['with a data file that no bit asks for', 'plain', extension(0x44415441, 16)],
     ['with bitmaps that do not hold', 'plain', aBitmap(1n << 32n, 0n, 1n, 0n)],
-    ['with compatible features that nobody knows', 'plain', u64(80, 2n ** 40n)],
+    ['with unknown compatible features', 'plain', u64(80, 2n ** 40n)],
     ['with the length of a backing file, and none', 'plain', u32(16, 50)],
-  ])('a qcow2 %s is taken, by us and by qemu-img', async (_what, base, change) => {
+  ])('a qcow2 %s is accepted, by Bullion and by qemu-img', async (_what, base, change) => {
     const image = Buffer.from(baseOf(base));
     change(image);
     expect(isOpened(image)).toBe(true);
     expect(await verdictOnQcow2(image)).toBe('same');
   });
 
-  it('bitmaps are for qemu-img to judge: a file that has some is not read by us', async () => {
+  it('bitmaps are left to qemu-img: Bullion does not read a file that has some', async () => {
     expect(await verdictOnQcow2(baseOf('bitmaps'))).toBe('left to qemu-img');
   });
 
-  it.each(['dirty', 'corrupt'])('a qcow2 marked %s is refused with the command that repairs it', async (mark) => {
+  it.each(['dirty', 'corrupt'])('a qcow2 marked %s is rejected with the command that repairs it', async (mark) => {
     const image = Buffer.from(baseOf('plain'));
     image.writeBigUInt64BE(mark === 'dirty' ? 1n : 2n, 72);
     await expect(readQcow2(image, mib)).rejects.toThrow(/qemu-img check -r all/);
   });
 
-  it.skipIf(!hasTools('qemu-io'))('a qcow2 whose writer was killed is refused until it is repaired', async () => {
+  it.skipIf(!hasTools('qemu-io'))('a qcow2 whose writer was killed is rejected until it is repaired', async () => {
     const path = join(directory, 'killed.qcow2');
     runTool('qemu-img', ['create', '-q', '-f', 'qcow2', '-o', 'lazy_refcounts=on', path, '4M']);
     const writes = ['write -P 0x55 0 64k', 'flush', 'abort'].flatMap((command) => ['-c', command]);
@@ -166,7 +166,7 @@ describe.skipIf(!hasTools('qemu-img'))('a qcow2 against its specification', () =
   });
 
   it(
-    'is the same disk for us and for qemu-img or refused, whatever was done to header, extensions and tables',
+    'is the same disk for Bullion and for qemu-img or rejected, however header, extensions and tables were changed',
     async () => {
       const names = [...Object.keys(kinds), 'snapshots', 'bitmaps'];
       /** Header and extensions, the tables behind them, anything. */

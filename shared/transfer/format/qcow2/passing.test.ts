@@ -15,9 +15,9 @@ import { hasTools } from '#test/support/tools.ts';
 
 interface Passed {
   readonly disk: Buffer;
-  /** Bytes that had to be kept, tables and all. */
+  /** Bytes that had to be kept, including tables. */
   readonly keptBytes: number;
-  /** Clusters are used twice, so that not all was kept. */
+  /** Clusters are used twice, so not all of them were kept. */
   readonly isAgain: boolean;
 }
 
@@ -67,9 +67,9 @@ const verdictOn = (passed: Passed | undefined, refusal: string, file: Buffer): s
 
 const segmentClusters = fc.constantFrom(2, 3, 8, 64);
 
-describe.skipIf(!hasTools('qemu-img'))('a qcow2 that passes by once', () => {
+describe.skipIf(!hasTools('qemu-img'))('a qcow2 that is read sequentially', () => {
   it(
-    'becomes what qemu-img makes of it, whatever the file looks like',
+    'becomes what qemu-img makes of it, whatever its layout',
     async () => {
       await fc.assert(
         fc.asyncProperty(imagePlans, segmentClusters, async (plan, clusters) => {
@@ -85,7 +85,7 @@ describe.skipIf(!hasTools('qemu-img'))('a qcow2 that passes by once', () => {
   );
 
   it(
-    'becomes that, or is refused, or is read again, whatever was done to its tables and its end',
+    'becomes that, is rejected, or is read again, however its tables and its end were changed',
     async () => {
       const damage = fc.array(fc.tuple(fc.nat(), fc.nat(), fc.nat(7)), { maxLength: 3 });
       const part = fc.constantFrom(1, 1, 0.9, 0.5);
@@ -111,7 +111,7 @@ describe.skipIf(!hasTools('qemu-img'))('a qcow2 that passes by once', () => {
   );
 });
 
-describe('what of a passing qcow2 must be kept', () => {
+describe('the clusters that must be kept of a sequential qcow2', () => {
   /** 80 clusters of 4 KiB under one table, whose place in the file `order` decides: it is the last of 81. */
   const keptOf = async (over: Partial<ImagePlan>) => {
     const { file } = buildQcow2({
@@ -129,14 +129,14 @@ describe('what of a passing qcow2 must be kept', () => {
     return (await passBy(file, 2)).keptBytes / file.length;
   };
 
-  it('is little where tables come before what they are for', async () => {
+  it('are few when tables precede their clusters', async () => {
     expect(await keptOf({})).toBeLessThan(0.15);
   });
 
   it.each([
     ['its table comes last', { order: Array.from({ length: 81 }, (_, index) => index) }],
     ['the table of tables comes last', { isL1First: false }],
-  ])('is all where %s', async (_what, over) => {
+  ])('are all of them when %s', async (_what, over) => {
     expect(await keptOf(over)).toBe(1);
   });
 });

@@ -24,7 +24,7 @@ const segments = fc.constantFrom(1, 4096, 50_000, 4 * 1024 * 1024);
 
 describe.skipIf(!hasTools('qemu-img'))('reading a qcow2 front to back', () => {
   it(
-    'gives what qemu-img gives, whatever the file looks like',
+    'returns the same as qemu-img, whatever its layout',
     async () => {
       await fc.assert(
         fc.asyncProperty(plans, segments, async (plan, segmentBytes) => {
@@ -41,7 +41,7 @@ describe.skipIf(!hasTools('qemu-img'))('reading a qcow2 front to back', () => {
   );
 
   it(
-    'gives what qemu-img gives or refuses, whatever was done to the tables',
+    'returns the same as qemu-img or an error, however the tables were changed',
     async () => {
       const damage = fc.array(fc.tuple(fc.nat(), fc.nat(), fc.nat(7)), { minLength: 1, maxLength: 3 });
       await fc.assert(
@@ -61,7 +61,7 @@ describe.skipIf(!hasTools('qemu-img'))('reading a qcow2 front to back', () => {
   );
 
   it(
-    'gives what qemu-img gives or refuses, wherever the file ends',
+    'returns the same as qemu-img or an error, wherever the file ends',
     async () => {
       await fc.assert(
         fc.asyncProperty(plans, fc.double({ min: 0, max: 1, noNaN: true }), async (plan, part) => {
@@ -76,7 +76,7 @@ describe.skipIf(!hasTools('qemu-img'))('reading a qcow2 front to back', () => {
   );
 
   it(
-    'gives what qemu-img gives or refuses, whatever was done to the clusters',
+    'returns the same as qemu-img or an error, however the clusters were changed',
     async () => {
       await fc.assert(
         fc.asyncProperty(
@@ -97,7 +97,7 @@ describe.skipIf(!hasTools('qemu-img'))('reading a qcow2 front to back', () => {
 });
 
 describe('the cluster map', () => {
-  it('joins what continues, and keeps the rest apart', () => {
+  it('joins contiguous clusters, and keeps the others apart', () => {
     const builder = createClusterMapBuilder();
     builder.add({ host: 100, length: 10, guest: 0, kind: 'plain' });
     builder.add({ host: 110, length: 10, guest: 10, kind: 'plain' });
@@ -113,13 +113,13 @@ describe('the cluster map', () => {
     ]);
   });
 
-  it('says when it is full', () => {
+  it('reports when it is full', () => {
     const builder = createClusterMapBuilder(2);
     const scattered = (index: number) => ({ host: index * 100, length: 10, guest: index * 10, kind: 'plain' as const });
     expect([0, 1, 2].map((index) => builder.add(scattered(index)))).toEqual([true, true, false]);
   });
 
-  it('grows without losing anything', () => {
+  it('grows without losing entries', () => {
     const builder = createClusterMapBuilder();
     for (let index = 0; index < 20_000; index++)
       builder.add({ host: index * 2, length: 1, guest: index, kind: 'compressed' });
@@ -128,7 +128,7 @@ describe('the cluster map', () => {
     expect(map.at(19_999)).toEqual({ host: 39_998, length: 1, guest: 19_999, kind: 'compressed' });
   });
 
-  it('sorts millions of extents in little more than they take themselves', () => {
+  it('sorts millions of extents in little more memory than they need', () => {
     const script = `
       const { createClusterMapBuilder } = await import('#shared/transfer/format/qcow2/cluster-map.ts');
       const [builder, count] = [createClusterMapBuilder(), 2 ** 21];

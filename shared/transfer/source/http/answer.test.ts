@@ -23,11 +23,11 @@ describe('parseContentRange', () => {
     ['items 0-1/2', undefined],
     ['bytes 0-99999999999999999/999999999999999999', undefined],
     ['', undefined],
-  ])('reads "%s"', (value, expected) => {
+  ])('parses "%s"', (value, expected) => {
     expect(parseContentRange({ 'content-range': value })).toEqual(expected);
   });
 
-  it('never throws, and what it returns is a range', () => {
+  it('never throws, and returns a valid range', () => {
     fc.assert(
       fc.property(fc.string(), (value) => {
         const range = parseContentRange({ 'content-range': value });
@@ -43,7 +43,7 @@ describe('parseContentLength', () => {
     ['12, 12', undefined],
     ['-1', undefined],
     ['1e3', undefined],
-  ])('reads "%s"', (value, expected) => {
+  ])('parses "%s"', (value, expected) => {
     expect(parseContentLength({ 'content-length': value })).toBe(expected);
   });
 });
@@ -83,7 +83,7 @@ describe('parseRetryAfter', () => {
     ['Tue, 01 Dec 2026 10:00:30 GMT', 30],
     ['Tue, 01 Dec 2026 09:00:00 GMT', 0],
     ['soon', undefined],
-  ])('reads "%s"', (value, expected) => {
+  ])('parses "%s"', (value, expected) => {
     expect(parseRetryAfter({ 'retry-after': value }, now)).toBe(expected);
   });
 });
@@ -104,13 +104,13 @@ describe('statusFault', () => {
     expect(statusFault({ status, headers: {} }, 'http://h/x', { nowMs: 0 })).toMatchObject({ code, retryable });
   });
 
-  it('carries what the server asks for in Retry-After', () => {
+  it('includes the delay in Retry-After', () => {
     const fault = statusFault({ status: 503, headers: { 'retry-after': '7' } }, 'http://h/x', { nowMs: 0 });
     expect(fault.retryAfterSeconds).toBe(7);
   });
 });
 
-describe('why a server refuses', () => {
+describe('why a server rejects a request', () => {
   const xml = (code: string, message: string) =>
     `<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}</Message><StringToSign>s3cret</StringToSign></Error>`;
 
@@ -125,7 +125,7 @@ describe('why a server refuses', () => {
     ['text/plain', '<html>403</html>', undefined],
     ['application/json', '{"a":1}', undefined],
     ['text/plain', '', undefined],
-  ])('as %s: %j', (type, body, words) => {
+  ])('is read from %s: %j', (type, body, words) => {
     expect(refusalMessage(body, type)).toBe(words);
   });
 
@@ -139,7 +139,7 @@ describe('why a server refuses', () => {
     ['se=2027-03-01T12:00:00Z&sig=x', undefined],
     ['X-Amz-Date=tomorrow&X-Amz-Expires=1', undefined],
     ['', undefined],
-  ])('knows whether an address has expired: %s', (query, expected) => {
+  ])('includes whether an address has expired: %s', (query, expected) => {
     const expired = expiryOf(new URL(`https://h/x?${query}`), now);
     expect(expired === undefined ? undefined : new Date(expired).toISOString()).toBe(expected);
   });
@@ -155,7 +155,7 @@ describe('why a server refuses', () => {
       /: the signed address has expired: create a new one/,
     ],
     [{ status: 403, reason: 'AccessDenied: no' }, /answered 403 \(AccessDenied: no\): credentials are missing/],
-  ])('says what to do: %o', ({ status, ...refusal }, words) => {
+  ])('includes what to do: %o', ({ status, ...refusal }, words) => {
     const fault = statusFault({ status, headers: {} }, 'http://h/x', { nowMs: now, ...refusal });
     expect(fault).toMatchObject({ code: 'SourceForbidden', message: expect.stringMatching(words) });
   });

@@ -80,19 +80,19 @@ describe('probe', () => {
     ['with ranges', {}],
     ['without ranges', { ranges: false }],
     ['without a length', { ranges: false, chunked: true }],
-  ])('sees all of a small file %s', async (_, options) => {
+  ])('reads a small file completely %s', async (_, options) => {
     const small = Buffer.from('small');
     const { source } = await setup(honest(options, small));
     expect(await source.probe()).toMatchObject({ size: 5, isWhole: true, head: small });
   });
 
-  it('sees an empty file, although its range is refused with 416', async () => {
+  it('reads an empty file, although its range is rejected with 416', async () => {
     const { source } = await setup(honest({}, Buffer.alloc(0)));
     expect(await source.probe()).toMatchObject({ size: 0, isWhole: true });
   });
 
   it.each([
-    ['a range nobody asked for', { 'content-range': `bytes 5-99/${image.length}` }],
+    ['a range that was not requested', { 'content-range': `bytes 5-99/${image.length}` }],
     ['a range of unknown total', { 'content-range': `bytes 0-${headBytes - 1}/*` }],
     ['several ranges', { 'content-type': 'multipart/byteranges; boundary=x' }],
   ])('falls back to a plain request when the server answers with %s', async (_, headers) => {
@@ -109,13 +109,13 @@ describe('probe', () => {
     [403, 'SourceForbidden', 1],
     [503, 'SourceUnavailable', 3],
     [429, 'SourceUnavailable', 3],
-  ])('says what status %i means, after %s', async (status, code, requests) => {
+  ])('reports status %i, after %s', async (status, code, requests) => {
     const { source, origin } = await setup(() => ({ status, headers: { 'retry-after': '0' } }));
     await expect(source.probe()).rejects.toMatchObject({ code });
     expect(origin.requests).toHaveLength(requests);
   });
 
-  it('waits as long as the server asks for', async () => {
+  it('waits as long as the server asks', async () => {
     const { source, waits } = await setup((request) =>
       request.index === 0 ? { status: 503, headers: { 'retry-after': '120' } } : fileAnswer(request, image),
     );
@@ -130,8 +130,8 @@ describe('stream', () => {
     ['a weak tag', { etag: 'W/"v1"' }],
     ['no ranges', { ranges: false }],
     ['no length', { ranges: false, chunked: true, etag: null }],
-    ['a content encoding it was not asked for', { headers: { 'content-encoding': 'gzip' } }],
-  ])('gives the whole file from a server with %s', async (_, options) => {
+    ['a content encoding that was not requested', { headers: { 'content-encoding': 'gzip' } }],
+  ])('returns the whole file from a server with %s', async (_, options) => {
     const { source } = await setup(honest(options));
     await source.probe();
     expect((await collect(source)).equals(image)).toBe(true);
@@ -148,19 +148,19 @@ describe('stream', () => {
     };
   };
 
-  it('does not go on with bytes that do not join what was read', async () => {
+  it('does not continue with bytes that do not follow what was read', async () => {
     const { source } = await setup((request) => {
       const answer = fileAnswer(request, image);
       if (request.index === 0) return answer;
       if (request.headers['if-range'] === undefined) return { ...answer, cutAfter: 700_000 };
-      // The range asked for by its headers, and the beginning of the file by its bytes.
+      // The requested range by its headers, and the beginning of the file by its bytes.
       return { ...answer, body: image.subarray(0, answer.body?.length) };
     });
     await source.probe();
     await expect(collect(source)).rejects.toMatchObject({ code: 'SourceChanged', startOver: true });
   });
 
-  it('resumes after cuts where it stopped', async () => {
+  it('resumes at its position after every cut', async () => {
     const { source, origin, retries } = await setup(cutting(3), { retries: 4 });
     await source.probe();
     expect((await collect(source)).equals(image)).toBe(true);
@@ -171,7 +171,7 @@ describe('stream', () => {
     expect(source.receivedBytes()).toBeLessThan(image.length + headBytes + 4 + 3 * 64 * 1024);
   });
 
-  it('resumes from a server without ranges by reading past what it has', async () => {
+  it('resumes from a server without ranges by skipping what was read', async () => {
     const { source } = await setup(cutting(1, { ranges: false }));
     await source.probe();
     expect((await collect(source)).equals(image)).toBe(true);
@@ -186,7 +186,7 @@ describe('stream', () => {
     expect((await collect(source)).equals(image)).toBe(true);
   });
 
-  it('asks to start over when a weak tag cannot prove that the rest is of the same object', async () => {
+  it('requests a restart when a weak ETag cannot prove that the rest is of the same object', async () => {
     const { source } = await setup(cutting(1, { etag: 'W/"v1"' }));
     await source.probe();
     await expect(collect(source)).rejects.toMatchObject({
@@ -196,7 +196,7 @@ describe('stream', () => {
     });
   });
 
-  it('asks to start over when the object changed between two requests', async () => {
+  it('requests a restart when the object changed between two requests', async () => {
     const other = randomBytes(image.length);
     const { source } = await setup((request) => {
       if (request.index < 2)
@@ -207,7 +207,7 @@ describe('stream', () => {
     await expect(collect(source)).rejects.toMatchObject({ code: 'SourceChanged', startOver: true });
   });
 
-  it('asks to start over when the object changed between probe and download', async () => {
+  it('requests a restart when the object changed between probe and download', async () => {
     const { source } = await setup((request) =>
       fileAnswer(request, image, { etag: request.index === 0 ? '"v1"' : '"v2"' }),
     );
@@ -215,7 +215,7 @@ describe('stream', () => {
     await expect(collect(source)).rejects.toMatchObject({ code: 'SourceChanged', startOver: true });
   });
 
-  it('asks to start over when the object shrank', async () => {
+  it('requests a restart when the object became smaller', async () => {
     const { source } = await setup((request) => {
       if (request.index < 2)
         return { ...fileAnswer(request, image), ...(request.index === 1 ? { cutAfter: 700_000 } : {}) };
@@ -225,7 +225,7 @@ describe('stream', () => {
     await expect(collect(source)).rejects.toMatchObject({ code: 'SourceChanged', startOver: true });
   });
 
-  it('does not take a shorter body for the file', async () => {
+  it('does not mistake a shorter body for the file', async () => {
     const { source } = await setup((request) =>
       request.index === 0
         ? fileAnswer(request, image)
@@ -235,7 +235,7 @@ describe('stream', () => {
     await expect(collect(source)).rejects.toMatchObject({ code: 'SourceInterrupted' });
   });
 
-  it('does not take a longer body for the file', async () => {
+  it('does not mistake a longer body for the file', async () => {
     const { source } = await setup((request) =>
       request.index === 0
         ? fileAnswer(request, image)
@@ -245,7 +245,7 @@ describe('stream', () => {
     await expect(collect(source)).rejects.toMatchObject({ code: 'SourceInterrupted', startOver: true });
   });
 
-  it('does not take another range for the one it asked for', async () => {
+  it('does not mistake another range for the requested one', async () => {
     const { source } = await setup((request) => {
       if (request.index < 2)
         return { ...fileAnswer(request, image), ...(request.index === 1 ? { cutAfter: 700_000 } : {}) };
@@ -256,7 +256,7 @@ describe('stream', () => {
     await expect(collect(source)).rejects.toMatchObject({ code: 'SourceInterrupted' });
   });
 
-  it('gives up after its retries', async () => {
+  it('fails after its retries', async () => {
     const { source, retries } = await setup((request) =>
       request.index === 0 ? fileAnswer(request, image) : { status: 500 },
     );
@@ -288,14 +288,14 @@ describe('stream', () => {
 });
 
 describe('read', () => {
-  it('gives exact ranges', async () => {
+  it('returns exact ranges', async () => {
     const { source } = await setup(honest());
     await source.probe();
     expect((await source.read(1_000_000, 12_345)).equals(image.subarray(1_000_000, 1_012_345))).toBe(true);
     expect(await source.read(5, 0)).toHaveLength(0);
   });
 
-  it('tries again when the connection is cut', async () => {
+  it('retries when the connection is cut', async () => {
     const { source } = await setup((request) => ({
       ...fileAnswer(request, image),
       ...(request.index === 1 ? { cutAfter: 100 } : {}),
@@ -348,7 +348,7 @@ describe('read', () => {
       },
       'SourceInterrupted',
     ],
-  ])('does not accept %s', async (_, answer, code) => {
+  ])('rejects %s', async (_, answer, code) => {
     const { source } = await setup((request) => (request.index === 0 ? fileAnswer(request, image) : answer), {
       retries: 1,
     });
@@ -356,7 +356,7 @@ describe('read', () => {
     await expect(source.read(10, 10)).rejects.toMatchObject({ code });
   });
 
-  it('is not offered any more once the server gave it up', async () => {
+  it('is not available any more once the server stopped supporting it', async () => {
     const { source } = await setup((request) => fileAnswer(request, image, { ranges: request.index === 0 }));
     await source.probe();
     await expect(source.read(10, 10)).rejects.toMatchObject({ startOver: true });

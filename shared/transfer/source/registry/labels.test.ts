@@ -1,4 +1,4 @@
-// Environment variables of a containerDisk that stand for labels, as CDI reads them.
+// Environment variables of a containerDisk that become labels, as in CDI.
 import { expect, it } from 'vitest';
 import { labelsOfEnvironment } from '#shared/transfer/source/registry/labels.ts';
 
@@ -26,6 +26,6 @@ it.each([
   `KUBEVIRT_IO_TEST=${'x'.repeat(64)}`,
   `${'X'.repeat(80)}_KUBEVIRT_IO_TEST=x`,
   'SOMETHING_ELSE_IO=x',
-])('%s is none', (variable) => {
+])('%s sets no label', (variable) => {
   expect(labelsOfEnvironment([variable])).toEqual({});
 });

@@ -1,4 +1,4 @@
-// Layers of images, whatever was done to them: the disk that GNU tar finds in them, or a refusal; and manifests of any shape.
+// Layers of images, however they were changed: the disk that GNU tar finds in them, or a rejection; and manifests of any form.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -65,7 +65,7 @@ const diskOf = async (layer: Buffer): Promise<Buffer> => {
   }
 };
 
-/** Every plain file that GNU tar puts into the folder of the disk, whatever it says of other files. */
+/** Every plain file that GNU tar unpacks into the folder of the disk, whatever errors it reports about other files. */
 const disksByTar = (archive: Buffer): readonly Buffer[] => {
   const jail = mkdtempSync(join(root, 'jail-'));
   mkdirSync(join(jail, 'disk'));
@@ -83,7 +83,7 @@ const layerIn = (format: string, ...options: readonly string[]): Buffer => {
   writeFileSync(join(source, 'etc/motd'), 'hello');
   linkSync(join(source, 'etc/motd'), join(source, 'etc/again'));
   symlinkSync('motd', join(source, 'etc/link'));
-  // A long one is kept beside its header.
+  // A long name is stored next to its header.
   const isShort = format === 'ustar' || options.length > 0;
   const name = isShort ? 'disk.img' : `${'long-'.repeat(25)}.img`;
   writeFileSync(join(source, 'disk', name), noise('disk', 3000));
@@ -92,7 +92,7 @@ const layerIn = (format: string, ...options: readonly string[]): Buffer => {
 
 describe('a layer', () => {
   it.each(['gnu', 'pax', 'ustar'])(
-    'in the format %s becomes the disk that GNU tar finds in it, or is refused, whatever was done to it',
+    'in the format %s becomes the disk that GNU tar finds in it, or is rejected, however it was changed',
     async (format) => {
       const layer = layerIn(format);
       const damage = fc.array(damagesOf([[0, layer.length]]), { maxLength: 2 });
@@ -122,7 +122,7 @@ describe('a layer', () => {
   );
 
   const disk = { name: 'disk/a.img', content: Buffer.from('one') };
-  /** An entry of another type, or with another size, than it was made with. */
+  /** An entry with a modified type or size. */
   const edited = (archive: Buffer, type: string, size?: number): Buffer => {
     const copy = Buffer.from(archive);
     copy.write(type, 156, 'latin1');
@@ -136,19 +136,19 @@ describe('a layer', () => {
     ['a link states a size', edited(tarOf([other, disk]), '1', 512)],
     ['a directory states a size', edited(tarOf([{ name: 'etc', type: '5' }, disk]), '5', 512)],
     ['another archive follows', Buffer.concat([tarOf([disk]), tarOf([{ ...disk, content: Buffer.from('two') }])])],
-  ])('where %s has the disk that GNU tar finds', async (_what, layer) => {
+  ])('with %s has the disk that GNU tar finds', async (_what, layer) => {
     expect(String(await diskOf(layer))).toBe('one');
     expect(disksByTar(layer).map(String)).toEqual(['one']);
   });
 
   const record = (text: string): Buffer => Buffer.from(`${text.length + 4} ${text}\n`);
   it.each<[what: string, layer: Buffer]>([
-    ['goes on behind one empty block', Buffer.concat([Buffer.alloc(512), tarOf([disk])])],
+    ['continues after one empty block', Buffer.concat([Buffer.alloc(512), tarOf([disk])])],
     ['names all its entries at once', edited(tarOf([{ name: 'g', content: record('path=disk/b.img') }, disk]), 'g')],
     ['sizes all its entries at once', edited(tarOf([{ name: 'g', content: record('size=000001') }, disk]), 'g')],
     ['has an attribute without a value', edited(tarOf([{ name: 'x', content: record('pathdisk/b.img') }, disk]), 'x')],
     ['has attributes on one line', edited(tarOf([{ name: 'x', content: Buffer.from('9 path=ab') }, disk]), 'x')],
-  ])('that %s is refused', async (_what, layer) => {
+  ])('that %s is rejected', async (_what, layer) => {
     await expect(diskOf(layer)).rejects.toMatchObject({ code: 'ImageCorrupt' });
   });
 
@@ -160,11 +160,11 @@ describe('a layer', () => {
     },
   );
 
-  it('that has nothing behind its end is one without a disk', async () => {
+  it('without content after its end marker has no disk', async () => {
     await expect(diskOf(ending)).rejects.toMatchObject({ code: 'NotADiskImage' });
   });
 
-  it('that has its disk twice is refused: which one is meant, nobody says', async () => {
+  it('that contains its disk twice is rejected as ambiguous', async () => {
     const twice = tarOf(['one', 'two'].map((text) => ({ name: 'disk/a.img', content: Buffer.from(text) })));
     await expect(diskOf(twice)).rejects.toMatchObject({
       code: 'NotADiskImage',
@@ -193,7 +193,7 @@ describe('a manifest', () => {
     return { ...value, [key]: changed((value as Record<string, unknown>)[key], rest, to) };
   };
 
-  it('of any shape is read as what a registry can be asked for, or refused in words', () => {
+  it('of any form is parsed to a valid request, or rejected with a message', () => {
     const document = fc
       .tuple(fc.constantFrom('index', 'image'), fc.array(change, { maxLength: 3 }), fc.nat(20), fc.string())
       .map(([is, changes, cut, text]) => {

@@ -39,7 +39,7 @@ describe.skipIf(!hasRegistry())('a containerDisk', () => {
     const report = await runTransfer(transferSpec(url(rest), path, options), quiet);
     return { report, bytes: isSuccess(report) ? readFileSync(path) : undefined };
   };
-  /** Without the image's configuration, which is asked for once and comes first. */
+  /** Without the image's configuration, which is requested once and first. */
   const blobs = () => registry.requests.filter(({ path }) => path.includes('/blobs/')).slice(1);
 
   it.each(['gzip', 'zstd', 'none', 'docker'] as const)(
@@ -53,14 +53,14 @@ describe.skipIf(!hasRegistry())('a containerDisk', () => {
     },
   );
 
-  it('says how its disk is to be run, where its environment does', async () => {
+  it('reports how to run its disk when its environment does', async () => {
     const environment = ['PATH=/bin', 'INSTANCETYPE_KUBEVIRT_IO_DEFAULT_PREFERENCE=fedora'];
     await pushImage(target, [{ files: [{ name: 'disk/a.img', content: disk }] }], 'told', environment);
     const labels = { 'instancetype.kubevirt.io/default-preference': 'fedora' };
     expect((await take(':told')).report).toMatchObject({ outcome: 'succeeded', inspection: { labels } });
   });
 
-  it('is told by its bytes, not by the media type of its layer', async () => {
+  it('is identified by its bytes, not by the media type of its layer', async () => {
     const files = [{ name: './disk/d.img', content: disk }];
     await pushImage(target, [{ files, packing: 'zstd', mediaType: 'application/vnd.oci.image.layer.v1.tar' }], 'lies');
     expect((await take(':lies')).bytes?.equals(disk)).toBe(true);
@@ -150,7 +150,7 @@ describe.skipIf(!hasRegistry())('a containerDisk', () => {
     expect(report).not.toMatchObject({ retryable: true });
   });
 
-  it('is taken for the platform asked for', async () => {
+  it('is selected for the requested platform', async () => {
     const amd = await pushDisk(target, disk, 'amd');
     const arm = await pushDisk(target, other, 'arm');
     await pushIndex(
@@ -168,7 +168,7 @@ describe.skipIf(!hasRegistry())('a containerDisk', () => {
     });
   });
 
-  it('goes on after cuts, without asking for what it has', async () => {
+  it('resumes after cuts, without requesting what it has', async () => {
     const plain = await pushDisk(target, disk, 'cut', 'none');
     registry.cutAfter = 2 * megabyte;
     const { report, bytes } = await take(`@${plain.digest}`, { retries: 8 });
@@ -181,7 +181,7 @@ describe.skipIf(!hasRegistry())('a containerDisk', () => {
     ).toBe(true);
   }, 240_000);
 
-  it('is downloaded anew when its bytes are not those of the digest, and refused when that does not help', async () => {
+  it('is downloaded again when its bytes do not match the digest, and rejected when that does not help', async () => {
     const pushed = await pushDisk(target, disk, 'rot', 'none');
     const whole = await fetch(`http://${registry.host}/v2/disks/fedora/blobs/${pushed.layers[0]!.digest}`);
     const rotten = Buffer.from(await whole.arrayBuffer());
@@ -198,14 +198,14 @@ describe.skipIf(!hasRegistry())('a containerDisk', () => {
     expect((await take(':rot', { retries: 1 })).report).toMatchObject({ outcome: 'failed', reason: 'ImageCorrupt' });
   }, 240_000);
 
-  it('stops at the size of the target, whatever the archive claims', async () => {
+  it('stops at the size of the target, whatever the archive declares', async () => {
     await pushDisk(target, Buffer.alloc(9 * megabyte), 'large');
     expect((await take(':large', { capacityBytes: 8 * megabyte })).report).toMatchObject({ reason: 'ImageTooLarge' });
   });
 });
 
 describe.skipIf(!hasRegistry())('a private containerDisk', () => {
-  it('is fetched with the keys of a mounted Secret, which show up nowhere', async () => {
+  it('is fetched with the credentials of a mounted Secret, which appear nowhere', async () => {
     const registry = await startRegistry({ withLogin: true });
     try {
       const authorization = `Basic ${Buffer.from('tester:s3cret-pass').toString('base64')}`;

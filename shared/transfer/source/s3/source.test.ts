@@ -104,7 +104,7 @@ describe('an image in an object store', { timeout: 240_000 }, () => {
   };
   const sha256 = createHash('sha256').update(disk).digest('hex');
 
-  it('is imported as it is', async () => {
+  it('is imported unchanged', async () => {
     const { report, target } = await transfer();
     expect(report).toMatchObject({ outcome: 'succeeded', digests: { sha256 }, inspection: { size: disk.length } });
     expect(readFileSync(target).equals(disk)).toBe(true);
@@ -116,7 +116,7 @@ describe('an image in an object store', { timeout: 240_000 }, () => {
     expect(report.receivedBytes).toBeLessThan(mib);
   });
 
-  it('is gone on with after a cut, where it was and only if it is the same', async () => {
+  it('is resumed after a cut, at its position and only if it is unchanged', async () => {
     let cuts = 0;
     spoil = ({ headers }) => (headers.range === 'bytes=0-262143' || cuts++ > 1 ? 'pass' : 'cut');
     const { report, target } = await transfer();
@@ -130,7 +130,7 @@ describe('an image in an object store', { timeout: 240_000 }, () => {
     expect(report.receivedBytes).toBeLessThan(disk.length + 4 * mib);
   });
 
-  it('is read anew when it was replaced meanwhile', async () => {
+  it('is read again when it was replaced meanwhile', async () => {
     const other = randomBytes(2 * mib);
     await put('changing', disk);
     let reads = 0;
@@ -145,7 +145,7 @@ describe('an image in an object store', { timeout: 240_000 }, () => {
     expect(readFileSync(target).equals(other)).toBe(true);
   });
 
-  it('is waited for while the store is busy', async () => {
+  it('is retried while the store is busy', async () => {
     let refusals = 0;
     spoil = (_, response) => {
       if (refusals++ > 0) return 'pass';
@@ -156,8 +156,8 @@ describe('an image in an object store', { timeout: 240_000 }, () => {
   });
 
   it.each<[string, Partial<S3Source>, object]>([
-    ['no such object', { key: 'absent' }, { reason: 'SourceNotFound', retryable: false }],
-    ['no such bucket', { bucket: 'absent' }, { reason: 'SourceNotFound', retryable: false }],
+    ['a missing object', { key: 'absent' }, { reason: 'SourceNotFound', retryable: false }],
+    ['a missing bucket', { bucket: 'absent' }, { reason: 'SourceNotFound', retryable: false }],
     ['no credentials', { secretDir: undefined }, { reason: 'SourceForbidden', retryable: false }],
     ['the store is down', { endpoint: 'http://127.0.0.1:1' }, { reason: 'SourceUnreachable', retryable: true }],
     [
@@ -170,7 +170,7 @@ describe('an image in an object store', { timeout: 240_000 }, () => {
     expect(report).toMatchObject({ outcome: 'failed', ...expected });
   });
 
-  it('fails with a reason: wrong credentials, or a Secret that is not there', async () => {
+  it('fails with a reason: wrong credentials, or a missing Secret', async () => {
     const folder = (name: string, files: Record<string, string>) => {
       mkdirSync(join(dir, name));
       for (const [file, content] of Object.entries(files)) writeFileSync(join(dir, name, file), content);
@@ -191,7 +191,7 @@ describe('an image in an object store', { timeout: 240_000 }, () => {
     expect(odd.report).toMatchObject({ reason: 'InvalidSpec', message: expect.stringContaining('accessKeyId') });
   });
 
-  it('is no image when it is empty', async () => {
+  it('is rejected when it is empty', async () => {
     await put('empty', Buffer.alloc(0));
     expect((await transfer({ key: 'empty' })).report).toMatchObject({ outcome: 'failed', retryable: false });
   });
