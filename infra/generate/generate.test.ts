@@ -155,6 +155,7 @@ describe('Knative manifests', () => {
       'backups-backupbackingimage',
       'backups-virtualmachinebackup',
       'children',
+      'children-kubevirt',
       'children-longhorn',
       'children-snapshot',
       'machines-virtualmachine',

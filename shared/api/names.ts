@@ -25,6 +25,9 @@ export const labels = {
   optional: 'bullion.dev/optional',
 } as const;
 
+/** The role of clones of golden images that are checked, and of what runs on them. */
+export const checkRole = 'check';
+
 export const annotations = {
   /** On every child: name of the owner (which may be too long for a label value). */
   ownerName: 'bullion.dev/owner-name',

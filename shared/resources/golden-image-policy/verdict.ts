@@ -24,8 +24,12 @@ const looked: ReadonlySet<string> = new Set([
 /** Reasons of channels that have what they may have. */
 const calm: ReadonlySet<string> = new Set(['UpToDate', 'Pinned']);
 
+/** Why no step could be taken at all: that may change without an event. */
+const isBlocked = (reason: string): boolean =>
+  reason === 'NoCrons' || reason === 'CronOfOtherPolicy' || /^Api/.test(reason);
+
 export const isLookedAt = ({ reason, channels }: PolicyState): boolean =>
-  reason === 'NoCrons' || reason === 'CronOfOtherPolicy' || channels.some((channel) => looked.has(channel.reason));
+  isBlocked(reason) || channels.some((channel) => looked.has(channel.reason));
 
 /** Why there is nothing to roll out at all. */
 export const withoutCrons = (
@@ -70,7 +74,7 @@ const standingOf = (
 
 export const conclude = (next: PolicyState, trouble: Trouble | undefined): PolicyState => {
   const standing = standingOf(next, trouble);
-  return { ...next, ...standing, phase: next.pendingEvents > 0 ? 'Moving' : standing.phase };
+  return { ...next, ...standing, phase: next.pendingEvents + next.pendingRemovals > 0 ? 'Moving' : standing.phase };
 };
 
 /** Whether disks can be made from every channel. */
