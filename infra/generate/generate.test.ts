@@ -286,13 +286,14 @@ describe('webhook configurations', () => {
       ['machines.validate.bullion.dev', 'Ignore'],
       ['disks.validate.bullion.dev', 'Ignore'],
       ['keys.validate.bullion.dev', 'Fail'],
+      ['locks.validate.bullion.dev', 'Fail'],
       ['class-rules.validate.bullion.dev', 'Ignore'],
     ]);
   });
 
   /** What keeps a webhook from the objects of others: a label of ours or one that asks for us, a name or a field that only images and their keys have, or an open door when nobody answers. */
   const isNarrow = ({ objectSelector, matchConditions, failurePolicy, rules }: Webhook): boolean =>
-    /applyStorageProfile/.test(JSON.stringify(objectSelector ?? {})) ||
+    /applyStorageProfile|bullion.dev\/protected/.test(JSON.stringify(objectSelector ?? {})) ||
     /'bullion.dev\/owner-uid'|startsWith\('lh-'\)|'CRYPTO_KEY_VALUE'/.test(JSON.stringify(matchConditions)) ||
     failurePolicy === 'Ignore' ||
     // Nobody waits for a class to go.
