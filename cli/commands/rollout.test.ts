@@ -68,6 +68,54 @@ const call = async (name: string, positionals: readonly string[], values: Record
 
 const reason = 'kernel panic';
 
+describe('events', () => {
+  beforeEach(() =>
+    kube.edit(type, key, ({ status }) => {
+      status!.history = [
+        { time: '2026-01-01T00:00:00Z', channel: 'stable', to: 'fedora-1', reason: 'Adopted', message: 'it was there' },
+        {
+          time: '2026-01-01T10:00:00Z',
+          channel: 'stable',
+          from: 'fedora-1',
+          to: 'fedora-3',
+          reason: 'Promoted',
+          message: 'soaked',
+        },
+        { time: '2026-01-01T23:30:00Z', to: 'fedora-3', reason: 'MarkedBad', by: 'jane', message: reason },
+      ];
+    }),
+  );
+
+  it('are given again as they were sent, one a line', async () => {
+    const lines = (await call('events', ['fedora'], { output: 'json' })).trim().split('\n');
+    const { uid } = (await kube.get(type, key))!.metadata;
+    expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
+      {
+        specversion: '1.0',
+        type: 'dev.bullion.version.promoted',
+        id: `${uid}.promoted/stable/fedora-3/2026-01-01T10:00:00Z`,
+        name: 'fedora',
+        data: { channel: 'stable', version: 'fedora-3' },
+      },
+      {
+        type: 'dev.bullion.version.markedbad',
+        data: { version: 'fedora-3', message: expect.stringContaining('by jane') },
+      },
+    ]);
+  });
+
+  it.each(['1h', '2026-01-01T20:00:00Z'])('since %s', async (since) => {
+    const out = await call('events', ['fedora'], { since });
+    expect(out).toMatch(/markedbad/);
+    expect(out).not.toMatch(/promoted/);
+  });
+
+  it('say what is wrong', async () => {
+    await expect(call('events', ['fedora'], { since: 'monday' })).rejects.toThrow(/--since monday is neither/);
+    await expect(call('events', ['other'])).rejects.toThrow(/no GoldenImagePolicy other in namespace golden/);
+  });
+});
+
 describe('bullion', () => {
   it.each(['stable', 'fedora', 'fedora/stable'])('promote finds a channel as %s', async (wanted) => {
     expect(await call('promote', [wanted, 'fedora-3'])).toContain('fedora-3 may enter channel stable');

@@ -46,6 +46,14 @@ export const alerts: readonly Alert[] = [
     summary: 'The source of {{ $labels.ns }}/{{ $labels.cron_name }} should have been polled 15 minutes ago.',
   },
   {
+    name: 'BullionDisksOutdated',
+    expr: 'bullion_outdated_disks > 0',
+    for: '30d',
+    severity: 'info',
+    summary:
+      '{{ $value }} disks have held an earlier version than DataSource {{ $labels.ns }}/{{ $labels.data_source }} offers for 30 days.',
+  },
+  {
     name: 'BullionNotDriven',
     expr: 'sum by (resource) (bullion_overdue_objects) > 0',
     for: '10m',

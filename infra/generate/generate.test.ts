@@ -155,6 +155,7 @@ describe('Knative manifests', () => {
       'backups-backupbackingimage',
       'backups-virtualmachinebackup',
       'children',
+      'children-kubevirt',
       'children-longhorn',
       'children-snapshot',
       'machines-virtualmachine',
@@ -285,13 +286,14 @@ describe('webhook configurations', () => {
       ['machines.validate.bullion.dev', 'Ignore'],
       ['disks.validate.bullion.dev', 'Ignore'],
       ['keys.validate.bullion.dev', 'Fail'],
+      ['locks.validate.bullion.dev', 'Fail'],
       ['class-rules.validate.bullion.dev', 'Ignore'],
     ]);
   });
 
   /** What excludes objects of other projects from a webhook: a label of Bullion or one that requests it, a name or a field that only images and their keys have, or the failure policy Ignore. */
   const isNarrow = ({ objectSelector, matchConditions, failurePolicy, rules }: Webhook): boolean =>
-    /applyStorageProfile/.test(JSON.stringify(objectSelector ?? {})) ||
+    /applyStorageProfile|bullion.dev\/protected/.test(JSON.stringify(objectSelector ?? {})) ||
     /'bullion.dev\/owner-uid'|startsWith\('lh-'\)|'CRYPTO_KEY_VALUE'/.test(JSON.stringify(matchConditions)) ||
     failurePolicy === 'Ignore' ||
     // Nobody waits for a class to go.

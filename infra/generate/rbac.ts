@@ -30,6 +30,7 @@ import {
   pods,
   secrets,
 } from '#shared/api/foreign/core.ts';
+import { virtualMachineInstances } from '#shared/api/foreign/kubevirt.ts';
 import { tokenReviews } from '#shared/api/foreign/authentication.ts';
 import { downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
@@ -105,6 +106,7 @@ const readings: Readonly<Record<string, readonly ApiVerb[]>> = {
   [volumeSnapshotClasses.plural]: ['list'],
   [volumeSnapshotContents.plural]: ['get'],
   [namespaces.plural]: ['get'],
+  [virtualMachineInstances.plural]: ['list'],
 };
 
 /** Kinds that drivers of images use. */

@@ -145,6 +145,7 @@ describe('the match conditions', () => {
     'protected/class-in-use': 'classes',
     'protected/reserved-class': 'classes',
     'protected/encryption-key-in-use': 'keys',
+    'protected/locked': 'locks',
   };
   const scopeOf = (id: string): string => scopes[id] ?? 'class-rules';
 

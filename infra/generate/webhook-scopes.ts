@@ -10,7 +10,7 @@ import { harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/
 import { clusterControllers, labels, ownAccountPrefix } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import { encryptionKeyFields, neededFields } from '#shared/resources/protected/encryption-key.ts';
-import { goldenTypes } from '#shared/resources/protected/golden.ts';
+import { goldenTypes, lockableTypes } from '#shared/resources/protected/golden.ts';
 import { keptMarks, ownMarks } from '#shared/resources/protected/marks.ts';
 
 interface MatchCondition {
@@ -154,6 +154,11 @@ export const scopeOf = (fn: AdmissionFunction, { on }: Webhook, objects: readonl
           { name: 'with-a-key', expression: withKey },
           { name: 'that-goes', expression: keyGoes },
         ],
+      },
+      locks: {
+        types: lockableTypes,
+        objectSelector: { matchLabels: { [labels.protected]: 'true' } },
+        conditions: notTrusted,
       },
       // An outage does no harm: a class is checked again when an image is created in it.
       'class-rules': { types: [storageClasses], conditions: [notByUs], failurePolicy: 'Ignore' },

@@ -43,6 +43,7 @@ export interface Webhook {
     | 'machines'
     | 'disks'
     | 'keys'
+    | 'locks'
     | 'class-rules'
     | 'profiles';
   readonly operations: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];
@@ -116,6 +117,7 @@ export const admissionFunctions: readonly AdmissionFunction[] = [
         on: 'keys',
         operations: ['UPDATE', 'DELETE'],
       },
+      { name: 'locks', summary: 'what is locked is not deleted', on: 'locks', operations: ['DELETE'] },
       {
         name: 'class-rules',
         summary: 'rules of storage classes',

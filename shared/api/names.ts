@@ -15,6 +15,8 @@ export const labels = {
   askedContent: 'bullion.dev/asked-content',
   /** On a DataSource: the GoldenImagePolicy that it is or was a channel of. */
   policy: 'bullion.dev/golden-image-policy',
+  /** On an image of any kind, and on what holds one: `true` refuses its deletion. */
+  protected: 'bullion.dev/protected',
   /** On an image: its storage class, or a digest if the name is not a valid label value. */
   storageClass: 'bullion.dev/storage-class',
   /** On a claim that an image is exported from: UID of the image. */
@@ -24,6 +26,9 @@ export const labels = {
   /** On an event source: the cluster may not have the watched kind. */
   optional: 'bullion.dev/optional',
 } as const;
+
+/** The role of clones of golden images that are checked, and of what runs on them. */
+export const checkRole = 'check';
 
 export const annotations = {
   /** On every child: name of the owner (which may be too long for a label value). */

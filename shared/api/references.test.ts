@@ -4,7 +4,7 @@ import { NamespaceName, ObjectName } from '#shared/api/kind.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { type StructuralSchema, toStructuralSchema } from '#shared/api/structural-schema.ts';
 
-/** By the last step of their path. */
+/** By the last step of their path, or the last two. */
 const noNames = new Set([
   'url',
   'http',
@@ -46,6 +46,14 @@ const noNames = new Set([
   'checksums',
   'signature',
   'soak',
+  'env[].name',
+  'image',
+  'command[]',
+  'args[]',
+  'value',
+  'key',
+  'timeout',
+  'runningFor',
   'digest',
   'reason',
   'by',
@@ -72,7 +80,8 @@ const textsOf = (schema: StructuralSchema, path: readonly string[]): readonly Te
 const texts = servedKinds.flatMap((kind) =>
   textsOf(toStructuralSchema(kind.spec), [`${kind.type.kind}.${kind.type.group}`]).map((text) => ({ kind, ...text })),
 );
-const references = texts.filter(({ path }) => !noNames.has(path.at(-1) ?? ''));
+const endsOf = ({ path }: Text): readonly string[] => [path.at(-1) ?? '', path.slice(-2).join('.')];
+const references = texts.filter((text) => !endsOf(text).some((end) => noNames.has(end)));
 
 /** `value` at a path, and the fields it requires. */
 const around = (path: readonly string[], value: string): unknown =>
@@ -111,7 +120,7 @@ describe('references by name', () => {
     expect(references.length).toBeGreaterThan(40);
     const loose = references.filter(({ schema }) => !patterns.includes(schema.pattern));
     expect(loose.map(({ path }) => path.join('.'))).toEqual([]);
-    expect([...noNames].filter((name) => !texts.some(({ path }) => path.at(-1) === name))).toEqual([]);
+    expect([...noNames].filter((name) => !texts.some((text) => endsOf(text).includes(name)))).toEqual([]);
   });
 
   it.each(references.map(({ kind, path, schema }) => ({ field: path.join('.'), kind, path, schema })))(

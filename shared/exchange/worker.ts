@@ -48,7 +48,7 @@ const listPods = async (kube: KubeClient, { namespace, uid, role }: WorkerWanted
   (await kube.list(pods, { namespace, labelSelector: `${childrenOf(uid)},${labels.role}=${role}` })).items;
 
 const notYet = (found: readonly Pod[]): Problem => {
-  const hindrance = found.map(hindranceOf).find((one) => one !== undefined);
+  const hindrance = found.map((pod) => hindranceOf(pod)).find((one) => one !== undefined);
   const why = hindrance === undefined ? 'its pod is still being started' : hindrance.message;
   return new Problem(503, 'NotReady', `not ready to receive the file yet: ${why}; try again`, {
     headers: { 'retry-after': '5' },

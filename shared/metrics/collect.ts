@@ -3,7 +3,7 @@ import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { deployments } from '#shared/api/foreign/apps.ts';
 import { nodes, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { systemNamespace } from '#shared/api/names.ts';
+import { labels, systemNamespace } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Counter } from '#shared/metrics/metric.ts';
@@ -12,7 +12,7 @@ import { gauge, type Metric } from '#shared/metrics/metric.ts';
 import { createObjectCounter, resourceOf } from '#shared/metrics/objects.ts';
 import { createRestartCounter } from '#shared/metrics/imports.ts';
 import { createStorageCounter } from '#shared/metrics/objects.ts';
-import { createVersionCounter } from '#shared/metrics/objects.ts';
+import { createOutdatedCounter, createVersionCounter } from '#shared/metrics/objects.ts';
 import { createCronCounter } from '#shared/resources/data-import-cron/metrics.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 import { reconcilers } from '#shared/resources/registry.ts';
@@ -32,15 +32,18 @@ const admission = gauge('bullion_admission_replicas', 'Replicas of the admission
 interface Listing {
   readonly type: ResourceType;
   readonly reconciler?: Reconciler;
-  readonly labelSelector?: string;
+  /** One listing each, of different objects. Default: all. */
+  readonly labelSelectors?: readonly string[];
 }
 
-const ofGolden = { labelSelector: cdiLabels.cron };
+const ofGolden = { labelSelectors: [cdiLabels.cron] };
+/** Versions, and disks that were made here. */
+const ofDisks = { labelSelectors: [cdiLabels.cron, `${labels.ownerUid},!${cdiLabels.cron}`] };
 
 /** All listed resources; the role of the exporter is generated from this. */
 export const listings: readonly Listing[] = [
   ...reconcilers.map((reconciler) => ({ type: reconciler.kind.type, reconciler })),
-  { type: persistentVolumeClaims, ...ofGolden },
+  { type: persistentVolumeClaims, ...ofDisks },
   { type: volumeSnapshots, ...ofGolden },
   { type: storageClasses },
   { type: nodes },
@@ -49,19 +52,20 @@ export const listings: readonly Listing[] = [
 /** A resource that cannot be read does not affect the others. A kind that the cluster does not have has no objects. */
 const read = async (
   { kube, log }: MetricsDeps,
-  { type, reconciler, labelSelector }: Listing,
+  { type, reconciler, labelSelectors }: Listing,
   visit: (object: KubeObject, reconciler: Reconciler | undefined) => void,
 ): Promise<Metric> => {
-  const labels = { resource: resourceOf(type) };
+  const which = { resource: resourceOf(type) };
   try {
-    for await (const object of kube.listAll(type, { labelSelector })) visit(object, reconciler);
+    for (const labelSelector of labelSelectors ?? [undefined])
+      for await (const object of kube.listAll(type, { labelSelector })) visit(object, reconciler);
   } catch (error) {
     if (!isNotFound(error)) {
-      log.warn('objects not counted', { ...labels, error: messageOf(error) });
-      return readable(0, labels);
+      log.warn('objects not counted', { ...which, error: messageOf(error) });
+      return readable(0, which);
     }
   }
-  return readable(1, labels);
+  return readable(1, which);
 };
 
 /** Missing if there is no such Deployment, as in the local cluster. */
@@ -84,6 +88,7 @@ export const collect = async (deps: MetricsDeps): Promise<readonly Metric[]> => 
     createImportCounter(),
     createCronCounter(),
     createVersionCounter(),
+    createOutdatedCounter(),
     createStorageCounter(),
     createRestartCounter(),
   ];

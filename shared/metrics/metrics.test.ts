@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
-import { storageClasses } from '#shared/api/foreign/core.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { type MetricsDeps, collect } from '#shared/metrics/collect.ts';
 import { type Metric, gauge, toText } from '#shared/metrics/metric.ts';
 import { Denied } from '#shared/runtime/errors.ts';
@@ -56,7 +57,22 @@ describe('metrics', () => {
     const metrics = await collect(deps);
     expect(samples(metrics, 'kubevirt_cdi_dataimportcron_outdated')).toEqual([['golden fedora golden false', 1]]);
     expect(samples(metrics, 'bullion_golden_image_poll_failures')).toEqual([['golden fedora', 4]]);
-    expect(samples(metrics, 'bullion_golden_image_versions')).toEqual([['golden fedora', 2]]);
+    expect(samples(metrics, 'bullion_golden_image_versions')).toEqual([
+      ['golden fedora', 2],
+      ['channels debian', 2],
+    ]);
+  });
+
+  it('tell of disks that hold an earlier version, by policy and channel', async () => {
+    const of = async () => samples(await collect(deps), 'bullion_outdated_disks');
+    expect(await of()).toEqual([['channels debian debian stable', 1]]);
+    deps.kube.edit(dataSourceKind.type, { namespace: 'channels', name: 'debian' }, ({ spec }) => {
+      spec.source = { pvc: { namespace: 'channels', name: 'debian-1' } };
+    });
+    expect(await of()).toEqual([['channels debian debian stable', 1]]);
+    await deps.kube.delete(dataVolumes, { namespace: 'channels', name: 'new' });
+    await deps.kube.delete(persistentVolumeClaims, { namespace: 'channels', name: 'new' });
+    expect(await of()).toEqual([['channels debian debian stable', 0]]);
   });
 
   it('report storage classes as the original does, and objects that wait for a default class', async () => {

@@ -1,13 +1,24 @@
 // Metrics of objects: number of objects of every served kind, waiting and failed ones by reason, objects that are not reconciled any more;
 // versions of golden images; storage classes.
-import type { ResourceType } from '#shared/api/object.ts';
+import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { labels } from '#shared/api/names.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import { outdatedDisks } from '#shared/resources/consumers.ts';
 import { type Counter, gauge, createTally, type Metric } from '#shared/metrics/metric.ts';
 import type { ReconciledState } from '#shared/resources/reconciler.ts';
 import type { ImageState } from '#shared/populate/filled.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type StorageProfile, storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
-import { type StorageClass, nodes, storageClasses } from '#shared/api/foreign/core.ts';
+import {
+  type PersistentVolumeClaim,
+  type StorageClass,
+  nodes,
+  persistentVolumeClaims,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
 import { defaultClassOf, isDefaultClass, isVirtDefaultClass } from '#shared/populate/storage/profile.ts';
 
 /** Both API groups have a VirtualMachineImage, so kinds are distinguished by resource. */
@@ -72,9 +83,10 @@ const versions = gauge('bullion_golden_image_versions', 'Versions of a golden im
 export const createVersionCounter = (): Counter => {
   const crons = new Map<string, { readonly labels: Metric['labels']; readonly names: Set<string> }>();
   return {
-    visit: ({ metadata }) => {
+    visit: ({ kind, metadata }) => {
       const cron = metadata.labels?.[cdiLabels.cron];
-      if (cron === undefined) return;
+      // A DataSource has the label as well, and is no version.
+      if (cron === undefined || kind === dataSourceKind.type.kind) return;
       const labels = { ns: metadata.namespace ?? '', cron_name: cron };
       const key = `${labels.ns}/${cron}`;
       const entry = crons.get(key) ?? { labels, names: new Set() };
@@ -83,6 +95,54 @@ export const createVersionCounter = (): Counter => {
     },
     metrics: () => [...crons.values()].map(({ labels, names }) => versions(names.size, labels)),
   };
+};
+
+/** Disks that hold an earlier version of a golden image than its DataSource offers. */
+const outdated = gauge(
+  'bullion_outdated_disks',
+  'Disks that hold another version of a golden image than their DataSource offers.',
+);
+
+/** What follows a source, with the policy and the channel that it belongs to: none with zero, so that an alert can tell none from unknown. */
+export const createOutdatedCounter = (): Counter => {
+  const served = new Map<string, KubeObject>();
+  const claims = new Map<string, PersistentVolumeClaim>();
+  const snapshots = new Map<string, VolumeSnapshot>();
+  const all = { [persistentVolumeClaims.kind]: claims, [volumeSnapshots.kind]: snapshots } as Readonly<
+    Record<string, Map<string, KubeObject>>
+  >;
+  return {
+    visit: (object, reconciler) => {
+      const kept = reconciler === undefined ? all[object.kind] : served;
+      kept?.set(object.metadata.uid ?? '', object);
+    },
+    metrics: () => {
+      const objects = [...served.values()];
+      const inventory = { objects, claims: [...claims.values()], snapshots: [...snapshots.values()], machines: [] };
+      const sources = objects.filter(isFollowing);
+      const tally = createTally(
+        outdated,
+        sources.map((source) => labelsOf(source, objects)),
+      );
+      for (const { dataSource } of outdatedDisks(inventory)) tally.add(labelsOf(dataSource, objects));
+      return tally.metrics();
+    },
+  };
+};
+
+const isFollowing = ({ kind, metadata }: KubeObject): boolean =>
+  kind === dataSourceKind.type.kind && (metadata.labels?.[cdiLabels.cron] ?? '') !== '';
+
+const labelsOf = ({ metadata }: KubeObject, objects: readonly KubeObject[]): Metric['labels'] => {
+  const { namespace: ns = '', name } = metadata;
+  const policy = objects.find(
+    (one): one is GoldenImagePolicy =>
+      one.kind === goldenImagePolicyKind.type.kind &&
+      one.metadata.namespace === metadata.namespace &&
+      one.metadata.name === metadata.labels?.[labels.policy],
+  );
+  const channel = policy?.spec.channels.find(({ dataSource }) => dataSource === name)?.name;
+  return { ns, data_source: name, policy: policy?.metadata.name ?? '', channel: channel ?? '' };
 };
 
 /** Storage classes and the objects that wait for one, with the names and labels of the original, whose alerts use them. */

@@ -1,5 +1,6 @@
 // Executes the actions of a plan. Decides nothing.
 import { type Job, jobs } from '#shared/api/foreign/core.ts';
+import { checkRole, labels } from '#shared/api/names.ts';
 import type { Action } from '#shared/populate/actions.ts';
 import { startTransfer } from '#shared/populate/job/start-transfer.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -37,7 +38,8 @@ const create = async (
   kube: KubeClient,
   { type, object }: Extract<Action, { readonly do: 'create' }>,
 ): Promise<void> => {
-  if (type.plural === jobs.plural && type.group === jobs.group) return startTransfer(kube, object as Job);
+  const isJob = type.plural === jobs.plural && type.group === jobs.group;
+  if (isJob && object.metadata.labels?.[labels.role] !== checkRole) return startTransfer(kube, object as Job);
   await kube.create(type, object);
 };
 

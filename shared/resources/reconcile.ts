@@ -6,7 +6,7 @@ import type { Action, PlanContext } from '#shared/populate/actions.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
 import { isUpToDate } from '#shared/resources/up-to-date.ts';
-import type { Reconciler, ReconciledState, Planner, Resource } from '#shared/resources/reconciler.ts';
+import type { Reconciler, ReconciledState, Planner, Resource, Start } from '#shared/resources/reconciler.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { hold, writeMetadata, announceFinal, recordNotes, writeStatus } from '#shared/resources/write.ts';
 import { claimName, releaseName } from '#shared/resources/name-claim.ts';
@@ -130,18 +130,40 @@ const stepOf = async ({ deps, reconciler, resource }: Reconciliation, planner: P
   const context = contextOf(deps);
   try {
     const observed = await planner.check(deps.kube, resource, deps);
-    const { actions, state } = planner.plan(resource, observed, {
+    const {
+      actions,
+      starts = [],
+      state,
+    } = planner.plan(resource, observed, {
       ...context,
       settings: await settingsFor(deps, reconciler.fetches?.(resource)),
     });
     // A plan that gives up may still contain the step that would start the work again: a failed object must not create anything.
     const wanted = state.phase === 'Failed' ? actions.filter((action) => !isBeginning(action)) : actions;
     await act(deps, wanted);
-    return { state, hasBegun: wanted.some(isBeginning) };
+    return { state: await startEach(deps, starts, state), hasBegun: starts.length > 0 || wanted.some(isBeginning) };
   } catch (error) {
     if (!(error instanceof AppError) || error.retryable) throw error;
     return { state: reconciler.refused(resource, error, context), hasBegun: false };
   }
+};
+
+const startEach = async (
+  deps: ReconcileDeps,
+  starts: readonly Start<ReconciledState>[],
+  before: ReconciledState,
+): Promise<ReconciledState> => {
+  let state = before;
+  for (const start of starts) {
+    try {
+      // oxlint-disable-next-line no-await-in-loop
+      await act(deps, [start.action]);
+    } catch (error) {
+      if (!(error instanceof AppError) || error.retryable || isConflict(error)) throw error;
+      state = start.refused(state, error);
+    }
+  }
+  return state;
 };
 
 const isBeginning = ({ do: what }: Action): boolean => what === 'create';

@@ -58,8 +58,17 @@ export interface UniqueName {
   readonly reason: string;
 }
 
+/** An action that the cluster may refuse for good without harm to the rest of the step. */
+export interface Start<State> {
+  readonly action: Action;
+  /** The state that says so. */
+  refused(state: State, error: unknown): State;
+}
+
 export interface PlannedStep<State> {
   readonly actions: readonly Action[];
+  /** Carried out last. */
+  readonly starts?: readonly Start<State>[];
   readonly state: State;
 }
 

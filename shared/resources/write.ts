@@ -75,11 +75,12 @@ export const recordNotes = async (
 const announceVersion = async ({ send, log, now }: ReconcileDeps, about: ObjectRef, note: Note): Promise<void> => {
   const { version } = note;
   if (version === undefined || send === undefined) return;
-  const { isDelivered } = await send(versionEvent(about, note, version, new Date(now())));
+  const { isDelivered } = await send(toVersionEvent(about, note, version, new Date(now())));
   if (!isDelivered) log.warn('event not sent', { type: version.type, version: version.name });
 };
 
-const versionEvent = (
+/** The CloudEvent of a note about a version. */
+export const toVersionEvent = (
   about: ObjectRef,
   { reason, message, occurrence }: Note,
   version: VersionNote,

@@ -4,12 +4,16 @@ import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bulli
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
-import { storageClasses } from '#shared/api/foreign/core.ts';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
+import { virtualMachineInstances } from '#shared/api/foreign/kubevirt.ts';
+import { jobs, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import { checkRole, labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
+import { isoTime } from '#shared/populate/state.ts';
 import { versionOfSource } from '#shared/resources/data-source/point.ts';
 import { aCron, insist, isFull, limitMs, sourceAt, stormMs } from '#test/faults/golden-cron.ts';
-import { aSnapshotClass, aStorageClass, aSuccess } from '#test/support/builders.ts';
+import { aSnapshotClass, aStorageClass, aSuccess, testTime } from '#test/support/builders.ts';
 import type { Change } from '#test/support/memory-kube.ts';
 import { createRandom } from '#test/support/random.ts';
 import { calm, storm } from '#test/support/simulation/chaos.ts';
@@ -21,6 +25,8 @@ export interface PolicyScenario {
   readonly bad?: 'b' | 'c';
   /** Whether a user pins the last channel to the first version for a while. */
   readonly isPinned?: true;
+  /** Versions have to pass a check and to start. */
+  readonly isChecked?: true;
 }
 
 export const policyScenarios: readonly PolicyScenario[] = [
@@ -28,6 +34,7 @@ export const policyScenarios: readonly PolicyScenario[] = [
   { name: 'policy-bad', bad: 'b' },
   { name: 'policy-newest-bad', bad: 'c' },
   { name: 'policy-pinned', bad: 'c', isPinned: true },
+  { name: 'policy-checked', bad: 'b', isChecked: true },
 ];
 
 const { type } = goldenImagePolicyKind;
@@ -47,6 +54,11 @@ const aPolicy: GoldenImagePolicy = {
       { name: 'stable', dataSource: 'golden', after: { channel: 'candidate', soak: '1m' } },
     ],
   },
+};
+
+const verify: GoldenImagePolicy['spec']['verify'] = {
+  boot: { until: 'Running', runningFor: '10s' },
+  checks: [{ name: 'scan', image: 'registry.example/scan' }],
 };
 
 const policyIn = (world: World): GoldenImagePolicy | undefined => world.kube.all(type)[0];
@@ -93,11 +105,36 @@ const watch = (world: World, report: (text: string) => void) => {
   };
 };
 
-const play = (world: World, { bad, isPinned }: PolicyScenario, seed: number): void => {
+/** What checks left behind. */
+const leftIn = (world: World): readonly string[] =>
+  [...world.kube.all(dataVolumes), ...world.kube.all(jobs), ...world.kube.all(virtualMachineInstances)]
+    .filter(({ metadata }) => metadata.labels?.[labels.role] === checkRole)
+    .map(({ kind, metadata }) => `${kind} ${metadata.name} is left`);
+
+/** A stand-in for KubeVirt: machines whose disk is full come to run. */
+const startMachines = (world: World): void => {
+  world.kube.onChange(({ type: change, object }) => {
+    if (change !== 'ADDED' || object.kind !== virtualMachineInstances.kind) return;
+    const startedAt = world.elapsed() + 2_000;
+    world.schedule(startedAt, () =>
+      world.kube.edit(virtualMachineInstances, object.metadata, (machine) => {
+        const phaseTransitionTimestamp = isoTime(testTime + startedAt);
+        machine.status = {
+          phase: 'Running',
+          phaseTransitionTimestamps: [{ phase: 'Running', phaseTransitionTimestamp }],
+        };
+      }),
+    );
+  });
+};
+
+const play = (world: World, { bad, isPinned, isChecked }: PolicyScenario, seed: number): void => {
   const random = createRandom(seed + 11);
   const at = (ms: number, what: () => Promise<unknown>) => world.schedule(ms, () => void insist(world, what));
   at(0, () => world.kube.create(dataImportCronKind.type, aCron({ importsToKeep: 1 }) as KubeObject));
-  at(0, () => world.kube.create(type, aPolicy));
+  const policy = isChecked === true ? { ...aPolicy, spec: { ...aPolicy.spec, verify } } : aPolicy;
+  at(0, () => world.kube.create(type, policy as GoldenImagePolicy));
+  if (isChecked === true) startMachines(world);
   const pollNow = () =>
     world.kube.mergePatch(
       dataImportCronKind.type,
@@ -149,7 +186,8 @@ export const runPolicy = async (
   world.kube.onChange(watch(world, report));
   play(world, scenario, seed);
   await world.run(limitMs);
-  violations.push(...world.bugs.map((bug) => `a bug was thrown: ${String(bug)}`), ...endIn(world, scenario));
+  violations.push(...world.bugs.map((bug) => `a bug was thrown: ${String(bug)}`));
+  violations.push(...endIn(world, scenario), ...leftIn(world));
   return { world, violations };
 };
 

@@ -127,6 +127,8 @@ const groups: Readonly<Record<string, string>> = {
   virtualmachineimages: 'harvesterhci.io',
   datavolumes: 'cdi.kubevirt.io',
   goldenimagepolicies: 'bullion.dev',
+  jobs: 'batch',
+  virtualmachineinstances: 'kubevirt.io',
 };
 
 /** Allows the user to create the objects of rows, and grants the permissions of rows, written as `verb resource[/subresource] namespace/*`. */

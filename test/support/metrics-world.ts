@@ -1,11 +1,14 @@
 // A cluster in which every metric has a sample: for tests of the exporter, its alerts and its dashboard.
+import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { deployments } from '#shared/api/foreign/apps.ts';
 import { nodes, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { annotations, labels } from '#shared/api/names.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import type { MetricsDeps } from '#shared/metrics/collect.ts';
 import { aHyperCloudImage, aStorageClass, testTime } from '#test/support/builders.ts';
@@ -105,6 +108,52 @@ const seedGolden = (kube: MemoryKube): void => {
   }
 };
 
+const populated = (digest: string) => ({
+  [annotations.populated]: JSON.stringify({
+    inspection: { format: 'raw', compression: 'none' },
+    digests: { sha256: digest },
+  }),
+});
+
+/** A channel of a policy that offers the newest of two versions, and a disk of each. */
+const seedDisks = (kube: MemoryKube): void => {
+  const namespace = 'channels';
+  kube.seed(goldenImagePolicyKind.type, {
+    apiVersion: 'bullion.dev/v1alpha1',
+    kind: 'GoldenImagePolicy',
+    metadata: { namespace, name: 'debian' },
+    spec: { dataImportCrons: { names: ['debian'] }, channels: [{ name: 'stable', dataSource: 'debian' }] },
+  });
+  kube.seed(dataSourceKind.type, {
+    apiVersion: 'cdi.kubevirt.io/v1beta1',
+    kind: 'DataSource',
+    metadata: { namespace, name: 'debian', labels: { [cdiLabels.cron]: 'debian', [labels.policy]: 'debian' } },
+    spec: { source: { pvc: { namespace, name: 'debian-2' } } },
+  });
+  const claim = (name: string, digest: string, marks: Readonly<Record<string, string>>) =>
+    kube.seed(persistentVolumeClaims, {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { namespace, name, labels: marks, annotations: populated(digest) },
+      spec: {},
+    });
+  for (const name of ['debian-1', 'debian-2'])
+    claim(name, name, { [cdiLabels.cron]: 'debian', [labels.ownerUid]: 'cron' });
+  for (const [name, digest] of [
+    ['old', 'debian-1'],
+    ['new', 'debian-2'],
+  ] as const) {
+    const { metadata } = kube.seed(dataVolumes, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataVolume',
+      metadata: { namespace, name },
+      spec: { sourceRef: { kind: 'DataSource', name: 'debian' }, storage: {} },
+      status: { phase: 'Succeeded' },
+    } as never);
+    claim(name, digest, { [labels.ownerUid]: metadata.uid ?? '' });
+  }
+};
+
 const seedStorage = (kube: MemoryKube): void => {
   kube.seed(storageClasses, aStorageClass('local'));
   kube.seed(storageProfiles, {
@@ -131,6 +180,7 @@ export const createMetricsWorld = (): MetricsDeps & { readonly kube: MemoryKube 
   const kube = createMemoryKube({ now });
   seedImages(kube);
   seedGolden(kube);
+  seedDisks(kube);
   seedStorage(kube);
   return { kube, log: silentLogger, now };
 };

@@ -14,6 +14,9 @@ export const aPolicy = (spec: Loose = {}, metadata: Loose = {}): Draft => ({
 
 const after = (over: Loose): Draft =>
   aPolicy({ channels: [candidate, { ...stable, after: { ...stable.after, ...over } }] });
+const boots = (boot: Loose): Draft => aPolicy({ verify: { boot } });
+const checks = (...all: readonly Loose[]): Draft =>
+  aPolicy({ verify: { checks: all.map((over) => ({ name: 'scan', image: 'registry.example/scan', ...over })) } });
 const reason = 'kernel panic on AMD';
 const bad = [{ version: 'fedora-1', digest: 'sha256:1', reason }];
 const approval = { channel: 'stable', version: 'fedora-1' };
@@ -48,6 +51,21 @@ export const policyRows: readonly AdmissionRow[] = [
     /channels\[0\]\.after\.channel.*does not stand before/,
   ),
   row('policy/soak', after({ soak: '7d' }), after({ soak: 'a day' }), /channels\[1\]\.after\.soak.*not a duration/),
+  row('policy/times-of-checks', boots({ timeout: '10m' }), boots({ timeout: 'soon' }), /boot\.timeout/),
+  row(
+    'policy/times-of-checks',
+    boots({ until: 'Running', runningFor: '30s' }),
+    boots({ runningFor: '0s' }),
+    /runningFor/,
+  ),
+  row(
+    'policy/times-of-checks',
+    checks({ timeout: '1h' }),
+    checks({ timeout: '1' }),
+    /checks\[0\]\.timeout.*not a duration/,
+  ),
+  row('policy/one-check-of-a-name', checks({}), checks({ name: 'boot' }), /checks\[0\]\.name.*boot is the name/),
+  row('policy/one-check-of-a-name', checks({}), checks({}, {}), /checks\[1\]\.name.*scan is the name/),
   row(
     'policy/pins-of-channels',
     aPolicy({ pins: { stable: { version: 'fedora-1', reason } } }),
@@ -76,6 +94,10 @@ export const policyRows: readonly AdmissionRow[] = [
   ),
 ];
 
+const inNamespace = (draft: Draft, namespace: string): Draft => ({
+  ...draft,
+  metadata: { ...draft.metadata, namespace },
+});
 const version = (name: string, state: string): Loose => ({
   name,
   cron: 'fedora',
@@ -127,5 +149,31 @@ export const policyObjectRows: readonly ProtectedRow[] = [
     allowed: { object: aPolicy({}, { namespace: 'open' }) },
     denied: { object: aPolicy({}, { namespace: 'vault' }) },
     says: /spec.*user jane is not allowed to decide how versions go through channels.*promote goldenimagepolicies/,
+  },
+  {
+    id: 'policy/may-run',
+    what: 'Jobs of who may not create any',
+    given: [],
+    rights: [
+      'promote goldenimagepolicies open/fedora',
+      'create jobs open/*',
+      'promote goldenimagepolicies shut/fedora',
+    ],
+    allowed: { object: inNamespace(checks({}), 'open') },
+    denied: { object: inNamespace(checks({}), 'shut') },
+    says: /spec\.verify\.checks.*user jane is not allowed to run Jobs here.*create jobs of batch/,
+  },
+  {
+    id: 'policy/may-run',
+    what: 'a boot of who may not create machines',
+    given: [],
+    rights: [
+      'promote goldenimagepolicies open/fedora',
+      'create virtualmachineinstances open/*',
+      'promote goldenimagepolicies shut/fedora',
+    ],
+    allowed: { object: inNamespace(boots({}), 'open') },
+    denied: { object: inNamespace(boots({}), 'shut') },
+    says: /spec\.verify\.boot.*create virtualmachineinstances of kubevirt\.io/,
   },
 ];

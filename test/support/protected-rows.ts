@@ -59,8 +59,29 @@ const dataSource = (namespace: string): Draft => ({
   spec: { source: { pvc: { namespace, name: 'fedora' } } },
 });
 
+const locked = (draft: Draft): Draft => ({
+  ...draft,
+  metadata: { ...draft.metadata, labels: { 'bullion.dev/protected': 'true' } },
+});
+
 export const protectedRows: readonly ProtectedRow[] = [
   ...policyObjectRows,
+  {
+    id: 'protected/locked',
+    what: 'an image that is locked',
+    given: [],
+    allowed: { oldObject: aHarvesterImage() },
+    denied: { oldObject: locked(aHarvesterImage()) },
+    says: /protected from deletion.*kubectl label virtualmachineimages\.harvesterhci\.io \S+ -n \S+ bullion\.dev\/protected-/,
+  },
+  {
+    id: 'protected/locked',
+    what: 'a DataSource that is locked',
+    given: [],
+    allowed: { oldObject: dataSource('tenant') },
+    denied: { oldObject: locked(dataSource('tenant')) },
+    says: /protected from deletion.*kubectl label datasources/,
+  },
   {
     id: 'protected/image-of-template',
     what: 'an image under a template version',

@@ -13,6 +13,7 @@ export const noReferences = new Set(
     'pullMethod architecture tags checksum extraHeaders[] description displayName createdBy schedule retentionPolicy',
     'kind apiGroup previous current diskId uuid backingFile thumbprint extraArgs path',
     'digest reason by at soak channel version inline[] issuer subject subjectRegExp',
+    'image command[] args[] value key timeout runningFor',
   ].flatMap((names) => names.split(' ')),
 );
 
@@ -108,6 +109,16 @@ export const fieldRules: readonly FieldRule[] = [
     holds: 'inert',
   },
   {
+    of: /^GoldenImagePolicy .*checks\[\]\.(name|env\[\]\.name)$/,
+    attack: `name ${elsewhere} by what names nothing`,
+    holds: 'inert',
+  },
+  {
+    of: /^GoldenImagePolicy .*(KeyRef\.name|imagePullSecrets\[\]\.name)$/,
+    attack: 'hand a Secret of another namespace to a Job of theirs',
+    holds: 'own',
+  },
+  {
     of: /serviceAccountName$/,
     attack: 'have a pod of ours run with rights of others',
     holds: 'own',
@@ -169,6 +180,14 @@ const signatureAt = (path: string): Loose => {
   return path.includes('gpg') ? { gpg: { keys } } : { minisign: { keys } };
 };
 
+const checkAt = (path: string): Loose => ({
+  name: 'scan',
+  image: 'registry.example/scan',
+  ...(path.includes('KeyRef')
+    ? { env: [{ name: 'A', valueFrom: { [path.split('.').at(-2) ?? '']: { key: 'a' } } }] }
+    : {}),
+});
+
 /** A valid spec of the kind, in the form that has the field. */
 const bases: Readonly<Record<string, (path: string) => Loose>> = {
   'VirtualMachineImage.hypercloud.tmaxanc.com': (path) => ({
@@ -219,7 +238,8 @@ const bases: Readonly<Record<string, (path: string) => Loose>> = {
   'GoldenImagePolicy.bullion.dev': (path) => ({
     dataImportCrons: path.includes('matchLabels') ? {} : { names: ['mine'] },
     channels: [{ name: 'stable', dataSource: 'mine' }],
-    ...(path.includes('verify') ? { verify: { signature: signatureAt(path) } } : {}),
+    ...(path.includes('verify.signature') ? { verify: { signature: signatureAt(path) } } : {}),
+    ...(path.includes('verify.checks') ? { verify: { checks: [checkAt(path)] } } : {}),
   }),
   'DataVolume.cdi.kubevirt.io': (path) => ({
     ...(path.startsWith('spec.sourceRef')

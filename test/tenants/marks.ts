@@ -130,6 +130,7 @@ export const markRules: readonly MarkRule[] = [
     }),
   }),
   label(labels.policy, 'dataSource', 'have a policy of others move what is theirs'),
+  label(labels.protected, 'image', 'keep what is of others from being deleted'),
   label(labels.storageClass, 'image', 'keep a storage class from being deleted'),
   label(labels.starting, 'job', 'have Jobs of others removed'),
   label(labels.optional, 'job', 'have event sources made'),

@@ -9,14 +9,19 @@ import { lookAtProcess } from '#local-cluster/controllers/jobs/process.ts';
 
 export const lookAt = async (paths: PodPaths, pod: Pod): Promise<PodSeen> => {
   const containers: ContainerSeen[] = [];
-  for (const { name, image } of pod.spec.containers) {
+  for (const { name, image, terminationMessagePolicy } of pod.spec.containers) {
     const state = await lookAtProcess(paths.container(name));
+    const hasFailed = state.kind === 'ended' && state.exitCode !== 0;
     const isLost = state.kind === 'absent' && pod.status?.phase === 'Running';
     containers.push({
       name,
       image,
       state: isLost ? { kind: 'vanished', startedAt: new Date(pod.status?.startTime ?? Date.now()) } : state,
-      message: await readTerminationLog(paths.terminationLog(name)),
+      message:
+        (await readTerminationLog(paths.terminationLog(name))) ??
+        (hasFailed && terminationMessagePolicy === 'FallbackToLogsOnError'
+          ? await endOfLog(paths.log(name))
+          : undefined),
     });
   }
   return { containers, disrupted: existsSync(disruptionFile(paths)), killed: await readKillFile(paths) };
@@ -37,7 +42,13 @@ const readTerminationLog = async (path: string): Promise<string | undefined> => 
   if (!existsSync(path)) return undefined;
   await using file = await open(path, 'r');
   const { buffer, bytesRead } = await file.read(Buffer.alloc(terminationLogBytes), 0, terminationLogBytes, 0);
-  return buffer.subarray(0, bytesRead).toString();
+  return bytesRead === 0 ? undefined : buffer.subarray(0, bytesRead).toString();
+};
+
+/** As many lines and bytes as the kubelet takes in place of a termination message. */
+const endOfLog = async (path: string): Promise<string> => {
+  const text = await readFile(path).catch(() => Buffer.alloc(0));
+  return text.subarray(-2048).toString().split('\n').slice(-81).join('\n');
 };
 
 /** Directories of the running processes, and of those that have not recorded their start yet. */

@@ -1,5 +1,6 @@
 // bullion.dev GoldenImagePolicy: how versions of one golden image reach its users, channel by channel, and how they are taken back.
 import { z } from 'zod';
+import { Boot, Check } from '#shared/api/bullion/proof.ts';
 import { SignatureRule } from '#shared/api/bullion/signature.ts';
 import { ConditionSchema } from '#shared/api/image-status.ts';
 import { Int64, ObjectName, type ServedKind, withRules } from '#shared/api/kind.ts';
@@ -69,9 +70,22 @@ export const GoldenImagePolicySpec = z
       ),
     channels: z.array(Channel).min(1).max(16).describe('in the order in which a version goes through them'),
     verify: z
-      .object({ signature: SignatureRule.optional() })
+      .object({
+        signature: SignatureRule.optional(),
+        boot: Boot.optional(),
+        checks: z
+          .array(Check)
+          .min(1)
+          .max(16)
+          .optional()
+          .describe(
+            'Jobs in this namespace, each with a throw-away clone of the version: exit code 0 passes. They run with the account default, whose token they are not given',
+          ),
+      })
       .optional()
-      .describe('what a version must pass before a channel takes it; default: nothing'),
+      .describe(
+        'what a version must pass before a channel takes it; default: nothing. Where a signature is asked for, it comes first',
+      ),
     pins: z
       .record(z.string(), Pin)
       .optional()
@@ -109,13 +123,16 @@ const ChannelStatus = z.object({
 export type ChannelStatus = z.infer<typeof ChannelStatus>;
 
 const CheckStatus = z.object({
-  name: z.string().describe('the check: signature'),
+  name: z.string().describe('the check: signature, boot, or the name of one of spec.verify.checks'),
   state: z.enum(['Passed', 'Failed', 'Pending']).describe('its result; Pending: it is repeated'),
   reason: z.string().describe('one CamelCase word'),
   message: z.string().describe('what was found, where, and what to do'),
   digest: z.string().describe('the digest that was checked'),
   rule: z.string().describe('fingerprint of the rule in spec.verify: after a change the check runs again'),
-  time: z.string().describe('RFC 3339: when it ran'),
+  time: z.string().describe('RFC 3339: since when it is so'),
+  output: z.string().optional().describe('the end of its log, or its termination message'),
+  attempts: z.int().optional().describe('how often it could not be carried out'),
+  nextTry: z.string().optional().describe('RFC 3339: when it is tried again'),
 });
 export type CheckStatus = z.infer<typeof CheckStatus>;
 
@@ -152,6 +169,7 @@ export const GoldenImagePolicyStatus = z.object({
   channels: z.array(ChannelStatus).optional().describe('in the order of spec.channels'),
   versions: z.array(VersionStatus).optional().describe('in the order of arrival; the newest 50 and what is held'),
   history: z.array(HistoryEntry).optional().describe('who moved what, when and why: the last 50'),
+  pendingRemovals: z.int().optional().describe('how many checks have ended whose clones are yet to be removed'),
   pendingEvents: z.int().optional().describe('how many of the newest entries of history are yet to be sent as events'),
   conditions: z.array(ConditionSchema).optional(),
 });

@@ -97,6 +97,7 @@ export interface Container {
   readonly resources?: Readonly<Record<string, unknown>>;
   readonly securityContext?: Readonly<Record<string, unknown>>;
   readonly terminationMessagePath?: string;
+  readonly terminationMessagePolicy?: 'File' | 'FallbackToLogsOnError';
 }
 
 export interface PodVolume {
@@ -124,6 +125,7 @@ export interface PodSpec {
   readonly containers: readonly Container[];
   readonly volumes?: readonly PodVolume[];
   readonly serviceAccountName?: string;
+  readonly imagePullSecrets?: readonly { readonly name: string }[];
   readonly priorityClassName?: string;
   readonly nodeSelector?: Readonly<Record<string, string>>;
   readonly tolerations?: readonly Toleration[];

@@ -89,20 +89,22 @@ const silentFaultOf = (pod: Pod): Hindrance => {
   return { reason: 'WorkerKilled', message: `the transfer was killed before it could report (exit code ${code})` };
 };
 
+const unplaced = (pod: Pod, what: string): Hindrance | undefined => {
+  const found = pod.status?.conditions?.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
+  if (found === undefined) return undefined;
+  const message = found.message ?? `the ${what} cannot be scheduled on any node`;
+  return { reason: found.reason ?? 'Unschedulable', message: `${what} cannot be placed: ${message}` };
+};
+
 /** Why a pod does not start; `undefined` while it is only new. */
-export const hindranceOf = (pod: Pod): Hindrance | undefined => {
-  const unscheduled = pod.status?.conditions?.find(
-    (condition) => condition.type === 'PodScheduled' && condition.status === 'False',
-  );
-  if (unscheduled !== undefined) {
-    const message = unscheduled.message ?? 'the transfer pod cannot be scheduled on any node';
-    return { reason: unscheduled.reason ?? 'Unschedulable', message: `transfer pod cannot be placed: ${message}` };
-  }
+export const hindranceOf = (pod: Pod, what = 'transfer pod'): Hindrance | undefined => {
+  const nowhere = unplaced(pod, what);
+  if (nowhere !== undefined) return nowhere;
   const states = pod.status?.containerStatuses?.map((status) => status.state?.waiting) ?? [];
   const waiting = states.find((state) => state?.reason !== undefined && state.reason !== 'ContainerCreating');
   if (waiting?.reason === undefined) return undefined;
   const detail = waiting.message === undefined ? '' : `: ${waiting.message}`;
-  return { reason: waiting.reason, message: `transfer pod ${pod.metadata.name} cannot start${detail}` };
+  return { reason: waiting.reason, message: `${what} ${pod.metadata.name} cannot start${detail}` };
 };
 
 /** The failure as recorded on the Job, for when none of its pods is left. */

@@ -187,7 +187,7 @@ const containerOf = (request: TransferRequest, settings: PopulateSettings): Cont
 });
 
 /** By default a runtime lets only root open devices; the owner of a device needs no capability to open it. */
-const userOf = (
+export const userOf = (
   { volumeDevices }: Container,
   { devicesAsRoot }: PopulateSettings,
 ): NonNullable<PodSpec['securityContext']> => ({

@@ -13,6 +13,7 @@ import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
 import { readClass } from '#shared/populate/reading.ts';
 import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { labels } from '#shared/api/names.ts';
+import { isLocked } from '#shared/resources/protected/golden.ts';
 import { isKeptBy, policyOf } from '#shared/golden/rollout/policies.ts';
 import type {
   CronPolicy,
@@ -60,11 +61,15 @@ export const check = async (kube: KubeClient, cron: CronResource): Promise<Obser
     readRight(kube, cron),
   ]);
   const kept = [...versions].filter(
-    ([name, version]) => hasArrived(cron, name, version) && policy?.keeps(name) === true,
+    ([name, version]) =>
+      hasArrived(cron, name, version) && (policy?.keeps(name) === true || formsOf(version).some(isLocked)),
   );
   const inUse = new Set([...used, ...kept.map(([name]) => name)]);
   return { dataSource, policy, rival, versions, foreign, storageClass, profile, snapshotClasses, inUse, right };
 };
+
+const formsOf = ({ dataVolume, volume, snapshot }: ObservedVersion): readonly KubeObject[] =>
+  [dataVolume, volume, snapshot].filter((form) => form !== undefined);
 
 /** Found anew in each pass, and by nothing but objects: a policy may come and go, and so may the labels of the cron. */
 const readPolicy = async (kube: KubeClient, { namespace, object }: CronResource): Promise<CronPolicy | undefined> => {

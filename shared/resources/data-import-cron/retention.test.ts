@@ -5,7 +5,7 @@ import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { annotations } from '#shared/api/names.ts';
+import { annotations, labels } from '#shared/api/names.ts';
 import { tick } from '#shared/resources/sweep.ts';
 import { nameOf, namespace, useCronWorld } from '#test/support/cron-world.ts';
 
@@ -49,6 +49,22 @@ describe('the versions of a cron', () => {
     await world.kube.delete(volumeSnapshots, backup.metadata);
     await importVersion('d');
     expect(all().volumes).toEqual([nameOf('a'), nameOf('d')]);
+  });
+
+  it('keeps what is locked, until it is unlocked', async () => {
+    aCron({ importsToKeep: 1 });
+    await importVersion('a');
+    const lock = (value: string) =>
+      world.kube.edit(persistentVolumeClaims, { namespace, name: nameOf('a') }, ({ metadata }) => {
+        metadata.labels = { ...metadata.labels, [labels.protected]: value };
+      });
+    lock('true');
+    await importVersion('b');
+    await importVersion('c');
+    expect(all().volumes).toEqual([nameOf('a'), nameOf('c')]);
+    lock('false');
+    await importVersion('d');
+    expect(all().volumes).toEqual([nameOf('d')]);
   });
 
   it('never removes the offered version, even if it is configured to keep none', async () => {

@@ -59,6 +59,33 @@ const soakIsSpan: Check = ({ spec: { channels } }) =>
     ),
   );
 
+/** As soaks: times are written as spans. */
+const spansOf = ({ spec: { verify = {} } }: GoldenImagePolicy): readonly (readonly [string, string | undefined])[] => [
+  ['spec.verify.boot.timeout', verify.boot?.timeout],
+  ['spec.verify.boot.runningFor', verify.boot?.runningFor],
+  ...(verify.checks ?? []).map(({ timeout }, index) => [`spec.verify.checks[${index}].timeout`, timeout] as const),
+];
+
+const timesAreSpans: Check = (policy) =>
+  spansOf(policy).flatMap(([field, span]) =>
+    faultIf(
+      span !== undefined && !((parseSpan(span) ?? 0) >= 1000),
+      field,
+      `${JSON.stringify(span)} is not a duration of a second or more: write one such as 90s, 10m or 1h`,
+    ),
+  );
+
+const ownNames: readonly string[] = ['signature', 'boot'];
+
+const oneCheckOfName: Check = ({ spec: { verify = {} } }) =>
+  (verify.checks ?? []).flatMap(({ name }, index, all) =>
+    faultIf(
+      ownNames.includes(name) || all.findIndex((other) => other.name === name) < index,
+      `spec.verify.checks[${index}].name`,
+      `${name} is the name of another check already: write another one`,
+    ),
+  );
+
 const pinsOfChannels: Check = ({ spec: { channels, pins = {} } }) =>
   Object.keys(pins).flatMap((name) =>
     faultIf(
@@ -105,6 +132,8 @@ export const policySpecRules: readonly SpecRule<GoldenImagePolicy>[] = [
   },
   { id: 'after-earlier', check: comesAfter },
   { id: 'soak', check: soakIsSpan },
+  { id: 'times-of-checks', check: timesAreSpans },
+  { id: 'one-check-of-a-name', check: oneCheckOfName },
   { id: 'pins-of-channels', check: pinsOfChannels },
   { id: 'pins-are-good', check: pinsAreGood },
   { id: 'approvals-of-channels', check: approvalsOfChannels },

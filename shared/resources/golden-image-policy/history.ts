@@ -1,10 +1,13 @@
 // What people and machines are told of a policy: of what is in its history, once that is written, and of what needs somebody. Pure.
 import type { PolicyVersionEventType } from '#events/build.ts';
 import { eventTypes } from '#events/catalogue.ts';
-import type { HistoryEntry } from '#shared/api/bullion/golden-image-policy.ts';
+import type { CloudEvent } from '#events/event.ts';
+import type { GoldenImagePolicy, HistoryEntry } from '#shared/api/bullion/golden-image-policy.ts';
+import { refOf } from '#shared/api/object.ts';
 import type { PolicyResource, PolicyState } from '#shared/resources/golden-image-policy/policy.ts';
 import { isTrouble } from '#shared/resources/golden-image-policy/verdict.ts';
 import type { Note } from '#shared/resources/transitions.ts';
+import { toVersionEvent } from '#shared/resources/write.ts';
 
 const said: Readonly<
   Record<
@@ -38,6 +41,14 @@ const noteOf = (entry: HistoryEntry): readonly Note[] => {
     },
   ];
 };
+
+/** What was sent of the history that is kept, with the same ids, oldest first. */
+export const eventsOf = (policy: GoldenImagePolicy): readonly CloudEvent[] =>
+  (policy.status?.history ?? []).flatMap((entry) =>
+    noteOf(entry).flatMap((note) =>
+      note.version === undefined ? [] : [toVersionEvent(refOf(policy), note, note.version, new Date(entry.time))],
+    ),
+  );
 
 /** Each time a channel comes to need somebody. */
 const troubleNotes = ({ state }: PolicyResource, next: PolicyState): readonly Note[] =>

@@ -8,8 +8,10 @@ import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-im
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { setConditions } from '#shared/api/conditions.ts';
-import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import { type VirtualMachineInstance, virtualMachineInstances } from '#shared/api/foreign/kubevirt.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { checkRole, labels } from '#shared/api/names.ts';
 import { type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
 import { ownerOf } from '#shared/api/owner.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -25,6 +27,7 @@ import {
   readPolicy,
 } from '#shared/resources/golden-image-policy/policy.ts';
 import { isLookedAt, isReady } from '#shared/resources/golden-image-policy/verdict.ts';
+import { follow, hasAttemptEnded } from '#shared/populate/watched-child.ts';
 import type { Planner, Reconciler, Refusal } from '#shared/resources/reconciler.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { done, waiting } from '#shared/runtime/outcome.ts';
@@ -43,7 +46,7 @@ const toStatus = (
   now: string,
 ): GoldenImagePolicyStatus => {
   const last = state.channels.at(-1);
-  const { reason, message, phase, observedAt, channels, versions, history, pendingEvents } = state;
+  const { reason, message, phase, observedAt, channels, versions, history, pendingRemovals, pendingEvents } = state;
   const ready = { type: 'Ready', status: isReady(state) ? 'True' : 'False', reason, message } as const;
   return {
     observedGeneration: generation,
@@ -55,6 +58,7 @@ const toStatus = (
     channels: [...channels],
     versions: [...versions],
     history: [...history],
+    ...(pendingRemovals === 0 ? {} : { pendingRemovals }),
     ...(pendingEvents === 0 ? {} : { pendingEvents }),
     conditions: [...setConditions(status.conditions ?? [], [ready], now)],
   } as GoldenImagePolicyStatus;
@@ -67,14 +71,23 @@ const inTrouble = ({ state }: PolicyResource, { reason, message }: Refusal): Pol
   message,
 });
 
-/** DataSources are to follow what was decided, or events are to be sent. */
-const isMoving = ({ state: { phase, pendingEvents } }: PolicyResource): boolean =>
-  phase === 'Moving' || pendingEvents > 0;
+/** DataSources are to follow what was decided, events are to be sent, or what ended is to be removed. */
+const isMoving = ({ state: { phase, pendingEvents, pendingRemovals } }: PolicyResource): boolean =>
+  phase === 'Moving' || pendingEvents + pendingRemovals > 0;
+
+const hasMachineMoved = ({ status }: VirtualMachineInstance): boolean =>
+  status?.phase !== undefined && status.phase !== 'Pending';
 
 export const goldenImagePolicyReconciler: Reconciler<GoldenImagePolicy, PolicyResource> = {
   kind: goldenImagePolicyKind,
-  watchedChildren: () => [{ type: dataSourceKind.type, verbs: ['create', 'patch'], ownerOf, matters: () => true }],
-  reads: () => [dataVolumes, persistentVolumeClaims, volumeSnapshots],
+  watchedChildren: () => [
+    { type: dataSourceKind.type, verbs: ['create', 'patch'], ownerOf, matters: () => true },
+    // Of throw-away clones and what runs on them. The tick looks at those that do not start, and at time-outs.
+    follow(dataVolumes, ['create', 'delete'], ({ status }) => /^(Succeeded|Failed)$/.test(status?.phase ?? '')),
+    follow(jobs, ['create', 'delete'], hasAttemptEnded),
+    follow(virtualMachineInstances, ['create', 'delete'], hasMachineMoved),
+  ],
+  reads: () => [dataVolumes, persistentVolumeClaims, volumeSnapshots, pods, virtualMachineInstances],
   read: readPolicy,
   toStatus,
   refusalOf: ({ faults }) =>
@@ -123,13 +136,14 @@ export const policiesConcernedBy = async (kube: KubeClient, changed: KubeObject)
 export interface OverlookedVersions {
   /** Takes note of an object that a listing came across. */
   readonly visit: (object: KubeObject) => void;
-  /** Policies at rest that a version has come for, whose event was lost. */
+  /** Policies that a version has come for, or that have clones of versions, whose events were lost. */
   readonly policies: () => readonly ObjectRef[];
 }
 
 export const createOverlookedVersions = (): OverlookedVersions => {
   const crons: DataImportCron[] = [];
   const policies: GoldenImagePolicy[] = [];
+  const owners = new Set<string>();
   const isPolicy = ({ kind, apiVersion }: KubeObject): boolean =>
     kind === goldenImagePolicyKind.type.kind && apiVersion === apiVersionOf(goldenImagePolicyKind.type);
   const concerns = (policy: GoldenImagePolicy, cron: DataImportCron): boolean =>
@@ -141,7 +155,11 @@ export const createOverlookedVersions = (): OverlookedVersions => {
     visit: (object) => {
       if (isCron(object)) crons.push(object as DataImportCron);
       else if (isPolicy(object)) policies.push(object as GoldenImagePolicy);
+      else if (object.metadata.labels?.[labels.role] === checkRole) owners.add(ownerOf(object)?.uid ?? '');
     },
-    policies: () => policies.filter((policy) => crons.some((cron) => concerns(policy, cron))).map(refOf),
+    policies: () =>
+      policies
+        .filter((policy) => owners.has(policy.metadata.uid ?? '') || crons.some((cron) => concerns(policy, cron)))
+        .map(refOf),
   };
 };

@@ -24,6 +24,7 @@ import {
   type PolicyState,
   wishOf,
 } from '#shared/resources/golden-image-policy/policy.ts';
+import { planProofs } from '#shared/resources/golden-image-policy/proof/plan.ts';
 import { adoptedBy, ownerTrouble, pointChannel } from '#shared/resources/golden-image-policy/sources.ts';
 import { conclude, withoutCrons } from '#shared/resources/golden-image-policy/verdict.ts';
 import { arrivals, toRollout } from '#shared/resources/golden-image-policy/versions.ts';
@@ -38,7 +39,10 @@ type Step = PlannedStep<PolicyState>;
  * What is decided is written into the status first, for the policy as it was read; DataSources follow in the next pass, by nothing but that status. So
  * a pass that dies, or one that is late, leaves nothing that was not decided.
  */
-export const plan = (policy: PolicyResource, observed: ObservedPolicy, { now }: PlanContext): Step => {
+export const plan = (policy: PolicyResource, found: ObservedPolicy, context: PlanContext): Step => {
+  const { now } = context;
+  const proving = planProofs(policy, found, context);
+  const observed = { ...found, checks: allChecks(found.checks, proving.checks) };
   const known = arrivals(policy, observed, isoTime(now));
   const blocked = blockedChannels(policy, observed);
   const whole = wishOf(policy);
@@ -61,11 +65,26 @@ export const plan = (policy: PolicyResource, observed: ObservedPolicy, { now }: 
     ),
     versions,
     history: [...policy.state.history, ...entries].slice(-mostHistory),
+    pendingRemovals: proving.ended,
     pendingEvents: entries.length,
   };
   const said = conclude(next, withoutCrons(policy, observed));
-  return { actions: actionsOf(policy, observed, decisions), state: { ...said, notes: notesOf(policy, said) } };
+  return {
+    actions: [...actionsOf(policy, observed, decisions), ...proving.actions],
+    starts: proving.starts,
+    state: { ...said, notes: notesOf(policy, said) },
+  };
 };
+
+type Checks = ObservedPolicy['checks'];
+
+const allChecks = (signatures: Checks, others: Checks): Checks =>
+  new Map(
+    [...new Set([...signatures.keys(), ...others.keys()])].map((version) => [
+      version,
+      [...(signatures.get(version) ?? []), ...(others.get(version) ?? [])],
+    ]),
+  );
 
 /** Channels whose DataSource is somebody else's. */
 const blockedChannels = (policy: PolicyResource, observed: ObservedPolicy): ReadonlyMap<string, ChannelStatus> =>
@@ -128,7 +147,8 @@ const toStatuses = (
     const { state, message } = judgeVersion(version, bad);
     const times = [...version.held].map(([channel, seconds]) => ({ channel, seconds }));
     const { message: _, held: __, checks: ___, ...rest } = status;
-    const results = checks.get(status.name) ?? [];
+    // Of one that is gone, the last results stay.
+    const results = checks.get(status.name) ?? (state === 'Gone' ? (status.checks ?? []) : []);
     return {
       ...rest,
       state,

@@ -12,6 +12,7 @@ import { kubeEvents, persistentVolumeClaims } from '#shared/api/foreign/core.ts'
 import { labels } from '#shared/api/names.ts';
 import { refOf } from '#shared/api/object.ts';
 import { handleObjectEvent } from '#shared/resources/handle.ts';
+import { eventsOf } from '#shared/resources/golden-image-policy/history.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import { tick } from '#shared/resources/sweep.ts';
 import { eventTypes } from '#events/catalogue.ts';
@@ -118,6 +119,22 @@ describe('a GoldenImagePolicy', () => {
     expect(world.eventsNow().filter((reason) => reason?.startsWith('Version'))).toEqual(
       expect.arrayContaining(['VersionPromoted', 'VersionMarkedBad', 'VersionRolledBack']),
     );
+  });
+
+  it('sends what its history gives again, with the same ids', async () => {
+    const sent: string[] = [];
+    world.deps = {
+      ...world.deps,
+      send: async ({ id }) => {
+        sent.push(id);
+        return { isDelivered: true } as never;
+      },
+    };
+    await arrive('a');
+    await approve('a');
+    await markBad('a');
+    expect(new Set(sent)).toEqual(new Set(eventsOf(policyNow()).map(({ id }) => id)));
+    expect(sent.length).toBeGreaterThan(2);
   });
 
   it('keeps a bad version where there is no other, and says so', async () => {
@@ -253,7 +270,11 @@ describe('a GoldenImagePolicy', () => {
     await world.reconcileCron();
     await settle();
     expect(versionsNow()).toEqual({ candidate: nameOf('b'), stable: nameOf('a') });
-    expect(policyNow().status?.conditions?.[0]).toMatchObject({ status: 'False', reason: 'NoCrons' });
+    expect(policyNow().status?.conditions?.[0]).toMatchObject({
+      status: 'False',
+      reason: 'CronDeleted',
+      message: expect.stringMatching(/DataImportCron cron is gone.*DataSources stay where they are/),
+    });
   });
 
   it('says that a version is lost, and goes on once it is there again', async () => {

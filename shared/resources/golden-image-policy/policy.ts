@@ -9,6 +9,9 @@ import type {
 import { findCondition } from '#shared/api/conditions.ts';
 import type { DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
 import type { DataSource } from '#shared/api/cdi/data-source.ts';
+import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
+import type { Job, PersistentVolumeClaim, Pod } from '#shared/api/foreign/core.ts';
+import type { VirtualMachineInstance } from '#shared/api/foreign/kubevirt.ts';
 import type { RolloutChannel, RolloutWish } from '#shared/golden/rollout/decide.ts';
 import type { CronResource, ObservedVersion } from '#shared/resources/data-import-cron/cron.ts';
 import { readResource } from '#shared/resources/dialect.ts';
@@ -30,6 +33,8 @@ export interface PolicyState extends ReconciledState {
   readonly channels: readonly ChannelStatus[];
   readonly versions: readonly VersionStatus[];
   readonly history: readonly HistoryEntry[];
+  /** How many checks have ended whose clones are to be removed. */
+  readonly pendingRemovals: number;
   /** How many of them, the newest, nobody was told of yet. */
   readonly pendingEvents: number;
   /** What this step is worth telling; never kept. */
@@ -58,8 +63,20 @@ export interface ObservedPolicy {
   readonly allCrons: readonly DataImportCron[];
   /** Names of every policy of the namespace. */
   readonly policies: ReadonlySet<string>;
-  /** By version: results of the checks in spec.verify. */
+  /** By version: who signed it, where spec.verify asks for that. */
   readonly checks: ReadonlyMap<string, readonly CheckStatus[]>;
+  readonly proofs: ObservedProofs;
+}
+
+/** Throw-away clones of versions, and what runs on them: all of one name. */
+export interface ObservedProofs {
+  readonly clones: readonly DataVolume[];
+  /** By name: the claims of clones that are filled. */
+  readonly claims: ReadonlyMap<string, PersistentVolumeClaim>;
+  readonly jobs: readonly Job[];
+  readonly pods: readonly Pod[];
+  /** `undefined`: the cluster has no KubeVirt. */
+  readonly machines: readonly VirtualMachineInstance[] | undefined;
 }
 
 const phases = ['Moving', 'Waiting', 'Attention', 'Ready'] as const;
@@ -75,6 +92,7 @@ const readState = ({ status = {} }: GoldenImagePolicy): PolicyState => {
     channels: status.channels ?? [],
     versions: status.versions ?? [],
     history: status.history ?? [],
+    pendingRemovals: status.pendingRemovals ?? 0,
     pendingEvents: status.pendingEvents ?? 0,
   };
 };

@@ -8,6 +8,8 @@ import {
   type PolicyVerb,
   goldenImagePolicyKind,
 } from '#shared/api/bullion/golden-image-policy.ts';
+import { jobs } from '#shared/api/foreign/core.ts';
+import { virtualMachineInstances } from '#shared/api/foreign/kubevirt.ts';
 import { ownAccountPrefix } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { CdiLook } from '#shared/resources/cdi-mode.ts';
@@ -115,6 +117,36 @@ const partsOf = (spec: GoldenImagePolicySpec | undefined): Readonly<Record<Polic
   return { promote: [rest, approvals ?? []], pin: pins ?? {}, 'mark-bad': bad ?? [] };
 };
 
+/** What is run for a policy is what its author may run here: pods can mount every Secret of their namespace. */
+const runs = [
+  { part: 'checks', what: 'Jobs', group: jobs.group, resource: jobs.plural },
+  {
+    part: 'boot',
+    what: 'VirtualMachineInstances',
+    group: virtualMachineInstances.group,
+    resource: virtualMachineInstances.plural,
+  },
+] as const;
+
+const mayRun = async (
+  kube: KubeClient,
+  { userInfo, oldObject }: AdmissionRequest,
+  { metadata, spec }: GoldenImagePolicy,
+): Promise<readonly Fault[]> => {
+  const before = specOf(oldObject)?.verify;
+  const faults: Fault[] = [];
+  for (const { part, what, group, resource } of runs) {
+    const wanted = spec.verify?.[part];
+    if (wanted === undefined || isDeepStrictEqual(wanted, before?.[part])) continue;
+    const { namespace } = metadata;
+    // oxlint-disable-next-line no-await-in-loop
+    if (await isAllowed(kube, userInfo, { verb: 'create', group, resource, namespace })) continue;
+    const message = `user ${userInfo.username} is not allowed to run ${what} here: it takes the right to create ${resource} of ${group}`;
+    faults.push({ field: `spec.verify.${part}`, message });
+  }
+  return faults;
+};
+
 const fields: Readonly<Record<PolicyVerb, string>> = { promote: 'spec', pin: 'spec.pins', 'mark-bad': 'spec.bad' };
 
 const idle = refused('Invalid', [
@@ -147,6 +179,7 @@ export const reviewPolicy = async (
     const message = `user ${userInfo.username} is not allowed to ${wordsOf[verb]}: it takes the right to ${verb} ${plural} of ${group} here`;
     faults.push({ field: fields[verb], message });
   }
+  faults.push(...(await mayRun(kube, request, object)));
   if (faults.length > 0) return refused('Forbidden', faults);
   return reviewSignatures(userInfo.username, placed(object.spec, before));
 };

@@ -72,6 +72,7 @@ class Rollout {
       allCrons: [],
       policies: new Set(['fedora']),
       checks: this.checks,
+      proofs: { clones: [], claims: new Map(), jobs: [], pods: [], machines: [] },
     };
   }
 

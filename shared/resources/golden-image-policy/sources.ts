@@ -65,7 +65,7 @@ export const adoptedBy = (
   );
 
 /** The form of a version: as its cron has it now, or the one that is left. */
-const formatOf = ({ state }: CronResource, name: string, version: ObservedVersion): SourceFormat => {
+export const formatOf = ({ state }: CronResource, name: string, version: ObservedVersion): SourceFormat => {
   if (state.offered === name && state.format === 'pvc' && hasVolume(version)) return 'pvc';
   return hasSnapshot(version) ? 'snapshot' : 'pvc';
 };

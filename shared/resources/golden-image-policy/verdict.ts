@@ -24,12 +24,21 @@ const looked: ReadonlySet<string> = new Set([
 /** Reasons of channels that have what they may have. */
 const calm: ReadonlySet<string> = new Set(['UpToDate', 'Pinned']);
 
+const hasNoCrons = (reason: string): boolean =>
+  reason === 'NoCrons' || reason === 'CronDeleted' || reason === 'CronOfOtherPolicy';
+
+/** Begins the reasons of what the API refused (index.ts). */
+const ofApi = 'Api';
+
+/** Why no step could be taken at all: that may change without an event. */
+const isBlocked = (reason: string): boolean => hasNoCrons(reason) || reason.startsWith(ofApi);
+
 export const isLookedAt = ({ reason, channels }: PolicyState): boolean =>
-  reason === 'NoCrons' || reason === 'CronOfOtherPolicy' || channels.some((channel) => looked.has(channel.reason));
+  isBlocked(reason) || channels.some((channel) => looked.has(channel.reason));
 
 /** Why there is nothing to roll out at all. */
 export const withoutCrons = (
-  { object: { spec } }: PolicyResource,
+  { object: { spec }, state }: PolicyResource,
   { crons, taken }: ObservedPolicy,
 ): Trouble | undefined => {
   const [other] = taken;
@@ -39,6 +48,12 @@ export const withoutCrons = (
       message: `DataImportCron ${other.cron} is GoldenImagePolicy ${other.policy}'s, which is older: select another cron, or delete that policy`,
     };
   if (crons.length > 0) return undefined;
+  const gone = [...new Set(state.versions.map(({ cron }) => cron))];
+  if (gone.length > 0)
+    return {
+      reason: 'CronDeleted',
+      message: `DataImportCron ${gone.join(', ')} is gone, or has other labels now: no version comes any more, and DataSources stay where they are; make it again, select another, or delete this policy`,
+    };
   const { names, matchLabels = {} } = spec.dataImportCrons;
   const which =
     names?.join(', ') ??
@@ -70,12 +85,11 @@ const standingOf = (
 
 export const conclude = (next: PolicyState, trouble: Trouble | undefined): PolicyState => {
   const standing = standingOf(next, trouble);
-  return { ...next, ...standing, phase: next.pendingEvents > 0 ? 'Moving' : standing.phase };
+  return { ...next, ...standing, phase: next.pendingEvents + next.pendingRemovals > 0 ? 'Moving' : standing.phase };
 };
 
 /** Whether disks can be made from every channel. */
 export const isReady = ({ reason, channels }: PolicyState): boolean =>
-  reason !== 'NoCrons' &&
-  reason !== 'CronOfOtherPolicy' &&
+  !hasNoCrons(reason) &&
   channels.length > 0 &&
   channels.every((channel) => channel.version !== undefined && !isTrouble(channel.reason));

@@ -1,11 +1,10 @@
 // The checks of spec.verify on versions that are to enter a channel: run while a policy is observed, recorded in its status, repeated until passed.
-import { createHash } from 'node:crypto';
 import type { CheckStatus } from '#shared/api/bullion/golden-image-policy.ts';
 import type { SignatureOutcome } from '#shared/golden/signature/outcome.ts';
 import { isoTime } from '#shared/populate/state.ts';
-import { hasArrived } from '#shared/resources/data-import-cron/version.ts';
 import type { PolicyCron, PolicyResource } from '#shared/resources/golden-image-policy/policy.ts';
-import { digestOf } from '#shared/resources/golden-image-policy/versions.ts';
+import { fingerprintOf } from '#shared/resources/golden-image-policy/proof/run.ts';
+import { type Candidate, candidatesOf } from '#shared/resources/golden-image-policy/versions.ts';
 import type { Probes } from '#shared/resources/reconciler.ts';
 
 /** Versions checked by one reconciliation, the newest first: older ones follow in the next. */
@@ -16,35 +15,8 @@ const repeatMs = 10 * 60_000;
 
 const name = 'signature';
 
-interface Candidate {
-  readonly version: string;
-  readonly cron: PolicyCron['cron'];
-  readonly digest: string;
-}
-
-const fingerprintOf = (rule: object): string =>
-  createHash('sha256').update(JSON.stringify(rule)).digest('hex').slice(0, 12);
-
-/** Versions with their bytes, the newest first: new ones arrived after all that status lists. */
-const candidatesOf = ({ state }: PolicyResource, crons: readonly PolicyCron[]): readonly Candidate[] => {
-  const order = state.versions.map(({ name: known }) => known);
-  const rank = (version: string): number => (order.includes(version) ? order.indexOf(version) : order.length);
-  return crons
-    .flatMap(({ cron, versions }) =>
-      [...versions]
-        .filter(([version, observed]) => hasArrived(cron, version, observed))
-        .flatMap(([version, observed]): readonly Candidate[] => {
-          // Of a registry image only the cron knows the digest, and only of its newest version: status keeps it.
-          const known = state.versions.find((status) => status.name === version)?.digest;
-          const digest = known ?? digestOf({ name: version, cron, version: observed });
-          return digest === undefined ? [] : [{ version, cron, digest }];
-        }),
-    )
-    .toSorted((a, b) => rank(b.version) - rank(a.version));
-};
-
 /** What the source named when it returned the version that the cron has now: an index may be signed in place of the image. */
-const sourceDigestOf = ({ cron, digest }: Candidate): string | undefined =>
+const sourceDigestOf = ({ found: { cron }, digest }: Candidate): string | undefined =>
   cron.digest === digest ? cron.state.lastPoll?.sourceDigest : undefined;
 
 const resultOf = (outcome: SignatureOutcome): Pick<CheckStatus, 'state' | 'reason' | 'message'> => {
@@ -58,10 +30,16 @@ const resultOf = (outcome: SignatureOutcome): Pick<CheckStatus, 'state' | 'reaso
   }
 };
 
-const isDue = (before: CheckStatus | undefined, now: number): boolean =>
-  before === undefined ||
-  before.state === 'Pending' ||
-  (before.state === 'Failed' && !(now - Date.parse(before.time) < repeatMs));
+/** A clock that went back does not delay it any longer than usual. */
+const isDue = (before: CheckStatus | undefined, now: number): boolean => {
+  if (before?.state !== 'Failed') return before?.state !== 'Passed';
+  const next = Date.parse(before.nextTry ?? '');
+  return !(next > now && next - now <= repeatMs);
+};
+
+/** The next tick asks again where nothing was decided. */
+const againOf = ({ state }: Pick<CheckStatus, 'state'>, now: number): Pick<CheckStatus, 'nextTry'> =>
+  state === 'Failed' ? { nextTry: isoTime(now + repeatMs) } : {};
 
 /** By version: the results of its checks, those of earlier reconciliations included. Empty where the policy asks for none. */
 export const checkVersions = async (
@@ -77,10 +55,11 @@ export const checkVersions = async (
       .find((status) => status.name === version)
       ?.checks?.find((check) => check.name === name && check.rule === rule && check.digest === digest);
   const candidates = candidatesOf(policy, crons);
-  const due = candidates.filter(({ version, digest }) => isDue(known(version, digest), now())).slice(0, mostChecked);
+  const due = candidates.filter(({ found, digest }) => isDue(known(found.name, digest), now())).slice(0, mostChecked);
   const checked = await Promise.all(
     candidates.map(async (candidate): Promise<readonly [string, readonly CheckStatus[]]> => {
-      const { version, digest, cron } = candidate;
+      const { digest } = candidate;
+      const { name: version, cron } = candidate.found;
       const before = known(version, digest);
       const base = { name, digest, rule, time: isoTime(now()) };
       if (!due.includes(candidate)) return [version, [before ?? { ...base, ...inTurn }]];
@@ -93,7 +72,8 @@ export const checkVersions = async (
         digest,
         sourceDigest: sourceDigestOf(candidate),
       };
-      return [version, [{ ...base, ...resultOf(await verify(asked)) }]];
+      const result = resultOf(await verify(asked));
+      return [version, [{ ...base, ...result, ...againOf(result, now()) }]];
     }),
   );
   return new Map(checked);

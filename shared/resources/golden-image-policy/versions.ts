@@ -3,7 +3,7 @@ import type { CheckStatus, VersionStatus } from '#shared/api/bullion/golden-imag
 import type { RolloutVersion, Verdict } from '#shared/golden/rollout/version.ts';
 import type { CronResource, ObservedVersion } from '#shared/resources/data-import-cron/cron.ts';
 import { hasArrived, isUsable, notedUse, verifiedDigest } from '#shared/resources/data-import-cron/version.ts';
-import type { ObservedPolicy, PolicyResource } from '#shared/resources/golden-image-policy/policy.ts';
+import type { ObservedPolicy, PolicyCron, PolicyResource } from '#shared/resources/golden-image-policy/policy.ts';
 
 /** Versions kept in status, but for those that are there. */
 const mostVersions = 50;
@@ -24,6 +24,26 @@ export const usableVersion = (observed: ObservedPolicy, name: string): FoundVers
 export const digestOf = ({ name, cron, version }: FoundVersion): string | undefined => {
   const { current } = cron.state;
   return current?.name === name ? current.digest : (pinnedDigest(version) ?? verifiedDigest(version));
+};
+
+export interface Candidate {
+  readonly found: FoundVersion;
+  readonly digest: string;
+}
+
+/** Versions with their bytes, the newest first: new ones arrived after all that status lists. */
+export const candidatesOf = ({ state }: PolicyResource, crons: readonly PolicyCron[]): readonly Candidate[] => {
+  const order = state.versions.map(({ name: known }) => known);
+  const rank = (version: string): number => (order.includes(version) ? order.indexOf(version) : order.length);
+  return crons
+    .flatMap(({ cron, versions }) => [...versions].map(([name, version]): FoundVersion => ({ name, cron, version })))
+    .filter(({ name, cron, version }) => hasArrived(cron, name, version))
+    .map((found): Candidate => {
+      // Of a registry image only the cron knows the digest, and only of its newest version: status keeps it.
+      const known = state.versions.find(({ name }) => name === found.name)?.digest;
+      return { found, digest: known ?? digestOf(found) ?? 'unknown' };
+    })
+    .toSorted((a, b) => rank(b.found.name) - rank(a.found.name) || byArrival(b.found, a.found));
 };
 
 /** Images of a registry are imported by the digest of their manifest, which is not that of the disk. */

@@ -1,11 +1,14 @@
 // Protects the objects that store a golden image from deletion. Marks on an object only refer to an image; the record of the image itself
 // decides, so that marks cannot make an object undeletable.
 import type { AdmissionRequest } from '#shared/api/admission.ts';
+import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { backingImages, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { annotations } from '#shared/api/names.ts';
+import { annotations, labels } from '#shared/api/names.ts';
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import { type Owner, groupKindOf, ownerOf } from '#shared/api/owner.ts';
 import type { ImageChildren } from '#shared/populate/filled.ts';
@@ -93,6 +96,29 @@ export const imageHeldIn = async (object: KubeObject, kube: KubeClient): Promise
 
 export const whatOf = ({ kind, namespace, name }: AdmissionRequest): string =>
   `${kind.kind} ${[namespace, name].filter(Boolean).join('/')}`;
+
+/** What can be locked: every kind that is an image, or stands for one. */
+export const lockableTypes: readonly ResourceType[] = [
+  harvesterImages.kind.type,
+  hyperCloudImages.kind.type,
+  dataSourceKind.type,
+  dataImportCronKind.type,
+  goldenImagePolicyKind.type,
+  dataVolumeKind.type,
+  persistentVolumeClaims,
+  volumeSnapshots,
+] as readonly unknown[] as readonly ResourceType[];
+
+export const isLocked = ({ metadata }: KubeObject): boolean => metadata.labels?.[labels.protected] === 'true';
+
+export const keepLocked = (request: AdmissionRequest): AdmissionAnswer => {
+  const { oldObject, resource, namespace, name } = request;
+  if (oldObject === undefined || !isLocked(oldObject)) return allowed;
+  const what = `${resource.resource}${resource.group === '' ? '' : `.${resource.group}`} ${name ?? ''}`;
+  const unlock = `kubectl label ${what} -n ${namespace ?? ''} ${labels.protected}-`;
+  const message = `${whatOf(request)} is protected from deletion by its label ${labels.protected}: remove that first (${unlock})`;
+  return refused('Forbidden', [], message);
+};
 
 export const keepGolden = async (request: AdmissionRequest, kube: KubeClient): Promise<AdmissionAnswer> => {
   const image = request.oldObject === undefined ? undefined : await imageHeldIn(request.oldObject, kube);

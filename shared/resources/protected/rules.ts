@@ -6,7 +6,7 @@ import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { harvesterImageKind, type HarvesterImage } from '#shared/api/harvester/image.ts';
 import { checkClass } from '#shared/resources/protected/class-rules.ts';
 import { keepEncryptionKey } from '#shared/resources/protected/encryption-key.ts';
-import { goldenTypes, keepGolden, whatOf } from '#shared/resources/protected/golden.ts';
+import { goldenTypes, keepGolden, keepLocked, lockableTypes, whatOf } from '#shared/resources/protected/golden.ts';
 import { keepGoldenUnmounted, mayUseImages } from '#shared/resources/protected/machine.ts';
 import { keepMachineDisk } from '#shared/resources/protected/machine-disk.ts';
 import { keepMarks } from '#shared/resources/protected/marks.ts';
@@ -96,6 +96,7 @@ const machines = [virtualMachines];
 const classes = [storageClasses];
 
 export const protectedRules: readonly ProtectedRule[] = [
+  { id: 'locked', types: lockableTypes, on: 'DELETE', check: keepLocked },
   { id: 'image-of-template', types: [harvesterImageKind.type], on: 'DELETE', check: keepImageOfTemplate },
   { id: 'image-class-allowed', types: [persistentVolumeClaims], on: 'CREATE', check: mayUseClass },
   { id: 'marks-are-ours', types: goldenTypes, on: 'CREATE', check: keepMarks },

@@ -20,6 +20,7 @@ interface Worker {
 
 const startMs = 1000;
 const progressMs = 3000;
+const checkMs = 5000;
 
 const modes: Readonly<Record<string, WorkMode>> = {
   inspect: 'inspect',
@@ -34,7 +35,7 @@ const modeOf = ({ metadata }: Pick<Job, 'metadata'>): WorkMode => modes[metadata
 const ownerOf = (pod: Pod): ObjectRef =>
   JSON.parse(pod.spec.containers[0]!.env!.find(({ name }) => name === 'BULLION_OWNER')!.value!) as ObjectRef;
 
-const volumeOf = (pod: Pod, of: 'source' | 'target'): string | undefined =>
+const volumeOf = (pod: Pod, of: 'source' | 'target' | 'disk'): string | undefined =>
   pod.spec.volumes?.find(({ name }) => name === of)?.persistentVolumeClaim?.claimName;
 
 /** The volume that a pod fills. */
@@ -132,8 +133,21 @@ export const createWorkers = (record: ClusterRecord, { attempt, onProgress }: Wo
     });
   };
 
+  /** A check of a user's: it starts once it has its clone, and passes. */
+  const check = (pod: Pod) => {
+    const clone = contentOf(record, volumeOf(pod, 'disk'));
+    if (clone?.isFilled !== true) return;
+    const endsAt = creationOf(pod) + checkMs;
+    if (now() < endsAt) return later(endsAt);
+    kube.edit(pods, pod.metadata, (edited) => {
+      const terminated = { exitCode: 0, startedAt: iso(creationOf(pod)), finishedAt: iso(now()) };
+      edited.status = { phase: 'Succeeded', containerStatuses: [{ name: 'check', state: { terminated } }] };
+    });
+  };
+
   return (pod) => {
     if (isOver(pod)) return;
+    if (pod.metadata.name.startsWith('check-')) return check(pod);
     const worker = workers.get(pod.metadata.uid!);
     if (worker === undefined) return start(pod);
     const { startedAt, script } = worker;
