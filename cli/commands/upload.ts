@@ -5,7 +5,7 @@ import { TimeIsOver } from '#cli/exchange/answer.ts';
 import { type Connection, openConnection } from '#cli/exchange/connection.ts';
 import { sendFile } from '#cli/exchange/send.ts';
 import { getTicket } from '#cli/exchange/ticket.ts';
-import { type AnyImage, imageTypes } from '#cli/image.ts';
+import { type AnyImage, imageTypes } from '#shared/catalogue/image.ts';
 import { type Line, createLine } from '#cli/line.ts';
 import { outputOf, outputOption, printedObject } from '#cli/output.ts';
 import { kindOf, targetOptions } from '#cli/target.ts';

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, textOf } from '#cli/command.ts';
 import { TimeIsOver } from '#cli/exchange/answer.ts';
-import { type AnyImage, imageTypes } from '#cli/image.ts';
+import { type AnyImage, imageTypes } from '#shared/catalogue/image.ts';
 import type { Line } from '#cli/line.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
