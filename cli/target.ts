@@ -1,8 +1,8 @@
 // What a person means by a name: a place that an image is made from or exported to, an image or a volume whose bytes are sent or taken.
 import { type Call, type OptionSpec, type Values, textOf } from '#cli/command.ts';
-import { groupOf, findImage } from '#shared/catalogue/image.ts';
+import { findImage } from '#shared/catalogue/image.ts';
+import { targetOf } from '#shared/catalogue/ticket.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';
-import { InvalidInput } from '#shared/runtime/errors.ts';
 
 export const targetOptions = {
   kind: {
@@ -19,16 +19,10 @@ export const targetOptions = {
 export const kindOf = (values: Values): 'image' | 'datavolume' | 'claim' =>
   (textOf(values, 'kind') as 'image' | 'datavolume' | 'claim' | undefined) ?? 'image';
 
-/** The object whose bytes are taken. A HyperCloud image is its golden volume. */
+/** The object whose bytes are taken. */
 export const sourceTarget = async ({ kube, namespace, values }: Call, wanted: string): Promise<TargetName> => {
   const kind = kindOf(values);
   if (kind === 'datavolume') return { plural: 'datavolumes', namespace, name: wanted };
   if (kind === 'claim') return { plural: 'persistentvolumeclaims', namespace, name: wanted };
-  const found = await findImage(kube, namespace, wanted);
-  const { name } = found.image.metadata;
-  if (groupOf(found) === 'harvester') return { plural: 'virtualmachineimages', namespace, name };
-  const volume = found.image.status?.children?.volume;
-  if (volume === undefined)
-    throw new InvalidInput(`image ${name} has no volume yet: bullion why ${name} -n ${namespace} says why`);
-  return { plural: 'persistentvolumeclaims', namespace, name: volume };
+  return targetOf(await findImage(kube, namespace, wanted));
 };

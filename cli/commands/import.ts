@@ -1,12 +1,11 @@
 // `bullion import` and `bullion retry`: starts an import, for the first time or again, and follows it to its end.
 import { type Call, type ClusterCommand, type Values, exitCodes, textOf } from '#cli/command.ts';
-import { type AnyImage, imageGroups, imageTypes, findImage } from '#shared/catalogue/image.ts';
+import { type AnyImage, imageGroups, imageTypes, findImage, startAgain } from '#shared/catalogue/image.ts';
 import { printImage } from '#cli/output.ts';
 import { outputOption } from '#cli/output.ts';
 import { imageFrom } from '#shared/catalogue/import.ts';
 import { timeoutOf, waitOptions, waitUntilOver } from '#cli/wait.ts';
 import { backendNames } from '#shared/api/harvester/image.ts';
-import { annotations } from '#shared/api/names.ts';
 
 /** The image object a command line asks for. Throws InvalidInput. */
 export const imageOf = (name: string, namespace: string, place: string, values: Values): AnyImage =>
@@ -77,11 +76,7 @@ const retry = async (call: Call) => {
     return exitCodes.failed;
   }
   const value = terminal.now().toISOString();
-  const key = { namespace: metadata.namespace, name: metadata.name };
-  const patch = {
-    metadata: { resourceVersion: metadata.resourceVersion, annotations: { [annotations.retry]: value } },
-  };
-  const image = await kube.mergePatch(found.type, key, patch);
+  const image = await startAgain(kube, found, value);
   terminal.err(`AnyImage ${metadata.name} starts again.\n`);
   const onEnd = (made: AnyImage): void => printImage(call, made);
   if (values['no-wait'] === true) {

@@ -4,7 +4,7 @@ import { printImage } from '#cli/output.ts';
 import { TimeIsOver } from '#cli/exchange/answer.ts';
 import { type Connection, openConnection } from '#cli/exchange/connection.ts';
 import { sendFile } from '#cli/exchange/send.ts';
-import { getTicket } from '#cli/exchange/ticket.ts';
+import { getTicket } from '#shared/catalogue/ticket.ts';
 import { type AnyImage, imageTypes } from '#shared/catalogue/image.ts';
 import { type Line, createLine } from '#cli/line.ts';
 import { outputOf, outputOption, printedObject } from '#cli/output.ts';

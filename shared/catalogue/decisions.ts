@@ -58,11 +58,9 @@ export const decide = async (kube: KubeClient, policy: GoldenImagePolicy, decisi
   for (let attempt = 1; ; attempt += 1) {
     const { resourceVersion } = now.metadata;
     try {
-      // oxlint-disable-next-line no-await-in-loop
       await kube.mergePatch(type, policy.metadata, { metadata: { resourceVersion }, spec: decision(now.spec) });
       return;
     } catch (error) {
-      // oxlint-disable-next-line no-await-in-loop
       const current = isConflict(error) && attempt < mostTries ? await kube.get(type, policy.metadata) : undefined;
       if (current === undefined) throw error;
       now = current;

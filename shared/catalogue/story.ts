@@ -39,14 +39,20 @@ const attemptsOf = ({ image: { status = {} } }: Found): string | undefined => {
   return `${attempts} of ${attemptsAllowed} begun, ${attemptsFailed} failed`;
 };
 
-const transferOf = ({ image: { status = {} } }: Found, now: Date): string | undefined => {
+/** How far the running transfer is, how fast, and when it ends. */
+export const paceOf = ({ image: { status = {} } }: Found): string | undefined => {
   const { transfer } = status;
   if (transfer === undefined) return undefined;
   const total = transfer.totalBytes === undefined ? '' : ` of ${formatBytes(transfer.totalBytes)}`;
   const speed = transfer.bytesPerSecond === undefined ? '' : `, ${formatBytes(transfer.bytesPerSecond)}/s`;
   const left = transfer.etaSeconds === undefined ? '' : `, ${toSpan(transfer.etaSeconds * 1000)} left`;
-  const told = `, told ${toAge(transfer.reportedAt, now)} ago`;
-  return `${transfer.phase} ${Math.floor(transfer.percent)}%, ${formatBytes(transfer.receivedBytes)}${total}${speed}${left}${told}`;
+  return `${formatBytes(transfer.receivedBytes)}${total}${speed}${left}`;
+};
+
+const transferOf = (found: Found, now: Date): string | undefined => {
+  const { transfer } = found.image.status ?? {};
+  if (transfer === undefined) return undefined;
+  return `${transfer.phase} ${Math.floor(transfer.percent)}%, ${paceOf(found)}, told ${toAge(transfer.reportedAt, now)} ago`;
 };
 
 const sizesOf = ({ image: { status = {} } }: Found): string | undefined => {
