@@ -18,7 +18,8 @@ import {
   needsSize,
   requireSame,
 } from '#cli/upload/local-file.ts';
-import { ensureImage, ensureVolume, resumableBackends, untilPhase } from '#cli/upload/target.ts';
+import { ensureImage, ensureVolume, untilPhase } from '#cli/upload/target.ts';
+import { resumableBackends } from '#shared/catalogue/upload.ts';
 import { timeoutOf, waitUntilOver } from '#cli/wait.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { aHarvesterImage, aHyperCloudImage } from '#test/support/builders.ts';
@@ -210,6 +212,138 @@ describe('one image', () => {
     expect(world.kube.all(images)).toHaveLength(1);
     expect((await world.post(`${place}/jammy/delete`, { uid })).status).toBe(303);
     expect(world.kube.all(images)).toHaveLength(0);
+  });
+});
+
+describe('golden images', () => {
+  const policyType = goldenImagePolicyKind.type;
+  const version = (name: string, over: object = {}) => ({
+    name,
+    cron: 'fedora',
+    arrived: '2026-01-01T00:00:00Z',
+    state: 'Verified',
+    held: [{ channel: 'stable', seconds: 5 }],
+    ...over,
+  });
+  const withPolicy = async (): Promise<ConsoleWorld> => {
+    const world = await createConsoleWorld();
+    const channels = [{ name: 'stable', dataSource: 'fedora' }];
+    world.kube.seed(policyType, {
+      apiVersion: 'bullion.dev/v1alpha1',
+      kind: 'GoldenImagePolicy',
+      metadata: { namespace: 'golden', name: 'fedora' },
+      spec: {
+        dataImportCrons: { names: ['fedora'] },
+        channels,
+        verify: { signature: { cosign: { keys: { configMap: 'k' } } } },
+      },
+      status: {
+        channels: [
+          {
+            name: 'stable',
+            dataSource: 'fedora',
+            version: 'fedora-2',
+            next: 'fedora-3',
+            reason: 'WaitingForApproval',
+            message: 'approve it',
+          },
+        ],
+        versions: [
+          version('fedora-1'),
+          version('fedora-2', {
+            checks: [
+              {
+                name: 'signature',
+                state: 'Passed',
+                reason: 'Signed',
+                message: 'signed by vendor',
+                digest: 'sha256:2',
+                rule: 'r',
+                time: '',
+              },
+            ],
+          }),
+          version('fedora-3', { held: [] }),
+        ],
+        conditions: [{ type: 'Ready', status: 'True', reason: 'Ready', message: '' }],
+      },
+    } as never);
+    return world;
+  };
+  const specOf = ({ kube }: ConsoleWorld) => kube.all(policyType)[0]?.spec;
+
+  it('are listed by channel, with version, state and signature', async () => {
+    const world = await withPolicy();
+    const page = await world.text('/golden');
+    for (const words of ['stable', 'fedora-2', 'WaitingForApproval', 'signed by vendor']) expect(page).toContain(words);
+    expect((await world.get('/golden/golden/fedora')).status).toBe(200);
+  });
+
+  it.each([
+    ['promote?channel=stable&version=fedora-3', ['fedora-3 may enter channel stable, which has fedora-2']],
+    ['rollback?channel=stable', ['stable goes from fedora-2 to fedora-1', 'name="version" value="fedora-1"']],
+    ['mark-bad?version=fedora-2', ['stable goes back from fedora-2 to fedora-1']],
+    ['mark-bad?version=fedora-3', ['No channel has it now']],
+  ])('%s names what will happen, and does nothing yet', async (address, words) => {
+    const world = await withPolicy();
+    const before = JSON.stringify(specOf(world));
+    const page = await world.text(`/golden/golden/fedora/${address}`);
+    for (const word of words) expect(page).toContain(word);
+    expect(JSON.stringify(specOf(world))).toBe(before);
+  });
+
+  it.each([
+    [
+      'promote',
+      { channel: 'stable', version: 'fedora-3', soak: 'skip it' },
+      { approvals: [{ channel: 'stable', version: 'fedora-3', skipSoak: true }] },
+    ],
+    [
+      'pin',
+      { channel: 'stable', version: 'fedora-1', reason: 'audit' },
+      { pins: { stable: { version: 'fedora-1', reason: 'audit' } } },
+    ],
+    [
+      'rollback',
+      { channel: 'stable', version: 'fedora-1', reason: 'slow' },
+      { pins: { stable: { version: 'fedora-1', reason: 'slow' } } },
+    ],
+    ['mark-bad', { version: 'fedora-2', reason: 'panics' }, { bad: [{ version: 'fedora-2', reason: 'panics' }] }],
+  ])('%s is decided once it was confirmed', async (what, fields, spec) => {
+    const world = await withPolicy();
+    const answer = await world.post(`/golden/golden/fedora/${what}`, fields as Record<string, string>);
+    expect([answer.status, answer.headers.get('location')]).toEqual([303, '/golden/golden/fedora']);
+    expect(specOf(world)).toMatchObject(spec);
+  });
+
+  it('asks why before a version is marked as bad', async () => {
+    const world = await withPolicy();
+    expect((await world.post('/golden/golden/fedora/mark-bad', { version: 'fedora-2' })).status).toBe(400);
+    expect(specOf(world)?.bad).toBeUndefined();
+    expect((await world.get('/golden/golden/fedora/toString?version=x')).status).toBe(404);
+  });
+});
+
+describe('an import', () => {
+  const fields = { name: 'jammy', namespace: 'vms', place: 'https://a.example/jammy.img', group: 'hypercloud' };
+
+  it('says at the form what the form lacks', async () => {
+    const world = await createConsoleWorld();
+    const answer = await world.post('/import', { ...fields, step: 'check', place: 'ftp://a/b' });
+    expect([answer.status, await answer.text()]).toEqual([
+      400,
+      expect.stringMatching(/role="alert"[^]*ftp:\/\/a\/b is not a source/),
+    ]);
+  });
+
+  it.each([
+    ['https://a.example/jammy.img', '/objects/virtualmachineimages.hypercloud.tmaxanc.com/vms/jammy', images],
+    ['docker://quay.io/disks/jammy', '/objects/dataimportcrons.cdi.kubevirt.io/vms/jammy', dataImportCronKind.type],
+  ])('of %s is applied', async (from, where, type) => {
+    const world = await createConsoleWorld();
+    const answer = await world.post('/import', { ...fields, place: from, step: 'apply' });
+    expect([answer.status, answer.headers.get('location')]).toEqual([303, where]);
+    expect(JSON.stringify(world.kube.all(type as never))).toContain(from);
   });
 });
 

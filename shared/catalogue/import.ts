@@ -1,5 +1,6 @@
 // The objects that import an image, from what a person says of it.
-import { apiVersionOf } from '#shared/api/object.ts';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { type AnyImage, type ImageGroup, imageTypes } from '#shared/catalogue/image.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
@@ -85,4 +86,40 @@ export const imageFrom = (wish: Wish): AnyImage => {
   const { kind, ...type } = imageTypes[group];
   const spec = group === 'harvester' ? harvesterSpec(source, wish) : hyperCloudSpec(source, wish);
   return { apiVersion: apiVersionOf(type), kind, metadata: { name, namespace }, spec };
+};
+
+/** Asked twice a day where somebody names no schedule. */
+const usualSchedule = '0 */12 * * *';
+
+/** An image of a registry is followed: each newer version is imported beside the one in use. */
+const cronFrom = ({ name, namespace, place, storageClass, size }: Wish): KubeObject & { readonly spec: object } => {
+  const { type } = dataImportCronKind;
+  const storage = defined({
+    storageClassName: storageClass,
+    resources: size === undefined ? undefined : { requests: { storage: size } },
+  });
+  const source = { registry: { url: place } };
+  return {
+    apiVersion: apiVersionOf(type),
+    kind: type.kind,
+    metadata: { name, namespace },
+    spec: {
+      ...(Object.keys(storage).length === 0 ? { source } : { template: { spec: { source, storage } } }),
+      schedule: usualSchedule,
+      managedDataSource: name,
+    },
+  };
+};
+
+export interface Planned {
+  readonly type: ResourceType;
+  readonly object: KubeObject;
+}
+
+/** What imports the image from wherever it is: `docker://` as well. Throws InvalidInput. */
+export const plannedFrom = (wish: Wish): Planned => {
+  if (!isInRegistry(wish.place)) return { type: imageTypes[wish.group ?? 'hypercloud'], object: imageFrom(wish) };
+  if (wish.checksum !== undefined)
+    throw new InvalidInput('an image of a registry has a digest: leave the checksum out');
+  return { type: dataImportCronKind.type as ResourceType, object: cronFrom(wish) };
 };

@@ -2,11 +2,14 @@
 import { Hono } from 'hono';
 import { html } from 'hono/html';
 import { script, style } from '#shared/console/assets.ts';
+import { addImport } from '#shared/console/import-page.ts';
+import { addUpload } from '#shared/console/upload-page.ts';
+import { addGolden } from '#shared/console/golden-routes.ts';
 import { listPage } from '#shared/console/list-page.ts';
 import { readSince, streamRows } from '#shared/console/live.ts';
 import { readListing } from '#shared/console/listing.ts';
 import { loginPage } from '#shared/console/login-page.ts';
-import { type Page, notice } from '#shared/console/markup.ts';
+import { type Page, trouble } from '#shared/console/markup.ts';
 import { addObjects } from '#shared/console/object-routes.ts';
 import { readQuery } from '#shared/console/query.ts';
 import {
@@ -18,7 +21,6 @@ import {
   openSession,
   seal,
   unseal,
-  wordsOf,
 } from '#shared/console/session.ts';
 import {
   type ConsoleApp,
@@ -45,14 +47,7 @@ const statuses = { Denied: 403, NotFound: 404, InvalidInput: 400, Conflict: 409,
 const failurePage = (error: unknown): Page => ({
   title: 'Error',
   body: html`<h1>This did not work</h1>
-    ${notice('error', wordsOf(error))}
-    ${
-      error instanceof InvalidInput && error.faults.length > 0
-        ? html`<ul>
-            ${error.faults.map(({ field, message }) => html`<li><code>${field}</code>: ${message}</li>`)}
-          </ul>`
-        : ''
-    }
+    ${trouble(error)}
     <p><a href="/objects">Images and volumes</a> · <a href="/login">Log in as somebody else</a></p>`,
 });
 
@@ -174,6 +169,9 @@ export const createConsole = (deps: ConsoleDeps): Hono => {
   requireSession(app, deps);
   addLists(app, deps);
   addObjects(app, deps);
+  addGolden(app, deps);
+  addImport(app);
+  addUpload(app);
   app.notFound((c) => show(c, failurePage(new NotFound('there is no such page')), 404));
   app.onError((error, c) => {
     if (!(error instanceof AppError)) deps.log.error('a page failed', { error });

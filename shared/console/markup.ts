@@ -1,6 +1,8 @@
 // Parts that every page is made of. Whatever comes from the API is text: `html` escapes each value.
 import { html } from 'hono/html';
 import { stringify } from 'yaml';
+import { wordsOf } from '#shared/console/session.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
 
 export type Markup = ReturnType<typeof html>;
 
@@ -58,6 +60,20 @@ const navigation = (current: Section | undefined, user: string): Markup =>
 /** Something that went wrong, or that somebody should know. */
 export const notice = (kind: 'error' | 'note', text: unknown): Markup =>
   html`<p class="notice ${kind}" ${kind === 'error' ? html`role="alert"` : ''}>${text}</p>`;
+
+/** What is wrong, and each fault that the message does not say already. */
+export const trouble = (error: unknown): Markup => {
+  const message = wordsOf(error);
+  const faults = error instanceof InvalidInput ? error.faults.filter((fault) => !message.includes(fault.message)) : [];
+  return html`${notice('error', message)}
+  ${
+    faults.length === 0
+      ? ''
+      : html`<ul>
+          ${faults.map((fault) => html`<li><code>${fault.field}</code>: ${fault.message}</li>`)}
+        </ul>`
+  }`;
+};
 
 export type Tone = 'ok' | 'bad' | 'busy' | 'idle';
 
@@ -144,7 +160,7 @@ export const hidden = (values: Readonly<Record<string, string>>): readonly Marku
 
 /** As a person would apply it. */
 export const yamlOf = (object: object): Markup =>
-  html`<pre tabindex="0" aria-label="YAML"><code>${stringify(object, { lineWidth: 0 })}</code></pre>`;
+  html`<pre tabindex="0" aria-label="YAML" id="yaml-text"><code>${stringify(object, { lineWidth: 0 })}</code></pre>`;
 
 /** A path of ours with a query; empty values are left out. */
 export const pathOf = (path: string, query: Readonly<Record<string, string | undefined>> = {}): string => {

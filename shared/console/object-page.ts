@@ -3,6 +3,7 @@ import { html } from 'hono/html';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { type Found, readyOf } from '#shared/catalogue/image.ts';
+import { isForUploads } from '#shared/catalogue/upload.ts';
 import { type Story, childRow, isRetryAsked, refOf, shownOf, summaryOf, timeOf } from '#shared/catalogue/story.ts';
 import { progressOf, stateBadge } from '#shared/console/list-page.ts';
 import {
@@ -16,6 +17,7 @@ import {
   toRows,
   yamlOf,
 } from '#shared/console/markup.ts';
+import { uploadPath } from '#shared/console/query.ts';
 import { allTypes, kindLabel, objectPath, typeName } from '#shared/console/query.ts';
 import { type ImagePhase, imagePhases } from '#shared/populate/filled.ts';
 import type { Consumer } from '#shared/resources/consumers.ts';
@@ -101,7 +103,8 @@ const isDownloadable = ({ type, image }: Found): boolean =>
   (image.status?.phase === 'Bound' || readyOf({ type, image })?.status === 'True');
 
 const actionsOf = (found: Found, path: string): Markup => {
-  const { status, metadata } = found.image;
+  const { image } = found;
+  const { status, metadata } = image;
   if (metadata.deletionTimestamp !== undefined) return html``;
   return html`<div class="actions">
     ${
@@ -109,6 +112,7 @@ const actionsOf = (found: Found, path: string): Markup => {
         ? html`<form method="post" action="${path}/retry"><button class="main" id="retry">Retry</button></form>`
         : ''
     }
+    ${isForUploads(image) && status?.phase !== 'Imported' ? html`<a class="button main" id="upload" href="${uploadPath(metadata)}">Upload a file</a>` : ''}
     ${isDownloadable(found) ? html`<a class="button" id="download" href="${path}/download">Download</a>` : ''}
     <a class="button" id="consumers" href="${path}/consumers">Consumers</a>
     <a class="button" id="delete" href="${path}/delete">Delete…</a>

@@ -11,12 +11,13 @@ import {
   liveOf,
   readForm,
   show,
+  webUrl,
 } from '#shared/console/visit.ts';
 import { readSince, streamChanges } from '#shared/console/live.ts';
 import { type Usage, consumersPage, deletePage, objectPage } from '#shared/console/object-page.ts';
 import { objectPath, typeOf } from '#shared/console/query.ts';
 import { consumersOf } from '#shared/resources/consumers.ts';
-import { Conflict, InvalidInput, NotFound } from '#shared/runtime/errors.ts';
+import { Conflict, NotFound } from '#shared/runtime/errors.ts';
 
 /** Throws NotFound. */
 const find = async (c: ConsoleContext): Promise<Found> => {
@@ -34,14 +35,6 @@ const usageOf = async (c: ConsoleContext, { image }: Found): Promise<Usage> => {
 };
 
 const noBearer = async (): Promise<undefined> => undefined;
-
-/** Only what a browser downloads: never another scheme. */
-export const webUrl = (text: string): URL => {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol))
-    throw new InvalidInput('the cluster does not publish the URL of its transfer function: set PUBLIC_URL of transfer');
-  return url;
-};
 
 /** The token in it is good for this one file, and for five minutes to begin with it. */
 const downloadUrl = async (c: ConsoleContext, found: Found): Promise<string> => {

@@ -29,6 +29,9 @@ export const kindLabel = (type: AnyType): string =>
 export const objectPath = (type: AnyType, { namespace = '', name }: { namespace?: string; name: string }): string =>
   `/objects/${[typeName(type), namespace, name].map(encodeURIComponent).join('/')}`;
 
+export const uploadPath = ({ namespace = '', name }: { namespace?: string; name: string }): string =>
+  `/upload/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+
 export const stateNames = ['ready', 'working', 'failed'] as const;
 export type StateName = (typeof stateNames)[number];
 

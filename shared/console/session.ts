@@ -115,4 +115,6 @@ export const isOwnForm = (headers: Headers): boolean => {
 
 /** Words for people; what is not ours to explain keeps its own. */
 export const wordsOf = (error: unknown): string =>
-  error instanceof AppError ? error.message.replace(/^Kubernetes API: /, '') : 'something went wrong; the log has more';
+  error instanceof AppError
+    ? error.message.replace(/^Kubernetes API: (?:[A-Z]+ \S+: )?/, '')
+    : 'something went wrong; the log has more';

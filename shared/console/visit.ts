@@ -5,6 +5,7 @@ import type { Live } from '#shared/console/live.ts';
 import { type Page, toDocument } from '#shared/console/markup.ts';
 import type { Session } from '#shared/console/session.ts';
 import type { ConnectVisitor } from '#shared/console/visitors.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
 export interface ConsoleDeps {
@@ -60,4 +61,12 @@ export const readForm = async (c: ConsoleContext): Promise<Readonly<Record<strin
 export const liveOf = (c: ConsoleContext, deps: ConsoleDeps): Live => {
   const { kube, session } = c.get('visit');
   return { kube, now: deps.now, until: session.until };
+};
+
+/** Only what a browser downloads: never another scheme. */
+export const webUrl = (text: string): URL => {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol))
+    throw new InvalidInput('the cluster does not publish the URL of its transfer function: set PUBLIC_URL of transfer');
+  return url;
 };
