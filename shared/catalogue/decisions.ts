@@ -15,7 +15,7 @@ const mostApprovals = 64;
 
 type Decision = (spec: GoldenImagePolicySpec) => Partial<GoldenImagePolicySpec>;
 
-export interface Approval {
+export interface Promotion {
   readonly channel: string;
   readonly version: string;
   readonly skipSoak?: boolean | undefined;
@@ -24,7 +24,7 @@ export interface Approval {
 
 /** Lets a version into a channel. */
 export const promoted =
-  ({ channel, version, skipSoak = false, reason }: Approval): Decision =>
+  ({ channel, version, skipSoak = false, reason }: Promotion): Decision =>
   ({ approvals = [] }) => ({
     approvals: [
       ...approvals.filter((one) => one.channel !== channel || one.version !== version).slice(1 - mostApprovals),

@@ -10,7 +10,7 @@ type ImportSource =
   | { readonly type: 'http'; readonly url: string }
   | { readonly type: 'object'; readonly bucket: string; readonly key: string };
 
-export interface Wish {
+export interface ImportWish {
   readonly name: string;
   readonly namespace: string;
   /** `http(s)://…`, `s3://bucket/key`. */
@@ -51,7 +51,7 @@ const refuse = (fields: Readonly<Record<string, unknown>>, group: ImageGroup): v
   if (given !== undefined) throw new InvalidInput(`${given[0]} does not apply to a ${group} image: leave it out`);
 };
 
-const hyperCloudSpec = (source: ImportSource, { backend, displayName, size, storageClass, checksum }: Wish) => {
+const hyperCloudSpec = (source: ImportSource, { backend, displayName, size, storageClass, checksum }: ImportWish) => {
   refuse({ backend, 'display-name': displayName }, 'hypercloud');
   if (size !== undefined && parseQuantity(size) === undefined)
     throw new InvalidInput(`size is a quantity such as 20Gi, not ${size}`);
@@ -66,7 +66,10 @@ const hyperCloudSpec = (source: ImportSource, { backend, displayName, size, stor
   });
 };
 
-const harvesterSpec = (source: ImportSource, { name, displayName, backend, size, storageClass, checksum }: Wish) => {
+const harvesterSpec = (
+  source: ImportSource,
+  { name, displayName, backend, size, storageClass, checksum }: ImportWish,
+) => {
   refuse({ size }, 'harvester');
   if (source.type !== 'http') throw new InvalidInput('a harvester image is downloaded over http or https');
   return defined({
@@ -80,7 +83,7 @@ const harvesterSpec = (source: ImportSource, { name, displayName, backend, size,
 };
 
 /** Throws InvalidInput. */
-export const imageFrom = (wish: Wish): AnyImage => {
+export const imageFrom = (wish: ImportWish): AnyImage => {
   const { name, namespace, place, group = 'hypercloud' } = wish;
   const source = parseSource(place);
   const { kind, ...type } = imageTypes[group];
@@ -92,7 +95,13 @@ export const imageFrom = (wish: Wish): AnyImage => {
 const usualSchedule = '0 */12 * * *';
 
 /** An image of a registry is followed: each newer version is imported beside the one in use. */
-const cronFrom = ({ name, namespace, place, storageClass, size }: Wish): KubeObject & { readonly spec: object } => {
+const cronFrom = ({
+  name,
+  namespace,
+  place,
+  storageClass,
+  size,
+}: ImportWish): KubeObject & { readonly spec: object } => {
   const { type } = dataImportCronKind;
   const storage = defined({
     storageClassName: storageClass,
@@ -117,7 +126,7 @@ export interface Planned {
 }
 
 /** What imports the image from wherever it is: `docker://` as well. Throws InvalidInput. */
-export const plannedFrom = (wish: Wish): Planned => {
+export const plannedFrom = (wish: ImportWish): Planned => {
   if (!isInRegistry(wish.place)) return { type: imageTypes[wish.group ?? 'hypercloud'], object: imageFrom(wish) };
   if (wish.checksum !== undefined)
     throw new InvalidInput('an image of a registry has a digest: leave the checksum out');

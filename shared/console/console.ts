@@ -13,7 +13,7 @@ import { type Page, trouble } from '#shared/console/markup.ts';
 import { addObjects } from '#shared/console/object-routes.ts';
 import { readQuery } from '#shared/console/query.ts';
 import {
-  type Identity,
+  type VisitorIdentity,
   cookieName,
   cookieOf,
   isOwnForm,
@@ -80,7 +80,7 @@ const addAssets = (app: ConsoleApp): void => {
 };
 
 const addSessions = (app: ConsoleApp, deps: ConsoleDeps): void => {
-  const enter = async (c: ConsoleContext, identity: Identity): Promise<void> => {
+  const enter = async (c: ConsoleContext, identity: VisitorIdentity): Promise<void> => {
     const session = await openSession(await deps.connect(identity), identity, deps.now());
     const secure = isSecure(c.req.raw, deps.url);
     const { until } = session;

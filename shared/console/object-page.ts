@@ -128,7 +128,7 @@ export const objectPage = (story: Story, now: Date): Page => {
   const path = objectPath(type, metadata);
   const summary = summaryOf(found, now).filter(([, text]) => (text ?? '') !== '');
   const rows: readonly (readonly [string, unknown])[] = [
-    ['Kind', `${kindLabel(type)}, ${typeName(type)}`],
+    ['Kind', html`${kindLabel(type)}, ${typeName(type)}`],
     ['Namespace', metadata.namespace],
     [
       'Created',

@@ -4,10 +4,10 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { AppError, Denied, InvalidInput, isNotFound } from '#shared/runtime/errors.ts';
 
 /** `owner`: of the kubeconfig of this computer, on the local cluster alone. */
-export type Identity = { readonly token: string } | 'owner';
+export type VisitorIdentity = { readonly token: string } | 'owner';
 
 export interface Session {
-  readonly identity: Identity;
+  readonly identity: VisitorIdentity;
   /** As the API server calls who looks. */
   readonly user: string;
   /** Milliseconds since the epoch. */
@@ -84,7 +84,7 @@ interface SelfReview {
 }
 
 /** Asks the API server who shows this. Throws InvalidInput where it is nobody it knows. */
-export const openSession = async (kube: KubeClient, identity: Identity, now: number): Promise<Session> => {
+export const openSession = async (kube: KubeClient, identity: VisitorIdentity, now: number): Promise<Session> => {
   const claims = identity === 'owner' ? {} : claimsOf(identity.token);
   const latest = now + longestSeconds * 1000;
   const until = Math.min(latest, claims.exp === undefined ? latest : claims.exp * 1000);

@@ -22,14 +22,14 @@ export interface ConsoleDeps {
 }
 
 /** What a page knows of who looks. */
-export interface Visit {
+export interface ConsoleVisit {
   readonly kube: KubeClient;
   readonly session: Session;
   readonly now: Date;
 }
 
 interface Env {
-  Variables: { visit: Visit };
+  Variables: { visit: ConsoleVisit };
 }
 export type ConsoleContext = Context<Env>;
 export type ConsoleApp = Hono<Env>;

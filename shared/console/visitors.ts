@@ -1,9 +1,9 @@
 // Clients of the API server with the rights of who looks, and none of our own.
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import type { Identity } from '#shared/console/session.ts';
+import type { VisitorIdentity } from '#shared/console/session.ts';
 import { Denied, Unavailable } from '#shared/runtime/errors.ts';
 
-export type ConnectVisitor = (identity: Identity) => Promise<KubeClient>;
+export type ConnectVisitor = (identity: VisitorIdentity) => Promise<KubeClient>;
 
 /** Connections are kept for so many people at once. */
 const mostKept = 64;
