@@ -2,7 +2,7 @@
 import { stringify } from 'yaml';
 import { type OptionSpec, type Values, textOf, type Call } from '#cli/command.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
-import { type Found, type AnyImage, groupOf, imageTypes, isImage, readyOf } from '#cli/image.ts';
+import { type Found, type AnyImage, groupOf, imageTypes, isImage, readyOf } from '#shared/catalogue/image.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { toAge } from '#shared/runtime/age.ts';
 

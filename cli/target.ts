@@ -1,8 +1,8 @@
 // What a person means by a name: a place that an image is made from or exported to, an image or a volume whose bytes are sent or taken.
 import { type Call, type OptionSpec, type Values, textOf } from '#cli/command.ts';
-import { groupOf, findImage } from '#cli/image.ts';
+import { findImage } from '#shared/catalogue/image.ts';
+import { targetOf } from '#shared/catalogue/ticket.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';
-import { InvalidInput } from '#shared/runtime/errors.ts';
 
 export const targetOptions = {
   kind: {
@@ -19,39 +19,10 @@ export const targetOptions = {
 export const kindOf = (values: Values): 'image' | 'datavolume' | 'claim' =>
   (textOf(values, 'kind') as 'image' | 'datavolume' | 'claim' | undefined) ?? 'image';
 
-/** The object whose bytes are taken. A HyperCloud image is its golden volume. */
+/** The object whose bytes are taken. */
 export const sourceTarget = async ({ kube, namespace, values }: Call, wanted: string): Promise<TargetName> => {
   const kind = kindOf(values);
   if (kind === 'datavolume') return { plural: 'datavolumes', namespace, name: wanted };
   if (kind === 'claim') return { plural: 'persistentvolumeclaims', namespace, name: wanted };
-  const found = await findImage(kube, namespace, wanted);
-  const { name } = found.image.metadata;
-  if (groupOf(found) === 'harvester') return { plural: 'virtualmachineimages', namespace, name };
-  const volume = found.image.status?.children?.volume;
-  if (volume === undefined)
-    throw new InvalidInput(`image ${name} has no volume yet: bullion why ${name} -n ${namespace} says why`);
-  return { plural: 'persistentvolumeclaims', namespace, name: volume };
-};
-
-/** What a person writes as the place of an image, and the object that imports it. */
-export type ImportSource =
-  | { readonly type: 'http'; readonly url: string }
-  | { readonly type: 'object'; readonly bucket: string; readonly key: string };
-
-/** `s3://bucket/key`; `undefined` where it is none. */
-export const parseObjectPlace = (text: string): { readonly bucket: string; readonly key: string } | undefined => {
-  const [, bucket, key] = /^s3:\/\/([^/]+)\/(.+)$/i.exec(text) ?? [];
-  return bucket === undefined || key === undefined ? undefined : { bucket, key };
-};
-
-/** `http(s)://…`, or `s3://bucket/key` in the object store of the installation. Throws InvalidInput. */
-export const parseSource = (text: string): ImportSource => {
-  if (/^https?:\/\/./i.test(text)) return { type: 'http', url: text };
-  const object = parseObjectPlace(text);
-  if (object !== undefined) return { type: 'object', ...object };
-  if (/^(docker|oci):\/\//i.test(text))
-    throw new InvalidInput(
-      `${text} is in a registry: an image that follows a registry is a DataImportCron, a volume made from one a DataVolume`,
-    );
-  throw new InvalidInput(`${text} is not a source: write http://…, https://… or s3://<bucket>/<key>`);
+  return targetOf(await findImage(kube, namespace, wanted));
 };

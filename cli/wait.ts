@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ExitCode, type OptionSpec, type Terminal, type Values, exitCodes, textOf } from '#cli/command.ts';
 import { createLine } from '#cli/line.ts';
-import { type Found, type AnyImage, isOver, readyOf } from '#cli/image.ts';
+import { type Found, type AnyImage, isOver, readyOf } from '#shared/catalogue/image.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { toSpan } from '#shared/runtime/age.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';

@@ -1,214 +1,9 @@
-// One screen that answers "why is this object where it is": pure, from what was read of the cluster. 80 columns wide.
-import type { Found } from '#cli/image.ts';
-import { isImage, readyOf } from '#cli/image.ts';
+// One screen that answers "why is this object where it is", 80 columns wide.
 import { alignColumns, wrap } from '#cli/output.ts';
-import type { GoldenImagePolicyStatus } from '#shared/api/bullion/golden-image-policy.ts';
-import { type StatusCondition, findCondition } from '#shared/api/conditions.ts';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
-import { annotations } from '#shared/api/names.ts';
-import type { KubeObject } from '#shared/api/object.ts';
-import { formatBytes } from '#shared/api/quantity.ts';
-import { toAge, toSpan } from '#shared/runtime/age.ts';
-import { lookup } from '#shared/runtime/lookup.ts';
-
-export interface Story {
-  readonly found: Found;
-  readonly children: readonly KubeObject[];
-  /** Of the image and of its children. */
-  readonly events: readonly KubeEvent[];
-}
-
-/** Events shown, the newest. */
-const shownEvents = 12;
-
-type Row = readonly [string, string | undefined];
-
-const inOrAgo = (time: string, now: Date): string => {
-  const span = Date.parse(time) - now.getTime();
-  return span > 0 ? `in ${toSpan(span)}` : `${toSpan(-span)} ago`;
-};
-
-const sinceOf = (found: Found, now: Date): string => {
-  const ready = readyOf(found);
-  const time = ready === undefined ? undefined : findCondition(found.image.status?.conditions, 'Ready')?.lastUpdateTime;
-  return time === undefined ? '' : `, for ${toAge(time, now)}`;
-};
-
-const attemptsOf = ({ image: { status = {} } }: Found): string | undefined => {
-  const { attempts, attemptsAllowed, attemptsFailed = 0 } = status;
-  if (attempts === undefined || attemptsAllowed === undefined) return undefined;
-  return `${attempts} of ${attemptsAllowed} begun, ${attemptsFailed} failed`;
-};
-
-const transferOf = ({ image: { status = {} } }: Found, now: Date): string | undefined => {
-  const { transfer } = status;
-  if (transfer === undefined) return undefined;
-  const total = transfer.totalBytes === undefined ? '' : ` of ${formatBytes(transfer.totalBytes)}`;
-  const speed = transfer.bytesPerSecond === undefined ? '' : `, ${formatBytes(transfer.bytesPerSecond)}/s`;
-  const left = transfer.etaSeconds === undefined ? '' : `, ${toSpan(transfer.etaSeconds * 1000)} left`;
-  const told = `, told ${toAge(transfer.reportedAt, now)} ago`;
-  return `${transfer.phase} ${Math.floor(transfer.percent)}%, ${formatBytes(transfer.receivedBytes)}${total}${speed}${left}${told}`;
-};
-
-const sizesOf = ({ image: { status = {} } }: Found): string | undefined => {
-  const { size, virtualSize, format, compression } = status;
-  if (virtualSize === undefined) return undefined;
-  const packed = compression === undefined || compression === 'none' ? '' : ` in ${compression}`;
-  const file = size === undefined ? '' : `, ${formatBytes(size)} as published`;
-  return `${formatBytes(virtualSize)} disk, ${format ?? 'unknown format'}${packed}${file}`;
-};
-
-const spec = 'delete this object and make it anew, since its spec cannot be changed';
-
-/** What has to be put right first, by the reason of the failure. Sources, sizes and checksums stay as they were written. */
-const remedies: Readonly<Record<string, string>> = {
-  ChecksumMismatch: `publish the file that the checksum is of (where the checksum is wrong: ${spec})`,
-  SourceNotFound: `put the file where the source says (where the source is wrong: ${spec})`,
-  ImageTooLarge: `its volume is too small and cannot be enlarged: ${spec}, with a larger size`,
-  TargetTooSmall: `its volume is too small and cannot be enlarged: ${spec}, with a larger size`,
-  TargetFull: `its volume is too small and cannot be enlarged: ${spec}, with a larger size`,
-  NotADiskImage: 'publish a disk image at its source',
-  ImageCorrupt: 'publish a good file at its source',
-  ImageTruncated: 'publish a good file at its source',
-  UnsupportedFormat: 'publish a file in another format at its source',
-  SourceForbidden: 'let its source be read, by credentials or by its server',
-  ExternalReference: 'publish a file that needs no other at its source',
-  VolumeLost: 'find out from Events and storage why its volume went, or it may go again',
-};
-
-/** A claim is reconciled by nobody: what fills it is. */
-const isReconciled = ({ type }: Found): boolean => type.kind !== 'PersistentVolumeClaim';
-
-const retryOf = ({ type, image: { metadata } }: Found): string =>
-  isImage(type)
-    ? `bullion retry ${metadata.name} -n ${metadata.namespace}`
-    : `kubectl annotate ${type.plural}.${type.group} ${metadata.name} -n ${metadata.namespace} --overwrite bullion.dev/retry=$(date +%s)`;
-
-const isUploaded = ({ spec = {} }: Found['image']): boolean =>
-  ('sourceType' in spec && spec.sourceType === 'upload') ||
-  ('source' in spec && Object.hasOwn(spec.source ?? {}, 'upload'));
-
-/** What the user can do next, if anything. */
-const adviceOf = (found: Found): string | undefined => {
-  const { image } = found;
-  if (image.metadata.deletionTimestamp !== undefined) return 'it is being deleted; its children go first';
-  const [owner] = image.metadata.ownerReferences ?? [];
-  if (!isReconciled(found))
-    return owner === undefined
-      ? undefined
-      : `what fills it says more: bullion why ${owner.name} -n ${image.metadata.namespace}`;
-  if (image.status === undefined)
-    return 'no function has observed it yet: is Bullion running in this cluster (kubectl get pods -n bullion-system)?';
-  return image.status.phase === 'Failed' ? remedyOf(found) : undefined;
-};
-
-const remedyOf = (found: Found): string => {
-  const { image } = found;
-  if (isUploaded(image))
-    return `upload a file again, which starts it again (bullion upload ${image.metadata.name} <file> -n ${image.metadata.namespace}${isImage(found.type) ? '' : ' --kind datavolume'})`;
-  const reason = readyOf(found)?.reason ?? '';
-  return `${lookup(remedies, reason) ?? `put right what caused ${reason || 'the failure'}, above`}; then: ${retryOf(found)}`;
-};
-
-/** Of a backup, of content that changed, of a cron: what Ready does not say. The original's summaries say it in other words. */
-const reportedConditions = [
-  'MetadataReady',
-  'DataReady',
-  'RestoreConflict',
-  'ContentChanged',
-  'UpToDate',
-  'Progressing',
-];
-
-const otherConditions = (found: Found): readonly Row[] => {
-  const said = readyOf(found)?.message ?? '';
-  const tells = ({ type, message = '' }: StatusCondition): boolean =>
-    reportedConditions.includes(type) && message !== '' && message !== said;
-  return (found.image.status?.conditions ?? [])
-    .filter(tells)
-    .map(({ type, status, reason, message }): Row => [type, `${status}, ${reason}: ${message}`]);
-};
-
-/** Of a policy: what each channel has, and why not the next version. */
-const channelsOf = ({ image: { status } }: Found): readonly Row[] => {
-  const { channels = [] } = (status ?? {}) as GoldenImagePolicyStatus;
-  return channels.map(({ name, version, reason, message }): Row => [
-    `Channel ${name}`,
-    `${version ?? 'nothing'}, ${reason}: ${message}`,
-  ]);
-};
-
-const stateOf = (found: Found, now: Date): string => {
-  const { phase = 'unobserved' } = found.image.status ?? {};
-  const reason = readyOf(found)?.reason ?? (isReconciled(found) ? 'no reason yet' : '');
-  return `${phase}${reason === '' || reason === phase ? '' : `, ${reason}`}${sinceOf(found, now)}`;
-};
-
-/** Where Ready does not say it. */
-const lastFaultOf = (found: Found): string | undefined => {
-  const fault = found.image.status?.lastFailure;
-  const isStated = readyOf(found)?.message?.includes(fault?.message ?? '') === true;
-  return fault === undefined || isStated ? undefined : `${fault.reason}: ${fault.message}`;
-};
-
-const summaryOf = (found: Found, now: Date): readonly Row[] => {
-  const { image } = found;
-  const { status = {} } = image;
-  return [
-    ['State', stateOf(found, now)],
-    ['Says', readyOf(found)?.message],
-    ['Disk', sizesOf(found)],
-    ['Class', status.storageClassName],
-    ['Attempts', attemptsOf(found)],
-    ['Transfer', transferOf(found, now)],
-    ['Last fault', lastFaultOf(found)],
-    ['Next try', status.nextAttemptTime && inOrAgo(status.nextAttemptTime, now)],
-    ['Gives up', status.deadline && `${inOrAgo(status.deadline, now)} (${status.deadline})`],
-    ...channelsOf(found),
-    ...otherConditions(found),
-    ['To do', adviceOf(found)],
-  ];
-};
-
-/** As kubectl abbreviates them, so that a name made of a UID fits beside. */
-const shortKinds: Readonly<Record<string, string>> = {
-  PersistentVolumeClaim: 'pvc',
-  DataVolume: 'dv',
-  StorageClass: 'sc',
-};
-
-const refOf = (kind = '', name = ''): string => `${lookup(shortKinds, kind) ?? kind.toLowerCase()}/${name}`;
-
-const childRow = (child: KubeObject, now: Date): readonly string[] => [
-  refOf(child.kind, child.metadata.name),
-  stateOfChild(child),
-  toAge(child.metadata.creationTimestamp, now),
-];
-
-/** The word of its own status that says most. */
-const stateOfChild = (child: KubeObject): string => {
-  if (child.metadata.deletionTimestamp !== undefined) return 'Terminating';
-  const { status } = child as KubeObject & { readonly status?: Readonly<Record<string, unknown>> };
-  const { phase, readyToUse, diskFileStatusMap: copies } = status ?? {};
-  if (typeof phase === 'string') return phase;
-  if (copies !== undefined) return statesOfCopies(copies);
-  if (typeof readyToUse === 'boolean') return readyToUse ? 'Ready' : 'NotReady';
-  return child.kind === 'Job' ? stateOfJob(status ?? {}) : '-';
-};
-
-const stateOfJob = ({ succeeded, failed, active }: Readonly<Record<string, unknown>>): string => {
-  if (succeeded === 1) return 'Succeeded';
-  if (typeof active === 'number' && active > 0) return 'Running';
-  return typeof failed === 'number' && failed > 0 ? `Failed ${failed}` : 'Pending';
-};
-
-/** Longhorn's, disk by disk. */
-const statesOfCopies = (copies: unknown): string => {
-  const each = Object.values((copies ?? {}) as Readonly<Record<string, { readonly state?: string } | null>>);
-  return [...new Set(each.map((copy) => copy?.state ?? 'unknown'))].join(', ') || '-';
-};
-
-const timeOf = ({ lastTimestamp, metadata }: KubeEvent): string => lastTimestamp ?? metadata.creationTimestamp ?? '';
+import { isImage } from '#shared/catalogue/image.ts';
+import { type Story, childRow, isRetryAsked, refOf, shownOf, summaryOf, timeOf } from '#shared/catalogue/story.ts';
+import { toAge } from '#shared/runtime/age.ts';
 
 /** A message that was said above, or by the event before, is not said again. */
 const eventLines = (events: readonly KubeEvent[], said: readonly string[], now: Date): readonly string[] => {
@@ -221,15 +16,6 @@ const eventLines = (events: readonly KubeEvent[], said: readonly string[], now: 
     known.push(message);
     return [...wrap(head, '           '), ...(isKnown ? [] : wrap(`           ${message}`, '           '))];
   });
-};
-
-/** Of what is usable nobody asks why it was slow to start. */
-const shownOf = ({ found, events }: Story, hasAll: boolean): readonly KubeEvent[] => {
-  const sorted = events.toSorted((a, b) => timeOf(a).localeCompare(timeOf(b)));
-  if (hasAll) return sorted;
-  const ready = readyOf(found);
-  const since = ready?.status === 'True' ? (ready.lastTransitionTime ?? '') : '';
-  return sorted.filter((event) => event.type !== 'Warning' || timeOf(event) >= since).slice(-shownEvents);
 };
 
 export const renderStory = (
@@ -245,8 +31,7 @@ export const renderStory = (
   const rows = summaryOf(found, now).filter((row): row is [string, string] => (row[1] ?? '') !== '');
   const width = Math.max(...rows.map(([word]) => word.length));
   const summary = rows.flatMap(([word, text]) => wrap(`  ${word.padEnd(width)}  ${text}`, ' '.repeat(width + 4)));
-  const retried = image.metadata.annotations?.[annotations.retry];
-  const unobserved = retried !== undefined && retried !== image.status?.retryHandled ? ['  a retry was asked for'] : [];
+  const unobserved = isRetryAsked(found) ? ['  a retry was asked for'] : [];
   const made = children.map((child) => childRow(child, now));
   const events = shownOf(story, hasAllEvents);
   const said = rows.map(([, text]) => text);

@@ -1,66 +1,22 @@
 // `bullion consumers`, `bullion outdated` and `bullion delete`: who uses an image, which disks hold an earlier version of one, and its end.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, type ClusterCommand, type ExitCode, exitCodes } from '#cli/command.ts';
-import { type Found, imageTypes, readyOf } from '#cli/image.ts';
+import { type Found, readyOf } from '#shared/catalogue/image.ts';
 import { createLine } from '#cli/line.ts';
-import { findAny, otherTypes } from '#cli/objects.ts';
+import { findAny } from '#shared/catalogue/objects.ts';
+import { readInventory } from '#shared/catalogue/inventory.ts';
 import { outputOf, outputOption, printedList, tableOf } from '#cli/output.ts';
 import { timeoutOf, waitOptions } from '#cli/wait.ts';
-import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
-import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import type { KubeObject, ResourceType } from '#shared/api/object.ts';
-import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { KubeObject } from '#shared/api/object.ts';
 import { type Consumer, type Inventory, consumersOf, outdatedDisks } from '#shared/resources/consumers.ts';
 import { toAge } from '#shared/runtime/age.ts';
-import { Denied, isNotFound } from '#shared/runtime/errors.ts';
-
-interface Listing<T> {
-  readonly items: readonly T[];
-  /** Whether other namespaces could not be listed. */
-  readonly isPartial: boolean;
-}
-
-/** In every namespace, or, for those who may not, in their own. A kind that the cluster lacks has no objects. */
-const list = async <T extends KubeObject>(
-  kube: KubeClient,
-  type: ResourceType<T>,
-  namespaces: readonly (string | undefined)[],
-): Promise<Listing<T>> => {
-  const [namespace, ...others] = namespaces;
-  const items: T[] = [];
-  try {
-    for await (const object of kube.listAll(type, { namespace })) items.push(object);
-    return { items, isPartial: false };
-  } catch (error) {
-    if (isNotFound(error)) return { items: [], isPartial: false };
-    if (!(error instanceof Denied)) throw error;
-    const rest = others.length === 0 ? { items: [] } : await list(kube, type, others);
-    return { items: rest.items, isPartial: true };
-  }
-};
-
-const servedTypes = [...Object.values(imageTypes), ...otherTypes].filter(
-  ({ kind }) => kind !== 'PersistentVolumeClaim',
-);
 
 /** Everything that may be made from something else, as far as this person may see it. */
-const readInventory = async ({ kube, namespace, terminal }: Call): Promise<Inventory> => {
-  const where = [undefined, namespace];
-  const [claims, snapshots, machines, ...objects] = await Promise.all([
-    list(kube, persistentVolumeClaims, where),
-    list(kube, volumeSnapshots, where),
-    list(kube, virtualMachines, where),
-    ...servedTypes.map((type): Promise<Listing<KubeObject>> => list(kube, type, where)),
-  ]);
-  if ([claims, snapshots, machines, ...objects].some(({ isPartial }) => isPartial))
+const inventoryFor = async ({ kube, namespace, terminal }: Call): Promise<Inventory> => {
+  const { isPartial, ...inventory } = await readInventory(kube, namespace);
+  if (isPartial)
     terminal.err(`bullion: you may not list every namespace; only what you may see in ${namespace} is shown\n`);
-  return {
-    claims: claims.items,
-    snapshots: snapshots.items,
-    machines: machines.items,
-    objects: objects.flatMap(({ items }) => items),
-  };
+  return inventory;
 };
 
 const shownName = ({ kind, metadata }: KubeObject): string => `${kind.toLowerCase()}/${metadata.name}`;
@@ -80,7 +36,7 @@ const consumerTable = (consumers: readonly Consumer[], now: Date): string =>
 const run = async (call: Call): Promise<ExitCode> => {
   const { kube, namespace, positionals, values, terminal } = call;
   const { image } = await findAny(kube, namespace, positionals[0] ?? '');
-  const consumers = consumersOf(image, await readInventory(call));
+  const consumers = consumersOf(image, await inventoryFor(call));
   const printed = printedList(
     consumers.map(({ object }) => object),
     outputOf(values),
@@ -104,7 +60,7 @@ export const consumersCommand: ClusterCommand = {
 const runOutdated = async (call: Call): Promise<ExitCode> => {
   const { namespace, values, terminal } = call;
   const isEverywhere = values['all-namespaces'] === true;
-  const inventory = await readInventory(call);
+  const inventory = await inventoryFor(call);
   const disks = outdatedDisks(inventory).filter(
     ({ object }) => isEverywhere || object.metadata.namespace === namespace,
   );
@@ -179,7 +135,7 @@ const runDelete = async (call: Call): Promise<ExitCode> => {
   const { kube, namespace, positionals, values, terminal } = call;
   const found = await findAny(kube, namespace, positionals[0] ?? '');
   const { image, type } = found;
-  const consumers = consumersOf(image, await readInventory(call));
+  const consumers = consumersOf(image, await inventoryFor(call));
   if (consumers.length > 0) {
     terminal.err(`${shownName(image)} is in use:\n${consumerTable(consumers, terminal.now())}`);
     if (values['yes'] !== true && values['dry-run'] !== true) {

@@ -1,7 +1,7 @@
 // What `bullion disk` asks the cluster for, by what the disk is made from.
 import { describe, expect, it } from 'vitest';
 import { diskOf } from '#cli/commands/disk.ts';
-import { imageTypes } from '#cli/image.ts';
+import { imageTypes } from '#shared/catalogue/image.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';

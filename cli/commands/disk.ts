@@ -1,7 +1,7 @@
 // `bullion disk <name> <source>`: a disk from an image, a DataSource or another disk, in the way that each is made to be used.
 import { type Call, type ClusterCommand, type ExitCode, type Values, exitCodes, textOf } from '#cli/command.ts';
-import { type Found, isImage } from '#cli/image.ts';
-import { findAny } from '#cli/objects.ts';
+import { type Found, isImage } from '#shared/catalogue/image.ts';
+import { findAny } from '#shared/catalogue/objects.ts';
 import { outputOf, outputOption, printedObject } from '#cli/output.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';

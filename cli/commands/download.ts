@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
 import { openConnection } from '#cli/exchange/connection.ts';
 import { type Fetching, fetchFile } from '#cli/exchange/fetch.ts';
-import { getTicket } from '#cli/exchange/ticket.ts';
+import { getTicket } from '#shared/catalogue/ticket.ts';
 import { createLine } from '#cli/line.ts';
 import { sourceTarget, targetOptions } from '#cli/target.ts';
 import { formatBytes } from '#shared/api/quantity.ts';

@@ -1,7 +1,7 @@
 // `bullion export <claim> <where>`: a disk as a qcow2 file, in an object store or in a claim of its own.
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
 import { outputOf, outputOption, printedObject } from '#cli/output.ts';
-import { parseObjectPlace } from '#cli/target.ts';
+import { parseObjectPlace } from '#shared/catalogue/import.ts';
 import { timeoutOf, waitOptions, waitUntilOver } from '#cli/wait.ts';
 import { type VirtualMachineVolumeExport, volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';

@@ -1,7 +1,7 @@
 // `bullion get [kind]`: what Bullion serves, of every kind or of one, in one table.
 import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
-import { type Found, imageTypes } from '#cli/image.ts';
-import { namesOf, otherTypes, withDetail } from '#cli/objects.ts';
+import { type Found, imageTypes } from '#shared/catalogue/image.ts';
+import { namesOf, otherTypes, withDetail } from '#shared/catalogue/objects.ts';
 import { objectTable, outputOf, outputOption, printedList } from '#cli/output.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Denied, InvalidInput, isNotFound, messageOf } from '#shared/runtime/errors.ts';

@@ -1,7 +1,7 @@
 // `bullion images`: every image, whatever its group, in one table.
 import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
 import { imageTable } from '#cli/output.ts';
-import { listImages } from '#cli/image.ts';
+import { listImages } from '#shared/catalogue/image.ts';
 import { outputOf, outputOption, printedList } from '#cli/output.ts';
 
 const run = async ({ kube, namespace, values, terminal }: Call) => {

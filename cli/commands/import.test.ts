@@ -55,9 +55,9 @@ describe('the image a command line asks for', () => {
     ['ftp://a/b', {}, 'is not a source'],
     ['s3://bucket', {}, 'is not a source'],
     ['docker://quay.io/a/b', {}, 'DataImportCron'],
-    ['http://a/b', { size: 'large' }, '--size is a quantity such as 20Gi, not large'],
-    ['http://a/b', { backend: 'csi' }, '--backend does not apply to a hypercloud image'],
-    ['http://a/b', { group: 'harvester', size: '1Gi' }, '--size does not apply to a harvester image'],
+    ['http://a/b', { size: 'large' }, 'size is a quantity such as 20Gi, not large'],
+    ['http://a/b', { backend: 'csi' }, 'backend does not apply to a hypercloud image'],
+    ['http://a/b', { group: 'harvester', size: '1Gi' }, 'size does not apply to a harvester image'],
     ['s3://a/b', { group: 'harvester' }, 'over http or https'],
   ])('%s with %j is refused: %s', (place, values, message) => {
     expect(() => imageOf('jammy', 'vms', place, values)).toThrow(message);

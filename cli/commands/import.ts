@@ -1,63 +1,25 @@
 // `bullion import` and `bullion retry`: starts an import, for the first time or again, and follows it to its end.
 import { type Call, type ClusterCommand, type Values, exitCodes, textOf } from '#cli/command.ts';
-import { type AnyImage, type ImageGroup, imageGroups, imageTypes, findImage } from '#cli/image.ts';
+import { type AnyImage, imageGroups, imageTypes, findImage, startAgain } from '#shared/catalogue/image.ts';
 import { printImage } from '#cli/output.ts';
 import { outputOption } from '#cli/output.ts';
-import { type ImportSource, parseSource } from '#cli/target.ts';
+import { imageFrom } from '#shared/catalogue/import.ts';
 import { timeoutOf, waitOptions, waitUntilOver } from '#cli/wait.ts';
 import { backendNames } from '#shared/api/harvester/image.ts';
-import { apiVersionOf } from '#shared/api/object.ts';
-import { parseQuantity } from '#shared/api/quantity.ts';
-import { InvalidInput } from '#shared/runtime/errors.ts';
-import { annotations } from '#shared/api/names.ts';
-
-type Spec = AnyImage['spec'];
-
-const defined = (fields: Readonly<Record<string, unknown>>) =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-
-const refuse = (values: Values, names: readonly string[], group: ImageGroup): void => {
-  const given = names.find((name) => values[name] !== undefined);
-  if (given !== undefined) throw new InvalidInput(`--${given} does not apply to a ${group} image`);
-};
-
-const hyperCloudSpec = (source: ImportSource, values: Values): Spec => {
-  refuse(values, ['backend', 'display-name'], 'hypercloud');
-  const size = textOf(values, 'size');
-  if (size !== undefined && parseQuantity(size) === undefined)
-    throw new InvalidInput(`--size is a quantity such as 20Gi, not ${size}`);
-  return defined({
-    source:
-      source.type === 'http'
-        ? { http: source.url }
-        : { objectStore: { bucketName: source.bucket, objectName: source.key } },
-    storageClassName: textOf(values, 'storage-class'),
-    checksum: textOf(values, 'checksum'),
-    pvc: size === undefined ? undefined : { resources: { requests: { storage: size } } },
-  }) as Spec;
-};
-
-const harvesterSpec = (source: ImportSource, values: Values, name: string): Spec => {
-  refuse(values, ['size'], 'harvester');
-  if (source.type !== 'http') throw new InvalidInput('a harvester image is downloaded over http or https');
-  return defined({
-    displayName: textOf(values, 'display-name') ?? name,
-    sourceType: 'download',
-    url: source.url,
-    backend: textOf(values, 'backend') ?? 'csi',
-    checksum: textOf(values, 'checksum'),
-    targetStorageClassName: textOf(values, 'storage-class'),
-  }) as Spec;
-};
 
 /** The image object a command line asks for. Throws InvalidInput. */
-export const imageOf = (name: string, namespace: string, place: string, values: Values): AnyImage => {
-  const group = imageGroups.find((known) => known === textOf(values, 'group')) ?? 'hypercloud';
-  const source = parseSource(place);
-  const { kind, ...type } = imageTypes[group];
-  const spec = group === 'harvester' ? harvesterSpec(source, values, name) : hyperCloudSpec(source, values);
-  return { apiVersion: apiVersionOf(type), kind, metadata: { name, namespace }, spec };
-};
+export const imageOf = (name: string, namespace: string, place: string, values: Values): AnyImage =>
+  imageFrom({
+    name,
+    namespace,
+    place,
+    group: imageGroups.find((known) => known === textOf(values, 'group')),
+    storageClass: textOf(values, 'storage-class'),
+    size: textOf(values, 'size'),
+    checksum: textOf(values, 'checksum'),
+    displayName: textOf(values, 'display-name'),
+    backend: textOf(values, 'backend'),
+  });
 
 const run = async (call: Call) => {
   const { kube, namespace, positionals, values, terminal, signal } = call;
@@ -114,11 +76,7 @@ const retry = async (call: Call) => {
     return exitCodes.failed;
   }
   const value = terminal.now().toISOString();
-  const key = { namespace: metadata.namespace, name: metadata.name };
-  const patch = {
-    metadata: { resourceVersion: metadata.resourceVersion, annotations: { [annotations.retry]: value } },
-  };
-  const image = await kube.mergePatch(found.type, key, patch);
+  const image = await startAgain(kube, found, value);
   terminal.err(`AnyImage ${metadata.name} starts again.\n`);
   const onEnd = (made: AnyImage): void => printImage(call, made);
   if (values['no-wait'] === true) {

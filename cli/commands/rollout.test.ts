@@ -146,7 +146,7 @@ describe('bullion', () => {
     expect((await specNow())?.pins).toEqual({ stable: { version: 'fedora-1', reason } });
     await call('rollback', ['stable'], { reason, to: 'fedora-2' });
     expect((await specNow())?.pins).toMatchObject({ stable: { version: 'fedora-2' } });
-    await expect(call('rollback', ['candidate'], { reason })).rejects.toThrow(/--to with one of fedora-1, fedora-3/);
+    await expect(call('rollback', ['candidate'], { reason })).rejects.toThrow(/name one of fedora-1, fedora-3/);
   });
 
   it('mark-bad, and its undoing', async () => {

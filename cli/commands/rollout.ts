@@ -1,10 +1,18 @@
-// `bullion promote`, `pin`, `unpin`, `rollback`, `mark-bad`: what people decide about versions of golden images, and `events`: what became of it. Each changes
-// one part of a policy; the
-// cluster asks for the right to it, and records who it was.
+// `bullion promote`, `pin`, `unpin`, `rollback`, `mark-bad`: what people decide about versions of golden images. Each changes one part of a
+// policy; the cluster asks for the right to it, and records who it was. `events`: what became of it.
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
-import { listIfAny } from '#cli/objects.ts';
 import { tableOf } from '#cli/output.ts';
 import type { CloudEvent } from '#events/event.ts';
+import {
+  decide,
+  goodAgain,
+  markedBad,
+  pinned,
+  promoted,
+  unpinned,
+  versionBefore,
+} from '#shared/catalogue/decisions.ts';
+import { listIfAny } from '#shared/catalogue/objects.ts';
 import {
   type GoldenImagePolicy,
   type GoldenImagePolicySpec,
@@ -13,7 +21,7 @@ import {
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { eventsOf } from '#shared/resources/golden-image-policy/history.ts';
 import { parseSpan } from '#shared/runtime/age.ts';
-import { InvalidInput, NotFound, isConflict } from '#shared/runtime/errors.ts';
+import { InvalidInput, NotFound } from '#shared/runtime/errors.ts';
 
 type Channel = GoldenImagePolicySpec['channels'][number];
 
@@ -23,9 +31,6 @@ interface Meant {
 }
 
 const { type } = goldenImagePolicyKind;
-const mostTries = 5;
-/** As many as a policy may hold: the oldest make room. */
-const mostApprovals = 64;
 
 const policiesIn = (kube: KubeClient, namespace: string): Promise<readonly GoldenImagePolicy[]> =>
   listIfAny(kube, type, namespace);
@@ -74,26 +79,6 @@ const findVersion = async ({ kube, namespace, values }: Call, version: string): 
   );
 };
 
-type Change = (spec: GoldenImagePolicySpec) => Partial<GoldenImagePolicySpec>;
-
-/** For the policy as it was read: what somebody else decided meanwhile is not overwritten. */
-const decide = async ({ kube }: Call, policy: GoldenImagePolicy, change: Change): Promise<void> => {
-  let now = policy;
-  for (let attempt = 1; ; attempt += 1) {
-    const { resourceVersion } = now.metadata;
-    try {
-      // oxlint-disable-next-line no-await-in-loop
-      await kube.mergePatch(type, policy.metadata, { metadata: { resourceVersion }, spec: change(now.spec) });
-      return;
-    } catch (error) {
-      // oxlint-disable-next-line no-await-in-loop
-      const current = isConflict(error) && attempt < mostTries ? await kube.get(type, policy.metadata) : undefined;
-      if (current === undefined) throw error;
-      now = current;
-    }
-  }
-};
-
 const reasonOf = ({ values }: Call): string => {
   const reason = textOf(values, 'reason');
   if (reason === undefined || reason === '')
@@ -111,23 +96,13 @@ const promote = async (call: Call): Promise<ExitCode> => {
   const { policy, channel } = await findChannel(call, wanted);
   const reason = textOf(call.values, 'reason');
   const skipSoak = call.values['skip-soak'] === true;
-  await decide(call, policy, ({ approvals = [] }) => ({
-    approvals: [
-      ...approvals.filter((one) => one.channel !== channel.name || one.version !== version).slice(1 - mostApprovals),
-      {
-        channel: channel.name,
-        version,
-        ...(skipSoak ? { skipSoak } : {}),
-        ...(reason === undefined ? {} : { reason }),
-      },
-    ],
-  }));
+  await decide(call.kube, policy, promoted({ channel: channel.name, version, skipSoak, reason }));
   return say(call, policy, `${version} may enter channel ${channel.name}${skipSoak ? ' at once' : ''}`);
 };
 
 const pinTo = async (call: Call, { policy, channel }: Meant, version: string): Promise<ExitCode> => {
   const reason = reasonOf(call);
-  await decide(call, policy, ({ pins = {} }) => ({ pins: { ...pins, [channel.name]: { version, reason } } }));
+  await decide(call.kube, policy, pinned(channel.name, version, reason));
   return say(call, policy, `channel ${channel.name} stays at ${version} until bullion unpin ${channel.name}`);
 };
 
@@ -136,50 +111,27 @@ const pin = async (call: Call): Promise<ExitCode> => {
   return pinTo(call, await findChannel(call, wanted), version);
 };
 
-/** Of versions the channel had, the newest good one before the one it has. */
-const versionBefore = ({ policy: { status, metadata }, channel }: Meant): string => {
-  const current = status?.channels?.find(({ name }) => name === channel.name)?.version;
-  const versions = status?.versions ?? [];
-  const older = versions.slice(
-    0,
-    Math.max(
-      0,
-      versions.findIndex(({ name }) => name === current),
-    ),
-  );
-  const had = older.findLast(
-    ({ state, held = [] }) => state === 'Verified' && held.some((one) => one.channel === channel.name),
-  );
-  if (had !== undefined) return had.name;
-  const there = versions.filter(({ state }) => state === 'Verified').map(({ name }) => name);
-  throw new InvalidInput(
-    `channel ${channel.name} of ${metadata.name} had no good version before ${current ?? 'this'}: say --to with one of ${there.join(', ') || 'none'}`,
-  );
-};
-
 const rollback = async (call: Call): Promise<ExitCode> => {
   const meant = await findChannel(call, call.positionals[0] ?? '');
-  return pinTo(call, meant, textOf(call.values, 'to') ?? versionBefore(meant));
+  return pinTo(call, meant, textOf(call.values, 'to') ?? versionBefore(meant.policy, meant.channel.name));
 };
 
 const unpin = async (call: Call): Promise<ExitCode> => {
   const { policy, channel } = await findChannel(call, call.positionals[0] ?? '');
   if (policy.spec.pins?.[channel.name] === undefined) return say(call, policy, `channel ${channel.name} is not pinned`);
-  // A merge patch removes what is null.
-  await decide(call, policy, () => ({ pins: { [channel.name]: null } }) as unknown as Partial<GoldenImagePolicySpec>);
+  await decide(call.kube, policy, unpinned(channel.name));
   return say(call, policy, `channel ${channel.name} moves on with the versions that may enter`);
 };
 
 const markBad = async (call: Call): Promise<ExitCode> => {
   const [version = ''] = call.positionals;
   const policy = await findVersion(call, version);
-  const isOther = (mark: { readonly version: string }): boolean => mark.version !== version;
   if (call.values['undo'] === true) {
-    await decide(call, policy, ({ bad = [] }) => ({ bad: bad.filter(isOther) }));
+    await decide(call.kube, policy, goodAgain(version));
     return say(call, policy, `${version} may be offered again`);
   }
   const reason = reasonOf(call);
-  await decide(call, policy, ({ bad = [] }) => ({ bad: [...bad.filter(isOther), { version, reason }] }));
+  await decide(call.kube, policy, markedBad(version, reason));
   return say(call, policy, `${version} leaves every channel and is not offered again`);
 };
 

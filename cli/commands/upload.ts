@@ -4,8 +4,8 @@ import { printImage } from '#cli/output.ts';
 import { TimeIsOver } from '#cli/exchange/answer.ts';
 import { type Connection, openConnection } from '#cli/exchange/connection.ts';
 import { sendFile } from '#cli/exchange/send.ts';
-import { getTicket } from '#cli/exchange/ticket.ts';
-import { type AnyImage, imageTypes } from '#cli/image.ts';
+import { getTicket } from '#shared/catalogue/ticket.ts';
+import { type AnyImage, imageTypes } from '#shared/catalogue/image.ts';
 import { type Line, createLine } from '#cli/line.ts';
 import { outputOf, outputOption, printedObject } from '#cli/output.ts';
 import { kindOf, targetOptions } from '#cli/target.ts';
@@ -18,7 +18,8 @@ import {
   needsSize,
   requireSame,
 } from '#cli/upload/local-file.ts';
-import { ensureImage, ensureVolume, resumableBackends, untilPhase } from '#cli/upload/target.ts';
+import { ensureImage, ensureVolume, untilPhase } from '#cli/upload/target.ts';
+import { resumableBackends } from '#shared/catalogue/upload.ts';
 import { timeoutOf, waitUntilOver } from '#cli/wait.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';

@@ -6,7 +6,7 @@ import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { request } from 'undici';
 import { type Persistence, persist, toError } from '#cli/exchange/answer.ts';
-import type { Ticket } from '#cli/exchange/ticket.ts';
+import type { Ticket } from '#shared/catalogue/ticket.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 
 export interface Fetching extends Persistence {

@@ -4,7 +4,7 @@ import { Transform, pipeline } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Dispatcher, request } from 'undici';
 import { type Persistence, TimeIsOver, persist, toError } from '#cli/exchange/answer.ts';
-import type { Ticket } from '#cli/exchange/ticket.ts';
+import type { Ticket } from '#shared/catalogue/ticket.ts';
 import { Standing } from '#shared/exchange/upload/standing.ts';
 import { InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
 

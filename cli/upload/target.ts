@@ -2,47 +2,23 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, textOf } from '#cli/command.ts';
 import { TimeIsOver } from '#cli/exchange/answer.ts';
-import { type AnyImage, imageTypes } from '#cli/image.ts';
+import type { AnyImage } from '#shared/catalogue/image.ts';
+import { ensureUploadImage, notForUploads } from '#shared/catalogue/upload.ts';
 import type { Line } from '#cli/line.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
-import { backendNames } from '#shared/api/harvester/image.ts';
 import { formatQuantity } from '#shared/api/quantity.ts';
-import { type Registration, backends } from '#shared/backends/registry.ts';
-import { InvalidInput, NotFound } from '#shared/runtime/errors.ts';
-
-const isResumable = (one: Registration): boolean =>
-  one.served && one.backend.capabilities.sources.includes('upload') && one.backend.capabilities.uploadsWhole !== true;
-
-/** Those an interrupted upload resumes into. */
-export const resumableBackends = backendNames.filter((name) => isResumable(backends[name]));
-
-const notForUploads = (what: string): InvalidInput => {
-  const message = `${what} is there and is not filled by an upload: choose another name`;
-  return new InvalidInput(message, [{ field: 'name', message }]);
-};
+import { NotFound } from '#shared/runtime/errors.ts';
 
 /** Throws InvalidInput where one of the name is there that takes no upload. */
-export const ensureImage = async ({ kube, namespace, values }: Call, name: string): Promise<AnyImage> => {
-  const className = textOf(values, 'storage-class');
-  const wanted: AnyImage = {
-    apiVersion: 'harvesterhci.io/v1beta1',
-    kind: 'VirtualMachineImage',
-    metadata: { name, namespace },
-    spec: {
-      backend: resumableBackends.find((known) => known === textOf(values, 'backend')) ?? 'csi',
-      displayName: textOf(values, 'display-name') ?? name,
-      sourceType: 'upload',
-      ...(className === undefined ? {} : { targetStorageClassName: className }),
-    },
-  };
-  const type = imageTypes.harvester;
-  const found = await kube.get(type, { namespace, name });
-  if (found !== undefined && !isForUploads(found)) throw notForUploads(`image ${name}`);
-  return found ?? kube.create(type, wanted);
-};
-
-const isForUploads = ({ spec = {} }: AnyImage): boolean => 'sourceType' in spec && spec.sourceType === 'upload';
+export const ensureImage = ({ kube, namespace, values }: Call, name: string): Promise<AnyImage> =>
+  ensureUploadImage(kube, {
+    name,
+    namespace,
+    storageClass: textOf(values, 'storage-class'),
+    backend: textOf(values, 'backend'),
+    displayName: textOf(values, 'display-name'),
+  });
 
 /** `undefined` where there is none, and `bytes`, which one would need, are not known. Throws InvalidInput as above. */
 export const ensureVolume = async ({ kube, namespace, values }: Call, name: string, bytes: number | undefined) => {

@@ -5,7 +5,13 @@ import { toAccountTables } from '#infra/generate/accounts.ts';
 import { type Blocks, toConfigList, toFieldTable, toList, toTable } from '#infra/generate/readme.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { fits } from '#infra/workers/fit.ts';
-import { admissionFunctions, jobFunctions, metricsFunction, transferFunction } from '#infra/generate/wiring.ts';
+import {
+  admissionFunctions,
+  consoleFunction,
+  jobFunctions,
+  metricsFunction,
+  transferFunction,
+} from '#infra/generate/wiring.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { type Registration, backends } from '#shared/backends/registry.ts';
 import { sources } from '#shared/populate/source.ts';
@@ -93,6 +99,12 @@ const toFunctionList = (): string =>
         transferFunction.summary,
         'HTTP; UploadTokenRequest through the API server',
         'Knative Service, scales to zero; HTTPS Deployment for tokens',
+      ],
+      [
+        consoleFunction.name,
+        consoleFunction.summary,
+        'HTTP',
+        'Knative Service, scales to zero, with the component `console`',
       ],
       [metricsFunction.name, metricsFunction.summary, 'Prometheus', 'Deployment, with the component `monitoring`'],
       ...jobFunctions.map((fn) => [fn.name, fn.summary, fn.startedBy, 'Job']),

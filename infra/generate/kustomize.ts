@@ -7,7 +7,7 @@ import { broker, brokerDelivery, retryAfterMax } from '#infra/generate/knative.t
 import { type GeneratedManifest, banner, partOf, toYaml } from '#infra/generate/manifest.ts';
 import { buildMonitoring } from '#infra/generate/monitoring.ts';
 import { buildExportVolume, exportMountPatch } from '#infra/generate/components.ts';
-import { buildNetworkPolicies } from '#infra/generate/network.ts';
+import { buildConsolePolicy, buildNetworkPolicies } from '#infra/generate/network.ts';
 import {
   type SourceRef,
   audienceOf,
@@ -18,11 +18,13 @@ import {
 } from '#infra/generate/oidc.ts';
 import { type Outputs, certManagerFile } from '#infra/generate/outputs.ts';
 import { add, patch } from '#infra/generate/manifest.ts';
+import { buildConsole } from '#infra/generate/services.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { admissionFunctions, deadLetterFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 
 const source = 'infra/generate/kustomize.ts';
+const wiringSource = 'infra/generate/wiring.ts';
 const folders = ['crds', 'rbac', 'knative', 'webhooks'] as const;
 
 /** Applied separately: an APIService without its server would break discovery, and its certificate requires cert-manager. */
@@ -100,6 +102,8 @@ export const kustomizeOutputs = (manifests: Outputs): Outputs => ({
     patches: [patch('Service', 'backup-metadata', exportMountPatch)],
   }),
   'infra/components/cdi/kustomization.yaml': component({ patches: buildCdiPatches(manifests) }),
+  'infra/components/console/console.yaml': toYaml(wiringSource, [...buildConsole(), buildConsolePolicy()]),
+  'infra/components/console/kustomization.yaml': component({ resources: ['console.yaml'] }),
   'infra/components/monitoring/exporter.yaml': toYaml('infra/generate/monitoring.ts', buildMonitoring()),
   'infra/components/monitoring/alerts.yaml': toYaml('infra/generate/alerts.ts', [buildAlerts()]),
   'infra/components/monitoring/dashboard.yaml': toYaml('infra/generate/dashboard.ts', [buildDashboard()]),

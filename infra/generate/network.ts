@@ -2,7 +2,7 @@
 import { apiServicePort } from '#infra/generate/apis.ts';
 import { type GeneratedManifest, partOf } from '#infra/generate/manifest.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
-import { admissionFunctions, transferFunction } from '#infra/generate/wiring.ts';
+import { admissionFunctions, consoleFunction, transferFunction } from '#infra/generate/wiring.ts';
 import { longhornApiPort, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import { downloadPort, uploadPort } from '#shared/populate/sources/upload.ts';
@@ -55,14 +55,16 @@ const senders = [
 const outsideGateways = ['contour-external'];
 
 /** Events come from Knative's activator, its gateway or directly from Eventing; its autoscaler scrapes metrics. */
+const requests = (from: readonly string[]): readonly object[] => [
+  { from: [namespaces(...from)], ports: tcp(...queueProxyPorts) },
+  { from: [namespaces('knative-serving')], ports: tcp(metricsPorts.autoscaler) },
+  { ports: tcp(metricsPorts.requests) },
+];
+
 const toFunctions = policy('functions', {
   podSelector: { matchExpressions: [{ key: 'serving.knative.dev/service', operator: 'Exists' }] },
   policyTypes: ['Ingress', 'Egress'],
-  ingress: [
-    { from: [namespaces(...senders)], ports: tcp(...queueProxyPorts) },
-    { from: [namespaces('knative-serving')], ports: tcp(metricsPorts.autoscaler) },
-    { ports: tcp(metricsPorts.requests) },
-  ],
+  ingress: requests(senders),
   egress: [dns, apiServer, brokerDoor],
 });
 
@@ -109,6 +111,15 @@ const tokens = policy('tokens', {
   ingress: [{ ports: tcp(apiServicePort) }],
   egress: [dns, apiServer],
 });
+
+/** People call it; it asks the API server alone. Part of its component, and whole without the other policies. */
+export const buildConsolePolicy = (): GeneratedManifest =>
+  policy(consoleFunction.name, {
+    podSelector: { matchLabels: { 'serving.knative.dev/service': consoleFunction.name } },
+    policyTypes: ['Ingress', 'Egress'],
+    ingress: requests([...senders, ...outsideGateways]),
+    egress: [dns, apiServer],
+  });
 
 export const buildNetworkPolicies = (): readonly GeneratedManifest[] => [
   nothing,

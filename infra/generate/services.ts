@@ -2,7 +2,7 @@
 import type { EventFunction } from '#infra/generate/event-functions.ts';
 import { named } from '#infra/generate/knative.ts';
 import { type GeneratedManifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
-import { transferFunction } from '#infra/generate/wiring.ts';
+import { consoleFunction, transferFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import { defaultSettings } from '#shared/populate/settings.ts';
 
@@ -62,6 +62,45 @@ export const buildTransferService = (): GeneratedManifest => ({
     },
   },
 });
+
+/** Pages stay up to date by requests that last for minutes, one for each page that somebody looks at. */
+const mostPages = 250;
+
+/** One instance seals its own sessions; with the Secret, sessions outlive it, and there may be several. */
+export const buildConsole = (): readonly GeneratedManifest[] => [
+  { apiVersion: 'v1', kind: 'ServiceAccount', metadata: named(consoleFunction.name, consoleFunction.name) },
+  {
+    apiVersion: 'serving.knative.dev/v1',
+    kind: 'Service',
+    metadata: named(consoleFunction.name, consoleFunction.name),
+    spec: {
+      template: {
+        metadata: {
+          labels: partOf(consoleFunction.name),
+          annotations: { 'autoscaling.knative.dev/min-scale': '0', 'autoscaling.knative.dev/max-scale': '1' },
+        },
+        spec: {
+          serviceAccountName: consoleFunction.name,
+          containerConcurrency: mostPages,
+          timeoutSeconds: transferSeconds,
+          enableServiceLinks: false,
+          containers: [
+            {
+              ...functionContainer(consoleFunction.name),
+              env: [
+                { name: 'HOST', value: '0.0.0.0' },
+                {
+                  name: 'SESSION_KEY',
+                  valueFrom: { secretKeyRef: { name: 'console-session', key: 'key', optional: true } },
+                },
+              ],
+            },
+          ],
+        },
+      },
+    },
+  },
+];
 
 const functionContainer = (name: string): object => ({
   ...functionsImage,

@@ -147,6 +147,12 @@ export const metricsFunction = {
   summary: 'Reports to Prometheus what the cluster holds, recomputed from the objects at each scrape.',
 } as const;
 
+/** The catalogue in the browser. Its account has no rights: it shows the API server the token of who looks. */
+export const consoleFunction = {
+  name: 'console',
+  summary: 'Shows images, volumes and golden images in the browser, with the rights of who looks.',
+} as const;
+
 /** Kinds that admission rules read besides the owners of protected objects, with their verbs. */
 export const admissionLookups: readonly { readonly type: ResourceType; readonly verbs: readonly ('get' | 'list')[] }[] =
   [

@@ -26,6 +26,7 @@ import {
 } from '#local-cluster/longhorn/local.ts';
 import { type LocalObjectStore, startLocalObjectStore } from '#local-cluster/object-store/local.ts';
 import { startLocalTransfer } from '#infra/local/transfer.ts';
+import { type LocalConsole, startLocalConsole } from '#infra/local/console.ts';
 import { type Undo, createUndo } from '#local-cluster/undo.ts';
 import { choosePorts } from '#infra/local/ports.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -66,6 +67,8 @@ export interface Cluster {
   readonly transferUrl: string;
   /** URL for Prometheus. */
   readonly metricsUrl: string;
+  /** The catalogue for browsers. */
+  readonly console: LocalConsole;
   /** Path of the log. */
   readonly logFile: string;
   /** Stops everything in order; running transfers are stopped and restarted at the next start. */
@@ -160,6 +163,8 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
   undo.add(transfer.close);
   const metrics = await startServer({ app: functions.metrics, port: ports.metrics, log, drainMs: 1_000 });
   undo.add(() => metrics.close());
+  const console = await startLocalConsole({ apiServer, port: ports.console, log });
+  undo.add(console.close);
   undo.add(functions.idle);
   undo.add(eventing.stop);
   // Changes while this cluster was down have caused no events.
@@ -174,6 +179,7 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
     longhorn,
     transferUrl: transfer.url,
     metricsUrl: `${metrics.url}/metrics`,
+    console,
     logFile,
     stop: undo.all,
   };

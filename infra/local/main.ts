@@ -49,6 +49,7 @@ const main = async (): Promise<number> => {
   const { objectStore } = cluster;
   say(`upload: ${cluster.transferUrl}`);
   say(`metrics: ${cluster.metricsUrl}`);
+  say(`console: ${cluster.console.loginUrl()} (logs in once, with the rights of the kubeconfig)`);
   say(
     `object store: ${objectStore.url} access key ${objectStore.accessKeyId}, secret ${redacted} (in ${objectStore.credentialsFile})`,
   );

@@ -13,6 +13,7 @@ const Ports = z.object({
   transfer: z.number(),
   uploadApi: z.number(),
   metrics: z.number(),
+  console: z.number(),
 });
 export type Ports = z.infer<typeof Ports>;
 
@@ -44,6 +45,7 @@ export const choosePorts = async (dataDir: string, wanted: Partial<Ports> = {}):
     transfer: await choose('transfer'),
     uploadApi: await choose('uploadApi'),
     metrics: await choose('metrics'),
+    console: await choose('console'),
   };
   await writeFile(file, JSON.stringify(ports));
   return ports;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type TicketOptions, getTicket } from '#cli/exchange/ticket.ts';
+import { type TicketOptions, getTicket } from '#shared/catalogue/ticket.ts';
 import { NotFound } from '#shared/runtime/errors.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
 

@@ -3,6 +3,7 @@ import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import type { CommonImageStatus } from '#shared/api/image-status.ts';
 import { findCondition } from '#shared/api/conditions.ts';
+import { annotations } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { type KubeClient, type ListOptions } from '#shared/clients/kube/client.ts';
 import { InvalidInput, NotFound, isNotFound } from '#shared/runtime/errors.ts';
@@ -73,6 +74,17 @@ const splitWanted = (wanted: string): readonly [string, readonly ImageGroup[]] =
 
 export const groupOf = ({ type }: Found): string =>
   imageGroups.find((group) => imageTypes[group].group === type.group) ?? type.group;
+
+/** Asks for a retry of what failed: any new value does. Only as it was read, so that nobody restarts what has just been put right. */
+export const startAgain = (
+  kube: KubeClient,
+  { type, image: { metadata } }: Found,
+  value: string,
+): Promise<AnyImage> => {
+  const { namespace, name, resourceVersion } = metadata;
+  const patch = { metadata: { resourceVersion, annotations: { [annotations.retry]: value } } };
+  return kube.mergePatch(type, { namespace, name }, patch);
+};
 
 /** Of a cron, whether its newest version is there. */
 export const readyOf = ({ image: { status } }: Found) =>

@@ -1,4 +1,6 @@
 // Leave to send or take the bytes of one thing: a token that the cluster gives, with whatever way of logging in the kubeconfig has.
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { type Found, groupOf, isImage } from '#shared/catalogue/image.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { uploadTokenResource, type TargetName } from '#shared/exchange/target-name.ts';
@@ -79,4 +81,16 @@ export const getTicket = async (options: TicketOptions): Promise<Ticket> => {
     url: `${base.replace(/\/+$/, '')}/${folders[operation]}/${plural}/${namespace}/${name}`,
     headers: { authorization: `Bearer ${token}` },
   };
+};
+
+/** The object whose bytes are taken. A HyperCloud image is its golden volume. Throws InvalidInput where it has none yet. */
+export const targetOf = (found: Found): TargetName => {
+  const { type, image } = found;
+  const { namespace = '', name } = image.metadata;
+  if (type.kind === dataVolumeKind.type.kind) return { plural: 'datavolumes', namespace, name };
+  if (groupOf(found) === 'harvester') return { plural: 'virtualmachineimages', namespace, name };
+  const volume = isImage(type) ? image.status?.children?.volume : name;
+  if (volume === undefined)
+    throw new InvalidInput(`image ${name} has no volume yet: bullion why ${name} -n ${namespace} says why`);
+  return { plural: 'persistentvolumeclaims', namespace, name: volume };
 };

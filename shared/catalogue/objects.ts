@@ -1,5 +1,5 @@
 // Every object that Bullion serves, read as one thing, and the names that people call its kind by.
-import { type AnyImage, type Found, findImage, isImage } from '#cli/image.ts';
+import { type AnyImage, type Found, findImage, isImage } from '#shared/catalogue/image.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { servedKinds } from '#shared/api/kinds.ts';

@@ -1,0 +1,25 @@
+// Settings of the console.
+import { z } from 'zod';
+import { kubeSettings, serverSettings, setting, tlsSettings } from '#shared/runtime/config.ts';
+
+const keyBytes = 32;
+
+export const Config = z.object({
+  ...serverSettings,
+  ...kubeSettings,
+  ...tlsSettings,
+  consoleUrl: setting(
+    'CONSOLE_URL',
+    'Public URL of the console: requests to other hosts are refused, and cookies are sent over HTTPS alone where it is one. Default: any host.',
+    z.url().optional(),
+  ),
+  sessionKey: setting(
+    'SESSION_KEY',
+    'Key that seals sessions: 32 bytes in base64. Default: a new one with each start, which ends the sessions of before.',
+    z
+      .string()
+      .transform((text) => new Uint8Array(Buffer.from(text, 'base64')))
+      .refine((key) => key.length === keyBytes, 'must be 32 bytes in base64: openssl rand -base64 32')
+      .default(() => crypto.getRandomValues(new Uint8Array(keyBytes))),
+  ),
+});

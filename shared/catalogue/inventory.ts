@@ -1,0 +1,60 @@
+// What consumers of images are found in.
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import { imageTypes } from '#shared/catalogue/image.ts';
+import { otherTypes } from '#shared/catalogue/objects.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { Inventory } from '#shared/resources/consumers.ts';
+import { Denied, isNotFound } from '#shared/runtime/errors.ts';
+
+interface Listing<T> {
+  readonly items: readonly T[];
+  /** Whether other namespaces could not be listed. */
+  readonly isPartial: boolean;
+}
+
+/** In every namespace, or, for those who may not, in their own. A kind that the cluster lacks has no objects. */
+const list = async <T extends KubeObject>(
+  kube: KubeClient,
+  type: ResourceType<T>,
+  namespaces: readonly (string | undefined)[],
+): Promise<Listing<T>> => {
+  const [namespace, ...others] = namespaces;
+  const items: T[] = [];
+  try {
+    for await (const object of kube.listAll(type, { namespace })) items.push(object);
+    return { items, isPartial: false };
+  } catch (error) {
+    if (isNotFound(error)) return { items: [], isPartial: false };
+    if (!(error instanceof Denied)) throw error;
+    const rest = others.length === 0 ? { items: [] } : await list(kube, type, others);
+    return { items: rest.items, isPartial: true };
+  }
+};
+
+const servedTypes = [...Object.values(imageTypes), ...otherTypes].filter(
+  ({ kind }) => kind !== 'PersistentVolumeClaim',
+);
+
+/** Everything that may be made from something else, as far as this person may see it: in every namespace, or in this one. */
+export const readInventory = async (
+  kube: KubeClient,
+  namespace: string | undefined,
+): Promise<Inventory & { readonly isPartial: boolean }> => {
+  const where = namespace === undefined ? [undefined] : [undefined, namespace];
+  const [claims, snapshots, machines, ...objects] = await Promise.all([
+    list(kube, persistentVolumeClaims, where),
+    list(kube, volumeSnapshots, where),
+    list(kube, virtualMachines, where),
+    ...servedTypes.map((type): Promise<Listing<KubeObject>> => list(kube, type, where)),
+  ]);
+  return {
+    claims: claims.items,
+    snapshots: snapshots.items,
+    machines: machines.items,
+    objects: objects.flatMap(({ items }) => items),
+    isPartial: [claims, snapshots, machines, ...objects].some(({ isPartial }) => isPartial),
+  };
+};

@@ -1,0 +1,182 @@
+// The routes of the console. Each page reads with the client of who looks, so that RBAC alone decides what is seen and done.
+import { Hono } from 'hono';
+import { html } from 'hono/html';
+import { script, style } from '#shared/console/assets.ts';
+import { addImport } from '#shared/console/import-page.ts';
+import { addUpload } from '#shared/console/upload-page.ts';
+import { addGolden } from '#shared/console/golden-routes.ts';
+import { listPage } from '#shared/console/list-page.ts';
+import { readSince, streamRows } from '#shared/console/live.ts';
+import { readListing } from '#shared/console/listing.ts';
+import { loginPage } from '#shared/console/login-page.ts';
+import { type Page, trouble } from '#shared/console/markup.ts';
+import { addObjects } from '#shared/console/object-routes.ts';
+import { readQuery } from '#shared/console/query.ts';
+import {
+  type VisitorIdentity,
+  cookieName,
+  cookieOf,
+  isOwnForm,
+  namespaceOf,
+  openSession,
+  seal,
+  unseal,
+} from '#shared/console/session.ts';
+import {
+  type ConsoleApp,
+  type ConsoleContext,
+  type ConsoleDeps,
+  liveOf,
+  policyOf,
+  readForm,
+  show,
+} from '#shared/console/visit.ts';
+import { AppError, InvalidInput, NotFound } from '#shared/runtime/errors.ts';
+
+const securityHeaders = {
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'cache-control': 'no-store',
+} as const;
+
+/** The page's own address and where to go from it are told; nothing of the request is. */
+const statuses = { Denied: 403, NotFound: 404, InvalidInput: 400, Conflict: 409, Unavailable: 503 } as const;
+
+const failurePage = (error: unknown): Page => ({
+  title: 'Error',
+  body: html`<h1>This did not work</h1>
+    ${trouble(error)}
+    <p><a href="/objects">Images and volumes</a> · <a href="/login">Log in as somebody else</a></p>`,
+});
+
+const hostOf = (request: Request): string => request.headers.get('host') ?? new URL(request.url).host;
+
+/** A name that leads to this address by somebody else's DNS is not ours. */
+const isOurs = (request: Request, url: string | undefined): boolean =>
+  url === undefined || hostOf(request) === new URL(url).host;
+
+const isSecure = (request: Request, url: string | undefined): boolean =>
+  [url ?? request.url, `${request.headers.get('x-forwarded-proto')}:`].some((text) => /^https:/i.test(text));
+
+const addGuards = (app: ConsoleApp, deps: ConsoleDeps): void => {
+  app.use(async (c, next) => {
+    if (!isOurs(c.req.raw, deps.url)) return c.text(`Open ${deps.url}: other names of this host are not served.`, 421);
+    await next();
+    for (const [name, value] of Object.entries(securityHeaders)) c.res.headers.set(name, value);
+    if (!c.res.headers.has('content-security-policy')) c.res.headers.set('content-security-policy', policyOf(''));
+    return undefined;
+  });
+  app.use(async (c, next) => {
+    if (c.req.method === 'POST' && !isOwnForm(c.req.raw.headers)) return c.text('This form is not of this page.', 400);
+    return next();
+  });
+};
+
+const addAssets = (app: ConsoleApp): void => {
+  app.get('/console.js', (c) => c.body(script, 200, { 'content-type': 'text/javascript; charset=utf-8' }));
+  app.get('/console.css', (c) => c.body(style, 200, { 'content-type': 'text/css; charset=utf-8' }));
+};
+
+const addSessions = (app: ConsoleApp, deps: ConsoleDeps): void => {
+  const enter = async (c: ConsoleContext, identity: VisitorIdentity): Promise<void> => {
+    const session = await openSession(await deps.connect(identity), identity, deps.now());
+    const secure = isSecure(c.req.raw, deps.url);
+    const { until } = session;
+    const options = { until, now: deps.now(), isSecure: secure };
+    c.header('set-cookie', cookieOf(await seal(session, deps.sessionKey), options));
+  };
+  app.get('/login', async (c) => {
+    const code = c.req.query('code');
+    if (code === undefined) return show(c, loginPage());
+    if (deps.takeCode?.(code) !== true)
+      return show(
+        c,
+        loginPage('This address was used already, or is of an earlier start: npm start prints a new one.'),
+        401,
+      );
+    await enter(c, 'owner');
+    // Not a redirect: a browser that came from another page would not send the new cookie along.
+    c.header('refresh', '0; url=/objects');
+    return show(c, { title: 'Logged in', body: html`<p><a href="/objects">Go on to the images</a></p>` });
+  });
+  app.post('/login', async (c) => {
+    const { token = '' } = await readForm(c);
+    if (!/^[\w.~+/=-]+$/.test(token)) return show(c, loginPage('Paste a token: kubectl create token makes one.'), 400);
+    try {
+      await enter(c, { token });
+    } catch (error) {
+      if (error instanceof InvalidInput) return show(c, loginPage(error.message), 401);
+      throw error;
+    }
+    return c.redirect('/objects', 303);
+  });
+  app.post('/logout', (c) => {
+    c.header('set-cookie', cookieOf('', { until: 0, now: 0, isSecure: isSecure(c.req.raw, deps.url) }));
+    return c.redirect('/login', 303);
+  });
+};
+
+const cookieIn = (header: string | null): string | undefined =>
+  header
+    ?.split(/; */)
+    .find((part) => part.startsWith(`${cookieName}=`))
+    ?.slice(cookieName.length + 1);
+
+/** Everything after this needs a session. */
+const requireSession = (app: ConsoleApp, deps: ConsoleDeps): void => {
+  app.use(async (c, next) => {
+    const sealed = cookieIn(c.req.raw.headers.get('cookie'));
+    const session = sealed === undefined ? undefined : await unseal(sealed, deps.sessionKey, deps.now());
+    if (session === undefined) {
+      if (c.req.method === 'GET' && !c.req.path.startsWith('/live/')) return c.redirect('/login', 303);
+      return c.text('Log in first.', 401);
+    }
+    c.set('visit', { kube: await deps.connect(session.identity), session, now: new Date(deps.now()) });
+    return next();
+  });
+};
+
+const addLists = (app: ConsoleApp, deps: ConsoleDeps): void => {
+  app.get('/', (c) => c.redirect('/objects', 303));
+  app.get('/objects', async (c) => {
+    const { kube, session, now } = c.get('visit');
+    const asked = readQuery(new URL(c.req.url).searchParams);
+    const listing = await readListing(kube, asked);
+    const own = namespaceOf(session);
+    // Who may see one namespace alone is shown that one.
+    if (listing.denied.length > 0 && listing.found.length === 0 && asked.namespace === '' && own !== undefined) {
+      const query = { ...asked, namespace: own };
+      return show(c, listPage(await readListing(kube, query), query, now));
+    }
+    return show(c, listPage(listing, asked, now));
+  });
+  app.get('/live/objects', (c) => {
+    const parameters = new URL(c.req.url).searchParams;
+    const query = readQuery(parameters);
+    const namespace = query.namespace === '' ? undefined : query.namespace;
+    const watched = readSince(parameters.get('since') ?? '').map((one) => ({ ...one, namespace }));
+    return streamRows(c, liveOf(c, deps), query, watched);
+  });
+};
+
+export const createConsole = (deps: ConsoleDeps): Hono => {
+  const app: ConsoleApp = new Hono();
+  addGuards(app, deps);
+  addAssets(app);
+  addSessions(app, deps);
+  requireSession(app, deps);
+  addLists(app, deps);
+  addObjects(app, deps);
+  addGolden(app, deps);
+  addImport(app);
+  addUpload(app);
+  app.notFound((c) => show(c, failurePage(new NotFound('there is no such page')), 404));
+  app.onError((error, c) => {
+    if (!(error instanceof AppError)) deps.log.error('a page failed', { error });
+    const status = error instanceof AppError ? (statuses[error.code as keyof typeof statuses] ?? 500) : 500;
+    return show(c, failurePage(error), status);
+  });
+  return app as unknown as Hono;
+};

@@ -1,0 +1,72 @@
+// What the routes of the console share: who looks, with which client, and how a page is answered.
+import type { Context, Hono } from 'hono';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { Live } from '#shared/console/live.ts';
+import { type Page, toDocument } from '#shared/console/markup.ts';
+import type { Session } from '#shared/console/session.ts';
+import type { ConnectVisitor } from '#shared/console/visitors.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
+import type { Logger } from '#shared/runtime/log.ts';
+
+export interface ConsoleDeps {
+  readonly connect: ConnectVisitor;
+  /** Seals sessions. */
+  readonly sessionKey: Uint8Array;
+  /** Its own public URL: other hosts are refused. */
+  readonly url?: string | undefined;
+  /** Logs the owner of this computer in, once; returns whether this is the code. */
+  readonly takeCode?: ((code: string) => boolean) | undefined;
+  readonly log: Logger;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+/** What a page knows of who looks. */
+export interface ConsoleVisit {
+  readonly kube: KubeClient;
+  readonly session: Session;
+  readonly now: Date;
+}
+
+interface Env {
+  Variables: { visit: ConsoleVisit };
+}
+export type ConsoleContext = Context<Env>;
+export type ConsoleApp = Hono<Env>;
+
+/** `connect`: where the script may send files to. */
+export const policyOf = (connect: string): string =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    'img-src data:',
+    `connect-src 'self'${connect === '' ? '' : ` ${connect}`}`,
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+
+export const show = (c: ConsoleContext, page: Page, status: 200 | 400 | 401 | 403 | 404 | 409 | 500 | 503 = 200) =>
+  c.html(toDocument(page, c.get('visit')?.session.user), status);
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value.trim() : '');
+
+/** Every field of a form that is text. */
+export const readForm = async (c: ConsoleContext): Promise<Readonly<Record<string, string>>> => {
+  const body = await c.req.parseBody();
+  return Object.fromEntries(Object.entries(body).map(([name, value]) => [name, textOf(value)]));
+};
+
+export const liveOf = (c: ConsoleContext, deps: ConsoleDeps): Live => {
+  const { kube, session } = c.get('visit');
+  return { kube, now: deps.now, until: session.until };
+};
+
+/** Only what a browser downloads: never another scheme. */
+export const webUrl = (text: string): URL => {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol))
+    throw new InvalidInput('the cluster does not publish the URL of its transfer function: set PUBLIC_URL of transfer');
+  return url;
+};

@@ -1,0 +1,200 @@
+// The console in a real browser, on the local cluster. Left out where there is no Chromium.
+import { existsSync, readFileSync } from 'node:fs';
+import { type Server, type ServerResponse, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import axe from 'axe-core';
+import { type Browser, type Page, chromium } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
+import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
+import { deleteImage, images } from '#test/support/cluster.ts';
+import { temporaryDirectory } from '#test/support/directory.ts';
+import { type ExchangeCluster, startExchangeCluster } from '#test/support/exchange.ts';
+
+const mib = 2 ** 20;
+const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path) => existsSync(path));
+/** Where the pictures of the documents come from. */
+const pictures = process.env['BULLION_PICTURES'];
+
+const looks = [
+  [360, 'dark'],
+  [1600, 'light'],
+] as const;
+
+interface Violations {
+  readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[];
+}
+
+describe.skipIf(executablePath === undefined)('the console in a browser', { timeout: 300_000 }, () => {
+  const dir = temporaryDirectory();
+  const file = join(dir, 'disk.raw');
+  const faults: string[] = [];
+  let cluster: ExchangeCluster;
+  let files: Server;
+  let browser: Browser;
+  let page: Page;
+  let source: string;
+
+  beforeAll(async () => {
+    await writeBootDisk(file, { bytes: 4 * mib, dataBytes: mib });
+    const disk = readFileSync(file);
+    // Slow, so that there is something to see.
+    files = createServer((_request, response) => void send(response)).listen(0, '127.0.0.1');
+    const send = async (response: ServerResponse): Promise<void> => {
+      response.writeHead(200, { 'content-length': disk.length });
+      for (let at = 0; at < disk.length; at += disk.length / 16) {
+        response.write(disk.subarray(at, at + disk.length / 16));
+        await sleep(300);
+      }
+      response.end();
+    };
+    [cluster, browser] = await Promise.all([
+      startExchangeCluster({ tickSeconds: 1 }),
+      chromium.launch({ executablePath: executablePath!, args: ['--no-sandbox', '--disable-dev-shm-usage'] }),
+    ]);
+    source = `http://127.0.0.1:${(files.address() as AddressInfo).port}/disk.raw`;
+    page = await newPage();
+  }, 240_000);
+  afterAll(async () => {
+    await browser?.close();
+    files?.closeAllConnections();
+    files?.close();
+    await cluster?.close();
+  });
+
+  const newPage = async (): Promise<Page> => {
+    const made = await (await browser.newContext({ viewport: { width: 1280, height: 640 } })).newPage();
+    // On a busy machine everything is late.
+    made.setDefaultTimeout(120_000);
+    made.on('pageerror', (error) => faults.push(error.message));
+    made.on(
+      'console',
+      (message) => /Content Security Policy|Refused/.test(message.text()) && faults.push(message.text()),
+    );
+    return made;
+  };
+  const open = (path: string) => page.goto(`${cluster.console.url}${path}`);
+  const picture = async (name: string): Promise<void> => {
+    if (pictures !== undefined) await page.screenshot({ path: join(pictures, `${name}.png`) });
+  };
+
+  it('lets the owner of this computer in by a code, once', async () => {
+    const address = cluster.console.loginUrl();
+    await page.goto(address);
+    await page.waitForURL('**/objects');
+    expect(await page.textContent('h1')).toBe('Images and volumes');
+    const other = await newPage();
+    expect((await other.goto(address))?.status()).toBe(401);
+    expect((await other.goto(`${cluster.console.url}/objects`))?.url()).toMatch(/\/login$/);
+    const rebound = await other.goto(`${cluster.console.url.replace('127.0.0.1', 'localhost')}/login`);
+    expect(rebound?.status()).toBe(421);
+    await other.context().close();
+  });
+
+  it('imports by a form, checked at the cluster first, and shows progress without a reload', async () => {
+    await open('/import');
+    await page.fill('#place', source);
+    await page.fill('#name', 'No_Name');
+    await page.fill('#storageClass', 'local');
+    await page.click('button:has-text("Check")');
+    expect(await page.textContent('[role=alert]')).toMatch(/metadata\.name: Invalid value/);
+    await page.fill('#name', 'jammy');
+    await page.click('button:has-text("Check")');
+    expect(await page.textContent('pre')).toMatch(/kind: VirtualMachineImage/);
+    expect(await cluster.kube.get(images, { namespace: 'default', name: 'jammy' })).toBeUndefined();
+    await page.keyboard.press('Tab');
+    await page.click('main button:has-text("Import")');
+    await page.waitForURL('**/objects/**/jammy');
+    await open('/objects');
+    await page.evaluate('window.unloaded = false; addEventListener("pagehide", () => { window.unloaded = true; })');
+    const row = page.locator('tr', { hasText: 'jammy' });
+    await row.locator('progress:not([value="0"])').waitFor();
+    await picture('console-list');
+    await row.locator('.badge.ok').waitFor();
+    expect(await page.evaluate('window.unloaded')).toBe(false);
+  });
+
+  it('uploads a file, and downloads it', async () => {
+    await open('/upload');
+    await page.fill('#name', 'mine');
+    await page.fill('#storageClass', 'local');
+    await page.click('main button');
+    await page.setInputFiles('#file', file);
+    await page.click('main button:has-text("Upload")');
+    await page.waitForURL('**/objects/**/mine');
+    await page.locator('h1 .badge.ok').waitFor();
+    await picture('console-image');
+    const [download] = await Promise.all([page.waitForEvent('download'), page.click('#download')]);
+    expect(download.suggestedFilename()).toMatch(/^mine\./);
+    expect(readFileSync(await download.path()).length).toBeGreaterThan(0);
+  });
+
+  it('shows an account of one namespace that namespace, and refuses what it may not do', async () => {
+    await cluster.kube.create(
+      { group: '', version: 'v1', kind: 'Namespace', plural: 'namespaces', namespaced: false },
+      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'others' } },
+    );
+    const image = {
+      apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+      kind: 'VirtualMachineImage',
+      spec: { source: { http: source }, storageClassName: 'local' },
+    };
+    await cluster.kube.create(images, { ...image, metadata: { namespace: 'others', name: 'secret' } });
+    const { authorization } = await cluster.accountOf('viewer', 'view');
+    const theirs = await newPage();
+    const open = (path: string) => theirs.goto(`${cluster.console.url}${path}`);
+    await open('/login');
+    await theirs.fill('#token', authorization.replace('Bearer ', ''));
+    await theirs.keyboard.press('Tab');
+    await theirs.keyboard.press('Enter');
+    await theirs.waitForURL('**/objects');
+    expect(await theirs.textContent('table')).toMatch(/jammy/);
+    expect(await theirs.textContent('main')).not.toMatch(/secret/);
+    await open('/objects/virtualmachineimages.hypercloud.tmaxanc.com/others/secret');
+    expect(await theirs.textContent('[role=alert]')).toMatch(/cannot get/);
+    await open('/objects/virtualmachineimages.hypercloud.tmaxanc.com/default/jammy/delete');
+    await theirs.click('button.danger');
+    expect(await theirs.textContent('[role=alert]')).toMatch(/cannot delete/);
+    expect(await cluster.kube.get(images, { namespace: 'default', name: 'jammy' })).toBeDefined();
+    await theirs.click('text=Log out');
+    await theirs.waitForURL('**/login');
+    expect((await open('/objects'))?.url()).toMatch(/\/login$/);
+    await theirs.context().close();
+  });
+
+  it('can be used by everybody: axe finds nothing, at any width, dark and light', async () => {
+    await cluster.kube.create(goldenImagePolicyKind.type, {
+      apiVersion: 'bullion.dev/v1alpha1',
+      kind: 'GoldenImagePolicy',
+      metadata: { namespace: 'default', name: 'fedora' },
+      spec: { dataImportCrons: { names: ['fedora'] }, channels: [{ name: 'stable', dataSource: 'fedora' }] },
+    });
+    await sleep(1000);
+    const jammy = '/objects/virtualmachineimages.hypercloud.tmaxanc.com/default/jammy';
+    for (const path of [
+      '/objects',
+      jammy,
+      '/golden',
+      '/golden/default/fedora',
+      '/golden/default/fedora/mark-bad?version=a',
+      '/import',
+      '/upload',
+    ]) {
+      await open(path);
+      await page.evaluate(axe.source);
+      for (const [width, colorScheme] of looks) {
+        await page.setViewportSize({ width, height: 800 });
+        await page.emulateMedia({ colorScheme });
+        const { violations } = await page.evaluate<Violations>('axe.run()');
+        const found = violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`);
+        expect(found, `${path} ${width} ${colorScheme}`).toEqual([]);
+        const isWide = await page.evaluate<boolean>('document.documentElement.scrollWidth > innerWidth');
+        expect(isWide, `${path} is wider than ${width}`).toBe(false);
+      }
+    }
+    expect(faults).toEqual([]);
+    await deleteImage(cluster.kube, 'jammy');
+  });
+});
