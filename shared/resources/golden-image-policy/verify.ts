@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { CheckStatus } from '#shared/api/bullion/golden-image-policy.ts';
 import type { SignatureOutcome } from '#shared/golden/signature/outcome.ts';
 import { isoTime } from '#shared/populate/state.ts';
-import { hasArrived } from '#shared/resources/data-import-cron/version.ts';
+import { hasArrived, impostorIn } from '#shared/resources/data-import-cron/version.ts';
 import type { PolicyCron, PolicyResource } from '#shared/resources/golden-image-policy/policy.ts';
 import { digestOf } from '#shared/resources/golden-image-policy/versions.ts';
 import type { Probes } from '#shared/resources/reconciler.ts';
@@ -20,6 +20,8 @@ interface Candidate {
   readonly version: string;
   readonly cron: PolicyCron['cron'];
   readonly digest: string;
+  /** What shows that the cron did not import it. */
+  readonly impostor: string | undefined;
 }
 
 const fingerprintOf = (rule: object): string =>
@@ -37,7 +39,7 @@ const candidatesOf = ({ state }: PolicyResource, crons: readonly PolicyCron[]): 
           // Of a registry image only the cron knows the digest, and only of its newest version: status keeps it.
           const known = state.versions.find((status) => status.name === version)?.digest;
           const digest = known ?? digestOf({ name: version, cron, version: observed });
-          return digest === undefined ? [] : [{ version, cron, digest }];
+          return digest === undefined ? [] : [{ version, cron, digest, impostor: impostorIn(cron, observed, digest) }];
         }),
     )
     .toSorted((a, b) => rank(b.version) - rank(a.version));
@@ -61,6 +63,7 @@ const resultOf = (outcome: SignatureOutcome): Pick<CheckStatus, 'state' | 'reaso
 const isDue = (before: CheckStatus | undefined, now: number): boolean =>
   before === undefined ||
   before.state === 'Pending' ||
+  before.reason === notImported ||
   (before.state === 'Failed' && !(now - Date.parse(before.time) < repeatMs));
 
 /** By version: the results of its checks, those of earlier reconciliations included. Empty where the policy asks for none. */
@@ -76,7 +79,8 @@ export const checkVersions = async (
     policy.state.versions
       .find((status) => status.name === version)
       ?.checks?.find((check) => check.name === name && check.rule === rule && check.digest === digest);
-  const candidates = candidatesOf(policy, crons);
+  const all = candidatesOf(policy, crons);
+  const candidates = all.filter(({ impostor }) => impostor === undefined);
   const due = candidates.filter(({ version, digest }) => isDue(known(version, digest), now())).slice(0, mostChecked);
   const checked = await Promise.all(
     candidates.map(async (candidate): Promise<readonly [string, readonly CheckStatus[]]> => {
@@ -96,8 +100,20 @@ export const checkVersions = async (
       return [version, [{ ...base, ...resultOf(await verify(asked)) }]];
     }),
   );
-  return new Map(checked);
+  const refused = all.flatMap(
+    ({ version, digest, impostor }): readonly (readonly [string, readonly CheckStatus[]])[] => {
+      if (impostor === undefined) return [];
+      const message = `${impostor}: delete it, and the version is imported again`;
+      const before = known(version, digest);
+      const time = before?.message === message ? before.time : isoTime(now());
+      return [[version, [{ name, digest, rule, time, state: 'Failed', reason: notImported, message }]]];
+    },
+  );
+  return new Map([...checked, ...refused]);
 };
+
+/** What is offered under the name of a version is something else. */
+export const notImported = 'NotImported';
 
 const inTurn = { state: 'Pending', reason: 'NotChecked', message: 'newer versions are checked first' } as const;
 const elsewhere = {

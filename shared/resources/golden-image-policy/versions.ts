@@ -2,7 +2,13 @@
 import type { CheckStatus, VersionStatus } from '#shared/api/bullion/golden-image-policy.ts';
 import type { RolloutVersion, Verdict } from '#shared/golden/rollout/version.ts';
 import type { CronResource, ObservedVersion } from '#shared/resources/data-import-cron/cron.ts';
-import { hasArrived, isUsable, notedUse, verifiedDigest } from '#shared/resources/data-import-cron/version.ts';
+import {
+  hasArrived,
+  isUsable,
+  notedUse,
+  pinnedDigest,
+  verifiedDigest,
+} from '#shared/resources/data-import-cron/version.ts';
 import type { ObservedPolicy, PolicyResource } from '#shared/resources/golden-image-policy/policy.ts';
 
 /** Versions kept in status, but for those that are there. */
@@ -25,10 +31,6 @@ export const digestOf = ({ name, cron, version }: FoundVersion): string | undefi
   const { current } = cron.state;
   return current?.name === name ? current.digest : (pinnedDigest(version) ?? verifiedDigest(version));
 };
-
-/** Images of a registry are imported by the digest of their manifest, which is not that of the disk. */
-const pinnedDigest = ({ dataVolume }: ObservedVersion): string | undefined =>
-  /@(sha256:[0-9a-f]{64})$/.exec(dataVolume?.spec.source?.registry?.url ?? '')?.[1];
 
 /** What a cron offers now came last, whatever was noted of those before. */
 const timeOf = ({ name, cron, version }: FoundVersion): number => {
