@@ -54,6 +54,14 @@ const marksOf = ({ metadata }: Draft): Readonly<Record<string, string>> => ({
 const own: readonly string[] = [...ownMarks.labels, ...ownMarks.annotations];
 
 describe('marks', () => {
+  it('are all that is trusted on what stores an image', () => {
+    const trusted = ['owner-uid', 'owner-kind', 'role', 'source', 'content', 'asked-content', 'exporting'];
+    const notes = ['owner-name', 'owner-namespace', 'populated', 'granted', 'content', 'exporting', 'clone'];
+    const more = ['inspected', 'snapshot-class', 'attempt'];
+    const keys = [...trusted, ...notes, ...more].map((name) => `bullion.dev/${name}`);
+    expect(new Set(own)).toEqual(new Set([...keys, 'harvesterhci.io/goldenImage']));
+  });
+
   it('are removed from objects of other users, and nothing else is', async () => {
     await fc.assert(
       fc.asyncProperty(drafts, async (object) => {

@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { closeSync, ftruncateSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
 import { createReadStream, statSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -7,20 +5,15 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { defaultSettings } from '#shared/populate/settings.ts';
-import { parseReport } from '#shared/transfer/report.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { noise } from '#test/support/disk.ts';
+import { type JobRun, podBytes, runImport } from '#test/support/job-memory.ts';
 import { hasTools, runTool } from '#test/support/tools.ts';
-import { parseQuantity } from '#shared/api/quantity.ts';
 
 const root = temporaryDirectory();
 const [kib, mib, gib] = [1024, 1024 ** 2, 1024 ** 3];
-const entry = new URL('./index.ts', import.meta.url).pathname;
 /** Bytes of a usual image's import. */
 const mostBytes = 320 * mib;
-/** Bytes a pod may have. It counts the pages of files, too, but those it can drop. */
-const podBytes = parseQuantity(defaultSettings.transferResources.limits?.['memory']) ?? 0;
 
 /** 48 MiB of data, spread from end to end. */
 const writeSpread = (raw: string, virtualSize: number): void => {
@@ -50,67 +43,14 @@ const serve = async (path: string) => {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/disk`, close: () => server.close() };
 };
 
-/** The process and all below it. */
-const familyOf = (pid: number): readonly number[] => {
-  try {
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean);
-    return [pid, ...children.flatMap((child) => familyOf(Number(child)))];
-  } catch {
-    return [];
-  }
-};
-
-/** Bytes of private memory of a process now. */
-const memoryOf = (pid: number): number => {
-  try {
-    const counts = readFileSync(`/proc/${pid}/status`, 'utf8').matchAll(/Rss(?:Anon|Shmem):\s+(\d+)/g);
-    return [...counts].reduce((sum, [, count]) => sum + Number(count), 0) * kib;
-  } catch {
-    return 0;
-  }
-};
-
-interface Imported {
-  /** Bytes that the Job and its programs had together, at most. */
-  readonly peak: number;
-  readonly outcome: string;
-  readonly target: string;
-}
-
-const importOf = async (file: string, virtualSize: number, over: object = {}): Promise<Imported> => {
+/** Imports what a web server returns. */
+const importOf = async (file: string, virtualSize: number): Promise<JobRun> => {
   const origin = await serve(file);
-  const folder = mkdtempSync(join(root, 'job-'));
-  const [target, terminationLog] = [join(folder, 'disk.img'), join(folder, 'report')];
-  const spec = {
-    mode: 'import',
-    source: { type: 'http', url: origin.url },
-    target: { path: target, volumeMode: 'Filesystem', capacityBytes: virtualSize, ...over },
-    scratchDir: join(folder, 'scratch'),
-    limits: { idleSeconds: 120 },
-    allowedAddresses: ['127.0.0.0/8'],
-  };
-  const owner = { apiVersion: 'v1', kind: 'X', namespace: 'ns', name: 'x', uid: 'uid-1' };
-  const child = spawn(process.execPath, [entry], {
-    stdio: 'ignore',
-    env: {
-      PATH: process.env['PATH'],
-      BULLION_TRANSFER: JSON.stringify(spec),
-      BULLION_OWNER: JSON.stringify(owner),
-      POD_NAME: 'import-uid-1',
-      BULLION_TERMINATION_LOG: terminationLog,
-    },
-  });
-  let peak = 0;
-  const look = (): void => {
-    const now = familyOf(child.pid ?? 0).reduce((sum, pid) => sum + memoryOf(pid), 0);
-    peak = Math.max(peak, now);
-  };
-  const watching = setInterval(look, 5);
-  await once(child, 'exit');
-  clearInterval(watching);
-  origin.close();
-  const report = parseReport(readFileSync(terminationLog, 'utf8'));
-  return { peak, outcome: report?.outcome === 'failed' ? report.message : (report?.outcome ?? 'none'), target };
+  try {
+    return await runImport(root, { type: 'http', url: origin.url }, { capacityBytes: virtualSize });
+  } finally {
+    origin.close();
+  }
 };
 
 describe.skipIf(!hasTools('qemu-img', 'xz', 'zstd'))('the memory of a transfer', () => {

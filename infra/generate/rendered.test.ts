@@ -295,7 +295,7 @@ describe.skipIf(!canRender)('with the component cdi', () => {
   it('validates none of the objects of CDI, and protects those that images depend on', () => {
     const webhooks = objects.flatMap((one) => one.webhooks ?? []);
     const about = webhooks.filter(({ rules }) => rules.some(({ apiGroups }) => apiGroups.includes('cdi.kubevirt.io')));
-    expect(about.map(({ name }) => name.split('.')[0])).toEqual(['marks', 'golden', 'marks', 'disks']);
+    expect(about.map(({ name }) => name.split('.')[0])).toEqual(['marks', 'golden', 'marks', 'disks', 'locks']);
     expect(webhooks.map(({ name }) => name.split('.')[0])).toContain('images');
   });
 });

@@ -1,5 +1,10 @@
+import { EventEmitter } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, it, onTestFinished } from 'vitest';
 import { admissionFunction, allowed } from '#shared/runtime/admission-function.ts';
+import { answerDirectly } from '#shared/runtime/direct.ts';
 import { silentLogger as log } from '#shared/runtime/log.ts';
 import { startServer } from '#shared/runtime/serve.ts';
 
@@ -42,6 +47,30 @@ it.each([
 ])('answers %s as the app does', async (_what, body, status) => {
   const { post } = await given();
   expect(await post(body)).toMatchObject({ status });
+});
+
+it('holds a body in chunks of a byte at about its size', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const held = (): number => {
+    collect();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = held();
+  const request = new EventEmitter();
+  const body = new Promise<string>((resolve) => {
+    const answer = async (text: string) => {
+      resolve(text);
+      return { status: 200, body: {} };
+    };
+    const handler = { maxBytes: 2 ** 20, tooLarge: () => ({ status: 413, body: {} }), answer };
+    const response = { writeHead: () => {}, end: () => {} } as unknown as ServerResponse;
+    void answerDirectly(handler, request as IncomingMessage, response, () => false);
+  });
+  for (let sent = 0; sent < 200_000; sent += 1) request.emit('data', Buffer.from(String(sent % 7)));
+  expect(held() - before).toBeLessThan(5 * 2 ** 20);
+  request.emit('end');
+  expect(await body).toBe(Array.from({ length: 200_000 }, (_, at) => at % 7).join(''));
 });
 
 it('passes other paths to the app', async () => {

@@ -38,6 +38,9 @@ export const answerDirectly = async (
 
 const tooLarge = Symbol('too large');
 
+/** Chunks that are held before they are joined: a client may send one for each byte, and each costs a hundred bytes of memory. */
+const mostChunks = 10_000;
+
 /** `undefined`: the client disconnected before the end. */
 const readText = (request: IncomingMessage, maxBytes: number): Promise<string | typeof tooLarge | undefined> =>
   new Promise((resolve) => {
@@ -46,8 +49,9 @@ const readText = (request: IncomingMessage, maxBytes: number): Promise<string | 
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
       // The rest is read and discarded, so that the client reads the answer.
-      if (size > maxBytes) resolve(tooLarge);
-      else chunks.push(chunk);
+      if (size > maxBytes) return resolve(tooLarge);
+      chunks.push(chunk);
+      if (chunks.length === mostChunks) chunks.splice(0, mostChunks, Buffer.concat(chunks));
     });
     request.once('end', () => resolve(Buffer.concat(chunks).toString('utf8')));
     request.once('close', () => resolve(undefined));

@@ -8,6 +8,7 @@ import { kubeEvents, persistentVolumeClaims, storageClasses } from '#shared/api/
 import { refOf } from '#shared/api/object.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
 import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
+import { populatedMark } from '#shared/populate/population.ts';
 import { recordObservation } from '#shared/resources/data-import-cron/poll.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';
@@ -85,6 +86,9 @@ const readers = (state: State) => {
   };
 };
 
+/** The mark of a volume that has its bytes. */
+const filled = populatedMark({ inspection: { format: 'raw', compression: 'none' }, digests: {} });
+
 /** A volume with the name of an import, labelled accordingly. */
 const fill = ({ kube }: State, name: string, { phase, className }: { phase: string; className: string }): void => {
   const dataVolume = kube.all(dataVolumes).find(({ metadata }) => metadata.name === name)!;
@@ -96,6 +100,7 @@ const fill = ({ kube }: State, name: string, { phase, className }: { phase: stri
       namespace,
       name,
       labels: { [cdiLabels.cron]: dataVolume.metadata.labels?.[cdiLabels.cron] ?? '' },
+      ...(phase === 'Succeeded' ? { annotations: filled } : {}),
       ownerReferences: [
         { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'DataVolume', name, uid: dataVolume.metadata.uid! },
       ],

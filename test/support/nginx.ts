@@ -70,14 +70,20 @@ ${location('/', upstream)}
 `;
 };
 
+/** Paths of a self-signed certificate of this machine, and of its key. */
+export const makeCertificate = async (dir: string): Promise<{ readonly cert: string; readonly key: string }> => {
+  const [cert, key] = [join(dir, 'tls.crt'), join(dir, 'tls.key')];
+  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
+  const fresh = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', key];
+  await run('openssl', ['req', '-x509', ...fresh, '-out', cert, '-days', '2', ...subject]);
+  return { cert, key };
+};
+
 /** Its own self-signed certificate. */
 export const startNginx = async (options: NginxOptions): Promise<Nginx> => {
   const dir = await mkdtemp(join(tmpdir(), 'bullion-nginx-'));
   const [port = 0] = await freePorts(1);
-  const ca = join(dir, 'tls.crt');
-  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', join(dir, 'tls.key')];
-  await run('openssl', ['req', '-x509', ...key, '-out', ca, '-days', '2', ...subject]);
+  const { cert: ca } = await makeCertificate(dir);
   await writeFile(join(dir, 'nginx.conf'), configOf(dir, port, options));
   const child = spawn(nginxPath ?? 'nginx', ['-p', dir, '-c', join(dir, 'nginx.conf')], { stdio: 'ignore' });
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));

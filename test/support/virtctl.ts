@@ -234,10 +234,12 @@ const runReal = (program: string, upload: ImageUpload): Promise<void> =>
     );
   });
 
+/** Path of the program; `undefined`: there is none. */
+export const virtctl = process.env['VIRTCTL'];
+
 /** Throws an Error with the output of the original. */
 export const imageUpload = async (upload: ImageUpload): Promise<void> => {
-  const program = process.env['VIRTCTL'];
-  if (program !== undefined) return runReal(program, upload);
+  if (virtctl !== undefined) return runReal(virtctl, upload);
   await getOrCreate(upload);
   await waitForServer(upload);
   await send(upload, await proxyUrlOf(upload), await getToken(upload));

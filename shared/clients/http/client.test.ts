@@ -40,6 +40,22 @@ describe('the raw HTTP client', () => {
     expect(origin.requests[0]?.headers['accept-encoding']).toBe('identity');
   });
 
+  it('joins chunks of a byte, so that a reader may keep what it was given', async () => {
+    const length = 200_000;
+    const origin = createServer(({ socket }) => {
+      socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
+      for (let sent = 0; sent < length; sent += 1000)
+        socket.write(Array.from({ length: 1000 }, (_, at) => `1\r\n${(sent + at) % 7}\r\n`).join(''));
+      socket.write('0\r\n\r\n');
+    });
+    await new Promise<void>((resolve) => origin.listen(0, '127.0.0.1', resolve));
+    closing.push(async () => void origin.close());
+    const url = new URL(`http://127.0.0.1:${(origin.address() as AddressInfo).port}/`);
+    const parts = await Array.fromAsync((await client().get({ url })).body);
+    expect(String(Buffer.concat(parts))).toBe(Array.from({ length }, (_, at) => at % 7).join(''));
+    expect(parts.length).toBeLessThan(length / 100);
+  });
+
   it.each([
     'http://127.0.0.1:PORT/',
     'http://localhost:PORT/',

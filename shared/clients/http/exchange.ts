@@ -137,11 +137,19 @@ const throwFault = ({ end, options: { signal, toFailure } }: Flow, own?: unknown
   throw end.error === own ? end.error : toFailure(end.error);
 };
 
+/** However short a chunk is, it costs a hundred bytes of memory: short ones that wait are joined, or readers that keep them would run out of it. */
+const shortBytes = 4096;
+
+const nextOf = ({ queue }: Flow): Buffer | undefined => {
+  const isShort = queue.length > 1 && (queue[0]?.length ?? 0) < shortBytes;
+  return isShort ? Buffer.concat(queue.splice(0)) : queue.shift();
+};
+
 async function* bodyOf(flow: Flow): AsyncGenerator<Buffer, void, undefined> {
   try {
     for (;;) {
       throwFault(flow);
-      const chunk = flow.queue.shift();
+      const chunk = nextOf(flow);
       if (chunk !== undefined) {
         flow.waiting -= chunk.length;
         yield chunk;

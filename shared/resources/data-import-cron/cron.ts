@@ -31,6 +31,8 @@ export interface ObservedVersion {
 /** A policy, as far as its crons need it. */
 export interface CronPolicy {
   readonly name: string;
+  /** Whether it takes verified versions only. */
+  readonly verifies: boolean;
   /** Whether it needs a version. */
   readonly keeps: (version: string) => boolean;
   /** Whether a channel points to a version in this form. */

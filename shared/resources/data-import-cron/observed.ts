@@ -79,6 +79,7 @@ const readPolicy = async (kube: KubeClient, { namespace, object }: CronResource)
   const sources = await listOf(kube, dataSourceKind.type, { namespace, labelSelector: `${labels.policy}=${name}` });
   return {
     name,
+    verifies: policy.spec.verify?.signature !== undefined,
     keeps: isKeptBy(policy),
     offers: (version, format) => sources.some(({ spec }) => spec.source[format]?.name === version),
   };

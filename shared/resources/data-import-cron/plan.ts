@@ -19,7 +19,14 @@ import { formatOf } from '#shared/resources/data-import-cron/snapshot.ts';
 import { buildImport, classNameOf } from '#shared/resources/data-import-cron/template.ts';
 import { type CronVerdict, conclude, progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
 import { takeSnapshot, useVersion } from '#shared/resources/data-import-cron/using.ts';
-import { classOf, hasSnapshot, hasVolume, isUsable, targetName } from '#shared/resources/data-import-cron/version.ts';
+import {
+  classOf,
+  hasSnapshot,
+  hasVolume,
+  impostorIn,
+  isUsable,
+  targetName,
+} from '#shared/resources/data-import-cron/version.ts';
 import { type CronStep, type Work, goOn } from '#shared/resources/data-import-cron/offer.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 
@@ -103,7 +110,7 @@ const refuseDigest = (cron: CronResource, observed: ObservedCron, state: CronSta
 const planVersion = (work: Work): CronStep => {
   const { version, observed, name } = work;
   const format = formatOf(observed);
-  if (observed.foreign.has(name)) return refuseName(work);
+  if (observed.foreign.has(name) || isImpostor(work)) return refuseName(work);
   if (format === 'snapshot' && hasSnapshot(version)) return useVersion(work, 'snapshot');
   if (format === 'pvc' && hasVolume(version)) return useVersion(work, 'pvc');
   if (hasVolume(version)) return takeSnapshot(work);
@@ -111,8 +118,18 @@ const planVersion = (work: Work): CronStep => {
   return version.volume === undefined ? startImport(work) : waitForName(work);
 };
 
+/** A volume that somebody labelled is taken for the version, as CDI does; not where a policy asks for verified versions. */
+const isImpostor = ({ observed, cron, state, version }: Work): boolean =>
+  observed.policy?.verifies === true &&
+  isUsable(version) &&
+  impostorIn(cron, version, state.current?.digest ?? cron.digest) !== undefined;
+
 const refuseName = (work: Work): CronStep => {
-  const message = `PVC ${work.name} exists and is none of this cron's: remove it, or label it cdi.kubevirt.io/dataImportCron=${work.cron.ref.name} if it holds this version`;
+  const { name, cron, observed } = work;
+  const advice = observed.foreign.has(name)
+    ? `, or label it cdi.kubevirt.io/dataImportCron=${cron.ref.name} if it holds this version`
+    : ', and the version is imported again';
+  const message = `PVC ${name} exists and is none of this cron's: remove it${advice}`;
   const trouble = { reason: 'NameTaken', message };
   return goOn(work, [], { phase: 'Waiting', progressing: progressing.none, upToDate: upToDate.outdated, trouble });
 };

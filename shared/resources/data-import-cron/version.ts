@@ -1,6 +1,7 @@
 // How far one version has come, and what name the next one has. Pure.
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { labels } from '#shared/api/names.ts';
+import { groupKindOf, ownerOf } from '#shared/api/owner.ts';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { isValidator, placedName, shortDigest, versionName } from '#shared/golden/version.ts';
@@ -98,6 +99,36 @@ export const verifiedDigest = (version: ObservedVersion | undefined): string | u
   if (version === undefined || !isUsable(version)) return undefined;
   const sha256 = populationOf(version.volume ?? version.snapshot)?.digests['sha256'];
   return sha256 === undefined ? undefined : `sha256:${sha256}`;
+};
+
+/** Images of a registry are imported by the digest of their manifest, which is not that of the disk. */
+export const pinnedDigest = ({ dataVolume }: ObservedVersion): string | undefined =>
+  /@(sha256:[0-9a-f]{64})$/.exec(dataVolume?.spec.source?.registry?.url ?? '')?.[1];
+
+/** Who is not the cron, and made what is there. */
+const strangerIn = ({ ref }: CronResource, version: ObservedVersion): string | undefined => {
+  const { dataVolume, snapshot } = version;
+  const volume = hasVolume(version) ? version.volume : undefined;
+  const made = dataVolume ?? volume ?? snapshot;
+  if (made === undefined) return undefined;
+  const owner = ownerOf(made);
+  // A volume belongs to its import; without that, nobody knows what it was made from.
+  const isOwn = made !== volume && owner?.groupKind === groupKindOf(ref) && owner.name === ref.name;
+  if (!isOwn) return `${made.kind} ${made.metadata.name} was not made by DataImportCron ${ref.name}`;
+  return volume === undefined || populationOf(volume) !== undefined
+    ? undefined
+    : `PersistentVolumeClaim ${volume.metadata.name} was not filled by DataVolume ${made.metadata.name}`;
+};
+
+/**
+ * What shows that a version was not imported by its cron, or holds something else than `digest`; `undefined`: nothing. Whoever may write volumes in the
+ * namespace can make one of that name with the label of the cron; marks of ours they cannot write.
+ */
+export const impostorIn = (cron: CronResource, version: ObservedVersion, digest: string): string | undefined => {
+  const stranger = strangerIn(cron, version);
+  if (stranger !== undefined || !digest.startsWith('sha256:')) return stranger;
+  const held = pinnedDigest(version) ?? (cron.source?.type === 'registry' ? undefined : verifiedDigest(version));
+  return held === undefined || held === digest ? undefined : `it holds ${held}, not ${digest}`;
 };
 
 /** Every name that the version asked for may come to have, as far as that is known. */

@@ -17,7 +17,7 @@ import {
   versionOfSource,
 } from '#shared/resources/data-source/point.ts';
 import type { ObservedPolicy, PolicyResource } from '#shared/resources/golden-image-policy/policy.ts';
-import { usableVersion } from '#shared/resources/golden-image-policy/versions.ts';
+import { notImported, usableVersion } from '#shared/resources/golden-image-policy/versions.ts';
 import type { VersionStatus } from '#shared/api/bullion/golden-image-policy.ts';
 
 /** Why a DataSource is not this policy's to write, and what to do; `undefined`: it is. */
@@ -93,7 +93,10 @@ const metadataOf = (
   };
 };
 
-/** Nothing while its bytes are not there: a name that leads to another version is better than one that leads nowhere. */
+/**
+ * Nothing while its bytes are not there: a name that leads to another version is better than one that leads nowhere. That leads nowhere is better than
+ * to what somebody put in the place of a verified version.
+ */
 export const pointChannel = (
   policy: PolicyResource,
   observed: ObservedPolicy,
@@ -102,6 +105,8 @@ export const pointChannel = (
   const found = usableVersion(observed, version);
   if (found === undefined) return [];
   const source = observed.sources.get(name);
-  const wanted = sourceOfVersion(policy.namespace, version, formatOf(found.cron, version, found.version));
+  const isImpostor = observed.checks.get(version)?.some(({ reason }) => reason === notImported) === true;
+  const format = formatOf(found.cron, version, found.version);
+  const wanted = isImpostor ? {} : sourceOfVersion(policy.namespace, version, format);
   return point(source, wanted, metadataOf(policy, found.cron, { name, source }));
 };

@@ -7,10 +7,17 @@ import {
   goldenImagePolicyKind,
 } from '#shared/api/bullion/golden-image-policy.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
+import { cdiLabels } from '#shared/api/cdi/names.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import type { ResourceType } from '#shared/api/object.ts';
 import { refOf } from '#shared/api/object.ts';
 import type { SignatureOutcome } from '#shared/golden/signature/outcome.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
+import { populatedMark } from '#shared/populate/population.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
+import type { MemoryKube } from '#test/support/memory-kube.ts';
 import { minute, nameOf, namespace, useCronWorld } from '#test/support/cron-world.ts';
 
 const world = useCronWorld();
@@ -116,6 +123,88 @@ describe('a policy that asks for a signature', () => {
     await settle({});
     expect(stable()).toBe(undefined);
     expect(checkOf('a')).toMatchObject({ state: 'Pending', reason: 'NotChecked' });
+  });
+
+  const labels = { [cdiLabels.cron]: 'cron' };
+  const volumeOf = (metadata: object = {}) => ({
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { namespace, name: nameOf('a'), labels, ...metadata },
+    spec: { storageClassName: 'local' },
+    status: { phase: 'Bound' },
+  });
+  const filled = populatedMark({ inspection: { format: 'raw', compression: 'none' }, digests: {} });
+  const remove = async (...types: readonly ResourceType[]): Promise<void> => {
+    for (const one of types) await world.kube.delete(one, { namespace, name: nameOf('a') });
+  };
+  const theirImport = {
+    apiVersion: 'cdi.kubevirt.io/v1beta1',
+    kind: 'DataVolume',
+    metadata: { namespace, name: nameOf('a'), labels },
+    spec: { source: { http: { url: 'https://evil.example/disk' } }, storage: {} },
+    status: { phase: 'Succeeded' },
+  };
+  const [volumes, imports] = [persistentVolumeClaims, dataVolumes] as unknown as readonly [ResourceType, ResourceType];
+
+  it.each<[what: string, gone: readonly ResourceType[], put: (kube: MemoryKube) => void]>([
+    ['volume', [volumes], (kube) => void kube.seed(volumes, volumeOf())],
+    ['volume, without its import', [imports, volumes], (kube) => void kube.seed(volumes, volumeOf())],
+    [
+      'volume that Bullion filled, without its import',
+      [imports, volumes],
+      (kube) => void kube.seed(volumes, volumeOf({ annotations: filled })),
+    ],
+    [
+      'import of something else',
+      [imports, volumes],
+      (kube) => {
+        kube.seed(imports, theirImport);
+        kube.seed(volumes, volumeOf({ annotations: filled }));
+      },
+    ],
+    [
+      'snapshot',
+      [imports, volumes],
+      (kube) =>
+        void kube.seed(volumeSnapshots, {
+          apiVersion: 'snapshot.storage.k8s.io/v1',
+          kind: 'VolumeSnapshot',
+          metadata: { namespace, name: nameOf('a'), labels },
+          spec: { source: {} },
+          status: { readyToUse: true },
+        } as never),
+    ],
+  ])('offers no %s that somebody puts in the place of a version', async (_what, gone, put) => {
+    await world.importVersion('a');
+    await settle();
+    expect(stable()).toBe(nameOf('a'));
+    await remove(...gone);
+    put(world.kube);
+    await world.reconcileCron();
+    await settle();
+    const source = world.kube.all(dataSourceKind.type).find(({ metadata }) => metadata.name === 'fedora');
+    expect(source?.spec.source).toEqual({});
+    expect(checkOf('a')).toMatchObject({
+      state: 'Failed',
+      reason: 'NotImported',
+      message: expect.stringMatching(/delete it/),
+    });
+    // Once that is gone, the cron imports the version again, and the channel has it.
+    await remove(volumes, imports, volumeSnapshots as unknown as ResourceType);
+    await world.reconcileCron();
+    await world.finishImport(nameOf('a'));
+    await settle();
+    expect([stable(), checkOf('a')?.state]).toEqual([nameOf('a'), 'Passed']);
+  });
+
+  it('takes no volume that somebody put there before the cron imported the version', async () => {
+    await settle();
+    world.kube.seed(volumes, volumeOf());
+    await world.poll('a');
+    await world.reconcileCron();
+    await settle();
+    expect([stable(), world.all().imports]).toEqual([undefined, []]);
+    expect(world.conditionsOf()).toMatchObject({ Ready: 'False/NameTaken' });
   });
 
   it('checks once, and again when the rule changes: what a channel has stays there', async () => {

@@ -4,7 +4,7 @@ import type { SignatureOutcome } from '#shared/golden/signature/outcome.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import type { PolicyCron, PolicyResource } from '#shared/resources/golden-image-policy/policy.ts';
 import { fingerprintOf } from '#shared/resources/golden-image-policy/proof/run.ts';
-import { type Candidate, candidatesOf } from '#shared/resources/golden-image-policy/versions.ts';
+import { type Candidate, candidatesOf, notImported } from '#shared/resources/golden-image-policy/versions.ts';
 import type { Probes } from '#shared/resources/reconciler.ts';
 
 /** Versions checked by one reconciliation, the newest first: older ones follow in the next. */
@@ -54,7 +54,8 @@ export const checkVersions = async (
     policy.state.versions
       .find((status) => status.name === version)
       ?.checks?.find((check) => check.name === name && check.rule === rule && check.digest === digest);
-  const candidates = candidatesOf(policy, crons);
+  const all = candidatesOf(policy, crons);
+  const candidates = all.filter(({ impostor }) => impostor === undefined);
   const due = candidates.filter(({ found, digest }) => isDue(known(found.name, digest), now())).slice(0, mostChecked);
   const checked = await Promise.all(
     candidates.map(async (candidate): Promise<readonly [string, readonly CheckStatus[]]> => {
@@ -76,7 +77,16 @@ export const checkVersions = async (
       return [version, [{ ...base, ...result, ...againOf(result, now()) }]];
     }),
   );
-  return new Map(checked);
+  const refused = all.flatMap(
+    ({ found: { name: version }, digest, impostor }): readonly (readonly [string, readonly CheckStatus[]])[] => {
+      if (impostor === undefined) return [];
+      const message = `${impostor}: delete it, and the version is imported again`;
+      const before = known(version, digest);
+      const time = before?.message === message ? before.time : isoTime(now());
+      return [[version, [{ name, digest, rule, time, state: 'Failed', reason: notImported, message }]]];
+    },
+  );
+  return new Map([...checked, ...refused]);
 };
 
 const inTurn = { state: 'Pending', reason: 'NotChecked', message: 'newer versions are checked first' } as const;

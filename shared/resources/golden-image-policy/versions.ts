@@ -2,7 +2,14 @@
 import type { CheckStatus, VersionStatus } from '#shared/api/bullion/golden-image-policy.ts';
 import type { RolloutVersion, Verdict } from '#shared/golden/rollout/version.ts';
 import type { CronResource, ObservedVersion } from '#shared/resources/data-import-cron/cron.ts';
-import { hasArrived, isUsable, notedUse, verifiedDigest } from '#shared/resources/data-import-cron/version.ts';
+import {
+  hasArrived,
+  impostorIn,
+  isUsable,
+  notedUse,
+  pinnedDigest,
+  verifiedDigest,
+} from '#shared/resources/data-import-cron/version.ts';
 import type { ObservedPolicy, PolicyCron, PolicyResource } from '#shared/resources/golden-image-policy/policy.ts';
 
 /** Versions kept in status, but for those that are there. */
@@ -26,9 +33,14 @@ export const digestOf = ({ name, cron, version }: FoundVersion): string | undefi
   return current?.name === name ? current.digest : (pinnedDigest(version) ?? verifiedDigest(version));
 };
 
+/** Reason of a check: what has the name of a version is something else. */
+export const notImported = 'NotImported';
+
 export interface Candidate {
   readonly found: FoundVersion;
   readonly digest: string;
+  /** What shows that the cron did not import it. */
+  readonly impostor: string | undefined;
 }
 
 /** Versions with their bytes, the newest first: new ones arrived after all that status lists. */
@@ -41,14 +53,11 @@ export const candidatesOf = ({ state }: PolicyResource, crons: readonly PolicyCr
     .map((found): Candidate => {
       // Of a registry image only the cron knows the digest, and only of its newest version: status keeps it.
       const known = state.versions.find(({ name }) => name === found.name)?.digest;
-      return { found, digest: known ?? digestOf(found) ?? 'unknown' };
+      const digest = known ?? digestOf(found) ?? 'unknown';
+      return { found, digest, impostor: impostorIn(found.cron, found.version, digest) };
     })
     .toSorted((a, b) => rank(b.found.name) - rank(a.found.name) || byArrival(b.found, a.found));
 };
-
-/** Images of a registry are imported by the digest of their manifest, which is not that of the disk. */
-const pinnedDigest = ({ dataVolume }: ObservedVersion): string | undefined =>
-  /@(sha256:[0-9a-f]{64})$/.exec(dataVolume?.spec.source?.registry?.url ?? '')?.[1];
 
 /** What a cron offers now came last, whatever was noted of those before. */
 const timeOf = ({ name, cron, version }: FoundVersion): number => {

@@ -51,8 +51,19 @@ const several = ([name, other]: readonly [string, string]): TransferError =>
 /** Files removed by upper layers. */
 interface Hidden {
   readonly names: Set<string>;
+  /** Characters in them. */
+  length: number;
   everything: boolean;
 }
+
+const tooMany = ({ digest }: Descriptor): TransferError =>
+  new TransferError(
+    'UnsupportedFormat',
+    `layer ${digest} removes too many files from /${folder}/; build the image again, in one layer`,
+  );
+
+/** Characters in the names of all files that the layers of an image remove from /disk/: they are held until its disk is found. */
+const mostRemoved = 256 * 1024;
 
 const removedName = (name: string): string => name.replace(`/${whiteout}`, '/');
 
@@ -82,7 +93,11 @@ const searchLayer = async (
     if (next.done === true) break;
     const role = roleOf(next.value);
     isOpaque ||= role === 'opaque';
-    if (role === 'removed') removed.push(removedName(next.value.name));
+    if (role === 'removed') {
+      removed.push(removedName(next.value.name));
+      hidden.length += next.value.name.length;
+      if (hidden.length > mostRemoved) throw tooMany(layer);
+    }
     if (role === 'disk' && !hidden.names.has(next.value.name)) {
       const { name, size } = next.value;
       return { name, size, content: diskContent(next.value, entries) };
@@ -98,7 +113,7 @@ const searchLayer = async (
  * because upper layers take precedence. Throws TransferError.
  */
 export const findDisk = async (context: LayerContext, layers: readonly Descriptor[]): Promise<FoundDisk> => {
-  const hidden: Hidden = { names: new Set(), everything: false };
+  const hidden: Hidden = { names: new Set(), length: 0, everything: false };
   for (const layer of layers.toReversed()) {
     if (hidden.everything) break;
     // Sequential: each layer decides whether the next one is needed.
