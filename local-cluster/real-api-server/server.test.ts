@@ -52,6 +52,6 @@ describe.skipIf(assetsDir === undefined)('the real API server', () => {
   test('a server that cannot start reports why', async () => {
     const extraFlags = ['--no-such-flag'];
     const failed = startRealApiServer({ assetsDir: assetsDir!, dataDir, durable: false, extraFlags });
-    await expect(failed).rejects.toThrow(/kube-apiserver ended .*unknown flag/s);
+    await expect(failed).rejects.toThrow(/kube-apiserver exited .*unknown flag/s);
   });
 });
