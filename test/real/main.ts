@@ -1,15 +1,15 @@
 // `npm run test:real [-- <part of a file's path> …]`: runs every test that can run on a real control plane, on a real one, file by file. Builds the
 // control plane first if there is a Go toolchain; if there is neither, it says so and runs nothing. Prints the counts at the end. With
 // `--reports <folder>` a JSON report of each file is written there. `--proof`: runs what CI runs on a real control plane, and writes `proof.json` when
-// all of it has passed. `--proven`: runs nothing; reports whether the proof applies to the current files, and exits with 1 if it does not.
+// all of it has passed; a second run for the same inputs repeats only the files that had not passed. `--proven`: runs nothing; reports whether the proof applies to the current files, and exits with 1 if it does not.
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type Counts, type Report, countsOf, toWords } from '#test/counts/counts.ts';
 import { allFiles, proofFiles } from '#test/real/files.ts';
-import { readProof, writeProof } from '#test/real/proof.ts';
+import { digestOfInputs, readProof, writeProof } from '#test/real/proof.ts';
 
 /** Folder of the binaries; undefined if they can neither be found nor built, which has been reported then. */
 const ensureAssets = (): string | undefined => {
@@ -41,6 +41,12 @@ const countsIn = (paths: readonly string[]): Counts => {
   return countsOf(reports.map((path) => JSON.parse(readFileSync(path, 'utf8')) as Report));
 };
 
+/** Of a run that was interrupted, or in which another file failed. */
+const hasPassed = (report: string): boolean => {
+  const { failed, skipped, passed } = countsIn([report]);
+  return passed > 0 && failed === 0 && skipped === 0;
+};
+
 interface Wanted {
   readonly parts: readonly string[];
   readonly isProof: boolean;
@@ -48,16 +54,28 @@ interface Wanted {
   readonly reports: string | undefined;
 }
 
-const runAll = async (selected: readonly string[], assets: string, folder: string) => {
-  const env = { ...process.env, KUBEBUILDER_ASSETS: assets, BULLION_TEST_APISERVER: 'real' };
-  const reports = selected.map((_, index) => join(folder, `real-${index}.json`));
-  const failed: string[] = [];
-  for (const [index, file] of selected.entries())
-    if (!(await runProgram(once(file, reports[index] ?? ''), env))) failed.push(file);
-  return { failed, counts: countsIn(reports) };
+/** Reports of these inputs, kept until all files have passed. */
+const proofFolder = (): string => {
+  const folder = join('.cache', 'proof', digestOfInputs().slice(0, 16));
+  mkdirSync(folder, { recursive: true });
+  return folder;
 };
 
-const main = async ({ parts, isProof, reports }: Wanted): Promise<number> => {
+const runAll = async (selected: readonly string[], assets: string, { isProof, reports: wanted }: Wanted) => {
+  const folder = wanted ?? (isProof ? proofFolder() : mkdtempSync(join(tmpdir(), 'bullion-real-')));
+  const env = { ...process.env, KUBEBUILDER_ASSETS: assets, BULLION_TEST_APISERVER: 'real' };
+  const reports = selected.map((file) => join(folder, `${file.replaceAll('/', '-')}.json`));
+  const failed: string[] = [];
+  for (const [index, file] of selected.entries())
+    if (!hasPassed(reports[index] ?? '') && !(await runProgram(once(file, reports[index] ?? ''), env)))
+      failed.push(file);
+  const counts = countsIn(reports);
+  if (wanted === undefined && (failed.length === 0 || !isProof)) rmSync(folder, { recursive: true });
+  return { failed, counts };
+};
+
+const main = async (wanted: Wanted): Promise<number> => {
+  const { parts, isProof } = wanted;
   const files = isProof ? proofFiles : allFiles;
   const selected = files.filter((file) => parts.length === 0 || parts.some((part) => file.includes(part)));
   if (selected.length === 0) {
@@ -69,9 +87,7 @@ const main = async ({ parts, isProof, reports }: Wanted): Promise<number> => {
     console.log('test:real: skipped, there is no real control plane: set KUBEBUILDER_ASSETS, or run npm run envtest');
     return 0;
   }
-  const folder = reports ?? mkdtempSync(join(tmpdir(), 'bullion-real-'));
-  const { failed, counts } = await runAll(selected, assets, folder);
-  if (reports === undefined) rmSync(folder, { recursive: true });
+  const { failed, counts } = await runAll(selected, assets, wanted);
   console.log(
     `test:real: ${toWords(counts)}; ${selected.length - failed.length} of ${selected.length} files passed on ${assets}`,
   );
