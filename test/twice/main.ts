@@ -66,7 +66,7 @@ const ranAgain = lost ? [] : files;
 let modules = first.modules;
 if (files.length > 0 && !lost) {
   console.log(`failed once, and run again: ${files.map((file) => relative('.', file)).join(' ')}`);
-  const second = await runPass(files, { maxWorkers: 1 });
+  const second = await runPass(files, { maxWorkers: 1, isolate: true });
   modules = [...modules.filter(({ moduleId }) => !files.includes(moduleId)), ...second.modules];
   ({ files, lost } = toRunAgain(second));
 }
