@@ -80,10 +80,10 @@ export const dropUnread = (request: IncomingMessage): void => {
  * with the last byte of the answer, even while the body is still arriving. It is kept open until the body ends instead, and closed then.
  */
 export const closeOnceRead = (request: IncomingMessage, response: ServerResponse): void => {
-  if (response.shouldKeepAlive) return;
   const writeHead = response.writeHead.bind(response) as (...all: readonly unknown[]) => ServerResponse;
   response.writeHead = (...all: readonly unknown[]) => {
-    if (!request.complete && !request.destroyed) {
+    // Only now: a server that is being closed decides late that it keeps no connection.
+    if (!response.shouldKeepAlive && !request.complete && !request.destroyed) {
       response.shouldKeepAlive = true;
       request.once('end', () => endSoon(request.socket));
     }

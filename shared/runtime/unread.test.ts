@@ -44,6 +44,23 @@ describe('a body that is answered before its end', () => {
     expect(await sendAll((server.address() as AddressInfo).port)).toContain('said');
   });
 
+  it('lets a client finish sending where the server keeps no connection by the time of the answer', async () => {
+    const server = createServer((request, response) => {
+      closeOnceRead(request, response);
+      setImmediate(() => {
+        dropUnread(request);
+        response.shouldKeepAlive = false;
+        response.writeHead(422, { 'content-length': '4' }).end('said');
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    close = () => {
+      server.closeAllConnections();
+      server.close();
+    };
+    expect(await sendAll((server.address() as AddressInfo).port)).toMatch(/ 422 [\s\S]*said$/);
+  });
+
   it.each(['HTTP/1.1', 'HTTP/1.0'])(
     'lets a client of %s that wants the connection closed finish sending, and then closes it',
     async (version) => {
