@@ -109,7 +109,7 @@ const unreached: readonly (readonly [RegExp, string])[] = [
     'backups of machines and of their images: shared/backup/handle.test',
   ],
   [
-    /^admission: get (?:virtualmachinepvcs|virtualmachinevolumes|datavolumes|dataimportcrons|virtualmachinevolumeexports)/,
+    /^admission: get (?:virtualmachinepvcs|virtualmachinevolumes|datavolumes|dataimportcrons|virtualmachinevolumeexports|goldenimagepolicies)/,
     'whose is what is to go: functions/validate/protected.test',
   ],
   [
