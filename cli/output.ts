@@ -134,7 +134,7 @@ const draw = (
 export const imageTable = (found: readonly Found[], options: TableOptions): string => draw(columns, found, options);
 
 /** By the name that `bullion why` takes: `harvester/jammy`, `datavolume/root`. */
-const whyName = (found: Found): string =>
+export const whyName = (found: Found): string =>
   `${isImage(found.type) ? groupOf(found) : found.type.kind.toLowerCase()}/${found.image.metadata.name}`;
 
 const objectColumns: readonly Column[] = [

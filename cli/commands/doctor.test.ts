@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { doctorCommand } from '#cli/commands/doctor.ts';
 import { exitCodes } from '#cli/command.ts';
-import { type Installation, type KnativeObject, type Read, observeInstallation } from '#cli/doctor/observe.ts';
+import { type Installation, type KnativeObject, observeInstallation } from '#cli/doctor/observe.ts';
 import { judgeInstallation } from '#cli/doctor/judge.ts';
 import { troubleOf } from '#cli/doctor/trouble.ts';
 import type { WebhookConfiguration } from '#shared/api/foreign/admission.ts';
@@ -11,12 +11,13 @@ import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
-import type { KubeObject } from '#shared/api/object.ts';
+import { imageTypes } from '#shared/catalogue/image.ts';
+import { type Read, findAny } from '#shared/catalogue/objects.ts';
 import { aHyperCloudImage, testTime } from '#test/support/builders.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
 
 const read = <T>(...items: readonly T[]): Read<T> => ({ is: 'read', items });
-const denied = { is: 'denied', message: 'you may not list storageclasses' } as const;
+const denied = { is: 'denied', message: 'forbidden' } as const;
 
 const webhook = (clientConfig: object): WebhookConfiguration => ({
   apiVersion: 'admissionregistration.k8s.io/v1',
@@ -134,7 +135,7 @@ describe('an installation', () => {
     [
       'has classes that may not be read',
       { classes: denied },
-      { is: 'unknown', about: 'storage', message: denied.message },
+      { is: 'unknown', about: 'storage', message: 'you may not list storage classes' },
     ],
   ])('%s', (_what, over, finding) => {
     expect(notGood(over)).toEqual([expect.objectContaining(finding)]);
@@ -162,12 +163,11 @@ describe('an object', () => {
     ['that is being deleted', { deletionTimestamp: minutesAgo(9) }, {}, undefined],
     ['whose deletion does not end', { deletionTimestamp: minutesAgo(11), finalizers: ['a/b'] }, {}, 'deleting'],
     ['that failed', {}, { status: { phase: 'Failed' } }, 'failed'],
-    ['in error', {}, { status: { state: 'Error' } }, 'failed'],
     ['that is degraded', {}, { status: { conditions: [{ type: 'Degraded', status: 'True' }] } }, 'failed'],
     ['that is on its way', { creationTimestamp: minutesAgo(90) }, { status: { phase: 'Downloading' } }, undefined],
   ])('%s', (_what, metadata, rest, is) => {
-    const object = { apiVersion: 'v1', kind: 'Thing', metadata: { name: 'a', namespace: 'ns', ...metadata }, ...rest };
-    expect(troubleOf(object as KubeObject, testTime)?.is).toBe(is);
+    const image = { apiVersion: 'v1', kind: 'Thing', metadata: { name: 'a', namespace: 'ns', ...metadata }, ...rest };
+    expect(troubleOf({ type: imageTypes.hypercloud, image }, testTime)?.is).toBe(is);
   });
 });
 
@@ -176,7 +176,7 @@ describe('bullion doctor', () => {
     const kube = createMemoryKube();
     kube.seed(storageClasses, storageClass(isDefault) as never);
     const failed = aHyperCloudImage({ metadata: { namespace: 'ns', name: 'broken' } });
-    kube.seed(hyperCloudImageKind.type, { ...failed, status: { state: 'Error' } } as never);
+    kube.seed(hyperCloudImageKind.type, { ...failed, status: { phase: 'Failed' } } as never);
     let out = '';
     const terminal = {
       out: (text: string) => void (out += text),
@@ -188,10 +188,10 @@ describe('bullion doctor', () => {
     const code = await doctorCommand.run({ kube, namespace: 'default', positionals: [], values: {}, ...around });
     expect(code).toBe(exitCodes.failed);
     expect(out).toContain('PROBLEM  validation');
-    expect(out).toMatch(
-      /warning +objects +1 of 1 failed:\n +virtualmachineimage\/broken -n ns: failed\n +To do: bullion why/,
-    );
+    expect(out).toMatch(/warning +objects +1 of 1 failed:\n +hypercloud\/broken -n ns: failed\n +To do: bullion why/);
     expect(kube.calls.filter(({ verb }) => verb !== 'list')).toEqual([]);
+    // What it names is what `bullion why` takes.
+    expect((await findAny(kube, 'ns', 'hypercloud/broken')).image.metadata.name).toBe('broken');
     const there = await observeInstallation(kube, { namespace: 'elsewhere', now: testTime });
     expect(there.kinds.every(({ count }) => count === 0)).toBe(true);
   });

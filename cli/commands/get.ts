@@ -1,10 +1,9 @@
 // `bullion get [kind]`: what Bullion serves, of every kind or of one, in one table.
 import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
 import { type Found, imageTypes } from '#shared/catalogue/image.ts';
-import { namesOf, otherTypes, withDetail } from '#shared/catalogue/objects.ts';
+import { namesOf, otherTypes, readAll, withDetail } from '#shared/catalogue/objects.ts';
 import { objectTable, outputOf, outputOption, printedList } from '#cli/output.ts';
-import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { Denied, InvalidInput, isNotFound, messageOf } from '#shared/runtime/errors.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
 
 const types: readonly Found['type'][] = [
   ...Object.values(imageTypes),
@@ -24,31 +23,18 @@ const typesOf = (kind: string | undefined): readonly Found['type'][] => {
 };
 
 const orderOf = ({ image: { metadata } }: Found): string => `${metadata.namespace}/${metadata.name}`;
-
-interface Listed {
-  readonly found: readonly Found[];
-  /** Why this person may not list the kind. */
-  readonly denied?: string;
-}
-
-/** A kind that the cluster lacks holds nothing. */
-const list = async (kube: KubeClient, type: Found['type'], namespace: string | undefined): Promise<Listed> => {
-  const found: Found[] = [];
-  try {
-    for await (const image of kube.listAll(type, { namespace })) found.push({ type, image });
-  } catch (error) {
-    if (error instanceof Denied) return { found: [], denied: messageOf(error) };
-    if (!isNotFound(error)) throw error;
-  }
-  return { found: found.toSorted((a, b) => orderOf(a).localeCompare(orderOf(b))) };
-};
+const byName = (a: Found, b: Found): number => orderOf(a).localeCompare(orderOf(b));
 
 const run = async ({ kube, namespace, positionals, values, terminal }: Call) => {
   const isEverywhere = values['all-namespaces'] === true;
   const where = isEverywhere ? undefined : namespace;
-  const lists = await Promise.all(typesOf(positionals[0]).map((type) => list(kube, type, where)));
-  const found = lists.flatMap(({ found: some }) => some);
-  const denied = lists.flatMap(({ denied: one }) => one ?? []);
+  const reads = await Promise.all(
+    typesOf(positionals[0]).map(async (type) => ({ type, read: await readAll(kube, type, { namespace: where }) })),
+  );
+  const found = reads.flatMap(({ type, read }): readonly Found[] =>
+    read.is === 'read' ? read.items.map((image) => ({ type, image })).toSorted(byName) : [],
+  );
+  const denied = reads.flatMap(({ read }) => (read.is === 'denied' ? read.message : []));
   for (const message of denied) terminal.err(`not listed: ${message}\n`);
   const format = outputOf(values);
   const objects = found.map(({ image }) => image);

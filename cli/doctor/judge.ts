@@ -1,5 +1,6 @@
 // Findings about an installation: what works, what does not, and what to do. Pure.
-import type { Installation, KnativeObject, ObservedKind, Read } from '#cli/doctor/observe.ts';
+import type { Installation, KnativeObject, ObservedKind } from '#cli/doctor/observe.ts';
+import type { Read } from '#shared/catalogue/objects.ts';
 import type { WebhookConfiguration } from '#shared/api/foreign/admission.ts';
 import type { Deployment } from '#shared/api/foreign/apps.ts';
 import { findCondition } from '#shared/api/conditions.ts';
@@ -16,6 +17,8 @@ export interface Finding {
 
 const installHint = 'install Bullion: kubectl apply -k infra (docs/install.md)';
 
+const deniedWords = (what: string): string => `you may not list ${what}`;
+
 const judgeKinds = (kinds: readonly ObservedKind[]): Finding => {
   const about = 'kinds';
   const missing = kinds.filter(({ troubles }) => troubles.is === 'missing').map(({ type }) => type.kind);
@@ -27,7 +30,7 @@ const judgeKinds = (kinds: readonly ObservedKind[]): Finding => {
 };
 
 const judgeWebhooks = (about: string, read: Read<WebhookConfiguration>, without: string): Finding => {
-  if (read.is === 'denied') return { is: 'unknown', about, message: read.message };
+  if (read.is === 'denied') return { is: 'unknown', about, message: deniedWords('webhook configurations') };
   const hooks = read.is === 'read' ? read.items.flatMap(({ webhooks = [] }) => webhooks) : [];
   if (hooks.length === 0) return { is: 'problem', about, message: `not registered: ${without}`, remedy: installHint };
   const untrusted = hooks.filter(({ clientConfig: { caBundle = '' } }) => caBundle === '').map(({ name }) => name);
@@ -48,8 +51,8 @@ const isRunning = ({ spec, status }: Deployment): boolean =>
 const judgeWorkloads = ({ deployments, knative, validating }: Installation): readonly Finding[] => {
   const about = 'functions';
   const reads: readonly Read<unknown>[] = [deployments, ...knative.map(({ objects }) => objects)];
-  const denied = reads.find((read) => read.is === 'denied');
-  if (denied?.is === 'denied') return [{ is: 'unknown', about, message: denied.message }];
+  if (reads.some(({ is }) => is === 'denied'))
+    return [{ is: 'unknown', about, message: deniedWords(`what is in namespace ${systemNamespace}`) }];
   const isOneProcess =
     validating.is === 'read' &&
     validating.items.some(({ webhooks = [] }) => webhooks.some(({ clientConfig }) => clientConfig.url !== undefined));
@@ -98,8 +101,7 @@ const whyNotReady = ({ status }: KnativeObject): string | undefined => {
 
 const judgeClasses = ({ classes, snapshotClasses }: Installation): readonly Finding[] => {
   const about = 'storage';
-  if (classes.is !== 'read')
-    return [{ is: 'unknown', about, message: classes.is === 'denied' ? classes.message : 'no storage classes' }];
+  if (classes.is !== 'read') return [{ is: 'unknown', about, message: deniedWords('storage classes') }];
   if (classes.items.length === 0)
     return [{ is: 'problem', about, message: 'there is no StorageClass', remedy: 'install a CSI driver and a class' }];
   const chosen = defaultClassOf(classes.items);
@@ -155,7 +157,7 @@ const judgeObjects = (kinds: readonly ObservedKind[]): readonly Finding[] => {
           {
             is: 'unknown',
             about,
-            message: `you may not list ${[...new Set(denied)].join(', ')}; -n looks in one namespace`,
+            message: `${deniedWords([...new Set(denied)].join(', '))}; -n looks in one namespace`,
           },
         ];
   const found = (['unobserved', 'deleting', 'failed'] as const).flatMap((is): readonly Finding[] => {

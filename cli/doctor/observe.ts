@@ -6,18 +6,13 @@ import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshotClass, volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import type { StatusCondition } from '#shared/api/conditions.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
+import type { AnyImage } from '#shared/catalogue/image.ts';
+import { type Read, readAll, readOr, withDetail } from '#shared/catalogue/objects.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { type Trouble, troubleOf } from '#cli/doctor/trouble.ts';
 import { partOfUs } from '#cli/uninstall/objects.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { Denied, isNotFound } from '#shared/runtime/errors.ts';
-
-export type Read<T> =
-  | { readonly is: 'read'; readonly items: readonly T[] }
-  /** The cluster does not serve the kind. */
-  | { readonly is: 'missing' }
-  | { readonly is: 'denied'; readonly message: string };
 
 /** An object of Knative: whether it works is in its condition Ready. */
 export interface KnativeObject extends KubeObject {
@@ -57,34 +52,18 @@ export interface Installation {
   readonly snapshotClasses: Read<VolumeSnapshotClass>;
 }
 
-const readOr = async <T>({ plural }: ResourceType, read: () => Promise<readonly T[]>): Promise<Read<T>> => {
-  try {
-    return { is: 'read', items: await read() };
-  } catch (error) {
-    if (isNotFound(error)) return { is: 'missing' };
-    if (error instanceof Denied) return { is: 'denied', message: `you may not list ${plural}` };
-    throw error;
-  }
-};
-
-const readAll = <T extends KubeObject>(
-  kube: KubeClient,
-  type: ResourceType<T>,
-  where: { readonly namespace?: string; readonly labelSelector?: string } = {},
-): Promise<Read<T>> => readOr(type, () => Array.fromAsync(kube.listAll(type, where)));
-
 /** `namespace`: the only one to look in; left out: all of them. Keeps what is wrong, not every object. */
 const observeKind = async (
   kube: KubeClient,
-  type: ResourceType,
+  type: ResourceType<AnyImage>,
   { namespace, now }: { readonly namespace: string | undefined; readonly now: number },
 ): Promise<ObservedKind> => {
   let count = 0;
-  const troubles = await readOr(type, async () => {
+  const troubles = await readOr(async () => {
     const found: Trouble[] = [];
-    for await (const object of kube.listAll(type, { namespace: type.namespaced ? namespace : undefined })) {
+    for await (const image of kube.listAll(type, { namespace: type.namespaced ? namespace : undefined })) {
       count += 1;
-      const trouble = troubleOf(object, now);
+      const trouble = troubleOf({ type, image: withDetail(image) }, now);
       if (trouble !== undefined) found.push(trouble);
     }
     return found;

@@ -1,6 +1,8 @@
 // What is wrong with one object, from its own status: it failed, nothing has looked at it, or its deletion does not end. Pure.
 import { type StatusCondition, findCondition } from '#shared/api/conditions.ts';
 import type { KubeObject } from '#shared/api/object.ts';
+import { whyName } from '#cli/output.ts';
+import { type Found, hasFailed, readyOf } from '#shared/catalogue/image.ts';
 import { toSpan } from '#shared/runtime/age.ts';
 
 /** Milliseconds in which a function must have written a status: one that starts from zero takes seconds, and each minute repairs lost events. */
@@ -10,22 +12,15 @@ const longestDeletion = 10 * 60_000;
 
 export interface Trouble {
   readonly is: 'failed' | 'unobserved' | 'deleting';
-  /** `datavolume/root -n vms`, as `bullion why` takes it. */
+  /** `hypercloud/jammy -n vms`, `datavolume/root -n vms`: as `bullion why` takes it. */
   readonly object: string;
   readonly message: string;
 }
 
-type WithStatus = KubeObject & {
-  readonly status?: {
-    readonly phase?: string;
-    readonly state?: string;
-    readonly message?: string;
-    readonly conditions?: readonly StatusCondition[];
-  };
+const nameOf = (found: Found): string => {
+  const { namespace } = found.image.metadata;
+  return `${whyName(found)}${namespace === undefined ? '' : ` -n ${namespace}`}`;
 };
-
-const nameOf = ({ kind, metadata: { name, namespace } }: KubeObject): string =>
-  `${kind.toLowerCase()}/${name}${namespace === undefined ? '' : ` -n ${namespace}`}`;
 
 const since = (time: string | undefined, now: number): number => now - Date.parse(time ?? '');
 
@@ -39,22 +34,22 @@ const deletingOf = ({ metadata }: KubeObject, now: number): string | undefined =
 const wordsOf = ({ reason, message }: Partial<StatusCondition> = {}): string | undefined =>
   reason === undefined || message === undefined ? (message ?? reason) : `${reason}: ${message}`;
 
-const failureOf = ({ status }: WithStatus): string | undefined => {
-  const degraded = findCondition(status?.conditions, 'Degraded');
+const failureOf = (found: Found): string | undefined => {
+  const degraded = findCondition(found.image.status?.conditions, 'Degraded');
   if (degraded?.status === 'True') return wordsOf(degraded) ?? 'is degraded';
-  const hasFailed = status?.phase === 'Failed' || status?.state === 'Error';
-  return hasFailed ? (wordsOf(findCondition(status.conditions, 'Ready')) ?? status.message ?? 'failed') : undefined;
+  return hasFailed(found) ? (wordsOf(readyOf(found)) ?? 'failed') : undefined;
 };
 
 /** `undefined`: nothing that its owner would have to look at. `now`: milliseconds since 1970. */
-export const troubleOf = (object: KubeObject, now: number): Trouble | undefined => {
-  const trouble = (is: Trouble['is'], message: string): Trouble => ({ is, object: nameOf(object), message });
-  const deleting = deletingOf(object, now);
+export const troubleOf = (found: Found, now: number): Trouble | undefined => {
+  const { image } = found;
+  const trouble = (is: Trouble['is'], message: string): Trouble => ({ is, object: nameOf(found), message });
+  const deleting = deletingOf(image, now);
   if (deleting !== undefined) return trouble('deleting', deleting);
-  const failure = failureOf(object);
+  const failure = failureOf(found);
   if (failure !== undefined) return trouble('failed', failure);
-  const age = since(object.metadata.creationTimestamp, now);
-  const isObserved = (object as WithStatus).status !== undefined || object.metadata.deletionTimestamp !== undefined;
+  const age = since(image.metadata.creationTimestamp, now);
+  const isObserved = image.status !== undefined || image.metadata.deletionTimestamp !== undefined;
   return isObserved || !(age > longestUnobserved)
     ? undefined
     : trouble('unobserved', `was created ${toSpan(age)} ago, and no function has written its status`);

@@ -12,7 +12,7 @@ import { virtualMachinePvcKind, virtualMachineVolumeKind } from '#shared/api/hyp
 import { volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 
-/** The only list: `resources/registry.ts` (reconciliation) and `resources/admission.ts` (admission) have a row for each kind, or do not compile. */
+/** The only list: `resources/registry.ts` (reconciliation) and `resources/admitted-kinds.ts` (admission) have a row for each kind, or do not compile. */
 export const kinds = {
   hyperCloudImage: hyperCloudImageKind,
   harvesterImage: harvesterImageKind,

@@ -90,8 +90,10 @@ export const startAgain = (
 export const readyOf = ({ image: { status } }: Found) =>
   findCondition(status?.conditions, 'Ready') ?? findCondition(status?.conditions, 'UpToDate');
 
+export const hasFailed = ({ image: { status } }: Found): boolean => status?.phase === 'Failed';
+
 /** Whether nothing more happens by itself. */
 export const isOver = (found: Found): boolean => {
   const isCurrent = found.image.status?.observedGeneration === (found.image.metadata.generation ?? 0);
-  return isCurrent && (readyOf(found)?.status === 'True' || found.image.status?.phase === 'Failed');
+  return isCurrent && (readyOf(found)?.status === 'True' || hasFailed(found));
 };

@@ -4,10 +4,9 @@ import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { imageTypes } from '#shared/catalogue/image.ts';
-import { otherTypes } from '#shared/catalogue/objects.ts';
+import { otherTypes, readAll } from '#shared/catalogue/objects.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Inventory } from '#shared/resources/consumers.ts';
-import { Denied, isNotFound } from '#shared/runtime/errors.ts';
 
 interface Listing<T> {
   readonly items: readonly T[];
@@ -22,16 +21,10 @@ const list = async <T extends KubeObject>(
   namespaces: readonly (string | undefined)[],
 ): Promise<Listing<T>> => {
   const [namespace, ...others] = namespaces;
-  const items: T[] = [];
-  try {
-    for await (const object of kube.listAll(type, { namespace })) items.push(object);
-    return { items, isPartial: false };
-  } catch (error) {
-    if (isNotFound(error)) return { items: [], isPartial: false };
-    if (!(error instanceof Denied)) throw error;
-    const rest = others.length === 0 ? { items: [] } : await list(kube, type, others);
-    return { items: rest.items, isPartial: true };
-  }
+  const read = await readAll(kube, type, { namespace });
+  if (read.is !== 'denied') return { items: read.is === 'read' ? read.items : [], isPartial: false };
+  const rest = others.length === 0 ? { items: [] } : await list(kube, type, others);
+  return { items: rest.items, isPartial: true };
 };
 
 const servedTypes = [...Object.values(imageTypes), ...otherTypes].filter(

@@ -4,23 +4,43 @@ import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
-import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { Denied, InvalidInput, NotFound, isNotFound } from '#shared/runtime/errors.ts';
+import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
+import { Denied, InvalidInput, NotFound, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 
-/** Kinds this cluster lacks, or this person may not see, have nothing to tell. */
+/** What could be read of a kind. */
+export type Read<T> =
+  | { readonly is: 'read'; readonly items: readonly T[] }
+  /** The cluster does not serve the kind. */
+  | { readonly is: 'missing' }
+  /** `message`: in the words of the API server. */
+  | { readonly is: 'denied'; readonly message: string };
+
+/** Errors other than a missing kind or a missing right are thrown. */
+export const readOr = async <T>(read: () => Promise<readonly T[]>): Promise<Read<T>> => {
+  try {
+    return { is: 'read', items: await read() };
+  } catch (error) {
+    if (isNotFound(error)) return { is: 'missing' };
+    if (error instanceof Denied) return { is: 'denied', message: messageOf(error) };
+    throw error;
+  }
+};
+
+export const readAll = <T extends KubeObject>(
+  kube: KubeClient,
+  type: ResourceType<T>,
+  where: Pick<ListOptions, 'namespace' | 'labelSelector'> = {},
+): Promise<Read<T>> => readOr(() => Array.fromAsync(kube.listAll(type, where)));
+
+/** Kinds that this cluster lacks, or that this person may not list, have no objects. */
 export const listIfAny = async <T extends KubeObject>(
   kube: KubeClient,
   type: ResourceType<T>,
   namespace: string | undefined,
   labelSelector?: string,
 ): Promise<readonly T[]> => {
-  const found: T[] = [];
-  try {
-    for await (const object of kube.listAll(type, { namespace, labelSelector })) found.push(object);
-  } catch (error) {
-    if (!isNotFound(error) && !(error instanceof Denied)) throw error;
-  }
-  return found;
+  const read = await readAll(kube, type, { namespace, labelSelector });
+  return read.is === 'read' ? read.items : [];
 };
 
 /** Beside images: what else has a name that a person may ask for, in the order it is looked for. */

@@ -52,7 +52,7 @@ export const paceOf = ({ image: { status = {} } }: Found): string | undefined =>
 const transferOf = (found: Found, now: Date): string | undefined => {
   const { transfer } = found.image.status ?? {};
   if (transfer === undefined) return undefined;
-  return `${transfer.phase} ${Math.floor(transfer.percent)}%, ${paceOf(found)}, told ${toAge(transfer.reportedAt, now)} ago`;
+  return `${transfer.phase} ${Math.floor(transfer.percent)}%, ${paceOf(found)}, reported ${toAge(transfer.reportedAt, now)} ago`;
 };
 
 const sizesOf = ({ image: { status = {} } }: Found): string | undefined => {

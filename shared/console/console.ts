@@ -41,7 +41,7 @@ const securityHeaders = {
   'cache-control': 'no-store',
 } as const;
 
-/** The page's own address and where to go from it are told; nothing of the request is. */
+/** HTTP status of each kind of error. */
 const statuses = { Denied: 403, NotFound: 404, InvalidInput: 400, Conflict: 409, Unavailable: 503 } as const;
 
 const failurePage = (error: unknown): Page => ({

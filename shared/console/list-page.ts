@@ -106,7 +106,7 @@ const choice = (name: string, label: string, current: string, all: readonly (rea
 
 const filters = (query: Query): Markup =>
   html`<form class="filters" method="get" action="/objects" role="search">
-    <label>Search <input type="search" name="q" value="${query.search}" placeholder="name, reason, message" /></label>
+    <label>Search <input type="search" name="q" value="${query.search}" placeholder="name or reason" /></label>
     <label>Namespace <input name="namespace" value="${query.namespace}" placeholder="all" autocomplete="off" /></label>
     ${choice('kind', 'Kind', query.kind, [
       ['', 'all'],

@@ -1,6 +1,6 @@
 // What the address of the list says: which objects, in which order, from where on.
 import type { ResourceType } from '#shared/api/object.ts';
-import { type AnyImage, type Found, imageTypes, isImage, readyOf } from '#shared/catalogue/image.ts';
+import { type AnyImage, type Found, imageTypes, isImage, readyOf, hasFailed } from '#shared/catalogue/image.ts';
 import { otherTypes } from '#shared/catalogue/objects.ts';
 import { type Tone, pathOf } from '#shared/console/markup.ts';
 
@@ -36,7 +36,7 @@ export const stateNames = ['ready', 'working', 'failed'] as const;
 export type StateName = (typeof stateNames)[number];
 
 export const stateOf = (found: Found): StateName => {
-  if (found.image.status?.phase === 'Failed') return 'failed';
+  if (hasFailed(found)) return 'failed';
   return readyOf(found)?.status === 'True' ? 'ready' : 'working';
 };
 

@@ -12,8 +12,7 @@ export const noReferences = new Set(
   [
     'pullMethod architecture tags checksum extraHeaders[] description displayName createdBy schedule retentionPolicy',
     'kind apiGroup previous current diskId uuid backingFile thumbprint extraArgs path',
-    'digest reason by at soak channel version inline[] issuer subject subjectRegExp',
-    'image command[] args[] value key timeout runningFor',
+    'digest reason by at soak channel version inline[] issuer subject subjectRegExp image command[] args[] value key timeout runningFor',
   ].flatMap((names) => names.split(' ')),
 );
 
@@ -27,12 +26,10 @@ export interface FieldRule {
 
 const clone = 'create datavolumes/source';
 const elsewhere = 'what lies in another namespace';
-
 /** The first that matches `<kind> <path>` applies. Each must match something. */
 export const fieldRules: readonly FieldRule[] = [
   { of: /hostPath\./, attack: 'read files of a node', holds: 'refused' },
-  { of: /\.(imageio|vddk|gcs)\./, attack: 'reach a source that is not served', holds: 'refused' },
-  { of: /\.imageStream$/, attack: 'reach a source that is not served', holds: 'refused' },
+  { of: /\.(imageio|vddk|gcs)\.|\.imageStream$/, attack: 'reach a source that is not served', holds: 'refused' },
   {
     of: /\.(pvc|storage)\.(volumeName|dataSource|dataSourceRef)\b|pvc\.volumeName$/,
     attack: 'take a volume that is there',
@@ -298,7 +295,6 @@ export const fieldRows: readonly ObjectRow[] = texts.filter(isReference).flatMap
   if (rule === undefined || base === undefined) return [];
   const spec = withValue(base(path), path.split('.').slice(1), valueFor(path));
   const { attack, holds, right } = rule;
-  return [
-    { kind: name, reference: path, attack, holds, right, object: draft(kind.type.kind, apiVersionOf(kind.type), spec) },
-  ];
+  const object = draft(kind.type.kind, apiVersionOf(kind.type), spec);
+  return [{ kind: name, reference: path, attack, holds, right, object }];
 });

@@ -98,7 +98,7 @@ describe('the annotations of a class, as Harvester sets them', () => {
   const prefix = 'cdi.harvesterhci.io/storageProfile';
   const classes = [...snapshotsOf('local.bullion.dev'), aSnapshotClass('mine')];
 
-  it.each<[what: string, annotations: Record<string, string>, asked: StorageProfileSpec, told: object]>([
+  it.each<[what: string, annotations: Record<string, string>, asked: StorageProfileSpec, expected: object]>([
     [
       'modes',
       { [`${prefix}VolumeModeAccessModes`]: '{"Filesystem":["ReadWriteMany"]}' },
@@ -114,10 +114,10 @@ describe('the annotations of a class, as Harvester sets them', () => {
       { cloneStrategy: 'copy', snapshotClass: 'snaps' },
       { cloneStrategy: 'copy', snapshotClass: 'snaps' },
     ],
-  ])('results in %s', (_what, annotations, asked, told) => {
+  ])('results in %s', (_what, annotations, asked, expected) => {
     expect(
       describeClass({ storageClass: annotated(annotations), snapshotClasses: classes }, asked).status,
-    ).toMatchObject(told);
+    ).toMatchObject(expected);
   });
 
   it.each([
@@ -170,7 +170,7 @@ describe('the defaults of a claim for a class', () => {
 
 describe('the minimum volume size of a class', () => {
   const gib = 2 ** 30;
-  it.each<[told: string | undefined, driver: string, bytes: number]>([
+  it.each<[minimum: string | undefined, driver: string, bytes: number]>([
     [undefined, 'local.bullion.dev', 0],
     [undefined, 'xspc.csi.hpe.com', gib],
     ['4Gi', 'local.bullion.dev', 4 * gib],
@@ -178,14 +178,14 @@ describe('the minimum volume size of a class', () => {
     ['10Mi', 'xspc.csi.hpe.com', 10 * 2 ** 20],
     ['', 'xspc.csi.hpe.com', gib],
     ['bla', 'local.bullion.dev', 0],
-  ])('with the profile %j and the driver %s is %d bytes', (told, driver, bytes) => {
-    const annotations = told === undefined ? {} : { 'cdi.kubevirt.io/minimumSupportedPvcSize': told };
+  ])('with the profile %j and the driver %s is %d bytes', (minimum, driver, bytes) => {
+    const annotations = minimum === undefined ? {} : { 'cdi.kubevirt.io/minimumSupportedPvcSize': minimum };
     expect(leastBytesOf(classOf(driver), aStorageProfile({ annotations }))).toBe(bytes);
   });
 });
 
 describe('the snapshot class in a profile', () => {
-  it.each<[what: string, profile: Partial<StorageProfile>, told: string | undefined]>([
+  it.each<[what: string, profile: Partial<StorageProfile>, expected: string | undefined]>([
     ['is the one found to fit', { status: { snapshotClass: 'snaps' } }, 'snaps'],
     [
       'is the requested one, once it was found to match',
@@ -198,7 +198,7 @@ describe('the snapshot class in a profile', () => {
       undefined,
     ],
     ['is none before it was determined', {}, undefined],
-  ])('%s', (_what, profile, told) => {
-    expect(namedSnapshotClass(aStorageProfile(profile))).toBe(told);
+  ])('%s', (_what, profile, expected) => {
+    expect(namedSnapshotClass(aStorageProfile(profile))).toBe(expected);
   });
 });

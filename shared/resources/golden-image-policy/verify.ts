@@ -3,7 +3,7 @@ import type { CheckStatus } from '#shared/api/bullion/golden-image-policy.ts';
 import type { SignatureOutcome } from '#shared/golden/signature/outcome.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import type { PolicyCron, PolicyResource } from '#shared/resources/golden-image-policy/policy.ts';
-import { fingerprintOf } from '#shared/resources/golden-image-policy/proof/run.ts';
+import { fingerprintOf, isDue } from '#shared/resources/golden-image-policy/proof/run.ts';
 import { type Candidate, candidatesOf, notImported } from '#shared/resources/golden-image-policy/versions.ts';
 import type { Probes } from '#shared/resources/reconciler.ts';
 
@@ -30,12 +30,8 @@ const resultOf = (outcome: SignatureOutcome): Pick<CheckStatus, 'state' | 'reaso
   }
 };
 
-/** A clock that went back does not delay it any longer than usual. */
-const isDue = (before: CheckStatus | undefined, now: number): boolean => {
-  if (before?.state !== 'Failed') return before?.state !== 'Passed';
-  const next = Date.parse(before.nextTry ?? '');
-  return !(next > now && next - now <= repeatMs);
-};
+const isToVerify = (before: CheckStatus | undefined, now: number): boolean =>
+  before?.state === 'Failed' ? isDue(before, now, repeatMs) : before?.state !== 'Passed';
 
 /** The next tick asks again where nothing was decided. */
 const againOf = ({ state }: Pick<CheckStatus, 'state'>, now: number): Pick<CheckStatus, 'nextTry'> =>
@@ -56,7 +52,9 @@ export const checkVersions = async (
       ?.checks?.find((check) => check.name === name && check.rule === rule && check.digest === digest);
   const all = candidatesOf(policy, crons);
   const candidates = all.filter(({ impostor }) => impostor === undefined);
-  const due = candidates.filter(({ found, digest }) => isDue(known(found.name, digest), now())).slice(0, mostChecked);
+  const due = candidates
+    .filter(({ found, digest }) => isToVerify(known(found.name, digest), now()))
+    .slice(0, mostChecked);
   const checked = await Promise.all(
     candidates.map(async (candidate): Promise<readonly [string, readonly CheckStatus[]]> => {
       const { digest } = candidate;

@@ -91,7 +91,7 @@ export const startJob = (
   const job: Job = {
     apiVersion: 'batch/v1',
     kind: 'Job',
-    metadata: { ...metadata, ...(ownerReferences === undefined ? {} : { ownerReferences }) },
+    metadata: { ...metadata, ownerReferences },
     spec: {
       backoffLimit: 0,
       activeDeadlineSeconds: activeDeadlineSeconds + startMs / 1000,

@@ -46,7 +46,7 @@ export const startMachine = (run: BootRun, clone: DataVolume): Progress => {
   const machine: VirtualMachineInstance = {
     apiVersion: 'kubevirt.io/v1',
     kind: virtualMachineInstances.kind,
-    metadata: { ...metadataOf(run), ...(ownerReferences === undefined ? {} : { ownerReferences }) },
+    metadata: { ...metadataOf(run), ownerReferences },
     spec: {
       evictionStrategy: 'None',
       terminationGracePeriodSeconds: 0,

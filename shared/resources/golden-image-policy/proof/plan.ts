@@ -2,7 +2,7 @@
 import type { CheckStatus } from '#shared/api/bullion/golden-image-policy.ts';
 import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { virtualMachineInstances } from '#shared/api/foreign/kubevirt.ts';
-import { type Action, type PlanContext, create, remove, removeJob } from '#shared/populate/actions.ts';
+import { type Action, type PlanContext, remove, removeJob } from '#shared/populate/actions.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import { badMarkOf } from '#shared/golden/rollout/version.ts';
 import { jobProgress, startJob } from '#shared/resources/golden-image-policy/proof/job.ts';
@@ -12,8 +12,8 @@ import {
   type Proof,
   type ProofRun,
   backOffMs,
-  buildClone,
   cloneProgress,
+  startClone,
   isDue,
   proofsOf,
   runOf,
@@ -49,8 +49,7 @@ const progressOf = (run: ProofRun, { proofs }: Clone, { now, settings }: PlanCon
   const { proof, name } = run;
   if (proof.is === 'boot' && proofs.machines === undefined) return withoutKubeVirt;
   const clone = find(proofs.clones, name);
-  if (clone === undefined)
-    return { ...cloneProgress(buildClone(run)), action: create(dataVolumes, buildClone(run)) } as Progress;
+  if (clone === undefined) return startClone(run);
   const claim = proofs.claims.get(name);
   if (clone.status?.phase !== 'Succeeded' || claim === undefined) return cloneProgress(clone);
   if (proof.is === 'boot') {

@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto';
 import type { Boot, Check } from '#shared/api/bullion/proof.ts';
 import type { CheckStatus } from '#shared/api/bullion/golden-image-policy.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
-import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { type DataVolume, dataVolumeKind, dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { checkRole } from '#shared/api/names.ts';
-import { type ObjectMeta, apiVersionOf } from '#shared/api/object.ts';
+import { type ObjectMeta, type OwnerReference, apiVersionOf } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
-import type { Action } from '#shared/populate/actions.ts';
+import { type Action, create } from '#shared/populate/actions.ts';
 import { classOf } from '#shared/resources/data-import-cron/version.ts';
 import type { PolicyResource } from '#shared/resources/golden-image-policy/policy.ts';
 import { formatOf } from '#shared/resources/golden-image-policy/sources.ts';
@@ -68,10 +68,14 @@ const mostBackOff = 30 * minute;
 /** Milliseconds before the next try, after so many that could not be carried out. */
 export const backOffMs = (attempts: number): number => Math.min(mostBackOff, minute * 2 ** Math.max(0, attempts - 1));
 
-/** A clock that went back does not delay it any longer than usual. */
-export const isDue = (before: Pick<CheckStatus, 'nextTry'> | undefined, now: number): boolean => {
+/** A clock that went back does not delay it any longer than `most` milliseconds. */
+export const isDue = (
+  before: Pick<CheckStatus, 'nextTry'> | undefined,
+  now: number,
+  most: number = mostBackOff,
+): boolean => {
   const left = Date.parse(before?.nextTry ?? '') - now;
-  return !(left > 0 && left <= mostBackOff);
+  return !(left > 0 && left <= most);
 };
 
 export const millisecondsOf = (span: string | undefined, otherwise: number): number =>
@@ -81,13 +85,13 @@ export const millisecondsOf = (span: string | undefined, otherwise: number): num
 export const metadataOf = ({ policy, name }: ProofRun): ObjectMeta => childMetadata(policy.ref, checkRole, name);
 
 /** What runs on a clone goes with it. */
-export const ownedBy = ({ metadata: { name, uid = '' } }: DataVolume): ObjectMeta['ownerReferences'] => {
+export const ownedBy = ({ metadata: { name, uid = '' } }: DataVolume): readonly OwnerReference[] => {
   const { type } = dataVolumeKind;
   return [{ apiVersion: apiVersionOf(type), kind: type.kind, name, uid }];
 };
 
 /** The golden volume itself is never given away: a clone may be written to, and started. */
-export const buildClone = (run: ProofRun): DataVolume => {
+const buildClone = (run: ProofRun): DataVolume => {
   const { found, policy } = run;
   const metadata = metadataOf(run);
   const storageClassName = classOf(found.version);
@@ -105,6 +109,13 @@ export const buildClone = (run: ProofRun): DataVolume => {
     },
   };
 };
+
+export const startClone = (run: ProofRun): Progress => ({
+  is: 'running',
+  reason: 'Cloning',
+  message: 'the version is being cloned',
+  action: create(dataVolumes, buildClone(run)),
+});
 
 /** Why it is not there yet. */
 export const cloneProgress = ({ status }: DataVolume): Progress => {
