@@ -20,7 +20,7 @@ import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
 import { dataVolumeRequestRules } from '#shared/resources/data-volume/rules.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
 import { readPolicy } from '#shared/resources/golden-image-policy/policy.ts';
-import { reviewPolicy, signPolicy } from '#shared/resources/golden-image-policy/rights.ts';
+import { reviewChannelSource, reviewPolicy, signPolicy } from '#shared/resources/golden-image-policy/rights.ts';
 import { goldenImagePolicyRules } from '#shared/resources/golden-image-policy/rules.ts';
 import { harvesterImageDefaults } from '#shared/resources/harvester-image/defaults.ts';
 import { harvesterImageRequestRules } from '#shared/resources/harvester-image/rules.ts';
@@ -109,7 +109,14 @@ const rowsOf = (registry: BackendRegistry): Readonly<Record<KindName, AdmittedKi
     sources: dataVolumeSources,
     defaults: dataVolumeDefaults,
   }),
-  dataSource: admit({ kind: dataSourceKind, read: readDataSource, rules: [], defaults: [], uses: sourcesLookedAt }),
+  dataSource: admit({
+    kind: dataSourceKind,
+    read: readDataSource,
+    rules: [],
+    defaults: [],
+    uses: sourcesLookedAt,
+    review: reviewChannelSource,
+  }),
   goldenImagePolicy: admit({
     kind: goldenImagePolicyKind,
     read: readPolicy,

@@ -1,6 +1,7 @@
 // Requests that are accepted although they resemble those that the rules reject: sent to the functions, and to API servers.
 import { type Draft, type Loose, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
 import { advised, exemptKeyRows, goodAdvice } from '#test/support/class-rows.ts';
+import { exemptPolicyRows } from '#test/support/policy-rows.ts';
 import {
   claim,
   disk,
@@ -43,6 +44,7 @@ const isOver = (type: string): Draft => ({ ...exporting, status: { conditions: [
 
 export const exemptRows: readonly ExemptRow[] = [
   ...exemptKeyRows,
+  ...exemptPolicyRows,
   exempt('protected/golden-volume-in-use', 'a golden claim whose image is gone', [], { oldObject: claim() }),
   exempt('protected/golden-volume-in-use', 'a golden claim of an image whose name another one has taken', [gone], {
     oldObject: claim(),

@@ -1,6 +1,6 @@
 // One row for each rule of GoldenImagePolicies: about the object alone, and about conflicts with others.
 import type { Draft, Loose } from '#test/support/admission.ts';
-import { type AdmissionRow, type ProtectedRow, row, update } from '#test/support/rule-row.ts';
+import { type AdmissionRow, type ExemptRow, type ProtectedRow, exempt, row, update } from '#test/support/rule-row.ts';
 
 const candidate = { name: 'candidate', dataSource: 'fedora-candidate' };
 const stable = { name: 'stable', dataSource: 'fedora', after: { channel: 'candidate', soak: '24h' } };
@@ -108,6 +108,21 @@ const known: Draft = {
   ...aPolicy(),
   status: { versions: [version('fedora-1', 'Verified'), version('fedora-2', 'Failed')] },
 };
+const inChannel: Draft = {
+  ...known,
+  status: {
+    ...known.status,
+    channels: [
+      {
+        name: 'stable',
+        dataSource: 'fedora',
+        version: 'fedora-1',
+        reason: 'UpToDate',
+        message: 'it has the newest version',
+      },
+    ],
+  },
+};
 const pinned = (name: string): Draft => ({
   ...known,
   ...aPolicy({ pins: { stable: { version: name, reason, by: 'jane' } } }),
@@ -115,6 +130,13 @@ const pinned = (name: string): Draft => ({
 const other = aPolicy({ channels: [{ name: 'edge', dataSource: 'edge' }] }, { name: 'other' });
 const mine = (spec: Loose): Draft => aPolicy({ channels: [{ name: 'a', dataSource: 'a' }], ...spec }, { name: 'mine' });
 const debian = { dataImportCrons: { names: ['debian'] } };
+/** What a channel of the policy has, pointed somewhere else, or to a version. */
+export const pointing = (namespace: string, name = 'of-jane'): Draft => ({
+  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  kind: 'DataSource',
+  metadata: { name: stable.dataSource, namespace },
+  spec: { source: { pvc: { namespace, name } } },
+});
 
 export const policyObjectRows: readonly ProtectedRow[] = [
   {
@@ -151,6 +173,15 @@ export const policyObjectRows: readonly ProtectedRow[] = [
     says: /spec.*user jane is not allowed to decide how versions go through channels.*promote goldenimagepolicies/,
   },
   {
+    id: 'policy/channel-source',
+    what: 'a DataSource of a channel, by who may not promote',
+    given: [aPolicy({}, { namespace: 'mine' }), aPolicy({}, { namespace: 'theirs' })],
+    rights: ['promote goldenimagepolicies mine/fedora'],
+    allowed: { object: pointing('mine') },
+    denied: { object: pointing('theirs') },
+    says: /spec\.source.*channel of GoldenImagePolicy fedora.*jane is not allowed to decide.*promote goldenimagepolicies/,
+  },
+  {
     id: 'policy/may-run',
     what: 'Jobs of who may not create any',
     given: [],
@@ -176,4 +207,13 @@ export const policyObjectRows: readonly ProtectedRow[] = [
     denied: { object: inNamespace(boots({}), 'shut') },
     says: /spec\.verify\.boot.*create virtualmachineinstances of kubevirt\.io/,
   },
+];
+
+export const exemptPolicyRows: readonly ExemptRow[] = [
+  exempt('policy/channel-source', 'a DataSource of a channel, as the policy has it', [inChannel], {
+    object: pointing('default', 'fedora-1'),
+  }),
+  exempt('policy/channel-source', 'a DataSource that no channel of the policy has', [known], {
+    object: { ...pointing('default', 'fedora-1'), metadata: { name: 'debian', namespace: 'default' } },
+  }),
 ];

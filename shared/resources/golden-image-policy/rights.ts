@@ -8,11 +8,14 @@ import {
   type PolicyVerb,
   goldenImagePolicyKind,
 } from '#shared/api/bullion/golden-image-policy.ts';
+import type { DataSource } from '#shared/api/cdi/data-source.ts';
 import { jobs } from '#shared/api/foreign/core.ts';
 import { virtualMachineInstances } from '#shared/api/foreign/kubevirt.ts';
 import { ownAccountPrefix } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { CdiLook } from '#shared/resources/cdi-mode.ts';
+import { sourceOfVersion } from '#shared/resources/data-source/point.ts';
+import { policiesOf } from '#shared/resources/golden-image-policy/rules.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import { type AdmissionAnswer, refused } from '#shared/runtime/admission-function.ts';
 import { type Fault, Unavailable } from '#shared/runtime/errors.ts';
@@ -196,4 +199,31 @@ const reviewSignatures = (username: string, entries: readonly Placed[]): Admissi
     'Forbidden',
     forged.map(({ field }) => ({ field: `${field}.by`, message })),
   );
+};
+
+/**
+ * Whoever points a channel's DataSource elsewhere decides what disks are made of until the policy puts it back. To make it again as the policy has it,
+ * as GitOps and restores do, takes no right. `undefined`: nothing to object to.
+ */
+export const reviewChannelSource = async (
+  request: AdmissionRequest,
+  { metadata: { namespace, name }, spec: { source } }: DataSource,
+  { kube }: { readonly kube: KubeClient },
+): Promise<AdmissionAnswer | undefined> => {
+  const before = (request.oldObject as DataSource | undefined)?.spec.source;
+  if (isOwnAccount(request) || isDeepStrictEqual(source, before)) return undefined;
+  const policies = await policiesOf(kube, namespace);
+  const policy = policies.find(({ spec }) => spec.channels.some((channel) => channel.dataSource === name));
+  if (policy === undefined) return undefined;
+  const channel = policy.status?.channels?.find(({ dataSource }) => dataSource === name);
+  const { version } = channel ?? {};
+  const formats = ['pvc', 'snapshot'] as const;
+  const isPutBack =
+    version !== undefined &&
+    formats.some((format) => isDeepStrictEqual(source, sourceOfVersion(namespace ?? '', version, format)));
+  const { userInfo } = request;
+  const right = { verb: 'promote', group, resource: plural, namespace, name: policy.metadata.name };
+  if (isPutBack || (await isAllowed(kube, userInfo, right))) return undefined;
+  const message = `DataSource ${name} is a channel of GoldenImagePolicy ${policy.metadata.name}, which points it to its versions: user ${userInfo.username} is not allowed to ${wordsOf.promote}: it takes the right to promote ${plural} of ${group} here`;
+  return refused('Forbidden', [{ field: 'spec.source', message }]);
 };

@@ -28,10 +28,11 @@ const page = async <T extends KubeObject>(
   }
 };
 
+export const policiesOf = (kube: KubeClient, namespace: string | undefined): Promise<readonly GoldenImagePolicy[]> =>
+  page(kube, goldenImagePolicyKind.type, namespace);
+
 const others = async ({ object: { metadata }, kube }: Request): Promise<readonly GoldenImagePolicy[]> =>
-  (await page(kube, goldenImagePolicyKind.type, metadata.namespace)).filter(
-    (other) => other.metadata.name !== metadata.name,
-  );
+  (await policiesOf(kube, metadata.namespace)).filter((other) => other.metadata.name !== metadata.name);
 
 /** Names count also where there is no such cron yet. */
 const hasCronsOfItsOwn = async (request: Request): Promise<readonly Fault[]> => {
