@@ -1,5 +1,5 @@
-// KubeVirt's own `virtctl`, where `VIRTCTL` is the path of one: what its uploads fill is the disk that was sent, and what its virtual
-// machines ask for comes to be. virtctl.test.ts has the same requests without the program.
+// KubeVirt's own `virtctl`, where `VIRTCTL` is the path of one: what its uploads fill is the disk that was sent. virtctl.test.ts has the same
+// requests without the program, virtctl-create-vm.test.ts its machines.
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,6 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
@@ -227,55 +226,5 @@ describe.skipIf(virtctl === undefined)('virtctl', { timeout: 300_000 }, () => {
     } finally {
       server.close();
     }
-  });
-
-  describe('create vm --volume-import', () => {
-    let origin: Server;
-    let url: string;
-    beforeAll(async () => {
-      origin = createServer((_request, answer) => answer.end(readFileSync(at('disk.qcow2'))));
-      await new Promise<void>((resolve) => origin.listen(0, '127.0.0.1', resolve));
-      url = `http://127.0.0.1:${(origin.address() as AddressInfo).port}/disk.qcow2`;
-      const storage = { resources: { requests: { storage: '64Mi' } }, storageClassName: 'local' };
-      await makeVolume('golden', { source: { http: { url } }, storage } as DataVolume['spec']);
-      await cluster.untilVolume('golden', 'Succeeded');
-      await cluster.kubectl(
-        'annotate',
-        'storageclass',
-        'local',
-        '--overwrite',
-        'storageclass.kubernetes.io/is-default-class=true',
-      );
-      await cluster.kube.create(dataSourceKind.type, {
-        apiVersion: 'cdi.kubevirt.io/v1beta1',
-        kind: 'DataSource',
-        metadata: { namespace, name: 'golden' },
-        spec: { source: { pvc: { namespace, name: 'golden' } } },
-      });
-    }, 300_000);
-    afterAll(() => void origin?.close());
-
-    it.each<[what: string, wanted: () => string]>([
-      ['blank', () => 'type:blank,size:64Mi,name:blank'],
-      ['http', () => `type:http,url:${url},size:64Mi,name:http`],
-      ['pvc', () => `type:pvc,src:${namespace}/golden,name:pvc`],
-      ['ds', () => `type:ds,src:${namespace}/golden,name:ds`],
-    ])('of type %s asks for a volume that comes to be', async (what, wanted) => {
-      const { code, text } = await call('create', 'vm', '--name', `machine-${what}`, `--volume-import=${wanted()}`);
-      expect([code, text]).toEqual([0, expect.stringContaining('dataVolumeTemplates')]);
-      const machine = parse(text.slice(text.indexOf('apiVersion'))) as {
-        readonly spec: {
-          readonly dataVolumeTemplates: readonly { metadata: { name: string }; spec: DataVolume['spec'] }[];
-        };
-      };
-      const [template] = machine.spec.dataVolumeTemplates;
-      // As KubeVirt does it for each machine.
-      await makeVolume(template!.metadata.name, template!.spec);
-      await cluster.untilVolume(template!.metadata.name, 'Succeeded');
-      if (what === 'blank') return;
-      const [block, file] = [await fileOf(what, 'block'), await fileOf(what, 'disk.img')];
-      await expectDisk(what, block === '' ? 'disk.img' : 'block');
-      expect(block + file).not.toBe('');
-    });
   });
 });
