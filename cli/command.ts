@@ -24,6 +24,8 @@ export interface OptionSpec {
   readonly help: string;
   /** All there are, where they are few: completion offers them, others are refused. */
   readonly oneOf?: readonly string[];
+  /** Beside those, a value that begins so. */
+  readonly orPrefix?: string;
   /** May be given more than once. */
   readonly multiple?: true;
 }

@@ -37,19 +37,29 @@ const aCluster = () => {
   return kube;
 };
 
+interface Given {
+  readonly values?: Record<string, string | boolean>;
+  readonly kube?: KubeClient;
+  readonly stop?: AbortController;
+  readonly out?: (text: string) => unknown;
+}
+
 const call = async (
   command: ClusterCommand,
   positionals: readonly string[],
-  { values = {}, kube = aCluster() }: { values?: Record<string, string | boolean>; kube?: KubeClient } = {},
+  { values = {}, kube = aCluster(), stop = new AbortController(), out = () => undefined }: Given = {},
 ) => {
   const printed = { out: '', err: '' };
   const terminal = {
-    out: (text: string) => void (printed.out += text),
+    out: (text: string) => {
+      printed.out += text;
+      out(text);
+    },
     err: (text: string) => void (printed.err += text),
     isLive: false,
     now: () => now,
   };
-  const around = { kube, namespace: 'vms', positionals, values, terminal, signal: new AbortController().signal };
+  const around = { kube, namespace: 'vms', positionals, values, terminal, signal: stop.signal };
   const code = await command.run({ ...around, bearer: () => Promise.resolve(undefined) });
   return { ...printed, code };
 };
@@ -108,6 +118,41 @@ describe('bullion get', () => {
     ['dataimportcrons.cdi.kubevirt.io', 1],
   ])('knows %s', async (kind, count) => {
     expect(JSON.parse((await get([kind], { output: 'json' })).out)).toMatchObject({ items: { length: count } });
+  });
+
+  it('has columns of the caller, by the paths that kubectl takes', async () => {
+    const asked = (columns: string) => get(['dv'], { output: `custom-columns=${columns}` });
+    const { out } = await asked(
+      String.raw`NAME:.metadata.name,WHY:{.status.conditions[0].reason},NONE:.metadata.labels.a\.b/c`,
+    );
+    expect(out).toBe('NAME   WHY           NONE\none    ReadyReason   <none>\n');
+    await expect(asked('NAME')).rejects.toThrow(/HEADING:\.field\.field, not NAME/);
+    await expect(asked('NAME:metadata')).rejects.toThrow(/not NAME:metadata/);
+  });
+
+  it('prints each change once more while it watches, across a connection that ends, until it is interrupted', async () => {
+    const kube = aCluster();
+    const stop = new AbortController();
+    const { type } = dataImportCronKind;
+    const printed: string[] = [];
+    const watching = call(getCommand, ['dic'], {
+      kube,
+      values: { watch: true },
+      stop,
+      out: (text) => printed.push(text),
+    });
+    await expect.poll(() => printed.length).toBe(1);
+    const key = { namespace: 'vms', name: 'one' };
+    await kube.mergePatch(type, key, { metadata: { labels: { seen: 'true' } } });
+    await expect.poll(() => printed.length).toBe(2);
+    kube.watches.cut();
+    await kube.delete(type, key);
+    await expect.poll(() => printed.length).toBe(3);
+    stop.abort();
+    expect((await watching).code).toBe(exitCodes.interrupted);
+    expect(printed.join('')).toMatch(
+      /^NAME .*\n(dataimportcron\/one +True +Fine .*\n){2}dataimportcron\/one .* Deleted .*\n$/,
+    );
   });
 
   it('says what can be asked for where a kind is none of ours', async () => {

@@ -43,9 +43,10 @@ export const parseCommandLine = (command: Command, args: readonly string[]): Com
   const options = { ...command.options, ...commonOptions };
   const { values, positionals } = parse(args, options);
   if (values['help'] !== true) checkCount(command, positionals);
-  for (const [name, { oneOf }] of Object.entries<Options[string]>(options)) {
+  for (const [name, { oneOf, orPrefix }] of Object.entries<Options[string]>(options)) {
     const value = values[name];
-    if (oneOf !== undefined && typeof value === 'string' && !oneOf.includes(value))
+    if (typeof value !== 'string' || (orPrefix !== undefined && value.startsWith(orPrefix))) continue;
+    if (oneOf !== undefined && !oneOf.includes(value))
       throw new InvalidInput(`--${name} is one of ${oneOf.join(', ')}, not ${value}`);
   }
   return { positionals, values };

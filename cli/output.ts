@@ -1,10 +1,11 @@
-// How objects are printed: `-o json|yaml|wide|name` for scripts, tables for people.
+// How objects are printed: `-o json|yaml|wide|name|custom-columns=…` for scripts, tables for people.
 import { stringify } from 'yaml';
 import { type OptionSpec, type Values, textOf, type Call } from '#cli/command.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
 import { type Found, type AnyImage, groupOf, imageTypes, isImage, readyOf } from '#shared/catalogue/image.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { toAge } from '#shared/runtime/age.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
 
 const formats = ['json', 'yaml', 'wide', 'name'] as const;
 export type OutputFormat = (typeof formats)[number] | 'table';
@@ -13,8 +14,58 @@ export const outputOption = {
   output: { type: 'string', short: 'o', value: 'FORMAT', help: 'form of what is printed', oneOf: formats },
 } as const satisfies Readonly<Record<string, OptionSpec>>;
 
+const columnsPrefix = 'custom-columns=';
+
+/** Of commands that list: columns of the caller's own, too. */
+export const listOutputOption = {
+  output: {
+    ...outputOption.output,
+    help: `form of what is printed (${columnsPrefix}HEADING:.field,… has columns of your own)`,
+    orPrefix: columnsPrefix,
+  },
+} as const satisfies Readonly<Record<string, OptionSpec>>;
+
 export const outputOf = (values: Values): OutputFormat =>
   formats.find((format) => format === textOf(values, 'output')) ?? 'table';
+
+/** A path as kubectl takes them: `.status.phase`, `.spec.channels[0].name`, `.metadata.labels.a\.b/c`. */
+const fieldAt = (object: unknown, path: string): unknown => {
+  const keys = [...path.matchAll(/\.((?:\\.|[^.[\]\\])+)|\[(\d+)\]/g)].map(([, key, index]) =>
+    key === undefined ? Number(index) : key.replaceAll(/\\(.)/g, '$1'),
+  );
+  let value = object;
+  for (const key of keys) value = (value as Record<string | number, unknown> | null | undefined)?.[key];
+  return value;
+};
+
+const wellFormed = /^(\.(\\.|[^.[\]\\])+|\[\d+\])+$/;
+
+/** Columns as `-o custom-columns=NAME:.metadata.name` has them; `undefined`: none were asked for. */
+export const customTable = (values: Values, objects: readonly object[]): string | undefined => {
+  const text = textOf(values, 'output');
+  if (text?.startsWith(columnsPrefix) !== true) return undefined;
+  const columns = text
+    .slice(columnsPrefix.length)
+    .split(',')
+    .map((column) => {
+      const at = column.indexOf(':');
+      const [heading, written] = [column.slice(0, at), column.slice(at + 1)];
+      const path = written.replace(/^\{(.*)\}$/, '$1');
+      if (at <= 0 || !wellFormed.test(path))
+        throw new InvalidInput(`--output: write columns as HEADING:.field.field, not ${column}`);
+      return { heading, path };
+    });
+  const cell = (value: unknown): string =>
+    value === undefined || value === null
+      ? '<none>'
+      : typeof value === 'object'
+        ? JSON.stringify(value)
+        : String(value as string | number | boolean);
+  return tableOf(
+    columns.map(({ heading }) => heading),
+    objects.map((object) => columns.map(({ path }) => cell(fieldAt(object, path)))),
+  );
+};
 
 const serialise = (value: unknown, format: 'json' | 'yaml'): string =>
   format === 'json' ? `${JSON.stringify(value, undefined, 2)}\n` : stringify(value);

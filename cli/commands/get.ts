@@ -1,9 +1,12 @@
-// `bullion get [kind]`: what Bullion serves, of every kind or of one, in one table.
-import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
-import { type Found, imageTypes } from '#shared/catalogue/image.ts';
+// `bullion get [kind]`: what Bullion serves, of every kind or of one, in one table; with `-w` also each change from then on.
+import { type Call, type ClusterCommand, type Values, exitCodes } from '#cli/command.ts';
+import { type AnyImage, type Found, imageTypes } from '#shared/catalogue/image.ts';
 import { namesOf, otherTypes, readAll, withDetail } from '#shared/catalogue/objects.ts';
-import { objectTable, outputOf, outputOption, printedList } from '#cli/output.ts';
+import { customTable, listOutputOption, objectTable, outputOf, printedList, printedObject } from '#cli/output.ts';
+import { runStream } from '#events/forward/stream.ts';
+import { sleep } from '#events/sender.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
+import { silentLogger } from '#shared/runtime/log.ts';
 
 const types: readonly Found['type'][] = [
   ...Object.values(imageTypes),
@@ -22,31 +25,81 @@ const typesOf = (kind: string | undefined): readonly Found['type'][] => {
   );
 };
 
-const orderOf = ({ image: { metadata } }: Found): string => `${metadata.namespace}/${metadata.name}`;
-const byName = (a: Found, b: Found): number => orderOf(a).localeCompare(orderOf(b));
+const orderOf = ({ metadata }: AnyImage): string => `${metadata.namespace}/${metadata.name}`;
+const byName = (a: AnyImage, b: AnyImage): number => orderOf(a).localeCompare(orderOf(b));
 
-const run = async ({ kube, namespace, positionals, values, terminal }: Call) => {
-  const isEverywhere = values['all-namespaces'] === true;
-  const where = isEverywhere ? undefined : namespace;
+/** Objects of a table that decide how wide its columns are. */
+const alignedWith = 100;
+
+interface Watched {
+  readonly types: readonly Found['type'][];
+  /** What was printed already. */
+  readonly shown: readonly Found[];
+  readonly where: string | undefined;
+}
+
+const customLine = (values: Values, object: AnyImage): string | undefined =>
+  customTable(values, [object])?.replace(/^.*\n/, '');
+
+/** A line for each change until Ctrl-C, across connections that end. */
+const watchOn = async ({ kube, values, terminal, signal }: Call, { types, shown, where }: Watched) => {
+  const format = outputOf(values);
+  const versions = new Map(shown.map(({ image: { metadata } }) => [metadata.uid, metadata.resourceVersion]));
+  const lineOf = (found: Found): string => {
+    const options = { isEverywhere: where === undefined, isWide: format === 'wide', now: terminal.now() };
+    const [heading = '', ...lines] = objectTable([...shown.slice(0, alignedWith), found], options).split('\n');
+    const line = `${lines.at(-2) ?? ''}\n`;
+    return versions.size === 1 && shown.length === 0 ? `${heading}\n${line}` : line;
+  };
+  const show = (type: Found['type'], object: AnyImage, isDeleted: boolean): void => {
+    const { uid, resourceVersion } = object.metadata;
+    if (!isDeleted && versions.get(uid) === resourceVersion) return;
+    versions.set(uid, resourceVersion);
+    const image = isDeleted ? { ...object, status: { ...object.status, phase: 'Deleted' } } : withDetail(object);
+    terminal.out(customLine(values, object) ?? printedObject(object, format) ?? lineOf({ type, image }));
+  };
+  const follow = (type: Found['type']): Promise<void> =>
+    runStream({
+      client: kube,
+      type,
+      namespace: where,
+      replay: 'add',
+      onChange: async (verb, object) => show(type, object as AnyImage, verb === 'delete'),
+      onReady: () => undefined,
+      log: { ...silentLogger, warn: () => terminal.err(`the watch of ${type.plural} was interrupted: resuming\n`) },
+      sleep,
+      signal,
+    });
+  await Promise.all(types.map(follow));
+  return exitCodes.interrupted;
+};
+
+const run = async (call: Call) => {
+  const { kube, namespace, positionals, values, terminal } = call;
+  const where = values['all-namespaces'] === true ? undefined : namespace;
+  const isWatching = values['watch'] === true;
   const reads = await Promise.all(
     typesOf(positionals[0]).map(async (type) => ({ type, read: await readAll(kube, type, { namespace: where }) })),
   );
-  const found = reads.flatMap(({ type, read }): readonly Found[] =>
-    read.is === 'read' ? read.items.map((image) => ({ type, image })).toSorted(byName) : [],
+  const shown = reads.flatMap(({ type, read }): readonly Found[] =>
+    read.is === 'read' ? read.items.toSorted(byName).map((image) => ({ type, image: withDetail(image) })) : [],
   );
   const denied = reads.flatMap(({ read }) => (read.is === 'denied' ? read.message : []));
   for (const message of denied) terminal.err(`not listed: ${message}\n`);
   const format = outputOf(values);
-  const objects = found.map(({ image }) => image);
-  const printed = printedList(objects, format);
+  const objects = reads.flatMap(({ read }) => (read.is === 'read' ? read.items.toSorted(byName) : []));
+  const printed = customTable(values, objects) ?? printedList(objects, format);
   if (printed !== undefined) terminal.out(printed);
-  else if (found.length > 0) {
-    const shown = found.map(({ type, image }) => ({ type, image: withDetail(image) }));
-    terminal.out(objectTable(shown, { isEverywhere, isWide: format === 'wide', now: terminal.now() }));
-  } else if (denied.length === 0) {
-    terminal.err(`No objects found${isEverywhere ? '' : ` in namespace ${namespace}`}.\n`);
+  else if (shown.length > 0) {
+    const options = { isEverywhere: where === undefined, isWide: format === 'wide', now: terminal.now() };
+    terminal.out(objectTable(shown, options));
+  } else if (denied.length === 0 && !isWatching) {
+    terminal.err(`No objects found${where === undefined ? '' : ` in namespace ${namespace}`}.\n`);
   }
-  return denied.length === 0 ? exitCodes.done : exitCodes.failed;
+  if (!isWatching) return denied.length === 0 ? exitCodes.done : exitCodes.failed;
+  // What may be listed may be watched.
+  const types = reads.flatMap(({ type, read }) => (read.is === 'read' ? type : []));
+  return watchOn(call, { types, shown, where });
 };
 
 export const getCommand: ClusterCommand = {
@@ -56,7 +109,8 @@ export const getCommand: ClusterCommand = {
   more: 'Kinds go by the names that kubectl takes: datavolumes or dv, dataimportcrons or dic, datasources or das, images for those of both groups.',
   options: {
     'all-namespaces': { type: 'boolean', short: 'A', help: 'of every namespace' },
-    ...outputOption,
+    watch: { type: 'boolean', short: 'w', help: 'then print each change, until Ctrl-C' },
+    ...listOutputOption,
   },
   completes: ['images', ...new Set(types.map(({ plural }) => plural))],
   run,

@@ -1,17 +1,14 @@
 // `bullion images`: every image, whatever its group, in one table.
 import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
-import { imageTable } from '#cli/output.ts';
 import { listImages } from '#shared/catalogue/image.ts';
-import { outputOf, outputOption, printedList } from '#cli/output.ts';
+import { customTable, imageTable, listOutputOption, outputOf, printedList } from '#cli/output.ts';
 
 const run = async ({ kube, namespace, values, terminal }: Call) => {
   const isEverywhere = values['all-namespaces'] === true;
   const found = await listImages(kube, { namespace: isEverywhere ? undefined : namespace });
   const format = outputOf(values);
-  const printed = printedList(
-    found.map(({ image }) => image),
-    format,
-  );
+  const objects = found.map(({ image }) => image);
+  const printed = customTable(values, objects) ?? printedList(objects, format);
   if (printed !== undefined) {
     terminal.out(printed);
     return exitCodes.done;
@@ -30,7 +27,7 @@ export const imagesCommand: ClusterCommand = {
   summary: 'Lists images and their state.',
   options: {
     'all-namespaces': { type: 'boolean', short: 'A', help: 'of every namespace' },
-    ...outputOption,
+    ...listOutputOption,
   },
   run,
 };

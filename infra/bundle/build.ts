@@ -1,11 +1,11 @@
-// Bundles each function into one file, with separate files for lazily loaded modules. Called by `npm run build`, the images and tests.
-import { cp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+// Bundles each function into one file, with separate files for lazily loaded modules. Called by `npm run build`, package.ts, the images and tests.
+import { readdir, rm, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { basename, join } from 'node:path';
 import { type BuildOptions, type Metafile, build } from 'esbuild';
 import { type Workers, functionPlugin, lazyPackages, reExported, workerName } from '#infra/bundle/plugin.ts';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
+export const root = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Output directory of `npm run build`. */
 export const bundleDir = join(root, 'dist', 'functions');
@@ -42,63 +42,18 @@ export const buildBundles = async (outDir: string = bundleDir): Promise<readonly
   return [...functions, ...more];
 };
 
-const loadedLate = (workers: Workers): readonly Entry[] => [
+export const loadedLate = (workers: Workers): readonly Entry[] => [
   ...[...workers].map((path) => ({ name: workerName(path), role: 'worker' as const, path })),
   ...Object.entries(lazyPackages).map(([of, name]) => ({ name, role: 'lazy' as const, path: `${reExported}${of}` })),
 ];
 
-/** Output directory of `npm run package`. */
-export const cliDir = join(root, 'dist', 'cli');
-
-/** The command line as a package without dependencies: empties `outDir` and fills it for `npm publish`. */
-export const buildCli = async (outDir: string = cliDir): Promise<readonly Bundle[]> => {
-  await rm(outDir, { recursive: true, force: true });
-  const workers: Workers = new Set();
-  // Users may have an older version of Node than the functions.
-  const target = 'node22';
-  const main = await bundleAll([{ name: 'main', role: 'function', path: 'cli/main.ts' }], { outDir, workers, target });
-  const late = await bundleAll(loadedLate(workers), { outDir, workers, target });
-  await writeFile(join(outDir, 'bullion.mjs'), commandLauncher, { mode: 0o755 });
-  await writeFile(join(outDir, 'package.json'), await cliPackage());
-  for (const [from, to] of [
-    ['LICENSE', 'LICENSE'],
-    ['docs/cli.md', 'README.md'],
-  ] as const)
-    await cp(join(root, from), join(outDir, to));
-  return [...main, ...late];
-};
-
-const cliPackage = async (): Promise<string> => {
-  const { name, version, license } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as PackageFile;
-  const bin = { bullion: 'bullion.mjs', 'kubectl-bullion': 'bullion.mjs' };
-  const description = 'Golden images for virtual machines on Kubernetes, from the command line';
-  return `${JSON.stringify({ name, version, description, license, type: 'module', bin, engines: { node: '>=22.15' } }, undefined, 2)}\n`;
-};
-
-interface PackageFile {
-  readonly name: string;
-  readonly version: string;
-  readonly license: string;
-}
-
-/** An old version of Node would only report a missing export of a module. Keeps the code that V8 compiled for the next start. */
-const commandLauncher = `#!/usr/bin/env node
-import module from 'node:module';
-const [major, minor] = process.versions.node.split('.').map(Number);
-if (major < 22 || (major === 22 && minor < 15)) {
-  process.stderr.write(\`bullion: Node \${process.versions.node} is too old: install Node 22.15 or newer\\n\`);
-  process.exit(1);
-}
-module.enableCompileCache?.();
-await import('./main.mjs');
-`;
-
+/** What becomes one file: `path` relative to the root of the repository. */
 interface Entry extends Pick<Bundle, 'name' | 'role'> {
   readonly path: string;
 }
 
 /** One build with many entry points reads each source once; the outputs share nothing. */
-const bundleAll = async (
+export const bundleAll = async (
   entries: readonly Entry[],
   {
     outDir,

@@ -1,5 +1,9 @@
-// `npm run build`: bundles every function into dist/functions and prints the sizes. `npm run package`: the command line into dist/cli.
-import { type Bundle, buildBundles, buildCli, bundleDir, cliDir } from '#infra/bundle/build.ts';
+// `npm run build`: bundles every function into dist/functions and prints the sizes. `npm run package`: the command line into dist/cli; with
+// `-- --executables` also as executables that need no Node.
+import { dirname, join } from 'node:path';
+import { type Bundle, buildBundles, bundleDir } from '#infra/bundle/build.ts';
+import { buildExecutable, platformsToMake, thisPlatform } from '#infra/bundle/executable.ts';
+import { buildCli, cliDir } from '#infra/bundle/package.ts';
 
 const kib = (bytes: number): string => `${Math.ceil(bytes / 1024)} KiB`;
 
@@ -27,3 +31,8 @@ process.stdout.write(
     ? `in ${cliDir}; install it with: npm install --global ${cliDir}\n`
     : `in ${bundleDir}; one starts with: node ${bundleDir}/start.mjs <function>\n`,
 );
+if (process.argv.includes('--executables')) {
+  const outDir = join(dirname(cliDir), 'executables');
+  for (const platform of platformsToMake) process.stdout.write(`${await buildExecutable(cliDir, platform, outDir)}\n`);
+  if (!thisPlatform.startsWith('darwin')) process.stdout.write('run it on macOS for an executable of macOS\n');
+}

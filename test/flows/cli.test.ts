@@ -1,12 +1,14 @@
 // The command line with a cluster of its own, and the output that users and scripts get.
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ExitCode, exitCodes } from '#cli/command.ts';
+import { commands } from '#cli/run.ts';
 import { type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
-import { buildCli } from '#infra/bundle/build.ts';
+import { buildExecutable, thisPlatform } from '#infra/bundle/executable.ts';
+import { buildCli } from '#infra/bundle/package.ts';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { type Said, runBullion } from '#test/support/bullion.ts';
@@ -66,12 +68,29 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
       (await run(call[0], call.slice(1), { cwd: home, env })).stdout;
     expect(await lines('bullion', '--version')).toMatch(/^bullion \d+\.\d+\.\d+\n$/);
     const list = ['images', '-o', 'name', '--kubeconfig', cluster.kubeconfigPath];
+    expect((await readFile(join(packageDir, 'bullion.1'), 'utf8')).split('\n.SS ').length).toBe(1 + commands.length);
     const named = 'virtualmachineimage.hypercloud.tmaxanc.com/disk\n';
     expect(await lines('bullion', ...list)).toBe(named);
     expect(await lines('kubectl', 'bullion', ...list)).toBe(named);
     await expect(lines('bullion', 'why', 'nothing', '--kubeconfig', cluster.kubeconfigPath)).rejects.toMatchObject({
       code: exitCodes.notFound,
     });
+  });
+
+  it('is one file with Node inside, that needs nothing else', async () => {
+    const [packageDir, out, home] = [join(dir, 'files'), join(dir, 'executables'), join(dir, 'alone')];
+    await buildCli(packageDir);
+    const file = await buildExecutable(packageDir, thisPlatform, out);
+    await mkdir(home);
+    const call = async (...args: readonly string[]) => {
+      const all = [...args, '--kubeconfig', cluster.kubeconfigPath];
+      const { stdout, stderr } = await run(file, all, { cwd: home, env: { HOME: home, PATH: '' } });
+      return { stdout, stderr };
+    };
+    const named = 'virtualmachineimage.hypercloud.tmaxanc.com/disk\n';
+    for (const which of ['first', 'second'])
+      expect([which, await call('images', '-o', 'name')]).toEqual([which, { stdout: named, stderr: '' }]);
+    await expect(call('why', 'nothing')).rejects.toMatchObject({ code: exitCodes.notFound });
   });
 
   it('exits with 1 when an import fails, and `why` says what, where and what to do', async () => {
