@@ -8,6 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { noise } from '#test/support/disk.ts';
 import { type JobRun, podBytes, runImport } from '#test/support/job-memory.ts';
+import { drawn } from '#test/support/random.ts';
 import { hasTools, runTool } from '#test/support/tools.ts';
 
 const root = temporaryDirectory();
@@ -110,7 +111,8 @@ describe.skipIf(!hasTools('qemu-img', 'xz', 'zstd'))('the memory of a transfer',
       closeSync(whole);
     };
 
-  it.each<[what: string, make: (raw: string, file: string) => void, ends: RegExp]>([
+  type Worst = readonly [what: string, make: (raw: string, file: string) => void, ends: RegExp];
+  const worst: readonly Worst[] = [
     ['qcow2 with clusters of 2 MiB in zlib', convert('-c', '-O', 'qcow2', '-o', 'cluster_size=2M'), /^succeeded$/],
     [
       'qcow2 with clusters of 2 MiB in zstd',
@@ -138,15 +140,20 @@ describe.skipIf(!hasTools('qemu-img', 'xz', 'zstd'))('the memory of a transfer',
     ['vhdx with blocks of 256 MiB', convert('-O', 'vhdx', '-o', 'block_size=256M'), /^succeeded$/],
     ['vmdk', convert('-O', 'vmdk', '-o', 'subformat=streamOptimized'), /^succeeded$/],
     ['vdi', convert('-O', 'vdi'), /^succeeded$/],
-  ])('of a %s stays within the limit of its pod', { timeout: 600_000 }, async (what, make, ends) => {
-    const folder = mkdtempSync(join(root, 'worst-'));
-    const [raw, file] = [join(folder, 'raw'), join(folder, 'file')];
-    writeDense(raw);
-    make(raw, file);
-    const { peak, outcome } = await importOf(file, diskBytes);
-    rmSync(folder, { recursive: true });
-    console.info(`${what}: ${Math.round(peak / mib)} MiB, ${outcome}`);
-    expect(outcome).toMatch(ends);
-    expect(peak).toBeLessThan(podBytes);
-  });
+  ];
+  it.each(drawn(worst, 1 / 3))(
+    'of a %s stays within the limit of its pod',
+    { timeout: 600_000 },
+    async (what, make, ends) => {
+      const folder = mkdtempSync(join(root, 'worst-'));
+      const [raw, file] = [join(folder, 'raw'), join(folder, 'file')];
+      writeDense(raw);
+      make(raw, file);
+      const { peak, outcome } = await importOf(file, diskBytes);
+      rmSync(folder, { recursive: true });
+      console.info(`${what}: ${Math.round(peak / mib)} MiB, ${outcome}`);
+      expect(outcome).toMatch(ends);
+      expect(peak).toBeLessThan(podBytes);
+    },
+  );
 });

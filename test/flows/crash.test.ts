@@ -29,7 +29,7 @@ import {
   run,
   startClusterProcess,
 } from '#test/support/cluster.ts';
-import { createRandom, effort, seed, shuffle } from '#test/support/random.ts';
+import { drawn, seed } from '#test/support/random.ts';
 
 const mib = 2 ** 20;
 
@@ -71,7 +71,7 @@ const moments: readonly Moment[] = [
 ];
 
 /** A different quarter of them in each run, and all with `BULLION_FUZZ=4`: the simulation kills at every call (test/faults/crash.test.ts). */
-const killed = shuffle(moments, createRandom(seed)).slice(0, Math.ceil((moments.length * effort) / 4));
+const killed = drawn(moments, 1 / 4);
 
 /** Command lines of processes that use the directory. */
 const processesOf = async (dataDir: string): Promise<readonly string[]> => {

@@ -84,7 +84,7 @@ interface Size {
 }
 const sizes = {
   small: { image: 64 * mib, body: 64 * mib },
-  large: { image: 6 * gib, body: gib },
+  large: { image: 6 * gib, body: 256 * mib },
 } as const satisfies Record<string, Size>;
 
 it('of a sparse image of 6 GiB is no more than that of one of 64 MiB, in both directions', async () => {

@@ -17,6 +17,7 @@ import {
   startTestCluster,
 } from '#test/support/cluster.ts';
 import { forms, makeDebianIso, makeLinuxDisk, publish } from '#test/support/disks.ts';
+import { drawn } from '#test/support/random.ts';
 
 describe('importing every published format', { timeout: 400_000 }, () => {
   let dir: string;
@@ -52,7 +53,7 @@ describe('importing every published format', { timeout: 400_000 }, () => {
     return { status, disk };
   };
 
-  it.each(forms)('%s becomes a volume with the same bytes', async (form) => {
+  it.each(drawn(forms, 1 / 2))('%s becomes a volume with the same bytes', async (form) => {
     const { status, disk } = await importAndCompare(`form-${forms.indexOf(form)}`, await publish(raw, form));
     await expect(proveIdentical(disk, { file: raw, format: 'raw', compression: 'none' }, dir)).resolves.toBeUndefined();
     expect(status.virtualSize).toBe((await stat(raw)).size);

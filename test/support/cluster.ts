@@ -38,7 +38,7 @@ export const startTestCluster = async (options: Partial<ClusterOptions> = {}): P
     dataDir,
     apiServer: flowApiServer,
     environment: process.env,
-    tickSeconds: 1,
+    tickSeconds: 3,
     backOffFactor: 0.01,
     audit: recordCalls(process.env['BULLION_CALLS']),
     ...options,

@@ -16,6 +16,16 @@ export const stormSeeds = (count: number): readonly number[] => {
 export const effort = Number(process.env['BULLION_FUZZ'] ?? 1);
 export const fuzzTimeout = 60_000 * effort;
 
+/**
+ * Of rows that take long, a different part in each run, in their order: all of them in a few commits, and at once with `BULLION_FUZZ=<1 / part>`.
+ * For rows of which each is one more example of what the others show.
+ */
+export const drawn = <T>(rows: readonly T[], part: number): readonly T[] => {
+  const places = shuffle([...rows.keys()], createRandom(seed));
+  const picked = new Set(places.slice(0, Math.ceil(rows.length * part * effort)));
+  return rows.filter((_, index) => picked.has(index));
+};
+
 export interface Random {
   /** 0 ≤ x < 1. */
   next(): number;

@@ -342,7 +342,7 @@ describe('in any order of steps', () => {
       expect(dataKeys(store).filter((key) => key.includes('/disks/'))).toHaveLength(named);
     };
     await fc.assert(fc.asyncProperty(fc.scheduler(), fc.array(fc.boolean(), { minLength: 3, maxLength: 3 }), play), {
-      numRuns: 20 * effort,
+      numRuns: 10 * effort,
     });
   });
 });

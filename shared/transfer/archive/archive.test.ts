@@ -144,7 +144,7 @@ describe('an archive', () => {
             /^(same|ImageCorrupt|ImageTruncated|UnsupportedFormat|ExternalReference|ImageTooLarge)$/,
           );
         }),
-        { numRuns: 25 * effort },
+        { numRuns: 10 * effort },
       );
       console.info('tar, damaged:', JSON.stringify(verdicts));
     },

@@ -110,7 +110,7 @@ describe.skipIf(!hasTools('qemu-img'))('formats with a structure', () => {
           verdicts[verdict] = (verdicts[verdict] ?? 0) + 1;
           expect(verdict).not.toBe('different');
         }),
-        { numRuns: 12 * effort },
+        { numRuns: 4 * effort },
       );
       console.info(`${name}, damaged:`, JSON.stringify(verdicts));
     },

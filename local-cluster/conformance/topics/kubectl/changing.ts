@@ -1,6 +1,15 @@
 import type { Topic } from '#local-cluster/conformance/suite/case.ts';
 import { strictEqual } from 'node:assert/strict';
-import { configMap, core, create, expectStatus, mergePatch } from '#local-cluster/conformance/topics/objects.ts';
+import { at } from '#local-cluster/conformance/suite/json.ts';
+import {
+  configMap,
+  core,
+  create,
+  eventually,
+  expectStatus,
+  get,
+  mergePatch,
+} from '#local-cluster/conformance/topics/objects.ts';
 import { asShown, show, run, kubectlWidgets } from '#local-cluster/conformance/topics/kubectl/support.ts';
 
 export const changing: Topic['cases'] = {
@@ -57,11 +66,17 @@ export const changing: Topic['cases'] = {
     await show(t, 'gone', ['delete', 'cm', 'a']);
     await show(t, 'not there', ['delete', 'cm', 'a']);
     await show(t, 'not there is fine', ['delete', 'cm', 'a', '--ignore-not-found']);
-    await create(t, core(ns, 'configmaps'), configMap('held', undefined, { finalizers: ['example.com/hold'] }));
+    const makeHeld = () =>
+      create(t, core(ns, 'configmaps'), configMap('held', undefined, { finalizers: ['example.com/hold'] }));
+    const release = () => mergePatch(t, core(ns, 'configmaps', 'held'), { metadata: { finalizers: null } });
+    await makeHeld();
     await show(t, 'marked', ['delete', 'cm', 'held', '--wait=false']);
+    await release();
+    await makeHeld();
     const waiting = t.kubectl(['-n', ns, 'delete', 'cm', 'held']);
-    await new Promise((resolve) => setTimeout(resolve, 2000));
-    await mergePatch(t, core(ns, 'configmaps', 'held'), { metadata: { finalizers: null } });
+    const markedAt = async () => at(await get(t, core(ns, 'configmaps', 'held')), 'metadata.deletionTimestamp');
+    await eventually('held is marked', markedAt, (time) => time !== undefined);
+    await release();
     t.same('waited', asShown(await waiting));
   },
   'delete by selector and of everything': async (t) => {

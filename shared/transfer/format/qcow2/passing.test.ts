@@ -78,7 +78,7 @@ describe.skipIf(!hasTools('qemu-img'))('a qcow2 that is read sequentially', () =
           expect(isAgain).toBe(false);
           expect(disk.equals(convertQcow2(file)!)).toBe(true);
         }),
-        { numRuns: 40 * effort },
+        { numRuns: 12 * effort },
       );
     },
     fuzzTimeout,
@@ -104,7 +104,7 @@ describe.skipIf(!hasTools('qemu-img'))('a qcow2 that is read sequentially', () =
           });
           expect(verdictOn(passed, refusal, file)).toMatch(/^(same|again|ImageCorrupt|ImageTruncated)$/);
         }),
-        { numRuns: 60 * effort },
+        { numRuns: 20 * effort },
       );
     },
     fuzzTimeout,

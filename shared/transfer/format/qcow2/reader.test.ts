@@ -34,7 +34,7 @@ describe.skipIf(!hasTools('qemu-img'))('reading a qcow2 front to back', () => {
           expect(expected).toBeDefined();
           expect((await readQcow2(file, segmentBytes))?.equals(expected!)).toBe(true);
         }),
-        { numRuns: 30 * effort },
+        { numRuns: 10 * effort },
       );
     },
     timeout,
@@ -54,7 +54,7 @@ describe.skipIf(!hasTools('qemu-img'))('reading a qcow2 front to back', () => {
           }
           expect(await verdictOnQcow2(file, file)).toMatch(safe);
         }),
-        { numRuns: 40 * effort },
+        { numRuns: 12 * effort },
       );
     },
     timeout,
@@ -69,7 +69,7 @@ describe.skipIf(!hasTools('qemu-img'))('reading a qcow2 front to back', () => {
           const cut = file.subarray(0, Math.floor(file.length * part));
           expect(await verdictOnQcow2(cut, file)).toMatch(safe);
         }),
-        { numRuns: 30 * effort },
+        { numRuns: 10 * effort },
       );
     },
     timeout,
@@ -89,7 +89,7 @@ describe.skipIf(!hasTools('qemu-img'))('reading a qcow2 front to back', () => {
             expect(await verdictOnQcow2(file, file)).toMatch(safe);
           },
         ),
-        { numRuns: 30 * effort },
+        { numRuns: 10 * effort },
       );
     },
     timeout,

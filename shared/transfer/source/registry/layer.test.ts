@@ -113,7 +113,7 @@ describe('a layer', () => {
           const changed = damaged(layer, 'BE', changes);
           await check(mended === 0 ? changed : withMendedSums(changed), pack as (bytes: Buffer) => Buffer);
         }),
-        { numRuns: 40 * effort },
+        { numRuns: 15 * effort },
       );
       expect(verdicts['same']).toBeGreaterThan(0);
       console.info(`layer, ${format}, damaged:`, JSON.stringify(verdicts));
@@ -221,7 +221,7 @@ describe('a manifest', () => {
       fc.property(document, (bytes) => {
         expect(wordsOf(bytes)).toMatch(/^(askable|the manifest of x is not JSON|x (has no image for|is neither) .*)$/);
       }),
-      { numRuns: 300 * effort },
+      { numRuns: 100 * effort },
     );
   });
 });
