@@ -3,6 +3,7 @@ import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
 import { type Found, imageTypes } from '#shared/catalogue/image.ts';
 import { namesOf, otherTypes, readAll, withDetail } from '#shared/catalogue/objects.ts';
 import { objectTable, outputOf, outputOption, printedList } from '#cli/output.ts';
+import { deprecationIn } from '#shared/golden/rollout/deprecation.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
 const types: readonly Found['type'][] = [
@@ -31,9 +32,13 @@ const run = async ({ kube, namespace, positionals, values, terminal }: Call) => 
   const reads = await Promise.all(
     typesOf(positionals[0]).map(async (type) => ({ type, read: await readAll(kube, type, { namespace: where }) })),
   );
-  const found = reads.flatMap(({ type, read }): readonly Found[] =>
+  const all = reads.flatMap(({ type, read }): readonly Found[] =>
     read.is === 'read' ? read.items.map((image) => ({ type, image })).toSorted(byName) : [],
   );
+  // Nobody is offered what disks should not be made from any more.
+  const found = values['deprecated'] === true ? all : all.filter(({ image }) => deprecationIn(image) === undefined);
+  if (found.length < all.length)
+    terminal.err(`${all.length - found.length} deprecated or obsolete not listed: --deprecated lists them as well\n`);
   const denied = reads.flatMap(({ read }) => (read.is === 'denied' ? read.message : []));
   for (const message of denied) terminal.err(`not listed: ${message}\n`);
   const format = outputOf(values);
@@ -56,6 +61,7 @@ export const getCommand: ClusterCommand = {
   more: 'Kinds go by the names that kubectl takes: datavolumes or dv, dataimportcrons or dic, datasources or das, images for those of both groups.',
   options: {
     'all-namespaces': { type: 'boolean', short: 'A', help: 'of every namespace' },
+    deprecated: { type: 'boolean', help: 'also DataSources that are deprecated or obsolete' },
     ...outputOption,
   },
   completes: ['images', ...new Set(types.map(({ plural }) => plural))],
