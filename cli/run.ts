@@ -26,6 +26,7 @@ import { getCommand } from '#cli/commands/get.ts';
 import { imagesCommand } from '#cli/commands/images.ts';
 import { importCommand } from '#cli/commands/import.ts';
 import { retryCommand } from '#cli/commands/import.ts';
+import { planCommand } from '#cli/commands/plan.ts';
 import { pruneCommand, undeleteCommand } from '#cli/commands/prune.ts';
 import { rolloutCommands } from '#cli/commands/rollout.ts';
 import { uninstallCommand } from '#cli/commands/uninstall.ts';
@@ -170,6 +171,7 @@ export const commands: readonly Command[] = [
   ...rolloutCommands,
   pruneCommand,
   undeleteCommand,
+  planCommand,
   backupsCommand,
   verifyCommand,
   uninstallCommand,
