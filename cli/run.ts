@@ -26,6 +26,8 @@ import { getCommand } from '#cli/commands/get.ts';
 import { imagesCommand } from '#cli/commands/images.ts';
 import { importCommand } from '#cli/commands/import.ts';
 import { retryCommand } from '#cli/commands/import.ts';
+import { planCommand } from '#cli/commands/plan.ts';
+import { pruneCommand, undeleteCommand } from '#cli/commands/prune.ts';
 import { rolloutCommands } from '#cli/commands/rollout.ts';
 import { uninstallCommand } from '#cli/commands/uninstall.ts';
 import { uploadCommand } from '#cli/commands/upload.ts';
@@ -167,6 +169,9 @@ export const commands: readonly Command[] = [
   retryCommand,
   deleteCommand,
   ...rolloutCommands,
+  pruneCommand,
+  undeleteCommand,
+  planCommand,
   backupsCommand,
   verifyCommand,
   uninstallCommand,

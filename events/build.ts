@@ -59,7 +59,8 @@ export type PolicyVersionEventType =
   | typeof eventTypes.versionPromoted
   | typeof eventTypes.versionPinned
   | typeof eventTypes.versionRolledBack
-  | typeof eventTypes.versionMarkedBad;
+  | typeof eventTypes.versionMarkedBad
+  | typeof eventTypes.versionDeprecated;
 
 export type VersionEventType = Exclude<Extract<EventType, `dev.bullion.version.${string}`>, PolicyVersionEventType>;
 

@@ -54,7 +54,7 @@ export const VersionData = z.object({
   message: z.string(),
 });
 
-/** What happened to a version under a policy: a channel changed to it, or it was marked as bad. */
+/** What happened to a version under a policy: a channel changed to it, it was marked as bad, or it is deprecated. */
 export const PolicyVersionData = z.object({
   policy: ObjectRefData,
   /** Unset when every channel is meant. */
@@ -98,6 +98,7 @@ export const eventTypes = {
   versionPinned: 'dev.bullion.version.pinned',
   versionRolledBack: 'dev.bullion.version.rolledback',
   versionMarkedBad: 'dev.bullion.version.markedbad',
+  versionDeprecated: 'dev.bullion.version.deprecated',
   backupCompleted: 'dev.bullion.backup.completed',
   backupFailed: 'dev.bullion.backup.failed',
   backupRestored: 'dev.bullion.backup.restored',
@@ -126,6 +127,7 @@ export const catalogue = {
   [eventTypes.versionPinned]: PolicyVersionData,
   [eventTypes.versionRolledBack]: PolicyVersionData,
   [eventTypes.versionMarkedBad]: PolicyVersionData,
+  [eventTypes.versionDeprecated]: PolicyVersionData,
   [eventTypes.backupCompleted]: BackupData,
   [eventTypes.backupFailed]: BackupData,
   [eventTypes.backupRestored]: BackupData,

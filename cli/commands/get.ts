@@ -5,6 +5,7 @@ import { namesOf, otherTypes, readAll, withDetail } from '#shared/catalogue/obje
 import { customTable, listOutputOption, objectTable, outputOf, printedList, printedObject } from '#cli/output.ts';
 import { runStream } from '#events/forward/stream.ts';
 import { sleep } from '#events/sender.ts';
+import { deprecationIn } from '#shared/golden/rollout/deprecation.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 
@@ -38,6 +39,10 @@ interface Watched {
   readonly where: string | undefined;
 }
 
+/** Nobody is offered what disks should not be made from any more. */
+const isListed = (values: Values, image: AnyImage): boolean =>
+  values['deprecated'] === true || deprecationIn(image) === undefined;
+
 const customLine = (values: Values, object: AnyImage): string | undefined =>
   customTable(values, [object])?.replace(/^.*\n/, '');
 
@@ -53,7 +58,7 @@ const watchOn = async ({ kube, values, terminal, signal }: Call, { types, shown,
   };
   const show = (type: Found['type'], object: AnyImage, isDeleted: boolean): void => {
     const { uid, resourceVersion } = object.metadata;
-    if (!isDeleted && versions.get(uid) === resourceVersion) return;
+    if ((!isDeleted && versions.get(uid) === resourceVersion) || !isListed(values, object)) return;
     versions.set(uid, resourceVersion);
     const image = isDeleted ? { ...object, status: { ...object.status, phase: 'Deleted' } } : withDetail(object);
     terminal.out(customLine(values, object) ?? printedObject(object, format) ?? lineOf({ type, image }));
@@ -81,13 +86,17 @@ const run = async (call: Call) => {
   const reads = await Promise.all(
     typesOf(positionals[0]).map(async (type) => ({ type, read: await readAll(kube, type, { namespace: where }) })),
   );
-  const shown = reads.flatMap(({ type, read }): readonly Found[] =>
-    read.is === 'read' ? read.items.toSorted(byName).map((image) => ({ type, image: withDetail(image) })) : [],
+  const all = reads.flatMap(({ type, read }): readonly Found[] =>
+    read.is === 'read' ? read.items.toSorted(byName).map((image) => ({ type, image })) : [],
   );
+  const found = all.filter(({ image }) => isListed(values, image));
+  if (found.length < all.length)
+    terminal.err(`${all.length - found.length} deprecated or obsolete not listed: --deprecated lists them as well\n`);
   const denied = reads.flatMap(({ read }) => (read.is === 'denied' ? read.message : []));
   for (const message of denied) terminal.err(`not listed: ${message}\n`);
   const format = outputOf(values);
-  const objects = reads.flatMap(({ read }) => (read.is === 'read' ? read.items.toSorted(byName) : []));
+  const objects = found.map(({ image }) => image);
+  const shown = found.map(({ type, image }) => ({ type, image: withDetail(image) }));
   const printed = customTable(values, objects) ?? printedList(objects, format);
   if (printed !== undefined) terminal.out(printed);
   else if (shown.length > 0) {
@@ -109,6 +118,7 @@ export const getCommand: ClusterCommand = {
   more: 'Kinds go by the names that kubectl takes: datavolumes or dv, dataimportcrons or dic, datasources or das, images for those of both groups.',
   options: {
     'all-namespaces': { type: 'boolean', short: 'A', help: 'of every namespace' },
+    deprecated: { type: 'boolean', help: 'also DataSources that are deprecated or obsolete' },
     watch: { type: 'boolean', short: 'w', help: 'then print each change, until Ctrl-C' },
     ...listOutputOption,
   },

@@ -157,6 +157,34 @@ describe('bullion', () => {
     await expect(call('mark-bad', ['fedora-9'], { reason })).rejects.toThrow(/has a version fedora-9/);
   });
 
+  it.each<[wanted: string, ending: object]>([
+    ['fedora-3', { version: 'fedora-3' }],
+    ['stable', { channel: 'stable' }],
+    ['fedora/candidate', { channel: 'candidate' }],
+  ])('deprecate %s, make it obsolete, and undo that', async (wanted, ending) => {
+    const others = [{ version: 'fedora-1', reason: 'other' }];
+    kube.edit(type, key, ({ spec }) => void Object.assign(spec, { deprecated: others }));
+    await expect(call('deprecate', [wanted])).rejects.toThrow(/--reason/);
+    expect(await call('deprecate', [wanted], { reason })).toContain('with a warning');
+    expect((await specNow())?.deprecated).toEqual([...others, { ...ending, reason }]);
+    expect(await call('deprecate', [wanted], { reason, obsolete: true, replacement: 'next' })).toContain(
+      'no new disks',
+    );
+    expect((await specNow())?.deprecated).toEqual([
+      ...others,
+      { ...ending, reason, obsolete: true, replacement: 'next' },
+    ]);
+    await call('deprecate', [wanted], { undo: true });
+    expect((await specNow())?.deprecated).toEqual(others);
+  });
+
+  it('deprecate says what there is where nothing has the name', async () => {
+    await expect(call('deprecate', ['fedora-9'], { reason })).rejects.toThrow(/fedora\/candidate, fedora\/stable/);
+    await expect(call('deprecate', ['fedora-9'], { reason, policy: 'debian' })).rejects.toThrow(
+      /no GoldenImagePolicy debian/,
+    );
+  });
+
   it('keeps what somebody else decided meanwhile', async () => {
     kube.failNext({ verb: 'patch' }, { error: new Conflict('changed'), when: 'before' });
     await call('mark-bad', ['fedora-1'], { reason });
@@ -166,5 +194,12 @@ describe('bullion', () => {
   it('why says where each channel stands', async () => {
     const text = await call('why', ['gip/fedora']);
     expect(text).toMatch(/Channel stable\s+fedora-3, Soaking: for 1h of 24h/);
+    kube.edit(type, key, ({ status }) => {
+      status!.channels![0]!.deprecation = { state: 'Obsolete', message: 'use Fedora 42', replacement: 'fedora-42' };
+      status!.versions![0]!.deprecation = { state: 'Deprecated', message: reason, by: 'jane' };
+    });
+    const ended = (await call('why', ['gip/fedora'])).replaceAll(/\s+/g, ' ');
+    expect(ended).toContain('the channel is obsolete: use Fedora 42; use DataSource fedora-42 instead');
+    expect(ended).toContain('Version fedora-1 deprecated, by jane: kernel panic');
   });
 });

@@ -1,14 +1,16 @@
-// `bullion promote`, `pin`, `unpin`, `rollback`, `mark-bad`: what people decide about versions of golden images. Each changes one part of a
+// `bullion promote`, `pin`, `unpin`, `rollback`, `mark-bad`, `deprecate`: what people decide about versions of golden images. Each changes one part of a
 // policy; the cluster asks for the right to it, and records who it was. `events`: what became of it.
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
 import { tableOf } from '#cli/output.ts';
 import type { CloudEvent } from '#events/event.ts';
 import {
   decide,
+  deprecated,
   goodAgain,
   markedBad,
   pinned,
   promoted,
+  undeprecated,
   unpinned,
   versionBefore,
 } from '#shared/catalogue/decisions.ts';
@@ -21,7 +23,7 @@ import {
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { eventsOf } from '#shared/resources/golden-image-policy/history.ts';
 import { parseSpan } from '#shared/runtime/age.ts';
-import { InvalidInput, NotFound } from '#shared/runtime/errors.ts';
+import { InvalidInput, NotFound, isNotFound } from '#shared/runtime/errors.ts';
 
 type Channel = GoldenImagePolicySpec['channels'][number];
 
@@ -135,6 +137,39 @@ const markBad = async (call: Call): Promise<ExitCode> => {
   return say(call, policy, `${version} leaves every channel and is not offered again`);
 };
 
+/** A version where one has that name, else a channel. */
+const findEnding = async (call: Call, wanted: string) => {
+  try {
+    return { policy: await findVersion(call, wanted), ending: { version: wanted }, what: wanted };
+  } catch (error) {
+    if (!isNotFound(error) || textOf(call.values, 'policy') !== undefined) throw error;
+    const { policy, channel } = await findChannel(call, wanted);
+    return { policy, ending: { channel: channel.name }, what: `channel ${channel.name}` };
+  }
+};
+
+const deprecate = async (call: Call): Promise<ExitCode> => {
+  const { positionals, values } = call;
+  const { policy, ending, what } = await findEnding(call, positionals[0] ?? '');
+  if (values['undo'] === true) {
+    await decide(call.kube, policy, undeprecated(ending));
+    return say(call, policy, `${what} is not deprecated by hand any more`);
+  }
+  const obsolete = values['obsolete'] === true;
+  const replacement = textOf(values, 'replacement');
+  const mark = {
+    reason: reasonOf(call),
+    ...(obsolete ? { obsolete } : {}),
+    ...(replacement === undefined ? {} : { replacement }),
+  };
+  await decide(call.kube, policy, deprecated(ending, mark));
+  return say(
+    call,
+    policy,
+    `${what} is ${obsolete ? 'obsolete: no new disks are made from it' : 'deprecated: disks are made from it with a warning'}`,
+  );
+};
+
 /** Milliseconds since the epoch: of a time, or of a span before now. */
 const sinceOf = ({ values, terminal }: Call): number => {
   const text = textOf(values, 'since');
@@ -238,5 +273,19 @@ export const rolloutCommands: readonly ClusterCommand[] = [
       ...why,
     },
     run: markBad,
+  },
+  {
+    name: 'deprecate',
+    arguments: '<version-or-channel>',
+    summary: 'Warns who makes a disk from a version or a channel, or has none made any more.',
+    more: "Channels keep what they have, and disks that exist keep their contents. Takes the right to deprecate goldenimagepolicies.\nNo disk is made from what is obsolete, unless the disk has the annotation bullion.dev/allow-obsolete=true.\n\n  bullion deprecate fedora-9ab6e2a1c1f0 --reason 'support has ended'\n  bullion deprecate stable --obsolete --replacement fedora-42 --reason 'use Fedora 42'\n  bullion deprecate stable --undo",
+    options: {
+      obsolete: { type: 'boolean', help: 'no new disks are made from it' },
+      replacement: { type: 'string', value: 'NAME', help: 'DataSource to use instead' },
+      undo: { type: 'boolean', help: 'not deprecated by hand any more; its age counts as before' },
+      policy: { type: 'string', value: 'NAME', help: 'where several policies have the version' },
+      ...why,
+    },
+    run: deprecate,
   },
 ];

@@ -42,7 +42,7 @@ const late: Readonly<Record<string, readonly string[]>> = {
   'jsonpath-plus': ['JSONPath'],
   cloudevents: ['CloudEvent', 'ValidationError'],
   semver: ['default'],
-  yaml: ['parse', 'stringify'],
+  yaml: ['parse', 'parseAllDocuments', 'stringify'],
 };
 
 /**

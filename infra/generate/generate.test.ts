@@ -283,6 +283,8 @@ describe('webhook configurations', () => {
       ['templates.validate.bullion.dev', 'Fail'],
       ['classes.validate.bullion.dev', 'Fail'],
       ['claims.validate.bullion.dev', 'Fail'],
+      // Restores of others do not wait for us.
+      ['sources.validate.bullion.dev', 'Ignore'],
       ['machines.validate.bullion.dev', 'Ignore'],
       ['disks.validate.bullion.dev', 'Ignore'],
       ['keys.validate.bullion.dev', 'Fail'],

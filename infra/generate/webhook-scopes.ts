@@ -6,6 +6,7 @@ import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
 import { templateVersions } from '#shared/api/foreign/harvester.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { clusterControllers, labels, ownAccountPrefix } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
@@ -78,6 +79,9 @@ const marksChange =
   `request.operation == 'CREATE' ? ${keysCome('labels')} || ${keysCome('annotations')} : ` +
   `${keysDiffer('labels')} || ${keysDiffer('annotations')}`;
 
+/** Kinds of sources that a claim is a copy of. */
+const copiedKinds = [persistentVolumeClaims.kind, volumeSnapshots.kind];
+
 const ownedByTemplate =
   'has(oldObject.metadata.ownerReferences) && ' +
   `oldObject.metadata.ownerReferences.exists(r, r.kind == '${templateVersions.kind}')`;
@@ -85,8 +89,11 @@ const ownedByTemplate =
 /** Classes of images are named after them (`lh-<uid>`, as in Harvester). */
 const ofImageClass = "has(object.spec.storageClassName) && object.spec.storageClassName.startsWith('lh-')";
 
-const machineChanged =
-  "request.operation == 'CREATE' || object.spec.template != oldObject.spec.template || " + differs('annotations');
+const namesSource = ['dataSource', 'dataSourceRef']
+  .map((field) => `(has(object.spec.${field}) && object.spec.${field}.kind in ${listOf(copiedKinds)})`)
+  .join(' || ');
+
+const machineChanged = "request.operation == 'CREATE' || object.spec != oldObject.spec || " + differs('annotations');
 const machineUsesClaims =
   '(has(object.spec.template) && has(object.spec.template.spec.volumes) && ' +
   'object.spec.template.spec.volumes.exists(v, has(v.persistentVolumeClaim) || has(v.dataVolume))) || ' +
@@ -130,6 +137,12 @@ export const scopeOf = (fn: AdmissionFunction, { on }: Webhook, objects: readonl
       claims: {
         types: [persistentVolumeClaims],
         conditions: [notByUs, { name: 'of-an-image', expression: ofImageClass }],
+      },
+      // Nothing is lost where a disk is made from an obsolete version: restores of others do not wait for us.
+      sources: {
+        types: [persistentVolumeClaims],
+        conditions: [notByUs, { name: 'with-a-source', expression: namesSource }],
+        failurePolicy: 'Ignore',
       },
       // Machines must not be blocked by an outage of ours: permissions are checked again when their disks are created.
       machines: {

@@ -12,7 +12,7 @@ import {
 import { templateVersions } from '#shared/api/foreign/harvester.ts';
 import { backingImageDataSources, backingImages } from '#shared/api/foreign/longhorn.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
-import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
@@ -40,6 +40,7 @@ export interface Webhook {
     | 'templates'
     | 'classes'
     | 'claims'
+    | 'sources'
     | 'machines'
     | 'disks'
     | 'keys'
@@ -97,6 +98,12 @@ export const admissionFunctions: readonly AdmissionFunction[] = [
         name: 'claims',
         summary: 'disks are made from images that their author may read',
         on: 'claims',
+        operations: ['CREATE'],
+      },
+      {
+        name: 'sources',
+        summary: 'nor from obsolete versions, unless somebody insists',
+        on: 'sources',
         operations: ['CREATE'],
       },
       {
@@ -176,6 +183,8 @@ export const admissionLookups: readonly { readonly type: ResourceType; readonly 
     { type: erased(templateVersions), verbs: ['get'] },
     { type: erased(virtualMachines), verbs: ['get', 'list'] },
     { type: erased(volumeSnapshotClasses), verbs: ['get'] },
+    // Whether a version is deprecated.
+    { type: erased(volumeSnapshots), verbs: ['get'] },
   ];
 
 /** Credentials for polls, read by name and never listed. */

@@ -43,6 +43,12 @@ export const annotations = {
   offered: 'bullion.dev/offered',
   /** On a version of a golden image: the digest or validator that identifies its content. */
   content: 'bullion.dev/content',
+  /** On a version of a golden image, and on the DataSource of a channel: that it is deprecated or obsolete (JSON). */
+  deprecation: 'bullion.dev/deprecation',
+  /** On a version of a golden image: since when nothing keeps it, RFC 3339; it goes once it cannot be brought back any more. */
+  deleted: 'bullion.dev/deleted',
+  /** On a disk: `true` has it made from an obsolete version. */
+  allowObsolete: 'bullion.dev/allow-obsolete',
   /** On the Lease of a content: `true` once another volume waits for it. */
   awaited: 'bullion.dev/awaited',
   /** On the Lease of a content, and on the claim being filled: why the same bytes are fetched again. */

@@ -3,6 +3,7 @@
 import {
   type GoldenImagePolicy,
   type GoldenImagePolicySpec,
+  type RetiredMark,
   goldenImagePolicyKind,
 } from '#shared/api/bullion/golden-image-policy.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -51,6 +52,23 @@ export const markedBad =
 export const goodAgain =
   (version: string): Decision =>
   ({ bad = [] }) => ({ bad: bad.filter((mark) => mark.version !== version) });
+
+/** What somebody may deprecate. */
+type Ending = { readonly version: string } | { readonly channel: string };
+
+const isAbout = (mark: RetiredMark, ending: Ending): boolean =>
+  'version' in ending ? mark.version === ending.version : mark.channel === ending.channel;
+
+/** Has disks made from a version or a channel with a warning, or not at all. */
+export const deprecated =
+  (ending: Ending, mark: Pick<RetiredMark, 'obsolete' | 'replacement' | 'reason'>): Decision =>
+  ({ deprecated: marks = [] }) => ({
+    deprecated: [...marks.filter((one) => !isAbout(one, ending)), { ...ending, ...mark }],
+  });
+
+export const undeprecated =
+  (ending: Ending): Decision =>
+  ({ deprecated: marks = [] }) => ({ deprecated: marks.filter((one) => !isAbout(one, ending)) });
 
 /** For the policy as it was read: what somebody else decided meanwhile is not overwritten. */
 export const decide = async (kube: KubeClient, policy: GoldenImagePolicy, decision: Decision): Promise<void> => {

@@ -6,6 +6,7 @@ import { type StatusCondition, findCondition } from '#shared/api/conditions.ts';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
+import { sentenceOf } from '#shared/golden/rollout/deprecation.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { toAge, toSpan } from '#shared/runtime/age.ts';
 import { lookup } from '#shared/runtime/lookup.ts';
@@ -123,6 +124,7 @@ const reportedConditions = [
   'ContentChanged',
   'UpToDate',
   'Progressing',
+  'Deprecated',
 ];
 
 const otherConditions = (found: Found): readonly Row[] => {
@@ -134,13 +136,19 @@ const otherConditions = (found: Found): readonly Row[] => {
     .map(({ type, status, reason, message }): Row => [type, `${status}, ${reason}: ${message}`]);
 };
 
-/** Of a policy: what each channel has, and why not the next version. */
+/** Of a policy: what each channel has, and why not the next version; which versions are at their end. */
 const channelsOf = ({ image: { status } }: Found): readonly Row[] => {
-  const { channels = [] } = (status ?? {}) as GoldenImagePolicyStatus;
-  return channels.map(({ name, version, reason, message }): Row => [
-    `Channel ${name}`,
-    `${version ?? 'nothing'}, ${reason}: ${message}`,
-  ]);
+  const { channels = [], versions = [] } = (status ?? {}) as GoldenImagePolicyStatus;
+  const ends = versions.flatMap(({ name, state, deprecation }): readonly Row[] =>
+    deprecation === undefined || state === 'Gone' ? [] : [[`Version ${name}`, sentenceOf(deprecation)]],
+  );
+  return [
+    ...channels.map(({ name, version, reason, message, deprecation }): Row => [
+      `Channel ${name}`,
+      `${version ?? 'nothing'}, ${reason}: ${message}${deprecation === undefined ? '' : `; the channel is ${sentenceOf(deprecation)}`}`,
+    ]),
+    ...ends,
+  ];
 };
 
 const stateOf = (found: Found, now: Date): string => {

@@ -10,6 +10,7 @@ import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-im
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { findCondition } from '#shared/api/conditions.ts';
 import type { KubeObject } from '#shared/api/object.ts';
+import { deprecationIn, sentenceOf, stricter } from '#shared/golden/rollout/deprecation.ts';
 import { type Markup, type Page, type Tone, badge, pathOf, table } from '#shared/console/markup.ts';
 import { objectPath, typeName } from '#shared/console/query.ts';
 import { toAge, toSpan } from '#shared/runtime/age.ts';
@@ -35,8 +36,10 @@ const until = (time: string | undefined, now: Date): string => {
 const toneOf = ({ next, version }: ChannelStatus): Tone =>
   version === undefined ? 'idle' : next === undefined ? 'ok' : 'busy';
 
-const channelState = (channel: ChannelStatus): Markup =>
-  html`${badge(toneOf(channel), channel.reason)} <small class="why">${channel.message}</small>`;
+const channelState = (policy: GoldenImagePolicy, channel: ChannelStatus): Markup => {
+  const end = stricter(channel.deprecation, versionNamed(policy, channel.version)?.deprecation);
+  return html`${badge(toneOf(channel), channel.reason)} <small class="why">${channel.message}</small> ${endOf(end)}`;
+};
 
 const signatureOf = ({ spec }: GoldenImagePolicy, version: VersionStatus | undefined): Markup | string => {
   if (spec.verify?.signature === undefined) return 'not asked for';
@@ -45,6 +48,12 @@ const signatureOf = ({ spec }: GoldenImagePolicy, version: VersionStatus | undef
   const tones = { Passed: 'ok', Failed: 'bad', Pending: 'busy' } as const;
   return html`${badge(tones[check.state], check.state)} <small class="why">${check.message}</small>`;
 };
+
+const endOf = (deprecation: VersionStatus['deprecation']): Markup | '' =>
+  deprecation === undefined
+    ? ''
+    : html`${badge(deprecation.state === 'Obsolete' ? 'bad' : 'busy', deprecation.state)}
+        <small class="why">${sentenceOf(deprecation)}</small>`;
 
 const versionNamed = ({ status }: GoldenImagePolicy, name: string | undefined): VersionStatus | undefined =>
   status?.versions?.find((version) => version.name === name);
@@ -57,7 +66,7 @@ const policyRows = (policy: GoldenImagePolicy, now: Date): readonly Markup[] =>
         <td class="minor">${policy.metadata.namespace}</td>
         <td>${channel.name}</td>
         <td>${channel.version ?? '–'} <small class="why">${ago(channel.since, now)}</small></td>
-        <td>${channelState(channel)}</td>
+        <td>${channelState(policy, channel)}</td>
         <td class="minor">${channel.next ?? '–'}</td>
         <td class="minor">${signatureOf(policy, versionNamed(policy, channel.version))}</td>
       </tr>`,
@@ -92,14 +101,15 @@ const readiness = (conditions: Parameters<typeof findCondition>[0]): Markup => {
     : html`${badge('busy', reason)} <small class="why">${message}</small>`;
 };
 
-const sourceRow = ({ metadata, spec, status }: DataSource, now: Date): Markup => {
+const sourceRow = (source: DataSource, now: Date): Markup => {
+  const { metadata, spec, status } = source;
   const { pvc, snapshot, dataSource } = spec.source;
   const path = objectPath(dataSourceKind.type, metadata);
   return html`<tr>
     <th scope="row"><a href="${path}">${metadata.name}</a></th>
     <td class="minor">${metadata.namespace}</td>
     <td>${pvc?.name ?? snapshot?.name ?? dataSource?.name ?? '–'}</td>
-    <td>${readiness(status?.conditions)}</td>
+    <td>${readiness(status?.conditions)} ${endOf(deprecationIn(source))}</td>
     <td><a href="${path}/consumers">Disks</a></td>
     <td class="number minor">${toAge(metadata.creationTimestamp, now)}</td>
   </tr>`;
@@ -189,7 +199,7 @@ const channelRow = (policy: GoldenImagePolicy, channel: ChannelStatus, now: Date
       ${version ?? '–'}
       <small class="why">${ago(since, now)}${pin === undefined ? '' : `, pinned: ${pin.reason}`}</small>
     </td>
-    <td>${channelState(channel)} ${soak}</td>
+    <td>${channelState(policy, channel)} ${soak}</td>
     <td class="actions">
       ${next === undefined ? '' : link(policy, 'promote', 'Promote…', { channel: name, version: next })}
       ${version === undefined ? '' : link(policy, 'rollback', 'Roll back…', { channel: name })}
@@ -215,7 +225,7 @@ const versionRow = (policy: GoldenImagePolicy, version: VersionStatus, now: Date
     <th scope="row">
       ${name} <small class="why"><code>${digest}</code></small>
     </th>
-    <td>${badge(versionTones[state], state)} <small class="why">${message}</small></td>
+    <td>${badge(versionTones[state], state)} <small class="why">${message}</small> ${endOf(version.deprecation)}</td>
     <td>${having.length === 0 ? '–' : having.map((channel) => channel.name).join(', ')}</td>
     <td class="minor">${signatureOf(policy, version)}</td>
     <td class="actions">

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { dueTime, nextPollAfter } from '#shared/golden/schedule.ts';
-import { outdatedVersions } from '#shared/golden/version.ts';
+import { judgeRetention } from '#shared/golden/version.ts';
 import { type Schedule, parseSchedule } from '#shared/golden/schedule.ts';
 import { shortDigest, validatorDigest, versionName } from '#shared/golden/version.ts';
 
@@ -78,13 +78,17 @@ describe('retention', () => {
     lastUse: `2026-03-${String(day).padStart(2, '0')}T00:00:00Z`,
   });
   const versions = [version('a', 1), version('b', 2), version('c', 3), version('d', 4)];
-  const none = new Set<string>();
+  const none = new Map<string, string>();
+  const outdatedVersions = (...asked: Parameters<typeof judgeRetention>): readonly string[] =>
+    judgeRetention(...asked)
+      .flatMap(({ name, keptBy }) => (keptBy === undefined ? [name] : []))
+      .reverse();
 
   it.each([
     ['keeps the current and the newest others', { keep: 2, current: 'd', inUse: none }, ['a', 'b']],
     ['counts the current one, however old', { keep: 2, current: 'a', inUse: none }, ['b', 'c']],
     ['keeps one at least', { keep: 0, current: 'd', inUse: none }, ['a', 'b', 'c']],
-    ['never takes what is in use', { keep: 1, current: 'd', inUse: new Set(['b']) }, ['a', 'c']],
+    ['never takes what is in use', { keep: 1, current: 'd', inUse: new Map([['b', 'a clone']]) }, ['a', 'c']],
     ['takes nothing when there are few', { keep: 9, current: 'd', inUse: none }, []],
   ])('%s', (_, retention, expected) => {
     expect(outdatedVersions(versions, retention)).toEqual(expected);
@@ -97,6 +101,49 @@ describe('retention', () => {
       { name: 'z', lastUse: '2026-03-01T00:00:00.123456789Z' },
     ];
     expect(outdatedVersions(odd, { keep: 2, current: 'q', inUse: none })).toEqual(['x', 'z']);
+  });
+
+  const day = 86_400_000;
+  const now = Date.parse('2026-03-05T00:00:00Z');
+  const [young, old] = ['2026-03-04T00:00:00Z', '2026-01-01T00:00:00Z'];
+  it.each([
+    ['is too young', { maxAge: 30 * day }, { created: young, lastUse: old }, 'it is younger than 30d'],
+    ['is old enough', { maxAge: 30 * day }, { created: old, lastUse: young }, undefined],
+    ['was used lately', { unusedFor: 7 * day }, { created: old, lastUse: young }, 'it was used within 7d'],
+    ['was not used lately', { unusedFor: 7 * day }, { created: young, lastUse: old }, undefined],
+    [
+      'has one limit left',
+      { maxAge: day, unusedFor: 7 * day },
+      { created: old, lastUse: young },
+      'it was used within 7d',
+    ],
+    ['has none left', { maxAge: day, unusedFor: 7 * day }, { created: old, lastUse: old }, undefined],
+    ['has no age that is known', { maxAge: day }, { lastUse: old }, 'it is younger than 24h'],
+    ['has a reader', {}, { name: 'b', created: old, lastUse: old }, 'a clone'],
+  ])('says what keeps a version that %s', (_what, limits, one, keptBy) => {
+    const [judged] = judgeRetention([{ name: 'x', ...one }], {
+      keep: 1,
+      current: 'q',
+      inUse: new Map([['b', 'a clone']]),
+      now,
+      ...limits,
+    });
+    expect(judged?.keptBy).toBe(keptBy);
+  });
+
+  it('keeps more with a limit than without, whatever the clock says', () => {
+    const time = fc.integer({ min: 0, max: 400 }).map((days) => new Date(now - days * day).toISOString());
+    const some = fc.array(fc.record({ created: time, lastUse: time }), { minLength: 1, maxLength: 8 });
+    const limit = fc.option(fc.integer({ min: 0, max: 300 * day }), { nil: undefined });
+    fc.assert(
+      fc.property(some, limit, limit, fc.integer(), (all, maxAge, unusedFor, jump) => {
+        const found = all.map((one, index) => ({ name: `v${index}`, ...one }));
+        const rest = { keep: 2, current: 'v0', inUse: new Map([['v1', 'a pin']]) };
+        const gone = outdatedVersions(found, { ...rest, maxAge, unusedFor, now: now + jump });
+        expect(outdatedVersions(found, rest)).toEqual(expect.arrayContaining([...gone]));
+        expect(gone.filter((name) => name === 'v0' || name === 'v1')).toEqual([]);
+      }),
+    );
   });
 
   it('never takes the current version, and leaves at least as many as asked for', () => {

@@ -1,5 +1,6 @@
 // Versions of a golden image: named after the digest they hold, and which of them may go. Pure.
 import { createHash } from 'node:crypto';
+import { toSpan } from '#shared/runtime/age.ts';
 
 /** In the place of a digest, where a server tells none before the file is fetched. */
 const validatorPrefix = 'validator:';
@@ -45,17 +46,27 @@ export const isValidator = (digest: string): boolean => digest.startsWith(valida
 /** Which versions of a golden image may go. */
 interface Version {
   readonly name: string;
-  /** RFC 3339: when it was last what the cron offered; empty when unknown. */
+  /** RFC 3339: when a disk was last made from it, or it was last what the cron offered; empty when unknown. */
   readonly lastUse: string;
+  /** RFC 3339; default: unknown, which is too young for a limit. */
+  readonly created?: string | undefined;
 }
 
-interface Retention {
+/** Limits in milliseconds: what is younger, or was used since, stays. */
+export interface RetentionLimits {
+  readonly maxAge?: number | undefined;
+  readonly unusedFor?: number | undefined;
+}
+
+interface Retention extends RetentionLimits {
   /** How many to keep, the current one included; at least 1 whatever is written here. */
   readonly keep: number;
   /** The version offered now. */
   readonly current: string;
-  /** Versions that something refers to: a data source, a running clone, a backup, an import under way. */
-  readonly inUse: ReadonlySet<string>;
+  /** Versions that something refers to (a data source, a running clone, a backup, an import under way), and what that is. */
+  readonly inUse: ReadonlyMap<string, string>;
+  /** Milliseconds since the epoch; needed for limits. */
+  readonly now?: number | undefined;
 }
 
 const timeOf = ({ lastUse }: Version): number => {
@@ -66,15 +77,39 @@ const timeOf = ({ lastUse }: Version): number => {
 /** Newest first. The name decides between equals, so that two looks agree. */
 const byUse = (a: Version, b: Version): number => timeOf(b) - timeOf(a) || a.name.localeCompare(b.name);
 
-/** The versions to remove, oldest first. Never the current one, nor one in use; those count among the kept all the same. */
-export const outdatedVersions = (
-  versions: readonly Version[],
-  { keep, current, inUse }: Retention,
-): readonly string[] => {
-  const others = versions.filter(({ name }) => name !== current).sort(byUse);
-  return others
-    .slice(Math.max(1, keep) - 1)
-    .map(({ name }) => name)
-    .filter((name) => !inUse.has(name))
-    .reverse();
+export interface RetainedVersion {
+  readonly name: string;
+  /** `undefined`: nothing, so it goes. */
+  readonly keptBy: string | undefined;
+}
+
+const keptByTime = (
+  { lastUse, created = '' }: Version,
+  { maxAge, unusedFor, now = 0 }: Retention,
+): string | undefined => {
+  const isPast = (time: string, limit: number): boolean => now - Date.parse(time) >= limit;
+  if (maxAge !== undefined && !isPast(created, maxAge)) return `it is younger than ${toSpan(maxAge)}`;
+  if (unusedFor !== undefined && !isPast(lastUse, unusedFor)) return `it was used within ${toSpan(unusedFor)}`;
+  return undefined;
+};
+
+/** Each version and what keeps it, those used last first. Never without the current one, nor one in use; those count among the kept all the same. */
+export const judgeRetention = (versions: readonly Version[], retention: Retention): readonly RetainedVersion[] => {
+  const { keep, current, inUse } = retention;
+  const place = (version: Version): number => (version.name === current ? 0 : 1);
+  const most = Math.max(1, keep);
+  return versions
+    .toSorted((a, b) => place(a) - place(b) || byUse(a, b))
+    .map((version, index) => {
+      const { name } = version;
+      if (name === current) return { name, keptBy: 'its cron offers it' };
+      const user = inUse.get(name);
+      // The current one counts whether or not it is listed.
+      const rank = versions.some((one) => one.name === current) ? index : index + 1;
+      const isRecent = rank < most;
+      return {
+        name,
+        keptBy: user ?? (isRecent ? `it is one of the ${most} used last` : keptByTime(version, retention)),
+      };
+    });
 };

@@ -82,21 +82,22 @@ export const createValidator = (kube: KubeClient, { cdi, allowedAddresses = [] }
   let policy: AddressPolicy | undefined;
   const isRefused: AddressPolicy = (address) => (policy ??= createAddressPolicy(allowedAddresses))(address);
   return async (request) => {
-    const held = await reviewProtected(request, kube);
-    if (held !== undefined || request.operation === 'DELETE') return held ?? allowed;
+    const held = (await reviewProtected(request, kube)) ?? allowed;
+    if (held.kind === 'refused' || request.operation === 'DELETE') return held;
     const kind = await findKind(kinds, request, cdi);
     const object = withName(request.object);
-    if (kind === undefined || object === undefined || !isAskedAbout(request)) return allowed;
+    if (kind === undefined || object === undefined || !isAskedAbout(request)) return held;
     const shapeFaults = readShape(kind, object);
     if (shapeFaults.length > 0) return refused('Invalid', shapeFaults);
     // Before any look-up whose result the answer might reveal.
     const forbidden = await reviewRights(kind, request, { object, kube, cdi });
     if (forbidden !== undefined) return forbidden;
-    return judge(
+    const answer = await judge(
       [...kind.rules, addressRule(isRefused)],
       toRuleRequest(kind, object, { request, kube }),
       request.operation,
     );
+    return answer.kind === 'refused' ? answer : held;
   };
 };
 

@@ -21,7 +21,7 @@ export const reconcileEach = async (
   try {
     for await (const object of objects) {
       if (signal?.aborted === true) break;
-      if (reconciler.isSettled(reconciler.read(object))) continue;
+      if (reconciler.isSettled(reconciler.read(object), deps.now())) continue;
       const work = reconcileQuietly(deps, object)
         .then((outcome) => outcomes.push(outcome))
         .finally(() => reconciling.delete(work));

@@ -91,10 +91,13 @@ const reconcileOnce = async (
 };
 
 /** Whether the requested reconciliation would change nothing. */
-const isAtRest = ({ reconciler, object, resource }: Reconciliation, { which = 'unsettled', child }: Round): boolean => {
+const isAtRest = (
+  { deps, reconciler, object, resource }: Reconciliation,
+  { which = 'unsettled', child }: Round,
+): boolean => {
   if (child !== undefined && reconciler.isMovedBy?.(resource, child) === false) return true;
   if (which === 'all') return false;
-  return which === 'news' ? isUpToDate(reconciler, object) : reconciler.isSettled(resource);
+  return which === 'news' ? isUpToDate(reconciler, object) : reconciler.isSettled(resource, deps.now());
 };
 
 const contextOf = ({ now, settings }: ReconcileDeps): PlanContext => ({ now: now(), settings });

@@ -127,8 +127,8 @@ export interface Reconciler<T extends KubeObject = KubeObject, S extends Resourc
   finalizerOf(resource: S): string | undefined;
   /** Default: no objects wait for each other. */
   readonly links?: Links<S> | undefined;
-  /** Whether nothing is left to do until its children or its spec change. */
-  isSettled(resource: S): boolean;
+  /** Whether nothing is left to do until its children or its spec change. `now` (ms since the epoch): nor is there by that time. */
+  isSettled(resource: S, now?: number): boolean;
   /** Whether the user requested a retry that was not handled yet. */
   isRetryDue(resource: S): boolean;
   /** Whether a client announced an upload for which nothing was created yet. Default: no announcements. */

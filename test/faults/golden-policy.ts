@@ -6,10 +6,12 @@ import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts'
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { virtualMachineInstances } from '#shared/api/foreign/kubevirt.ts';
-import { jobs, storageClasses } from '#shared/api/foreign/core.ts';
+import { jobs, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { checkRole, labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
+import { keeperOf } from '#shared/golden/rollout/policies.ts';
+import { deprecationIn } from '#shared/golden/rollout/deprecation.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import { versionOfSource } from '#shared/resources/data-source/point.ts';
 import { aCron, insist, isFull, limitMs, sourceAt, stormMs } from '#test/faults/golden-cron.ts';
@@ -27,6 +29,8 @@ export interface PolicyScenario {
   readonly isPinned?: true;
   /** Versions have to pass a check and to start. */
   readonly isChecked?: true;
+  /** Versions age within the storm, are marked by hand, and go once nothing keeps them. */
+  readonly isEnding?: true;
 }
 
 export const policyScenarios: readonly PolicyScenario[] = [
@@ -35,6 +39,7 @@ export const policyScenarios: readonly PolicyScenario[] = [
   { name: 'policy-newest-bad', bad: 'c' },
   { name: 'policy-pinned', bad: 'c', isPinned: true },
   { name: 'policy-checked', bad: 'b', isChecked: true },
+  { name: 'policy-ending', isPinned: true, isEnding: true },
 ];
 
 const { type } = goldenImagePolicyKind;
@@ -59,6 +64,11 @@ const aPolicy: GoldenImagePolicy = {
 const verify: GoldenImagePolicy['spec']['verify'] = {
   boot: { until: 'Running', runningFor: '10s' },
   checks: [{ name: 'scan', image: 'registry.example/scan' }],
+};
+
+const ending: Partial<GoldenImagePolicy['spec']> = {
+  deprecation: { after: '2m', obsoleteAfter: '4m', replacement: 'golden-candidate' },
+  retention: { keep: 1, maxAge: '1m', unusedFor: '1m' },
 };
 
 const policyIn = (world: World): GoldenImagePolicy | undefined => world.kube.all(type)[0];
@@ -100,8 +110,11 @@ const watch = (world: World, report: (text: string) => void) => {
   return ({ type: change, object }: Change): void => {
     const { kind, metadata } = object;
     if (kind === 'DataSource' && change !== 'DELETED') move(metadata.name, versionOfSource(object as DataSource));
-    const isLost = change === 'DELETED' && kind === 'PersistentVolumeClaim' && offeredIn(world).includes(metadata.name);
-    if (isLost) report(`${metadata.name} is gone while it is in use`);
+    if (change !== 'DELETED' || kind !== 'PersistentVolumeClaim') return;
+    if (offeredIn(world).includes(metadata.name)) report(`${metadata.name} is gone while it is in use`);
+    const { pins = {} } = policyIn(world)?.spec ?? {};
+    const isPinned = Object.values(pins).some(({ version }) => version === metadata.name);
+    if (isPinned) report(`${metadata.name} is gone while a channel is pinned to it`);
   };
 };
 
@@ -128,11 +141,12 @@ const startMachines = (world: World): void => {
   });
 };
 
-const play = (world: World, { bad, isPinned, isChecked }: PolicyScenario, seed: number): void => {
+const play = (world: World, { bad, isPinned, isChecked, isEnding }: PolicyScenario, seed: number): void => {
   const random = createRandom(seed + 11);
   const at = (ms: number, what: () => Promise<unknown>) => world.schedule(ms, () => void insist(world, what));
   at(0, () => world.kube.create(dataImportCronKind.type, aCron({ importsToKeep: 1 }) as KubeObject));
-  const policy = isChecked === true ? { ...aPolicy, spec: { ...aPolicy.spec, verify } } : aPolicy;
+  const more = { ...(isChecked === true ? { verify } : {}), ...(isEnding === true ? ending : {}) };
+  const policy = { ...aPolicy, spec: { ...aPolicy.spec, ...more } };
   at(0, () => world.kube.create(type, policy as GoldenImagePolicy));
   if (isChecked === true) startMachines(world);
   const pollNow = () =>
@@ -145,14 +159,38 @@ const play = (world: World, { bad, isPinned, isChecked }: PolicyScenario, seed: 
   at(stormMs + 60_000, pollNow);
   const decide = (spec: object) => world.kube.mergePatch(type, key, { spec });
   if (bad !== undefined) at(30_000 + random.below(stormMs), () => decide({ bad: [{ version: nameOf(bad), reason }] }));
+  if (isEnding === true) {
+    const mark = { channel: 'stable', obsolete: true, reason };
+    at(30_000 + random.below(stormMs), () => decide({ deprecated: [mark] }));
+    at(stormMs + 30_000, () => decide({ deprecated: [] }));
+    at(3 * stormMs, pollNow);
+  }
   if (isPinned !== true) return;
   const begin = 60_000 + random.below(stormMs);
   at(begin, () => decide({ pins: { stable: { version: nameOf('a'), reason } } }));
   at(begin + 120_000 + random.below(stormMs), () => decide({ pins: { stable: null } }));
 };
 
+/** What is marked as at its end, after hours: everything that is there. */
+const marksIn = (world: World): readonly (string | undefined)[] =>
+  [...world.kube.all(dataSourceKind.type), ...world.kube.all(persistentVolumeClaims)].map(
+    (object) => deprecationIn(object)?.state,
+  );
+
+/** What nothing keeps any more is gone. */
+const leftOvers = (world: World): readonly string[] => {
+  const policy = policyIn(world);
+  const names = world.kube.all(persistentVolumeClaims).map(({ metadata }) => metadata.name);
+  return policy === undefined ? names : names.filter((name) => keeperOf(policy)(name) === undefined);
+};
+
+const endingFaults = (world: World, isEnding = false): Readonly<Record<string, boolean>> => ({
+  'a mark is not what the status says': isEnding && marksIn(world).some((state) => state !== 'Obsolete'),
+  'something was not collected': isEnding && leftOvers(world).length > 0,
+});
+
 /** The faults in the final state. */
-const endIn = (world: World, { bad }: PolicyScenario): readonly string[] => {
+const endIn = (world: World, { bad, isEnding }: PolicyScenario): readonly string[] => {
   const policy = policyIn(world);
   const versions = policy?.status?.versions ?? [];
   // The newest may be the only one that was imported.
@@ -166,6 +204,7 @@ const endIn = (world: World, { bad }: PolicyScenario): readonly string[] => {
     [`${good} is the newest`]: bad !== 'c' && good !== nameOf('c'),
     'a channel has no DataSource': sources.length !== 2,
     'nobody was told of what happened': policy?.status?.pendingEvents !== undefined,
+    ...endingFaults(world, isEnding),
     [`not all lead to ${good}: ${JSON.stringify(policy?.status)}`]: wrong.length > 0,
   };
   return Object.keys(faults).filter((fault) => faults[fault] === true);

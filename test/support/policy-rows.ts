@@ -85,6 +85,35 @@ export const policyRows: readonly AdmissionRow[] = [
     /spec\.approvals\[0\]\.channel.*by itself/,
   ),
   row('policy/one-mark', aPolicy({ bad }), aPolicy({ bad: [...bad, ...bad] }), /spec\.bad\[1\]\.version.*already/),
+  row(
+    'policy/times-of-checks',
+    aPolicy({ retention: { maxAge: '90d', unusedFor: '30d' }, deprecation: { after: '60d' } }),
+    aPolicy({ retention: { unusedFor: 'a month' } }),
+    /spec\.retention\.unusedFor.*not a duration/,
+  ),
+  row(
+    'policy/obsolete-later',
+    aPolicy({ deprecation: { after: '60d', obsoleteAfter: '120d' } }),
+    aPolicy({ deprecation: { after: '60d', obsoleteAfter: '60d' } }),
+    /spec\.deprecation\.obsoleteAfter.*not later than 60d/,
+  ),
+  row(
+    'policy/one-deprecation',
+    aPolicy({ deprecated: [{ channel: 'stable', reason }] }),
+    aPolicy({ deprecated: [{ channel: 'edge', reason }] }),
+    /spec\.deprecated\[0\]\.channel.*no channel edge/,
+  ),
+  row(
+    'policy/one-deprecation',
+    aPolicy({ deprecated: [{ version: 'fedora-1', reason }] }),
+    aPolicy({
+      deprecated: [
+        { version: 'fedora-1', reason },
+        { version: 'fedora-1', reason, obsolete: true },
+      ],
+    }),
+    /spec\.deprecated\[1\].*earlier entry/,
+  ),
   update(
     'policy/known-versions',
     aPolicy(),
@@ -138,6 +167,29 @@ export const pointing = (namespace: string, name = 'of-jane'): Draft => ({
   spec: { source: { pvc: { namespace, name } } },
 });
 
+const ended = (name: string, state: string): Draft => ({
+  apiVersion: 'snapshot.storage.k8s.io/v1',
+  kind: 'VolumeSnapshot',
+  metadata: {
+    name,
+    namespace: 'default',
+    annotations: {
+      'bullion.dev/deprecation': JSON.stringify({ policy: 'fedora', version: name, state, message: reason }),
+    },
+  },
+  spec: { source: { persistentVolumeClaimName: name } },
+});
+const diskOf = (name: string): Draft => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name: 'disk', namespace: 'default' },
+  spec: {
+    accessModes: ['ReadWriteOnce'],
+    resources: { requests: { storage: '1Gi' } },
+    dataSource: { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name },
+  },
+});
+
 export const policyObjectRows: readonly ProtectedRow[] = [
   {
     id: 'policy/usable-pins',
@@ -146,6 +198,14 @@ export const policyObjectRows: readonly ProtectedRow[] = [
     allowed: { object: pinned('fedora-1'), oldObject: known },
     denied: { object: pinned('fedora-2'), oldObject: known },
     says: /spec\.pins\.stable\.version.*cannot be used/,
+  },
+  {
+    id: 'protected/obsolete-version',
+    what: 'disks from being made of an obsolete version',
+    given: [aPolicy(), ended('fedora-1', 'Deprecated'), ended('fedora-2', 'Obsolete')],
+    allowed: { object: diskOf('fedora-1') },
+    denied: { object: diskOf('fedora-2') },
+    says: /spec\.dataSource.*fedora-2 of GoldenImagePolicy .*fedora is obsolete.*allow-obsolete=true/,
   },
   {
     id: 'policy/one-policy-of-a-cron',
@@ -180,6 +240,19 @@ export const policyObjectRows: readonly ProtectedRow[] = [
     allowed: { object: pointing('mine') },
     denied: { object: pointing('theirs') },
     says: /spec\.source.*channel of GoldenImagePolicy fedora.*jane is not allowed to decide.*promote goldenimagepolicies/,
+  },
+  {
+    id: 'policy/rights',
+    what: 'the end of versions, of who may not decide it',
+    given: [],
+    rights: [
+      'promote goldenimagepolicies open/fedora',
+      'deprecate goldenimagepolicies open/fedora',
+      'promote goldenimagepolicies shut/fedora',
+    ],
+    allowed: { object: inNamespace(aPolicy({ deprecated: [{ channel: 'stable', reason }] }), 'open') },
+    denied: { object: inNamespace(aPolicy({ deprecation: { after: '60d' } }), 'shut') },
+    says: /spec\.deprecated.*user jane is not allowed to deprecate versions and channels.*deprecate goldenimagepolicies/,
   },
   {
     id: 'policy/may-run',

@@ -149,6 +149,7 @@ export const hintsAlone: Partial<Record<EventType, string>> = {
   [eventTypes.versionPinned]: 'for others: no function takes it',
   [eventTypes.versionRolledBack]: 'for others: no function takes it',
   [eventTypes.versionMarkedBad]: 'for others: no function takes it',
+  [eventTypes.versionDeprecated]: 'for others: no function takes it',
   [eventTypes.backupCompleted]: 'for others: no function takes it',
   [eventTypes.backupFailed]: 'for others: no function takes it',
   [eventTypes.backupRestored]: 'for others: no function takes it',

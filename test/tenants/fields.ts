@@ -13,6 +13,7 @@ export const noReferences = new Set(
     'pullMethod architecture tags checksum extraHeaders[] description displayName createdBy schedule retentionPolicy',
     'kind apiGroup previous current diskId uuid backingFile thumbprint extraArgs path',
     'digest reason by at soak channel version inline[] issuer subject subjectRegExp image command[] args[] value key timeout runningFor',
+    'after obsoleteAfter maxAge unusedFor undeleteFor',
   ].flatMap((names) => names.split(' ')),
 );
 
@@ -91,13 +92,8 @@ export const fieldRules: readonly FieldRule[] = [
     holds: 'own',
   },
   {
-    of: /^GoldenImagePolicy .*(names\[\]|matchLabels\{\}|channels\[\]\.(name|dataSource))$/,
+    of: /^GoldenImagePolicy .*(names\[\]|matchLabels\{\}|channels\[\]\.(name|dataSource)|replacement)$/,
     attack: `roll out or move ${elsewhere} by its name`,
-    holds: 'own',
-  },
-  {
-    of: /^GoldenImagePolicy .*\.configMap$/,
-    attack: 'trust keys of another namespace',
     holds: 'own',
   },
   {
@@ -111,8 +107,8 @@ export const fieldRules: readonly FieldRule[] = [
     holds: 'inert',
   },
   {
-    of: /^GoldenImagePolicy .*(KeyRef\.name|imagePullSecrets\[\]\.name)$/,
-    attack: 'hand a Secret of another namespace to a Job of theirs',
+    of: /^GoldenImagePolicy .*(\.configMap|KeyRef\.name|imagePullSecrets\[\]\.name)$/,
+    attack: 'trust keys of another namespace, or hand a Secret of it to a Job of theirs',
     holds: 'own',
   },
   {
@@ -237,6 +233,7 @@ const bases: Readonly<Record<string, (path: string) => Loose>> = {
     channels: [{ name: 'stable', dataSource: 'mine' }],
     ...(path.includes('verify.signature') ? { verify: { signature: signatureAt(path) } } : {}),
     ...(path.includes('verify.checks') ? { verify: { checks: [checkAt(path)] } } : {}),
+    ...(path.includes('deprecated[]') ? { deprecated: [{ channel: 'stable', reason: 'old' }] } : {}),
   }),
   'DataVolume.cdi.kubevirt.io': (path) => ({
     ...(path.startsWith('spec.sourceRef')

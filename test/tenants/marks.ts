@@ -131,6 +131,14 @@ export const markRules: readonly MarkRule[] = [
   }),
   label(labels.policy, 'dataSource', 'have a policy of others move what is theirs'),
   label(labels.protected, 'image', 'keep what is of others from being deleted'),
+  note(annotations.deprecation, 'dataSource', 'keep others from making disks'),
+  ...(['claim', 'dataVolume'] as const).map((on) =>
+    note(
+      annotations.allowObsolete,
+      on,
+      'have an obsolete version of others made into a disk, without the right to clone it',
+    ),
+  ),
   label(labels.storageClass, 'image', 'keep a storage class from being deleted'),
   label(labels.starting, 'job', 'have Jobs of others removed'),
   label(labels.optional, 'job', 'have event sources made'),

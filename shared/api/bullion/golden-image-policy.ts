@@ -1,5 +1,6 @@
 // bullion.dev GoldenImagePolicy: how versions of one golden image reach its users, channel by channel, and how they are taken back.
 import { z } from 'zod';
+import { DeprecationRule, DeprecationStatus, RetentionRule } from '#shared/api/bullion/lifecycle.ts';
 import { Boot, Check } from '#shared/api/bullion/proof.ts';
 import { SignatureRule } from '#shared/api/bullion/signature.ts';
 import { ConditionSchema } from '#shared/api/image-status.ts';
@@ -54,6 +55,24 @@ const Approval = z.object({
   at,
 });
 
+const Retired = z
+  .object({
+    version: Version.optional(),
+    channel: ChannelName.optional().describe('a channel, whatever version it has'),
+    obsolete: z.boolean().optional().describe('true: no new disks; left out: disks are made, with a warning'),
+    replacement: ObjectName.optional().describe('DataSource of this namespace to use instead'),
+    reason: Reason,
+    by,
+    at,
+  })
+  .meta(
+    withRules({
+      rule: 'has(self.version) != has(self.channel)',
+      message: 'exactly one of version and channel must be set',
+    }),
+  );
+export type RetiredMark = z.infer<typeof Retired>;
+
 export const GoldenImagePolicySpec = z
   .object({
     dataImportCrons: z
@@ -100,6 +119,13 @@ export const GoldenImagePolicySpec = z
       .max(64)
       .optional()
       .describe('versions that may enter a channel whose approval is manual (bullion promote)'),
+    deprecation: DeprecationRule.optional(),
+    deprecated: z
+      .array(Retired)
+      .max(64)
+      .optional()
+      .describe('versions and channels that are deprecated or obsolete by hand (bullion deprecate)'),
+    retention: RetentionRule.optional(),
   })
   .describe('which crons, through which channels, and what people decided about versions');
 export type GoldenImagePolicySpec = z.infer<typeof GoldenImagePolicySpec>;
@@ -119,6 +145,7 @@ const ChannelStatus = z.object({
   soakedSeconds: Int64.optional().describe('how much of that is over'),
   reason: z.string().describe('where it stands, in one CamelCase word'),
   message: z.string().describe('why the next version does not enter, and what to do'),
+  deprecation: DeprecationStatus.optional().describe('of the channel, whatever version it has'),
 });
 export type ChannelStatus = z.infer<typeof ChannelStatus>;
 
@@ -145,6 +172,9 @@ const VersionStatus = z.object({
   message: z.string().optional().describe('why it may not'),
   checks: z.array(CheckStatus).optional().describe('results of spec.verify'),
   held: z.array(Held).optional().describe('channels that have or had it'),
+  deprecation: DeprecationStatus.optional().describe(
+    'whether disks should still be made from it; left out: they should',
+  ),
 });
 export type VersionStatus = z.infer<typeof VersionStatus>;
 
@@ -153,7 +183,9 @@ const HistoryEntry = z.object({
   channel: z.string().optional().describe('the channel that moved; left out where it is about a version alone'),
   from: z.string().optional().describe('the version it had'),
   to: z.string().describe('the version it has since then, or that this is about'),
-  reason: z.enum(['Adopted', 'Promoted', 'Pinned', 'RolledBack', 'MarkedBad']).describe('what happened'),
+  reason: z
+    .enum(['Adopted', 'Promoted', 'Pinned', 'RolledBack', 'MarkedBad', 'Deprecated', 'Obsolete', 'Restored'])
+    .describe('what happened'),
   by: z.string().optional().describe('who decided it; left out: the policy itself'),
   message: z.string().describe('why'),
 });
@@ -166,6 +198,10 @@ export const GoldenImagePolicyStatus = z.object({
   channel: z.string().optional().describe('the last channel'),
   version: z.string().optional().describe('the version of the last channel'),
   newest: z.string().optional().describe('the version that arrived last'),
+  lifecycle: z
+    .enum(['Deprecated', 'Obsolete'])
+    .optional()
+    .describe('of the last channel or its version; left out: neither'),
   channels: z.array(ChannelStatus).optional().describe('in the order of spec.channels'),
   versions: z.array(VersionStatus).optional().describe('in the order of arrival; the newest 50 and what is held'),
   history: z.array(HistoryEntry).optional().describe('who moved what, when and why: the last 50'),
@@ -181,7 +217,7 @@ export interface GoldenImagePolicy extends KubeObject {
 }
 
 /** What a user may be allowed beside writing the object: admission asks for it when that part changes. */
-export const policyVerbs = ['promote', 'pin', 'mark-bad'] as const;
+export const policyVerbs = ['promote', 'pin', 'mark-bad', 'deprecate'] as const;
 export type PolicyVerb = (typeof policyVerbs)[number];
 
 export const goldenImagePolicyKind: ServedKind<GoldenImagePolicy> = {
@@ -206,6 +242,12 @@ export const goldenImagePolicyKind: ServedKind<GoldenImagePolicy> = {
     { name: 'State', type: 'string', jsonPath: '.status.phase' },
     { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
     { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
+    {
+      name: 'Lifecycle',
+      type: 'string',
+      jsonPath: '.status.lifecycle',
+      description: 'Deprecated, Obsolete or neither',
+    },
     { name: 'Message', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },
     { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
   ],

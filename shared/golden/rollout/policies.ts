@@ -1,6 +1,8 @@
 // Which policy a cron's versions go through, and which of them it needs. Pure; asked by crons and by policies.
-import type { GoldenImagePolicy } from '#shared/api/bullion/golden-image-policy.ts';
+import type { ChannelStatus, GoldenImagePolicy, VersionStatus } from '#shared/api/bullion/golden-image-policy.ts';
 import type { KubeObject } from '#shared/api/object.ts';
+import type { RetentionLimits } from '#shared/golden/version.ts';
+import { parseSpan } from '#shared/runtime/age.ts';
 
 /** Whether a policy names a cron of its namespace. */
 export const selects = ({ spec: { dataImportCrons } }: GoldenImagePolicy, { metadata }: KubeObject): boolean => {
@@ -16,21 +18,55 @@ const ageOf = ({ metadata }: KubeObject): string => `${metadata.creationTimestam
 export const policyOf = (cron: KubeObject, policies: readonly GoldenImagePolicy[]): GoldenImagePolicy | undefined =>
   policies.filter((policy) => selects(policy, cron)).toSorted((a, b) => ageOf(a).localeCompare(ageOf(b)))[0];
 
-/**
- * Whether a version must stay: a channel has it, waits for it or is pinned to it, or would go back to it; and what the policy has not taken note of
- * yet.
- */
-export const isKeptBy = ({ spec, status = {} }: GoldenImagePolicy): ((version: string) => boolean) => {
-  const { channels = [], versions = [] } = status;
-  const backTo = channels.map(
-    ({ name, version }) =>
-      versions.findLast(
-        ({ name: other, state, held }) =>
-          other !== version && state === 'Verified' && held?.some(({ channel }) => channel === name) === true,
-      )?.name,
-  );
-  const pinned = Object.values(spec.pins ?? {}).map(({ version }) => version);
-  const kept = new Set([...channels.flatMap(({ version, next }) => [version, next]), ...backTo, ...pinned]);
-  const known = new Set(versions.map(({ name }) => name));
-  return (version) => kept.has(version) || !known.has(version);
+type Kept = readonly [version: string | undefined, why: string];
+
+/** What a channel would go back to, and what was approved for it that it has not had yet. */
+const wantedBy = (
+  { spec: { approvals = [] }, status: { versions = [] } = {} }: GoldenImagePolicy,
+  { name, version: current }: ChannelStatus,
+): readonly Kept[] => {
+  const hasHeld = ({ held }: VersionStatus): boolean => held?.some(({ channel }) => channel === name) === true;
+  const isApproved = (one: VersionStatus): boolean =>
+    approvals.some(({ channel, version }) => channel === name && version === one.name);
+  const before = versions.findLast((one) => one.name !== current && one.state === 'Verified' && hasHeld(one));
+  const newer = versions.slice(versions.findIndex((one) => one.name === current) + 1);
+  const approved = newer.filter((one) => isApproved(one) && !hasHeld(one));
+  return [
+    [before?.name, `channel ${name} would go back to it`],
+    ...approved.map((one): Kept => [one.name, `it is approved for channel ${name}`]),
+  ];
 };
+
+/**
+ * What needs a version: a channel that has it, waits for it, may take it, is pinned to it or would go back to it; and the policy, while it has not taken
+ * note of it. `undefined`: nothing.
+ */
+export const keeperOf = (policy: GoldenImagePolicy): ((version: string) => string | undefined) => {
+  const { metadata, spec, status: { channels = [], versions = [] } = {} } = policy;
+  const kept: readonly Kept[] = [
+    ...channels.map(({ name, version }): Kept => [version, `channel ${name} has it`]),
+    ...Object.entries(spec.pins ?? {}).map(([name, { version }]): Kept => [version, `channel ${name} is pinned to it`]),
+    ...channels.map(({ name, next }): Kept => [next, `channel ${name} waits for it`]),
+    ...channels.flatMap((channel) => wantedBy(policy, channel)),
+  ];
+  const known = new Set(versions.map(({ name }) => name));
+  return (version) =>
+    kept.find(([name]) => name === version)?.[1] ??
+    (known.has(version) ? undefined : `GoldenImagePolicy ${metadata.name} has not taken note of it yet`);
+};
+
+/** What a policy asks for in place of importsToKeep. */
+export interface PolicyRetention extends RetentionLimits {
+  readonly keep?: number | undefined;
+  /** Milliseconds before a version that nothing keeps goes for good. */
+  readonly undeleteFor?: number | undefined;
+}
+
+/** `undefined`: nothing. */
+export const retentionOf = ({ spec: { retention } }: GoldenImagePolicy): PolicyRetention | undefined =>
+  retention && {
+    keep: retention.keep,
+    maxAge: parseSpan(retention.maxAge ?? ''),
+    unusedFor: parseSpan(retention.unusedFor ?? ''),
+    undeleteFor: parseSpan(retention.undeleteFor ?? ''),
+  };

@@ -53,8 +53,8 @@ export const planCloning = (
   return { is: 'chosen', record, dataSource: dataSourceOf(owner, record, origin), touched };
 };
 
-/** Milliseconds between two records of a use: many machines may start at once. */
-const leastMs = 60_000;
+/** Milliseconds between two records of a use: many machines may be made at once. */
+const leastMs = 3_600_000;
 
 /** Versions of a cron record their last use, so that garbage collection removes those in use last. */
 const touch = ({ claim, restored }: ReadyOrigin, { now }: PlanContext): readonly Action[] => {

@@ -5,8 +5,11 @@ import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { type Action, remove, patch } from '#shared/populate/actions.ts';
-import { outdatedVersions } from '#shared/golden/version.ts';
+import { annotations } from '#shared/api/names.ts';
+import type { ResourceType } from '#shared/api/object.ts';
+import { type Action, amend, remove, patch } from '#shared/populate/actions.ts';
+import { isoTime } from '#shared/populate/state.ts';
+import { type RetainedVersion, judgeRetention } from '#shared/golden/version.ts';
 import { type SourceFormat, policyNameOf } from '#shared/resources/data-source/point.ts';
 import type {
   CronState,
@@ -50,10 +53,11 @@ const gone = (name: string, { dataVolume, volume, snapshot }: ObservedVersion, {
   version: { of: 'cron', type: event, name },
 });
 
-const lastUseOf = (version: ObservedVersion): string => {
-  const { volume, snapshot, dataVolume } = version;
-  return notedUse(version) ?? (volume ?? snapshot ?? dataVolume)?.metadata.creationTimestamp ?? '';
-};
+const createdOf = ({ volume, snapshot, dataVolume }: ObservedVersion): string =>
+  (volume ?? snapshot ?? dataVolume)?.metadata.creationTimestamp ?? '';
+
+/** A disk that was made from it, or that it was what the cron offered. */
+const lastUseOf = (version: ObservedVersion): string => notedUse(version) ?? createdOf(version);
 
 /** Imports of other digests that did not end well, or not yet. The version in use is never one of them. */
 export const supersede = (cron: CronResource, observed: ObservedCron, target: string): Collection => {
@@ -78,19 +82,87 @@ export const supersede = (cron: CronResource, observed: ObservedCron, target: st
   };
 };
 
+type KeptVersions = Pick<ObservedCron, 'versions' | 'inUse' | 'lastDisks' | 'policy'>;
+
+/** Each version of a cron, and what keeps it. `now`: milliseconds since the epoch. */
+const retainedVersions = (
+  cron: CronResource,
+  { versions, inUse, lastDisks, policy }: KeptVersions,
+  current: string,
+  now: number,
+): readonly RetainedVersion[] => {
+  const there = [...versions].filter(([, version]) => !isGoing(version));
+  const found = there.map(([name, version]) => ({
+    name,
+    lastUse: latest(lastUseOf(version), lastDisks.get(name)),
+    created: createdOf(version),
+  }));
+  const { keep = cron.keep, maxAge, unusedFor } = policy?.retention ?? {};
+  return judgeRetention(found, { keep, current, inUse, maxAge, unusedFor, now });
+};
+
+const latest = (one: string, other: string | undefined): string =>
+  other !== undefined && !(Date.parse(one) >= Date.parse(other)) ? other : one;
+
+/** Since when nothing keeps it; `undefined`: something does, or nobody noted it yet. */
+export const deletedAt = ({ volume, snapshot }: ObservedVersion): string | undefined =>
+  [volume, snapshot]
+    .map((form) => form?.metadata.annotations?.[annotations.deleted])
+    .find((time) => time !== undefined);
+
+/** A clock that was ahead is not waited for. */
+const isDeletedBy = (version: ObservedVersion, now: number): boolean => Date.parse(deletedAt(version) ?? '') <= now;
+
+/** Without a grace it goes at once. */
+const isOver = (version: ObservedVersion, grace: number | undefined, now: number): boolean =>
+  grace === undefined || (isDeletedBy(version, now) && now - Date.parse(deletedAt(version) ?? '') >= grace);
+
+/** Whatever else is written on them in this step; `null`: kept after all. */
+const noteDeleted = ({ volume, snapshot }: ObservedVersion, time: string | null): readonly Action[] => {
+  const change = { metadata: { annotations: { [annotations.deleted]: time } } };
+  return [
+    ...(volume === undefined ? [] : [amend(persistentVolumeClaims as ResourceType, volume.metadata, change)]),
+    ...(snapshot === undefined ? [] : [amend(volumeSnapshots as ResourceType, snapshot.metadata, change)]),
+  ];
+};
+
+/** What a person may remove at this moment: nothing that is on its way. */
+export const prunableVersions = (cron: CronResource, found: KeptVersions, now: number): readonly RetainedVersion[] => {
+  const { offered } = cron.state;
+  return retainedVersions(cron, found, offered ?? '', now).map(({ name, keptBy }) => {
+    const version = found.versions.get(name) ?? {};
+    const more = [
+      [offered === undefined, `DataImportCron ${cron.ref.name} offers no version yet`],
+      [!cron.collects, `DataImportCron ${cron.ref.name} is to keep all: spec.garbageCollect`],
+      [!hasArrived(cron, name, version), 'it is being imported'],
+    ] as const;
+    return { name, keptBy: keptBy ?? more.find(([isSo]) => isSo)?.[1] };
+  });
+};
+
 /** Only once the version in use is the newest. */
-export const collect = (cron: CronResource, observed: ObservedCron, current: string): Collection => {
+export const collect = (cron: CronResource, observed: ObservedCron, current: string, now: number): Collection => {
   if (!cron.collects) return { actions: [], notes: [] };
-  const there = [...observed.versions].filter(([, version]) => !isGoing(version));
-  const versions = there.map(([name, version]) => ({ name, lastUse: lastUseOf(version) }));
-  const outdated = outdatedVersions(versions, { keep: cron.keep, current, inUse: observed.inUse });
+  const retained = retainedVersions(cron, observed, current, now);
+  const grace = observed.policy?.retention?.undeleteFor;
+  const formsOf = (name: string): ObservedVersion => observed.versions.get(name) ?? {};
+  const going = retained.flatMap(({ name, keptBy }) => (keptBy === undefined ? [name] : [])).reverse();
+  const outdated = going.filter((name) => isOver(formsOf(name), grace, now));
+  const fresh = going.filter((name) => !outdated.includes(name) && !isDeletedBy(formsOf(name), now));
+  const back = retained.flatMap(({ name, keptBy }) =>
+    keptBy !== undefined && deletedAt(formsOf(name)) !== undefined ? [name] : [],
+  );
   return {
-    actions: outdated.flatMap((name) => removeVersion(observed.versions.get(name) ?? {})),
+    actions: [
+      ...fresh.flatMap((name) => noteDeleted(formsOf(name), isoTime(now))),
+      ...back.flatMap((name) => noteDeleted(formsOf(name), null)),
+      ...outdated.flatMap((name) => removeVersion(formsOf(name))),
+    ],
     notes: outdated.map((name) =>
       gone(name, observed.versions.get(name) ?? {}, {
         event: eventTypes.versionCollected,
         reason: 'VersionCollected',
-        message: `${name} was removed: ${cron.keep} are kept`,
+        message: `${name} was removed: ${observed.policy?.retention?.keep ?? cron.keep} are kept`,
       }),
     ),
   };
@@ -125,7 +197,7 @@ export const planRemoval = (
   observed: ObservedCron,
 ): PlannedStep<CronState> & { readonly removed: boolean } => {
   const versions = [...observed.versions].flatMap(([name, version]) =>
-    hasArrived(cron, name, version) && observed.policy?.keeps(name) === true ? [] : [version],
+    hasArrived(cron, name, version) && observed.policy?.keeperOf(name) !== undefined ? [] : [version],
   );
   const going = cron.retains
     ? versions.filter((version) => version.dataVolume !== undefined && !isUsable(version))

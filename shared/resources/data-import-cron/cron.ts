@@ -13,6 +13,7 @@ import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { annotations } from '#shared/api/names.ts';
 import { type CronSource, readCronSource } from '#shared/golden/source.ts';
 import { parseSchedule } from '#shared/golden/schedule.ts';
+import type { PolicyRetention } from '#shared/golden/rollout/policies.ts';
 import { shortDigest, versionName } from '#shared/golden/version.ts';
 import type { ReconciledState, Resource } from '#shared/resources/reconciler.ts';
 import type { SourceFormat } from '#shared/resources/data-source/point.ts';
@@ -33,8 +34,10 @@ export interface CronPolicy {
   readonly name: string;
   /** Whether it takes verified versions only. */
   readonly verifies: boolean;
-  /** Whether it needs a version. */
-  readonly keeps: (version: string) => boolean;
+  /** What of it needs a version; `undefined`: nothing. */
+  readonly keeperOf: (version: string) => string | undefined;
+  /** In place of what the cron says of its versions; `undefined`: the cron says it. */
+  readonly retention: PolicyRetention | undefined;
   /** Whether a channel points to a version in this form. */
   readonly offers: (version: string, format: SourceFormat) => boolean;
 }
@@ -54,8 +57,10 @@ export interface ObservedCron {
   readonly storageClass: StorageClass | undefined;
   readonly profile: StorageProfile | undefined;
   readonly snapshotClasses: readonly VolumeSnapshotClass[];
-  /** Names of versions that somebody reads from; read only where there is something to collect. */
-  readonly inUse: ReadonlySet<string>;
+  /** By name: what keeps a version, such as somebody who reads from it; read only where there is something to collect. */
+  readonly inUse: ReadonlyMap<string, string>;
+  /** By name: when the last disk was made that names the version itself. RFC 3339. */
+  readonly lastDisks: ReadonlyMap<string, string>;
   /** Of a source in another namespace: what its service account may clone there; `undefined`: nothing. */
   readonly right: { readonly is: 'not needed' } | { readonly is: 'asked'; readonly grant: Grant | undefined };
 }

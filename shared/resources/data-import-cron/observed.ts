@@ -14,7 +14,7 @@ import { readClass } from '#shared/populate/reading.ts';
 import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { labels } from '#shared/api/names.ts';
 import { isLocked } from '#shared/resources/protected/golden.ts';
-import { isKeptBy, policyOf } from '#shared/golden/rollout/policies.ts';
+import { keeperOf, policyOf, retentionOf } from '#shared/golden/rollout/policies.ts';
 import type {
   CronPolicy,
   CronResource,
@@ -22,7 +22,7 @@ import type {
   ObservedCron,
 } from '#shared/resources/data-import-cron/cron.ts';
 import { classNameOf, isForDisk } from '#shared/resources/data-import-cron/template.ts';
-import { readUsers } from '#shared/resources/data-import-cron/users.ts';
+import { noUsers, readUsers } from '#shared/resources/data-import-cron/users.ts';
 import { hasArrived, possibleNames } from '#shared/resources/data-import-cron/version.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
@@ -41,6 +41,22 @@ export const listOf = async <T extends KubeObject>(
   return items;
 };
 
+/** What keeps each version of a cron. `isDue`: whether who uses them has to be read. */
+export const readKept = async (
+  kube: KubeClient,
+  cron: CronResource,
+  { policy, versions, isDue }: Pick<ObservedCron, 'policy' | 'versions'> & { readonly isDue: boolean },
+): Promise<Pick<ObservedCron, 'inUse' | 'lastDisks'>> => {
+  const { used, lastDisks } = isDue ? await readUsers(kube, cron, { versions: [...versions.keys()], policy }) : noUsers;
+  const kept = [...versions].flatMap(([name, version]): readonly (readonly [string, string])[] => {
+    if (!hasArrived(cron, name, version)) return [];
+    const lock = formsOf(version).some(isLocked) ? `it has the label ${labels.protected}` : undefined;
+    const why = policy?.keeperOf(name) ?? lock;
+    return why === undefined ? [] : [[name, why]];
+  });
+  return { inUse: new Map([...used, ...kept]), lastDisks };
+};
+
 export const check = async (kube: KubeClient, cron: CronResource): Promise<ObservedCron> => {
   const policy = await readPolicy(kube, cron);
   const [dataSource, versions, storageClass, snapshotClasses] = await Promise.all([
@@ -52,27 +68,25 @@ export const check = async (kube: KubeClient, cron: CronResource): Promise<Obser
     listOf(kube, volumeSnapshotClasses),
   ]);
   const className = storageClass?.metadata.name;
-  const collects = cron.collects && versions.size > cron.keep;
-  const [rival, profile, foreign, used, right] = await Promise.all([
+  const isDue = cron.collects && versions.size > (policy?.retention?.keep ?? cron.keep);
+  const [rival, profile, foreign, kept, right] = await Promise.all([
     readRival(kube, cron, dataSource),
     className === undefined ? undefined : kube.get(storageProfiles, { name: className }),
     readForeign(kube, cron, versions),
-    collects ? readUsers(kube, cron, { versions: [...versions.keys()], policy }) : [],
+    readKept(kube, cron, { policy, versions, isDue }),
     readRight(kube, cron),
   ]);
-  const kept = [...versions].filter(
-    ([name, version]) =>
-      hasArrived(cron, name, version) && (policy?.keeps(name) === true || formsOf(version).some(isLocked)),
-  );
-  const inUse = new Set([...used, ...kept.map(([name]) => name)]);
-  return { dataSource, policy, rival, versions, foreign, storageClass, profile, snapshotClasses, inUse, right };
+  return { dataSource, policy, rival, versions, foreign, storageClass, profile, snapshotClasses, ...kept, right };
 };
 
 const formsOf = ({ dataVolume, volume, snapshot }: ObservedVersion): readonly KubeObject[] =>
   [dataVolume, volume, snapshot].filter((form) => form !== undefined);
 
 /** Found anew in each pass, and by nothing but objects: a policy may come and go, and so may the labels of the cron. */
-const readPolicy = async (kube: KubeClient, { namespace, object }: CronResource): Promise<CronPolicy | undefined> => {
+export const readPolicy = async (
+  kube: KubeClient,
+  { namespace, object }: CronResource,
+): Promise<CronPolicy | undefined> => {
   const policy = policyOf(object, await listOf(kube, goldenImagePolicyKind.type, { namespace }));
   if (policy === undefined) return undefined;
   const { name } = policy.metadata;
@@ -80,7 +94,8 @@ const readPolicy = async (kube: KubeClient, { namespace, object }: CronResource)
   return {
     name,
     verifies: policy.spec.verify?.signature !== undefined,
-    keeps: isKeptBy(policy),
+    keeperOf: keeperOf(policy),
+    retention: retentionOf(policy),
     offers: (version, format) => sources.some(({ spec }) => spec.source[format]?.name === version),
   };
 };

@@ -67,10 +67,10 @@ const offeredState = (
 });
 
 export const useVersion = (work: Work, format: SourceFormat): CronStep => {
-  const { cron, observed, state, name, version } = work;
+  const { cron, observed, state, name, version, context } = work;
   const isNew = state.offered !== name || state.format !== format;
   const offered = offeredState(work, format, isNew);
-  const collected = collect(cron, observed, name);
+  const collected = collect(cron, observed, name, context.now);
   const touched = [...(isNew ? touchPrevious(work) : []), ...markUsed(work, format, isNew)];
   const isConverting = isOtherFormUsed(observed, name, format);
   const step = goOn({ ...work, state: offered }, touched, isConverting ? converting : inUse);

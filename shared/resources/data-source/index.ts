@@ -16,6 +16,7 @@ import {
 import type { Reconciler, Planner } from '#shared/resources/reconciler.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { done, waiting } from '#shared/runtime/outcome.ts';
+import { deprecationIn } from '#shared/golden/rollout/deprecation.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { labels as ownLabels } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -32,12 +33,22 @@ const toStatus = (
   state: DataSourceState,
   now: string,
 ): DataSourceStatus => {
-  const { source, reason, message } = state;
-  const wanted = { type: 'Ready', status: source === undefined ? 'False' : 'True', reason, message } as const;
+  const { source, reason, message, deprecation } = state;
+  const ready = { type: 'Ready', status: source === undefined ? 'False' : 'True', reason, message } as const;
+  const before = (status?.conditions ?? []).filter(({ type }) => type !== 'Deprecated' || deprecation !== undefined);
   return {
     observedGeneration: generation,
     ...(source === undefined ? {} : { source }),
-    conditions: setCdiConditions(status?.conditions ?? [], [wanted], now),
+    conditions: setCdiConditions(
+      before,
+      [
+        ready,
+        ...(deprecation === undefined
+          ? []
+          : [{ type: 'Deprecated', status: 'True', reason: deprecation.state, message: deprecation.message } as const]),
+      ],
+      now,
+    ),
   };
 };
 
@@ -53,7 +64,8 @@ export const dataSourceReconciler: Reconciler<DataSource, DataSourceResource> = 
   plannerOf: () => planner,
   finalizerOf: () => undefined,
   // Nobody reports when a claim of the user's own comes or goes, or a volume of another namespace: the tick looks.
-  isSettled: ({ state, isManaged, deleting }) => !deleting && isManaged && state.phase === 'Ready',
+  isSettled: ({ state, isManaged, deleting, object }) =>
+    !deleting && isManaged && state.phase === 'Ready' && deprecationIn(object)?.state === state.deprecation?.state,
   isRetryDue: () => false,
   outcomeOf: ({ phase, message }) => (phase === 'Ready' ? done : waiting(message)),
   notesOf: () => [],

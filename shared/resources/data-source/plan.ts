@@ -4,6 +4,7 @@ import { travellingLabels } from '#shared/api/cdi/names.ts';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
+import { deprecationIn, sentenceOf } from '#shared/golden/rollout/deprecation.ts';
 import { type Action, patch } from '#shared/populate/actions.ts';
 import { populationOf } from '#shared/populate/population.ts';
 import type { ObservedDataSource, Followed } from '#shared/resources/data-source/observed.ts';
@@ -88,5 +89,10 @@ const takeLabels = ({ object }: DataSourceResource, target: KubeObject | undefin
 export const plan = (resource: DataSourceResource, observed: ObservedDataSource): PlannedStep<DataSourceState> => {
   const { reason, message, source, target } = judge(observed);
   const phase = source === undefined ? 'NotReady' : 'Ready';
-  return { actions: takeLabels(resource, target), state: { phase, reason, message, source } };
+  const mark = deprecationIn(resource.object);
+  const deprecation = mark && {
+    state: mark.state,
+    message: `${mark.version ?? 'this channel'} is ${sentenceOf(mark)}`,
+  };
+  return { actions: takeLabels(resource, target), state: { phase, reason, message, source, deprecation } };
 };

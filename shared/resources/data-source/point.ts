@@ -28,10 +28,15 @@ export const isKept = ({ uid }: Pick<ObjectRef, 'uid'>, { metadata, status }: Da
 
 const holds = (
   all: Readonly<Record<string, string>> | undefined,
-  some: Readonly<Record<string, string>> | undefined,
+  some: Readonly<Record<string, string | undefined>> | undefined,
 ): boolean => Object.entries(some ?? {}).every(([key, value]) => all?.[key] === value);
 
-const isRight = (source: DataSource, wanted: DataSourceSource, metadata: ObjectMeta): boolean =>
+/** What a DataSource is to have; an annotation that is `undefined` is to go. */
+export type PointedMeta = Omit<ObjectMeta, 'annotations'> & {
+  readonly annotations?: Readonly<Record<string, string | undefined>>;
+};
+
+const isRight = (source: DataSource, wanted: DataSourceSource, metadata: PointedMeta): boolean =>
   isDeepStrictEqual(source.spec.source, wanted) &&
   holds(source.metadata.labels, metadata.labels) &&
   holds(source.metadata.annotations, metadata.annotations) &&
@@ -48,15 +53,20 @@ const toPatch = ({ pvc, snapshot, dataSource }: DataSourceSource) => ({
 export const point = (
   source: DataSource | undefined,
   wanted: DataSourceSource,
-  metadata: ObjectMeta,
+  { annotations = {}, ...rest }: PointedMeta,
 ): readonly Action[] => {
+  const metadata = { ...rest, annotations };
   const { type } = dataSourceKind;
   if (source === undefined) {
-    const made = { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec: { source: wanted } };
-    return [create(type, made)];
+    const there = Object.entries(annotations).filter((one): one is [string, string] => one[1] !== undefined);
+    const made = { ...rest, annotations: Object.fromEntries(there) };
+    return [
+      create(type, { apiVersion: apiVersionOf(type), kind: type.kind, metadata: made, spec: { source: wanted } }),
+    ];
   }
   if (source.metadata.deletionTimestamp !== undefined || isRight(source, wanted, metadata)) return [];
-  const { labels, annotations, ownerReferences } = metadata;
-  const change = { metadata: { labels, annotations, ownerReferences }, spec: { source: toPatch(wanted) } };
+  const { labels, ownerReferences } = rest;
+  const notes = Object.fromEntries(Object.entries(annotations).map(([key, value]) => [key, value ?? null]));
+  const change = { metadata: { labels, annotations: notes, ownerReferences }, spec: { source: toPatch(wanted) } };
   return [patch(type, source, change)];
 };

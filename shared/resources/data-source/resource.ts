@@ -1,5 +1,6 @@
 // A DataSource as the reconciler sees it.
 import type { DataSource, DataSourceSource } from '#shared/api/cdi/data-source.ts';
+import type { DeprecationStatus } from '#shared/api/bullion/lifecycle.ts';
 import type { AskedSource } from '#shared/resources/access-rule.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import type { ReconciledState, Resource } from '#shared/resources/reconciler.ts';
@@ -9,6 +10,8 @@ export interface DataSourceState extends ReconciledState {
   readonly phase: 'Ready' | 'NotReady';
   /** What the name stands for in the end, while it can be used. */
   readonly source?: DataSourceSource | undefined;
+  /** Why disks should not be made from it any more. */
+  readonly deprecation?: Pick<DeprecationStatus, 'state' | 'message'> | undefined;
 }
 
 export interface DataSourceResource extends Resource<DataSourceState> {
@@ -18,6 +21,14 @@ export interface DataSourceResource extends Resource<DataSourceState> {
   readonly isManaged: boolean;
 }
 
+const deprecationOf = (conditions: DataSourceConditions): DataSourceState['deprecation'] => {
+  const found = conditions?.find(({ type, status }) => type === 'Deprecated' && status === 'True');
+  if (found === undefined) return undefined;
+  return { state: found.reason === 'Obsolete' ? 'Obsolete' : 'Deprecated', message: found.message ?? '' };
+};
+
+type DataSourceConditions = NonNullable<DataSource['status']>['conditions'];
+
 const readState = ({ status }: DataSource): DataSourceState => {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   return {
@@ -25,6 +36,7 @@ const readState = ({ status }: DataSource): DataSourceState => {
     reason: ready?.reason ?? 'Pending',
     message: ready?.message ?? 'waiting to be processed',
     source: status?.source,
+    deprecation: deprecationOf(status?.conditions),
   };
 };
 

@@ -60,7 +60,14 @@ const soakIsSpan: Check = ({ spec: { channels } }) =>
   );
 
 /** As soaks: times are written as spans. */
-const spansOf = ({ spec: { verify = {} } }: GoldenImagePolicy): readonly (readonly [string, string | undefined])[] => [
+const spansOf = ({
+  spec: { verify = {}, deprecation = {}, retention = {} },
+}: GoldenImagePolicy): readonly (readonly [string, string | undefined])[] => [
+  ['spec.deprecation.after', deprecation.after],
+  ['spec.deprecation.obsoleteAfter', deprecation.obsoleteAfter],
+  ['spec.retention.maxAge', retention.maxAge],
+  ['spec.retention.unusedFor', retention.unusedFor],
+  ['spec.retention.undeleteFor', retention.undeleteFor],
   ['spec.verify.boot.timeout', verify.boot?.timeout],
   ['spec.verify.boot.runningFor', verify.boot?.runningFor],
   ...(verify.checks ?? []).map(({ timeout }, index) => [`spec.verify.checks[${index}].timeout`, timeout] as const),
@@ -122,6 +129,26 @@ const oneMark: Check = ({ spec: { bad = [] } }) =>
     ),
   );
 
+const obsoleteIsLater: Check = ({ spec: { deprecation = {} } }) => {
+  const [after, obsolete] = [parseSpan(deprecation.after ?? ''), parseSpan(deprecation.obsoleteAfter ?? '')];
+  return faultIf(
+    after !== undefined && obsolete !== undefined && obsolete <= after,
+    'spec.deprecation.obsoleteAfter',
+    `${deprecation.obsoleteAfter} is not later than ${deprecation.after}, when a version is deprecated: write a longer time`,
+  );
+};
+
+const deprecatesOnce: Check = ({ spec: { channels, deprecated = [] } }) =>
+  deprecated.flatMap(({ channel, version }, index) => {
+    const isKnown = channel === undefined || channels.some(({ name }) => name === channel);
+    const first = deprecated.findIndex((one) => one.channel === channel && one.version === version);
+    const field = `spec.deprecated[${index}]`;
+    return [
+      ...faultIf(!isKnown, `${field}.channel`, `there is no channel ${channel}: remove the entry with it`),
+      ...faultIf(first < index, field, `${channel ?? version} is deprecated by an earlier entry: change that one`),
+    ];
+  });
+
 export const policySpecRules: readonly SpecRule<GoldenImagePolicy>[] = [
   { id: 'name-length', check: nameFits },
   { id: 'selects-something', check: selectsSomething },
@@ -138,6 +165,8 @@ export const policySpecRules: readonly SpecRule<GoldenImagePolicy>[] = [
   { id: 'pins-are-good', check: pinsAreGood },
   { id: 'approvals-of-channels', check: approvalsOfChannels },
   { id: 'one-mark', check: oneMark },
+  { id: 'obsolete-later', check: obsoleteIsLater },
+  { id: 'one-deprecation', check: deprecatesOnce },
 ];
 
 export const channelFaults = (policy: GoldenImagePolicy): readonly Fault[] => faultsOf(policySpecRules, policy);

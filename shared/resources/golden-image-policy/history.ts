@@ -12,19 +12,27 @@ import { toVersionEvent } from '#shared/resources/write.ts';
 const said: Readonly<
   Record<
     Exclude<HistoryEntry['reason'], 'Adopted'>,
-    { readonly reason: string; readonly event: PolicyVersionEventType }
+    { readonly reason: string; readonly event?: PolicyVersionEventType }
   >
 > = {
   Promoted: { reason: 'VersionPromoted', event: eventTypes.versionPromoted },
   Pinned: { reason: 'VersionPinned', event: eventTypes.versionPinned },
   RolledBack: { reason: 'VersionRolledBack', event: eventTypes.versionRolledBack },
   MarkedBad: { reason: 'VersionMarkedBad', event: eventTypes.versionMarkedBad },
+  Deprecated: { reason: 'VersionDeprecated', event: eventTypes.versionDeprecated },
+  Obsolete: { reason: 'VersionObsolete', event: eventTypes.versionDeprecated },
+  Restored: { reason: 'VersionRestored' },
 };
 
-const sentenceOf = ({ channel, from, to, by, message }: HistoryEntry): string => {
+const ends: ReadonlySet<HistoryEntry['reason']> = new Set(['Deprecated', 'Obsolete', 'Restored']);
+const warnings: ReadonlySet<HistoryEntry['reason']> = new Set(['MarkedBad', 'Obsolete']);
+
+const sentenceOf = ({ channel, from, to, by, message, reason }: HistoryEntry): string => {
+  const who = by === undefined ? '' : `, by ${by}`;
+  if (ends.has(reason)) return `${channel === undefined ? to : `channel ${channel}`}${who}: ${message}`;
   const what = channel === undefined ? `${to} is bad` : `channel ${channel} has ${to}`;
   const before = from === undefined ? '' : ` in place of ${from}`;
-  return `${what}${before}${by === undefined ? '' : `, by ${by}`}: ${message}`;
+  return `${what}${before}${who}: ${message}`;
 };
 
 const noteOf = (entry: HistoryEntry): readonly Note[] => {
@@ -33,11 +41,11 @@ const noteOf = (entry: HistoryEntry): readonly Note[] => {
   const { reason, event } = said[what];
   return [
     {
-      type: what === 'MarkedBad' ? 'Warning' : 'Normal',
+      type: warnings.has(what) ? 'Warning' : 'Normal',
       reason,
       message: sentenceOf(entry),
       occurrence: `${what.toLowerCase()}/${channel ?? ''}/${to}/${time}`,
-      version: { of: 'policy', type: event, name: to, channel },
+      ...(event === undefined ? {} : { version: { of: 'policy', type: event, name: to, channel } }),
     },
   ];
 };

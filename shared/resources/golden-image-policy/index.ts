@@ -15,6 +15,7 @@ import { checkRole, labels } from '#shared/api/names.ts';
 import { type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
 import { ownerOf } from '#shared/api/owner.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { isDeprecationUpToDate, stricter } from '#shared/golden/rollout/deprecation.ts';
 import { selects } from '#shared/golden/rollout/policies.ts';
 import { isUpToDate } from '#shared/resources/data-import-cron/cron.ts';
 import { listOf } from '#shared/resources/data-import-cron/observed.ts';
@@ -39,21 +40,32 @@ const planner: Planner<PolicyResource, ObservedPolicy> = {
   remove: ({ state }) => ({ actions: [], state, removed: true }),
 };
 
+/** What columns show of the last channel. */
+const lastOf = ({ channels, versions }: PolicyState): Partial<GoldenImagePolicyStatus> => {
+  const last = channels.at(-1);
+  if (last === undefined) return {};
+  const offered = versions.find(({ name }) => name === last.version);
+  const lifecycle = stricter(last.deprecation, offered?.deprecation)?.state;
+  return {
+    channel: last.name,
+    ...(last.version === undefined ? {} : { version: last.version }),
+    ...(lifecycle === undefined ? {} : { lifecycle }),
+  };
+};
+
 const toStatus = (
   { status = {} }: GoldenImagePolicy,
   { generation }: PolicyResource,
   state: PolicyState,
   now: string,
 ): GoldenImagePolicyStatus => {
-  const last = state.channels.at(-1);
   const { reason, message, phase, observedAt, channels, versions, history, pendingRemovals, pendingEvents } = state;
   const ready = { type: 'Ready', status: isReady(state) ? 'True' : 'False', reason, message } as const;
   return {
     observedGeneration: generation,
     phase,
     ...(observedAt === undefined ? {} : { observedAt }),
-    ...(last === undefined ? {} : { channel: last.name }),
-    ...(last?.version === undefined ? {} : { version: last.version }),
+    ...lastOf(state),
     ...(versions.length === 0 ? {} : { newest: versions.at(-1)?.name }),
     channels: [...channels],
     versions: [...versions],
@@ -96,8 +108,9 @@ export const goldenImagePolicyReconciler: Reconciler<GoldenImagePolicy, PolicyRe
       : { reason: 'InvalidSpec', message: faults.map(({ field, message }) => `${field} ${message}`).join('; ') },
   plannerOf: () => planner,
   finalizerOf: () => undefined,
-  isSettled: (policy) =>
+  isSettled: (policy, now) =>
     !policy.deleting &&
+    (now === undefined || isDeprecationUpToDate(policy.object, now)) &&
     policy.state.observedGeneration === policy.generation &&
     !isMoving(policy) &&
     !isLookedAt(policy.state),

@@ -18,32 +18,32 @@ import type { Probes } from '#shared/resources/reconciler.ts';
 import { Conflict, isNotFound } from '#shared/runtime/errors.ts';
 
 /**
- * DataSources come first, and then the policy once more: where that has changed since it was read, Conflict. So whoever acts on an older policy has an
- * older DataSource as well, whose patch is refused: two passes at once cannot undo each other.
+ * DataSources and versions come first, and then the policy once more: where that has changed since it was read, Conflict. So whoever acts on an older
+ * policy has older ones of those as well, whose patches are refused: two passes at once cannot undo each other.
  */
 export const check = async (kube: KubeClient, policy: PolicyResource, probes: Probes = {}): Promise<ObservedPolicy> => {
   const { namespace, object } = policy;
   const sources = await readSources(kube, policy);
   const proofs = await readProofs(kube, policy);
   const allCrons = await listOf(kube, dataImportCronKind.type, { namespace });
-  const policies = await listOf(kube, goldenImagePolicyKind.type, { namespace });
-  mustBeSame(object, policies);
-  const selected = allCrons.filter((cron) => selects(object, cron));
-  const owners = selected.map((cron) => ({ cron, owner: policyOf(cron, policies)?.metadata.name ?? '' }));
-  const crons = await Promise.all(
-    owners
-      .filter(({ owner }) => owner === object.metadata.name)
-      .map(async ({ cron: found }) => {
+  const selected = await Promise.all(
+    allCrons
+      .filter((cron) => selects(object, cron))
+      .map(async (found) => {
         const cron = readCron(found);
         return { cron, versions: await readVersions(kube, cron) };
       }),
   );
+  const policies = await listOf(kube, goldenImagePolicyKind.type, { namespace });
+  mustBeSame(object, policies);
+  const owners = selected.map((one) => ({ ...one, owner: policyOf(one.cron.object, policies)?.metadata.name ?? '' }));
+  const crons = owners.filter(({ owner }) => owner === object.metadata.name);
   return {
     sources,
     crons,
     taken: owners
       .filter(({ owner }) => owner !== object.metadata.name)
-      .map(({ cron, owner }) => ({ cron: cron.metadata.name, policy: owner })),
+      .map(({ cron, owner }) => ({ cron: cron.ref.name, policy: owner })),
     allCrons,
     policies: new Set(policies.map(({ metadata }) => metadata.name)),
     checks: await checkVersions(policy, crons, probes),

@@ -7,6 +7,7 @@ import {
   type RolloutWish,
   decide,
 } from '#shared/golden/rollout/decide.ts';
+import { deprecationOfChannel, deprecationOfVersion } from '#shared/golden/rollout/deprecation.ts';
 import {
   type RolloutVersion,
   badMarkOf,
@@ -17,6 +18,12 @@ import {
 } from '#shared/golden/rollout/version.ts';
 import type { Action, PlanContext } from '#shared/populate/actions.ts';
 import { isoTime } from '#shared/populate/state.ts';
+import {
+  channelMark,
+  endsOf,
+  markVersions,
+  withDeprecation,
+} from '#shared/resources/golden-image-policy/deprecated.ts';
 import { notesOf } from '#shared/resources/golden-image-policy/history.ts';
 import {
   type ObservedPolicy,
@@ -51,26 +58,34 @@ export const plan = (policy: PolicyResource, found: ObservedPolicy, context: Pla
   const before = new Map([...held(policy.state, blocked), ...adopted]);
   const counted = count(policy, { wish, before, versions: toRollout(known, observed), now });
   const { decisions } = counted;
+  const { spec } = policy.object;
   const after = new Map(decisions.flatMap(({ name, version }) => (version === undefined ? [] : [[name, version]])));
-  const versions = toStatuses(known, countHeld(counted.versions, after, 0), { wish, checks: observed.checks });
+  const judged = toStatuses(known, countHeld(counted.versions, after, 0), { wish, checks: observed.checks });
+  const versions = judged.map((version) =>
+    version.state === 'Gone' ? version : withDeprecation(version, deprecationOfVersion(spec, version, now)),
+  );
   const entries = entriesOf(policy, { decisions, adopted, versions, wish, time: isoTime(now) });
+  const ends = endsOf(policy, versions, isoTime(now));
   const next: PolicyState = {
     ...policy.state,
     observedGeneration: policy.generation,
     observedAt: counted.observedAt,
-    channels: whole.channels.map(
-      (channel) =>
-        blocked.get(channel.name) ??
-        statusOf(policy, channel.dataSource, { decisions, name: channel.name, adopted, now }),
-    ),
+    channels: whole.channels.map(({ name, dataSource }) => {
+      const status = blocked.get(name) ?? statusOf(policy, dataSource, { decisions, name, adopted, now });
+      return withDeprecation(status, deprecationOfChannel(spec, name));
+    }),
     versions,
-    history: [...policy.state.history, ...entries].slice(-mostHistory),
+    history: [...policy.state.history, ...entries, ...ends].slice(-mostHistory),
     pendingRemovals: proving.ended,
-    pendingEvents: entries.length,
+    pendingEvents: Math.min(mostHistory, entries.length + ends.length),
   };
   const said = conclude(next, withoutCrons(policy, observed));
   return {
-    actions: [...actionsOf(policy, observed, decisions), ...proving.actions],
+    actions: [
+      ...actionsOf(policy, observed, { decisions, versions }),
+      ...markVersions(policy, observed, versions),
+      ...proving.actions,
+    ],
     starts: proving.starts,
     state: { ...said, notes: notesOf(policy, said) },
   };
@@ -230,12 +245,16 @@ const entryOf = (channel: string, { from, to, reason, by, message }: ChannelMove
 const actionsOf = (
   policy: PolicyResource,
   observed: ObservedPolicy,
-  decisions: readonly ChannelDecision[],
+  {
+    decisions,
+    versions,
+  }: { readonly decisions: readonly ChannelDecision[]; readonly versions: readonly VersionStatus[] },
 ): readonly Action[] =>
   decisions.flatMap(({ name, version }) => {
+    const { spec } = policy.object;
     const before = policy.state.channels.find((one) => one.name === name);
-    const dataSource = policy.object.spec.channels.find((one) => one.name === name)?.dataSource ?? '';
-    return version === undefined || before?.version !== version
-      ? []
-      : pointChannel(policy, observed, { dataSource, version });
+    const dataSource = spec.channels.find((one) => one.name === name)?.dataSource ?? '';
+    if (version === undefined || before?.version !== version) return [];
+    const mark = channelMark(policy, versions, { name, version });
+    return pointChannel(policy, observed, { dataSource, version, mark });
   });

@@ -51,7 +51,7 @@ const placed = (spec: GoldenImagePolicySpec, before: GoldenImagePolicySpec | und
     const old = before?.pins?.[name];
     return { field: `spec.pins.${name}`, entry, old: old && sameIn([old], entry) };
   }),
-  ...(['bad', 'approvals'] as const).flatMap((part) =>
+  ...(['bad', 'approvals', 'deprecated'] as const).flatMap((part) =>
     (spec[part] ?? []).map((entry, index) => ({
       field: `spec.${part}[${index}]`,
       entry,
@@ -78,7 +78,7 @@ export const signPolicy = (
   if (isOwnAccount(request)) return object;
   const { username } = request.userInfo;
   const at = isoTime(now);
-  const { pins, bad, approvals } = object.spec;
+  const { pins, bad, approvals, deprecated } = object.spec;
   const digestOf = (version: string): string | undefined =>
     before?.status?.versions?.find(({ name }) => name === version)?.digest;
   const spec: GoldenImagePolicySpec = {
@@ -101,6 +101,9 @@ export const signPolicy = (
     ...(approvals && {
       approvals: approvals.map((one) => signed(one, sameIn(before?.spec.approvals, one), username, at)),
     }),
+    ...(deprecated && {
+      deprecated: deprecated.map((one) => signed(one, sameIn<typeof one>(before?.spec.deprecated, one), username, at)),
+    }),
   };
   return { ...object, spec };
 };
@@ -112,12 +115,18 @@ const wordsOf: Readonly<Record<PolicyVerb, string>> = {
   promote: 'decide how versions go through channels',
   pin: 'pin channels',
   'mark-bad': 'mark versions as bad',
+  deprecate: 'deprecate versions and channels',
 };
 
 /** Each right, and the part of the spec that takes it. What is neither a pin nor a mark says how versions are promoted. */
 const partsOf = (spec: GoldenImagePolicySpec | undefined): Readonly<Record<PolicyVerb, unknown>> => {
-  const { pins, bad, approvals, ...rest } = spec ?? {};
-  return { promote: [rest, approvals ?? []], pin: pins ?? {}, 'mark-bad': bad ?? [] };
+  const { pins, bad, approvals, deprecation, deprecated, ...rest } = spec ?? {};
+  return {
+    promote: [rest, approvals ?? []],
+    pin: pins ?? {},
+    'mark-bad': bad ?? [],
+    deprecate: [deprecation ?? {}, deprecated ?? []],
+  };
 };
 
 /** What is run for a policy is what its author may run here: pods can mount every Secret of their namespace. */
@@ -150,7 +159,12 @@ const mayRun = async (
   return faults;
 };
 
-const fields: Readonly<Record<PolicyVerb, string>> = { promote: 'spec', pin: 'spec.pins', 'mark-bad': 'spec.bad' };
+const fields: Readonly<Record<PolicyVerb, string>> = {
+  promote: 'spec',
+  pin: 'spec.pins',
+  'mark-bad': 'spec.bad',
+  deprecate: 'spec.deprecated',
+};
 
 const idle = refused('Invalid', [
   {

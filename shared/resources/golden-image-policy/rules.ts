@@ -72,6 +72,9 @@ const namedIn = ({ spec }: GoldenImagePolicy): readonly Named[] => [
   ...Object.entries(spec.pins ?? {}).map(([name, { version }]) => ({ field: `spec.pins.${name}.version`, version })),
   ...(spec.bad ?? []).map(({ version, digest }, index) => ({ field: `spec.bad[${index}].version`, version, digest })),
   ...(spec.approvals ?? []).map(({ version }, index) => ({ field: `spec.approvals[${index}].version`, version })),
+  ...(spec.deprecated ?? []).flatMap(({ version }, index) =>
+    version === undefined ? [] : [{ field: `spec.deprecated[${index}].version`, version }],
+  ),
 ];
 
 /**

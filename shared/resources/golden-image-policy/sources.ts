@@ -2,13 +2,14 @@
 import { cdiLabels, cronLabels } from '#shared/api/cdi/names.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import type { DataSource } from '#shared/api/cdi/data-source.ts';
-import { labels } from '#shared/api/names.ts';
-import type { ObjectMeta, OwnerReference } from '#shared/api/object.ts';
+import { annotations, labels } from '#shared/api/names.ts';
+import type { OwnerReference } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import type { Action } from '#shared/populate/actions.ts';
 import type { CronResource, ObservedVersion } from '#shared/resources/data-import-cron/cron.ts';
 import { hasSnapshot, hasVolume } from '#shared/resources/data-import-cron/version.ts';
 import {
+  type PointedMeta,
   type SourceFormat,
   isKept,
   point,
@@ -77,8 +78,12 @@ const ownersOf = (source: DataSource | undefined): readonly OwnerReference[] | u
 const metadataOf = (
   { ref }: PolicyResource,
   cron: CronResource,
-  { name, source }: { readonly name: string; readonly source: DataSource | undefined },
-): ObjectMeta => {
+  {
+    name,
+    source,
+    mark,
+  }: { readonly name: string; readonly source: DataSource | undefined; readonly mark: string | undefined },
+): PointedMeta => {
   const { ownerReferences: _, ...metadata } = childMetadata(ref, 'data-source', name);
   const owners = ownersOf(source);
   return {
@@ -89,6 +94,7 @@ const metadataOf = (
       [cdiLabels.cron]: cron.ref.name,
       [labels.policy]: ref.name,
     },
+    annotations: { ...metadata.annotations, [annotations.deprecation]: mark },
     ...(owners === undefined ? {} : { ownerReferences: owners }),
   };
 };
@@ -100,7 +106,11 @@ const metadataOf = (
 export const pointChannel = (
   policy: PolicyResource,
   observed: ObservedPolicy,
-  { dataSource: name, version }: { readonly dataSource: string; readonly version: string },
+  {
+    dataSource: name,
+    version,
+    mark,
+  }: { readonly dataSource: string; readonly version: string; readonly mark: string | undefined },
 ): readonly Action[] => {
   const found = usableVersion(observed, version);
   if (found === undefined) return [];
@@ -108,5 +118,5 @@ export const pointChannel = (
   const isImpostor = observed.checks.get(version)?.some(({ reason }) => reason === notImported) === true;
   const format = formatOf(found.cron, version, found.version);
   const wanted = isImpostor ? {} : sourceOfVersion(policy.namespace, version, format);
-  return point(source, wanted, metadataOf(policy, found.cron, { name, source }));
+  return point(source, wanted, metadataOf(policy, found.cron, { name, source, mark }));
 };

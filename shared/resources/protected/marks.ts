@@ -32,6 +32,8 @@ export const ownMarks = {
     annotations.clone,
     annotations.inspected,
     annotations.snapshotClass,
+    annotations.deprecation,
+    annotations.deleted,
     annotations.attempt,
     harvesterAnnotations.goldenImage,
   ],

@@ -9,6 +9,7 @@ import { keepEncryptionKey } from '#shared/resources/protected/encryption-key.ts
 import { goldenTypes, keepGolden, keepLocked, lockableTypes, whatOf } from '#shared/resources/protected/golden.ts';
 import { keepGoldenUnmounted, mayUseImages } from '#shared/resources/protected/machine.ts';
 import { keepMachineDisk } from '#shared/resources/protected/machine-disk.ts';
+import { keepFromObsolete } from '#shared/resources/protected/obsolete.ts';
 import { keepMarks } from '#shared/resources/protected/marks.ts';
 import { keepClassInUse, keepReservedClass } from '#shared/resources/protected/storage-class.ts';
 import { reviewUses } from '#shared/resources/access-rule.ts';
@@ -115,6 +116,13 @@ export const protectedRules: readonly ProtectedRule[] = [
     on: 'DELETE',
     check: keepMachineDisk,
   },
+  {
+    id: 'obsolete-version',
+    types: [persistentVolumeClaims, dataVolumeKind.type, ...machines],
+    on: 'CREATE',
+    check: keepFromObsolete,
+  },
+  { id: 'obsolete-version', types: machines, on: 'UPDATE', check: keepFromObsolete },
   // The table of class-rules.ts.
   { id: 'class', types: classes, on: 'CREATE', check: checkClass },
   { id: 'class', types: classes, on: 'UPDATE', check: checkClass },

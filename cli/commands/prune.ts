@@ -1,0 +1,177 @@
+// `bullion prune`: which versions of golden images nothing keeps any more, what keeps the others, and the end of those.
+import { type Call, type ClusterCommand, type ExitCode, exitCodes } from '#cli/command.ts';
+import { tableOf } from '#cli/output.ts';
+import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { annotations } from '#shared/api/names.ts';
+import type { ResourceType } from '#shared/api/object.ts';
+import { formatBytes, parseQuantity } from '#shared/api/quantity.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { policyOf, retentionOf } from '#shared/golden/rollout/policies.ts';
+import { deletedAt, prunableVersions, removeVersion } from '#shared/resources/data-import-cron/collect.ts';
+import { type ObservedVersion, readCron } from '#shared/resources/data-import-cron/cron.ts';
+import { listOf, readKept, readPolicy, readVersions } from '#shared/resources/data-import-cron/observed.ts';
+import { execute } from '#shared/resources/execute.ts';
+import { toAge, toSpan } from '#shared/runtime/age.ts';
+import { Denied, NotFound, messageOf } from '#shared/runtime/errors.ts';
+
+const { type } = goldenImagePolicyKind;
+
+interface Judged {
+  readonly policy: GoldenImagePolicy;
+  readonly name: string;
+  readonly version: ObservedVersion;
+  /** `undefined`: it goes. */
+  readonly keptBy: string | undefined;
+}
+
+const policiesOf = async ({ kube, namespace, positionals, values }: Call): Promise<readonly GoldenImagePolicy[]> => {
+  const isEverywhere = values['all-namespaces'] === true;
+  const all = await listOf(kube, type, isEverywhere ? {} : { namespace });
+  const [name] = positionals;
+  const found = name === undefined ? all : all.filter(({ metadata }) => metadata.name === name);
+  if (name !== undefined && found.length === 0)
+    throw new NotFound(`there is no GoldenImagePolicy ${name} in namespace ${namespace}`);
+  return found;
+};
+
+/** By the same reading and the same decision as the functions: under the rights of who asks. */
+const judge = async (kube: KubeClient, policy: GoldenImagePolicy, now: number): Promise<readonly Judged[]> => {
+  const { namespace } = policy.metadata;
+  const policies = await listOf(kube, type, { namespace });
+  const crons = await listOf(kube, dataImportCronKind.type, { namespace });
+  const own = crons.filter((cron) => policyOf(cron, policies)?.metadata.name === policy.metadata.name);
+  const judged = await Promise.all(
+    own.map(async (object) => {
+      const cron = readCron(object);
+      const versions = await readVersions(kube, cron);
+      const around = { versions, policy: await readPolicy(kube, cron) };
+      const kept = await readKept(kube, cron, { ...around, isDue: true });
+      return prunableVersions(cron, { ...around, ...kept }, now).map(({ name, keptBy }): Judged => ({
+        policy,
+        name,
+        keptBy,
+        version: versions.get(name) ?? {},
+      }));
+    }),
+  );
+  return judged.flat();
+};
+
+const bytesOf = ({ volume, snapshot }: ObservedVersion): number =>
+  (parseQuantity(volume?.status?.capacity?.['storage'] ?? '') ?? 0) +
+  (volume === undefined ? (parseQuantity(snapshot?.status?.restoreSize ?? '') ?? 0) : 0);
+
+/** What happens, and until when it can be undone. */
+const fateOf = ({ version, policy, keptBy }: Judged, now: Date): string => {
+  if (keptBy !== undefined) return `stays: ${keptBy}`;
+  const [since, grace] = [deletedAt(version), retentionOf(policy)?.undeleteFor];
+  if (since === undefined || grace === undefined) return 'goes';
+  const left = Date.parse(since) + grace - now.getTime();
+  return left > 0 ? `goes by itself in ${toSpan(left)}: bullion undelete` : 'goes';
+};
+
+const formOf = ({ volume, snapshot, dataVolume }: ObservedVersion) => volume ?? snapshot ?? dataVolume;
+
+const showAll = (judged: readonly Judged[], now: Date): string =>
+  tableOf(
+    ['NAMESPACE', 'POLICY', 'VERSION', 'AGE', 'LAST USED', 'SIZE', 'WHAT HAPPENS'],
+    judged.map((one) => {
+      const { policy, name, version } = one;
+      const { creationTimestamp, annotations: notes = {} } = formOf(version)?.metadata ?? {};
+      const used = notes[cdiAnnotations.lastUseTime];
+      return [
+        policy.metadata.namespace,
+        policy.metadata.name,
+        name,
+        toAge(creationTimestamp, now),
+        used === undefined ? undefined : toAge(used, now),
+        formatBytes(bytesOf(version)),
+        fateOf(one, now),
+      ];
+    }),
+  );
+
+/** Read once more just before: what somebody pinned or uses meanwhile stays. */
+const removeAll = async ({ kube, terminal }: Call, going: readonly Judged[]): Promise<ExitCode> => {
+  let failed = 0;
+  for (const { policy, name } of going) {
+    try {
+      // oxlint-disable-next-line no-await-in-loop
+      const now = (await judge(kube, policy, terminal.now().getTime())).find((one) => one.name === name);
+      if (now === undefined || now.keptBy !== undefined) {
+        terminal.err(`${name} stays: ${now?.keptBy ?? 'it is gone already'}\n`);
+        continue;
+      }
+      // oxlint-disable-next-line no-await-in-loop
+      await execute(kube, removeVersion(now.version));
+      terminal.out(`${name} is deleted\n`);
+    } catch (error) {
+      if (!(error instanceof Denied)) throw error;
+      failed += 1;
+      terminal.err(`${name} was not deleted: ${messageOf(error)}\n`);
+    }
+  }
+  return failed === 0 ? exitCodes.done : exitCodes.failed;
+};
+
+const run = async (call: Call): Promise<ExitCode> => {
+  const { kube, values, terminal } = call;
+  const now = terminal.now();
+  const policies = await policiesOf(call);
+  const judged = (await Promise.all(policies.map((policy) => judge(kube, policy, now.getTime())))).flat();
+  const going = judged.filter(({ keptBy }) => keptBy === undefined);
+  const freed = going.reduce((sum, { version }) => sum + bytesOf(version), 0);
+  if (judged.length > 0) terminal.out(showAll(judged, now));
+  terminal.err(`${going.length} of ${judged.length} versions go, ${formatBytes(freed)} come free\n`);
+  if (values['dry-run'] === true || going.length === 0) return exitCodes.done;
+  if (values['yes'] === true) return removeAll(call, going);
+  terminal.err('Nothing was deleted yet. To delete them: --yes\n');
+  return exitCodes.failed;
+};
+
+/** One patch of each form: whoever brings a version back has used it now. */
+const undelete = async ({ kube, namespace, positionals, terminal }: Call): Promise<ExitCode> => {
+  const [name = ''] = positionals;
+  const annotate = { [annotations.deleted]: null, [cdiAnnotations.lastUseTime]: terminal.now().toISOString() };
+  let found = 0;
+  for (const form of [persistentVolumeClaims, volumeSnapshots] as readonly unknown[] as readonly ResourceType[]) {
+    // oxlint-disable-next-line no-await-in-loop
+    const object = await kube.get(form, { namespace, name });
+    if (object?.metadata.annotations?.[annotations.deleted] === undefined) continue;
+    found += 1;
+    // oxlint-disable-next-line no-await-in-loop
+    await kube.mergePatch(form, { namespace, name }, { metadata: { annotations: annotate } });
+  }
+  if (found === 0)
+    throw new NotFound(
+      `there is no version ${name} in namespace ${namespace} that can be brought back: bullion prune --dry-run lists them`,
+    );
+  terminal.out(`${name} is kept as if a disk had been made from it now; lock or pin it to keep it longer\n`);
+  return exitCodes.done;
+};
+
+export const undeleteCommand: ClusterCommand = {
+  name: 'undelete',
+  arguments: '<version>',
+  summary: 'Brings a version of a golden image back that nothing kept any more.',
+  more: 'Within spec.retention.undeleteFor of its GoldenImagePolicy. Takes the right to patch its claim or snapshot.\n\n  bullion undelete fedora-9ab6e2a1c1f0',
+  options: {},
+  run: undelete,
+};
+
+export const pruneCommand: ClusterCommand = {
+  name: 'prune',
+  arguments: '[policy]',
+  summary: 'Deletes versions of golden images that nothing keeps any more; shows what keeps the others.',
+  more: 'What spec.retention of a GoldenImagePolicy allows now, or importsToKeep of its crons: functions do the same after the next import or poll.\nDeletes for good, also what spec.retention.undeleteFor would still let you bring back.\nTakes the rights to list who may read from versions, and to delete data volumes, claims and snapshots.\n\n  bullion prune fedora --dry-run\n  bullion prune -A --yes',
+  options: {
+    'all-namespaces': { type: 'boolean', short: 'A', help: 'policies of every namespace' },
+    'dry-run': { type: 'boolean', help: 'only show what would happen' },
+    yes: { type: 'boolean', short: 'y', help: 'delete them' },
+  },
+  run,
+};

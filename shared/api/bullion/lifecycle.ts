@@ -1,0 +1,49 @@
+// How versions of a golden image end: the parts of a GoldenImagePolicy that say when disks should not be made from them any more, and when they go.
+import { z } from 'zod';
+import { ObjectName } from '#shared/api/kind.ts';
+
+export const DeprecationRule = z
+  .object({
+    after: z.string().optional().describe('age at which a version is deprecated, such as 60d'),
+    obsoleteAfter: z.string().optional().describe('age at which a version is obsolete, such as 120d'),
+    replacement: ObjectName.optional().describe('DataSource of this namespace to use instead'),
+  })
+  .describe(
+    'versions that age: disks are made from a deprecated one with a warning, and no new ones from an obsolete one. Channels keep what they have; left out: never',
+  );
+
+export const RetentionRule = z
+  .object({
+    keep: z
+      .int()
+      .min(1)
+      .max(1000)
+      .optional()
+      .describe('how many versions of each cron stay, those used last; left out: importsToKeep of the cron'),
+    maxAge: z.string().optional().describe('a version stays until it is that old, such as 90d'),
+    unusedFor: z
+      .string()
+      .optional()
+      .describe('a version stays until no disk was made from it for that long, such as 30d'),
+    undeleteFor: z
+      .string()
+      .optional()
+      .describe(
+        'for how long a version that nothing keeps can be brought back, such as 7d (bullion undelete); left out: it goes at once',
+      ),
+  })
+  .describe(
+    'in place of importsToKeep: a version goes once nothing keeps it. What a channel has or waits for, a pin, a lock, and whoever reads from it keep it as well',
+  );
+
+/** Whether disks should still be made from a version, or from whatever a channel has. */
+export const DeprecationStatus = z.object({
+  state: z
+    .enum(['Deprecated', 'Obsolete'])
+    .describe('Deprecated: disks are made with a warning; Obsolete: no new ones'),
+  since: z.string().optional().describe('RFC 3339'),
+  message: z.string().describe('why'),
+  replacement: z.string().optional().describe('DataSource to use instead'),
+  by: z.string().optional().describe('who decided it; left out: its age'),
+});
+export type DeprecationStatus = z.infer<typeof DeprecationStatus>;

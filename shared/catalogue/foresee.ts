@@ -1,0 +1,267 @@
+// What would come of an object if it were applied: whether the cluster takes it, whether its source answers, what would be made first and why. By the
+// same reading and planning as the functions, under the rights of who asks; nothing is written.
+import { isDeepStrictEqual } from 'node:util';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { servedKinds } from '#shared/api/kinds.ts';
+import { fieldManager, labels } from '#shared/api/names.ts';
+import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
+import { formatBytes } from '#shared/api/quantity.ts';
+import { backends } from '#shared/backends/registry.ts';
+import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
+import type { Observe } from '#shared/golden/poll/observe.ts';
+import { type CronSource, readCronSource } from '#shared/golden/source.ts';
+import type { Action } from '#shared/populate/actions.ts';
+import { recordOf } from '#shared/populate/clone/strategy.ts';
+import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
+import { reconcilerOf } from '#shared/resources/registry.ts';
+import { isoTime } from '#shared/populate/state.ts';
+import type { Reconciler, Resource } from '#shared/resources/reconciler.ts';
+import { AppError, InvalidInput, messageOf } from '#shared/runtime/errors.ts';
+import type { LookAtFile } from '#shared/transfer/file-look.ts';
+
+export interface Foreseen {
+  readonly verdict:
+    | 'would be made'
+    | 'would be changed'
+    | 'would not change'
+    | 'would be refused'
+    | 'is not known here';
+  /** A heading and a sentence each. */
+  readonly rows: readonly (readonly [string, string])[];
+}
+
+export interface ForesightTools {
+  readonly kube: KubeClient;
+  readonly look: LookAtFile;
+  readonly observe: Observe;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+}
+
+type Rows = Foreseen['rows'];
+
+/** Stores and uploads are set up for the functions; here it only matters that they are. */
+const settings: PopulateSettings = {
+  ...defaultSettings,
+  objectStore: { endpoint: 'https://store.invalid', region: '', pathStyle: true },
+  transferUrl: 'https://transfer.invalid',
+};
+
+export const servedTypeOf = ({ apiVersion, kind }: KubeObject): ResourceType | undefined =>
+  [...servedKinds.map(({ type }) => type), persistentVolumeClaims as ResourceType].find(
+    (type) => type.kind === kind && apiVersionOf(type) === apiVersion,
+  );
+
+const detailOf = (error: AppError): string =>
+  [
+    messageOf(error),
+    ...(error instanceof InvalidInput ? error.faults.map(({ field, message }) => `${field} ${message}`) : []),
+  ].join('; ');
+
+/** What a step throws that is about the object or the rights of who asks is a row. */
+const orRow = async (heading: string, step: () => Promise<Rows>): Promise<Rows> => {
+  try {
+    return await step();
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return [[heading, detailOf(error)]];
+  }
+};
+
+const specOf = (object: KubeObject | undefined): unknown => (object as { readonly spec?: unknown } | undefined)?.spec;
+
+export const foresee = async (tools: ForesightTools, object: KubeObject): Promise<Foreseen> => {
+  const { kube } = tools;
+  const type = servedTypeOf(object);
+  if (type === undefined)
+    return {
+      verdict: 'is not known here',
+      rows: [
+        [
+          'to do',
+          'it is of no kind that Bullion serves: kubectl apply --dry-run=server says what the cluster makes of it',
+        ],
+      ],
+    };
+  const before = await kube.get(type, object.metadata);
+  let admitted: KubeObject;
+  try {
+    admitted = await kube.apply(type, object, { fieldManager, force: true, dryRun: true });
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return { verdict: 'would be refused', rows: [['because', detailOf(error)]] };
+  }
+  const isSame = before !== undefined && isDeepStrictEqual(specOf(before), specOf(admitted));
+  const source = await sourceOf(tools, admitted);
+  return {
+    verdict: before === undefined ? 'would be made' : isSame ? 'would not change' : 'would be changed',
+    rows: [...source.rows, ...(await stepsOf(tools, type, source.object))],
+  };
+};
+
+interface LookedAt {
+  readonly rows: Rows;
+  /** With what is known of its source. */
+  readonly object: KubeObject;
+}
+
+interface FetchingResource extends Resource {
+  readonly source?:
+    | { readonly type: string; readonly url?: string; readonly from?: FetchingResource['source'] }
+    | CronSource;
+}
+
+/** A file, an image of a registry, an object of a store; `undefined`: nothing that can be asked from here. */
+const fetchedBy = (resource: FetchingResource): { readonly type: string; readonly url: string } | undefined => {
+  const { source } = resource;
+  const from = source !== undefined && 'from' in source ? source.from : source;
+  return from !== undefined && 'url' in from && from.url !== undefined ? { type: from.type, url: from.url } : undefined;
+};
+
+const inspected = async ({ look }: ForesightTools, url: string): Promise<Rows> => {
+  const found = await look(url);
+  if (found.is !== 'found') return [['source', `not reached from here: ${found.reason}: ${found.message}`]];
+  const { format, compression, size, virtualSize } = found.inspection;
+  const packed = compression === 'none' ? '' : ` in ${compression}`;
+  const disk = virtualSize === undefined ? 'a disk of unknown size' : `a disk of ${formatBytes(virtualSize)}`;
+  return [
+    ['source', `reached from here: ${format}${packed}${size === undefined ? '' : `, ${formatBytes(size)}`}, ${disk}`],
+  ];
+};
+
+const sourceOf = async (tools: ForesightTools, object: KubeObject): Promise<LookedAt> => {
+  const resource = reconcilerOf(object)?.read(object) as FetchingResource | undefined;
+  if (resource === undefined) return { object, rows: [] };
+  const fetched = fetchedBy(resource);
+  const isCron = object.kind === dataImportCronKind.type.kind;
+  if (!isCron && fetched?.type === 'http') return { object, rows: await inspected(tools, fetched.url) };
+  const asked = isCron ? (resource.source as CronSource | undefined) : fetched && askedOf(fetched);
+  return asked === undefined ? { object, rows: [] } : polled(tools, object, asked);
+};
+
+const polled = async (tools: ForesightTools, object: KubeObject, asked: CronSource): Promise<LookedAt> => {
+  const seen = await tools.observe({ source: asked, namespace: object.metadata.namespace ?? '', known: {} });
+  if (seen.is !== 'found') return { object, rows: [['source', `not reached from here: ${seen.message}`]] };
+  const rows: Rows = [['source', `reached from here: ${seen.message} (${seen.digest})`]];
+  const isCron = object.kind === dataImportCronKind.type.kind;
+  return { rows, object: isCron ? withDigest(object, seen.digest) : object };
+};
+
+const askedOf = ({ type, url }: { readonly type: string; readonly url: string }): CronSource | undefined => {
+  const read = readCronSource({ schedule: '', managedDataSource: 'plan', source: { [type]: { url } } });
+  return 'value' in read ? read.value : undefined;
+};
+
+const withDigest = (object: KubeObject, digest: string): KubeObject => ({
+  ...object,
+  metadata: {
+    ...object.metadata,
+    annotations: { ...object.metadata.annotations, [cdiAnnotations.desiredDigest]: digest },
+  },
+});
+
+/** The cluster as it would be with the object in it. */
+const withObject = (kube: KubeClient, type: ResourceType, object: KubeObject): KubeClient => {
+  const { namespace, name } = object.metadata;
+  const isType = (other: ResourceType<never>): boolean => other.plural === type.plural && other.group === type.group;
+  return {
+    ...kube,
+    get: async <T extends KubeObject>(asked: ResourceType<T>, key: Parameters<KubeClient['get']>[1]) =>
+      isType(asked as never) && key.name === name && key.namespace === namespace ? (object as T) : kube.get(asked, key),
+    listAll: async function* all<T extends KubeObject>(asked: ResourceType<T>, options: ListOptions = {}) {
+      const isIt = ({ metadata }: KubeObject): boolean => metadata.name === name && metadata.namespace === namespace;
+      const isAsked = isType(asked as never);
+      for await (const one of kube.listAll(asked, options)) if (!isAsked || !isIt(one)) yield one;
+      const isWithin = options.namespace === undefined || options.namespace === namespace;
+      if (isAsked && isWithin && options.labelSelector === undefined) yield object as T;
+    },
+  };
+};
+
+/** The first step that a function would take. */
+const stepsOf = async (tools: ForesightTools, type: ResourceType, object: KubeObject): Promise<Rows> => {
+  const reconciler = reconcilerOf(object);
+  if (reconciler === undefined)
+    return type.kind === persistentVolumeClaims.kind ? claimRows(object as PersistentVolumeClaim) : [];
+  const resource = reconciler.read(object);
+  const refusal = reconciler.refusalOf(resource, backends, settings);
+  if (refusal !== undefined) return [['fails', `${refusal.reason}: ${refusal.message}`]];
+  return orRow('not foreseen', () =>
+    planned({ ...tools, kube: withObject(tools.kube, type, object) }, { reconciler, object, count: 1 }),
+  );
+};
+
+/** Steps that are followed to the claim: snapshots of its source come before it. */
+const mostSteps = 3;
+
+interface Step {
+  readonly reconciler: Reconciler;
+  readonly object: KubeObject;
+  readonly count: number;
+}
+
+const planned = async (tools: ForesightTools, { reconciler, object, count }: Step): Promise<Rows> => {
+  const resource = reconciler.read(object);
+  const planner = reconciler.plannerOf(resource, backends);
+  if (planner === undefined) return [];
+  const { kube, look, now } = tools;
+  const observed = await planner.check(kube, resource, { look, now: () => now });
+  const { actions, state } = planner.plan(resource, observed, { now, settings });
+  const acted = (await Promise.all(actions.map((action) => rowsOf(kube, action)))).flat();
+  const snapshots = actions.flatMap((one) => (one.do === 'create' && isSnapshot(one.type) ? [one.object] : []));
+  const [first] = snapshots;
+  if (first === undefined || actions.length > snapshots.length || count >= mostSteps)
+    return [...acted, ['then', `${state.phase}, ${state.reason}: ${state.message}`]];
+  // As it will be once the snapshot is there.
+  const later = { ...object, status: reconciler.toStatus(object, resource, state, isoTime(now)) };
+  const taken = { ...first, status: { readyToUse: true } };
+  const around = withObject(withObject(kube, reconciler.kind.type, later), volumeSnapshots as ResourceType, taken);
+  return [...acted, ...(await planned({ ...tools, kube: around }, { reconciler, object: later, count: count + 1 }))];
+};
+
+const isSnapshot = ({ plural, group }: ResourceType): boolean =>
+  plural === volumeSnapshots.plural && group === volumeSnapshots.group;
+
+const refOf = ({ kind }: ResourceType, name: string): string => `${kind} ${name}`;
+
+const rowsOf = async (kube: KubeClient, action: Action): Promise<Rows> => {
+  const { type } = action;
+  if (action.do !== 'create') return [[action.do === 'patch' ? 'changes' : 'deletes', refOf(type, action.key.name)]];
+  const { object } = action;
+  if (type.plural !== persistentVolumeClaims.plural) {
+    const role = object.metadata.labels?.[labels.role];
+    return [['makes', `${refOf(type, object.metadata.name)}${role === undefined ? '' : ` (${role})`}`]];
+  }
+  // Quotas and limits of the namespace, asked with the rights of who plans.
+  const quota = await orRow('claim refused', async () => {
+    await kube.create(type, object, { dryRun: true });
+    return [];
+  });
+  return [...claimRows(object as PersistentVolumeClaim), ...quota];
+};
+
+const claimRows = (claim: PersistentVolumeClaim): Rows => {
+  const {
+    storageClassName,
+    volumeMode = 'Filesystem',
+    accessModes = [],
+    resources,
+    dataSource,
+    dataSourceRef,
+  } = claim.spec;
+  const size = resources?.requests?.['storage'] ?? 'no size';
+  const from = dataSource ?? dataSourceRef;
+  const record = recordOf(claim);
+  return [
+    [
+      'makes',
+      `PersistentVolumeClaim ${claim.metadata.name}: ${size} of class ${storageClassName ?? '(the default)'}, ${volumeMode}, ${accessModes.join(', ')}${
+        from === undefined ? '' : `, from ${from.kind} ${from.name}`
+      }`,
+    ],
+    ...(record === undefined ? [] : [['clone', `${record.strategy}: ${record.because}`] as const]),
+  ];
+};

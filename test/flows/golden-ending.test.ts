@@ -1,0 +1,153 @@
+// A golden image whose versions come to their end: warnings and refusals as kubectl shows them, and what nothing keeps any more.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { kubectlWith } from '#test/support/admission-server.ts';
+import { runBullion } from '#test/support/bullion.ts';
+import { temporaryDirectory } from '#test/support/directory.ts';
+import { type GoldenRegistry, startGoldenRegistry } from '#test/support/golden-registry.ts';
+import { conditionOf, isUpToDate, untilOffered, versionOf } from '#test/support/golden.ts';
+import { hasRegistry } from '#test/support/registry/server.ts';
+
+const namespace = 'golden-images';
+const { type } = goldenImagePolicyKind;
+const reason = 'support has ended';
+
+describe.skipIf(!hasRegistry())('a golden image at its end', { timeout: 600_000 }, () => {
+  let golden: GoldenRegistry;
+  let kubectl: ReturnType<typeof kubectlWith>;
+  const directory = temporaryDirectory();
+  beforeAll(async () => {
+    golden = await startGoldenRegistry(namespace);
+    kubectl = kubectlWith(golden.cluster.kubeconfigPath, directory);
+  }, 300_000);
+  afterAll(() => golden?.close());
+
+  const bullion = async (...args: readonly string[]) => {
+    const to = ['--kubeconfig', golden.cluster.kubeconfigPath, '-n', namespace];
+    const { code, out, err } = await runBullion([...args, ...to]);
+    return { code, text: out + err };
+  };
+  const until = (isSo: (policy: GoldenImagePolicy) => boolean) =>
+    golden.flow.until(type, 'fedora', (policy) => policy !== undefined && isSo(policy));
+  const publish = async (seed: string): Promise<string> => {
+    const { digest } = await golden.push('fedora', seed);
+    await golden.flow.pollNow('fedora');
+    const version = versionOf('fedora', digest);
+    await golden.flow.until(
+      dataImportCronKind.type,
+      'fedora',
+      (cron) => isUpToDate(cron) && cron?.status?.lastImportedPVC?.name === version,
+    );
+    await untilOffered(golden.flow, 'fedora', version);
+    return version;
+  };
+  const aDisk = (name: string, annotations: Readonly<Record<string, string>> = {}) => ({
+    apiVersion: 'cdi.kubevirt.io/v1beta1',
+    kind: 'DataVolume',
+    metadata: { namespace, name, annotations },
+    spec: {
+      sourceRef: { kind: 'DataSource', name: 'fedora' },
+      storage: { storageClassName: 'local', resources: { requests: { storage: '16Mi' } } },
+    },
+  });
+  const plan = (...objects: readonly object[]) => {
+    const path = join(directory, 'plan.json');
+    writeFileSync(path, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }));
+    return bullion('plan', '-f', path, '--plain-registry', golden.registry.host);
+  };
+  /** As a person applies it: what kubectl says. */
+  const apply = async (name: string, annotations: Readonly<Record<string, string>> = {}) => {
+    const disk = aDisk(name, annotations);
+    const { stdout, stderr } = await kubectl(['apply', '-f', '-'], disk);
+    return { isMade: stdout.includes('created'), text: stdout + stderr };
+  };
+  const isFilled = (name: string) =>
+    golden.flow.until(dataVolumes, name, (disk) => disk?.status?.phase === 'Succeeded');
+
+  it('warns, refuses, takes who insists, and collects what nothing keeps', async () => {
+    await golden.push('fedora', 'v1');
+    await golden.aCron('fedora', { importsToKeep: 9 });
+    const aPolicy = {
+      apiVersion: 'bullion.dev/v1alpha1',
+      kind: 'GoldenImagePolicy',
+      metadata: { namespace, name: 'fedora' },
+      spec: { dataImportCrons: { names: ['fedora'] }, channels: [{ name: 'stable', dataSource: 'fedora' }] },
+    };
+    const aCron = {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataImportCron',
+      metadata: { namespace, name: 'other' },
+      spec: { schedule: '', managedDataSource: 'other', ...golden.fed({ registry: { url: golden.urlOf('fedora') } }) },
+    };
+    await golden.cluster.kube.create(type, aPolicy);
+    const one = await publish('v1');
+    const two = await publish('v2');
+    const three = await publish('v3');
+    const foreseen = await plan(aDisk('good'), aCron, {
+      ...aPolicy,
+      spec: { ...aPolicy.spec, retention: { keep: 1 } },
+    });
+    expect(foreseen.code).toBe(0);
+    expect(foreseen.text).toMatch(
+      /datavolume\/good would be made\n(?:\s+makes\s+VolumeSnapshot .*\n)?\s+makes\s+PersistentVolumeClaim good: .* of class local, .*\n\s+clone\s+\S+: /,
+    );
+    expect(foreseen.text).toMatch(/dataimportcron\/other would be made\n\s+source\s+reached from here: .*sha256:/);
+    expect(foreseen.text).toMatch(/makes\s+DataVolume other-/);
+    expect(foreseen.text).toMatch(/goldenimagepolicy\/fedora would be changed/);
+    expect((await apply('good')).text).not.toMatch(/Warning/);
+
+    expect((await bullion('deprecate', three, '--replacement', 'fedora-42', '--reason', reason)).code).toBe(0);
+    await golden.flow.until(dataSourceKind.type, 'fedora', (source) => conditionOf(source, 'Deprecated') !== undefined);
+    const warned = await apply('warned');
+    expect(warned.isMade).toBe(true);
+    expect(warned.text).toMatch(/Warning:.*is deprecated.*support has ended; use DataSource fedora-42 instead/);
+    expect((await bullion('why', 'datasource/fedora')).text).toMatch(/Deprecated\s+True, Deprecated/);
+    expect((await bullion('get', 'das')).text).toMatch(/1 deprecated or obsolete not listed/);
+    expect((await bullion('get', 'das', '--deprecated')).text).toMatch(/datasource\/fedora/);
+
+    expect((await bullion('deprecate', 'stable', '--obsolete', '--reason', reason)).code).toBe(0);
+    await until(({ status }) => status?.lifecycle === 'Obsolete');
+    await golden.flow.until(
+      dataSourceKind.type,
+      'fedora',
+      (source) => conditionOf(source, 'Deprecated')?.reason === 'Obsolete',
+    );
+    const stopped = await plan(aDisk('refused'));
+    expect([stopped.code, stopped.text]).toEqual([
+      1,
+      expect.stringMatching(/would be refused\n\s+because\s+.*obsolete/),
+    ]);
+    const refused = await apply('refused');
+    expect([refused.isMade, refused.text]).toEqual([
+      false,
+      expect.stringMatching(/is obsolete since .*support has ended.*bullion\.dev\/allow-obsolete=true/),
+    ]);
+    const forced = await apply('forced', { 'bullion.dev/allow-obsolete': 'true' });
+    expect([forced.isMade, forced.text]).toEqual([true, expect.stringMatching(/Warning:.*is obsolete/)]);
+    for (const name of ['good', 'warned', 'forced']) await isFilled(name);
+
+    expect((await bullion('deprecate', 'stable', '--undo')).code).toBe(0);
+    expect((await bullion('deprecate', three, '--undo')).code).toBe(0);
+    await golden.flow.until(dataSourceKind.type, 'fedora', (source) => conditionOf(source, 'Deprecated') === undefined);
+    expect((await apply('again')).text).not.toMatch(/Warning/);
+    await isFilled('again');
+
+    await golden.cluster.kube.mergePatch(type, { namespace, name: 'fedora' }, { spec: { retention: { keep: 1 } } });
+    const preview = (await bullion('prune', 'fedora', '--dry-run')).text;
+    expect(preview).toMatch(new RegExp(`${one}.*goes`));
+    expect(preview).toMatch(new RegExp(`${two}.*stays: channel stable would go back to it`));
+    expect(preview).toMatch(/1 of 3 versions go/);
+    expect((await bullion('prune', 'fedora')).code).toBe(1);
+    expect((await bullion('prune', 'fedora', '--yes')).code).toBe(0);
+    await golden.flow.until(persistentVolumeClaims, one, (claim) => claim === undefined);
+    const left = await golden.cluster.kube.list(persistentVolumeClaims, { namespace, limit: 50 });
+    expect(left.items.map(({ metadata }) => metadata.name)).toEqual(expect.arrayContaining([two, three, 'good']));
+    expect((await bullion('events', 'fedora', '-o', 'json')).text).toContain('dev.bullion.version.deprecated');
+  });
+});
