@@ -1,7 +1,7 @@
 // The aggregated API of upload tokens under infra/apis: APIServices, and their Deployment. The local cluster uses the same APIServices with its
 // own address.
 import { apart, restricted } from '#infra/generate/services.ts';
-import { type GeneratedManifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
+import { type GeneratedManifest, functionsImage, partOf, settingsFrom } from '#infra/generate/manifest.ts';
 import { transferFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import { uploadTokenGroup, uploadTokenVersions } from '#shared/exchange/upload-token.ts';
@@ -53,6 +53,7 @@ export const buildApiWorkload = (): readonly GeneratedManifest[] => [
             {
               name,
               ...functionsImage,
+              ...settingsFrom,
               args: [transferFunction.name],
               env: [
                 { name: 'HOST', value: '0.0.0.0' },

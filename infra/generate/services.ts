@@ -1,7 +1,7 @@
 // The Knative Services of the functions, under infra/knative.
 import type { EventFunction } from '#infra/generate/event-functions.ts';
 import { named } from '#infra/generate/knative.ts';
-import { type GeneratedManifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
+import { type GeneratedManifest, functionsImage, partOf, settingsFrom } from '#infra/generate/manifest.ts';
 import { consoleFunction, transferFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import { defaultSettings } from '#shared/populate/settings.ts';
@@ -111,6 +111,7 @@ export const jobEnvironment = [
 
 const functionContainer = (name: string): object => ({
   ...functionsImage,
+  ...settingsFrom,
   args: [name],
   env: [{ name: 'HOST', value: '0.0.0.0' }, ...jobEnvironment],
   ports: [{ containerPort: 8080 }],

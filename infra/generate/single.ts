@@ -1,7 +1,7 @@
 // The overlay `single`: one Deployment with every function, for clusters without Knative. Roles and webhooks are those of the base; one account
 // has all of the roles. Called by kustomize.ts.
 import { parseAllDocuments } from 'yaml';
-import { type GeneratedManifest, add, functionsImage, partOf, patch } from '#infra/generate/manifest.ts';
+import { type GeneratedManifest, add, functionsImage, partOf, settingsFrom, patch } from '#infra/generate/manifest.ts';
 import { buildMetricsAccess } from '#infra/generate/monitoring.ts';
 import { apiCertificate } from '#infra/generate/apis.ts';
 import { broker, named } from '#infra/generate/knative.ts';
@@ -43,6 +43,7 @@ const service = (name: string, port: number, targetPort: PortName): GeneratedMan
 const container = {
   name: single,
   ...functionsImage,
+  ...settingsFrom,
   args: ['single'],
   env: [
     { name: 'HOST', value: '0.0.0.0' },
