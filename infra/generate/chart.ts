@@ -5,7 +5,7 @@ import { type GeneratedManifest, banner, settingsConfig } from '#infra/generate/
 import type { Outputs } from '#infra/generate/outputs.ts';
 import {
   type ComponentName,
-  type Shape,
+  type ShapeName,
   componentNames,
   renderShape,
   shapes,
@@ -15,7 +15,7 @@ import { release, systemNamespace } from '#shared/api/names.ts';
 
 const source = 'infra/generate/chart.ts';
 const chartDir = 'infra/chart';
-const shapeNames = Object.keys(shapes) as readonly Shape[];
+const shapeNames = Object.keys(shapes) as readonly ShapeName[];
 
 // Texts that are replaced once the YAML is written: templates are no YAML.
 
@@ -88,7 +88,7 @@ interface Component {
 }
 
 /** A shape without components, and what each of them adds and changes. */
-const readShape = (outputs: Outputs, shape: Shape) => {
+const readShape = (outputs: Outputs, shape: ShapeName) => {
   const objects = renderShape(outputs, shape);
   const before = new Map(objects.map((object) => [keyOf(object), object]));
   const isKnown = (object: GeneratedManifest): boolean => before.has(keyOf(object));
@@ -104,7 +104,7 @@ const readShape = (outputs: Outputs, shape: Shape) => {
 };
 
 const shapeTemplate = (
-  shape: Shape,
+  shape: ShapeName,
   objects: readonly GeneratedManifest[],
   components: readonly Component[],
 ): string => {

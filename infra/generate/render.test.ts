@@ -11,7 +11,7 @@ import type { GeneratedManifest } from '#infra/generate/manifest.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import {
   type ComponentName,
-  type Shape,
+  type ShapeName,
   buildRelease,
   componentNames,
   renderShape,
@@ -24,7 +24,7 @@ import { hasKubectl } from '#test/support/tools.ts';
 
 const manifests = manifestOutputs();
 const outputs = { ...manifests, ...kustomizeOutputs(manifests) };
-const shapeNames = Object.keys(shapes) as readonly Shape[];
+const shapeNames = Object.keys(shapes) as readonly ShapeName[];
 const sets: readonly (readonly ComponentName[])[] = [[], ...componentNames.map((name) => [name]), componentNames];
 const cases = shapeNames.flatMap((shape) => sets.map((components) => [shape, components] as const));
 
@@ -42,7 +42,7 @@ const folders: string[] = [];
 afterAll(() => folders.forEach((dir) => rmSync(dir, { recursive: true })));
 
 const registry = 'registry.example:5000/team/bullion';
-const kustomized = (shape: Shape, components: readonly ComponentName[], more: object = {}) => {
+const kustomized = (shape: ShapeName, components: readonly ComponentName[], more: object = {}) => {
   const dir = mkdtempSync(join(tmpdir(), 'bullion-render-'));
   folders.push(dir);
   const root = join(infraDir, '..');

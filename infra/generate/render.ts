@@ -79,7 +79,7 @@ export const shapes = {
     },
   },
 } as const;
-export type Shape = keyof typeof shapes;
+export type ShapeName = keyof typeof shapes;
 export type ComponentName = keyof (typeof shapes)['single']['components'];
 export const componentNames = Object.keys(shapes.single.components) as readonly ComponentName[];
 
@@ -92,7 +92,7 @@ const rank = ({ kind }: GeneratedManifest): number =>
 /** The objects of a shape with these components. `before`: those of the shape without any, if they are rendered already. */
 export const renderShape = (
   outputs: Outputs,
-  shape: Shape,
+  shape: ShapeName,
   components: readonly ComponentName[] = [],
   before: readonly GeneratedManifest[] = renderFolder(outputs, shapes[shape].folder),
 ): readonly GeneratedManifest[] =>
@@ -119,7 +119,7 @@ export interface ReleaseOptions {
 }
 
 /** One file with everything that a shape needs, without optional components. */
-export const buildRelease = (shape: Shape, { registry, tag }: ReleaseOptions): string => {
+export const buildRelease = (shape: ShapeName, { registry, tag }: ReleaseOptions): string => {
   const manifests = manifestOutputs();
   const objects = renderShape({ ...manifests, ...kustomizeOutputs(manifests) }, shape);
   const text = objects.map((object) => stringify(object, { lineWidth: 0, aliasDuplicateObjects: false })).join('---\n');

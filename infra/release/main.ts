@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { type Shape, buildRelease, shapes } from '#infra/generate/render.ts';
+import { type ShapeName, buildRelease, shapes } from '#infra/generate/render.ts';
 import { release } from '#shared/api/names.ts';
 
 const { values } = parseArgs({
@@ -14,7 +14,7 @@ const { values } = parseArgs({
   },
 });
 await mkdir(values.to, { recursive: true });
-for (const shape of Object.keys(shapes) as readonly Shape[]) {
+for (const shape of Object.keys(shapes) as readonly ShapeName[]) {
   const path = join(values.to, `bullion-${shape}.yaml`);
   await writeFile(path, buildRelease(shape, values));
   process.stdout.write(`${path}\n`);

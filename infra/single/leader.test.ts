@@ -1,6 +1,6 @@
 // Who leads, by the Lease: a table of turns, and replicas that share a memory-kube and a clock.
 import { describe, expect, it } from 'vitest';
-import { type Observed, leaseKey, leaseTimes, planTurn, startElection } from '#infra/single/leader.ts';
+import { type ObservedLease, leaseKey, leaseTimes, planTurn, startElection } from '#infra/single/leader.ts';
 import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
@@ -33,7 +33,7 @@ describe('a turn', () => {
     // Only our own clock counts: that of the holder may be wrong.
     ['its time is long past', { holderIdentity: 'b', renewTime: '1999-01-01T00:00:00.000000Z' }, 0, 'wait'],
   ] as const)('%s', (_, spec, age, turn) => {
-    const observed: Observed = { lease: spec === undefined ? undefined : leaseOf(spec), since: 1_000 };
+    const observed: ObservedLease = { lease: spec === undefined ? undefined : leaseOf(spec), since: 1_000 };
     expect(planTurn(observed, 'a', 1_000 + age)).toBe(turn);
   });
 });

@@ -13,7 +13,7 @@ export const leaseKey = { namespace: systemNamespace, name: 'bullion' } as const
 export const leaseTimes = { duration: 15_000, giveUp: 10_000, turn: 5_000 } as const;
 
 /** The Lease as read, and since when it is unchanged by our own clock: clocks of other nodes are not compared. */
-export interface Observed {
+export interface ObservedLease {
   readonly lease: Lease | undefined;
   readonly since: number;
 }
@@ -21,7 +21,7 @@ export interface Observed {
 export type Turn = 'create' | 'renew' | 'take' | 'wait';
 
 /** What a replica does with the Lease. `now` is milliseconds of the same clock as `since`. */
-export const planTurn = ({ lease, since }: Observed, identity: string, now: number): Turn => {
+export const planTurn = ({ lease, since }: ObservedLease, identity: string, now: number): Turn => {
   if (lease === undefined) return 'create';
   const { holderIdentity = '', leaseDurationSeconds } = lease.spec;
   if (holderIdentity === identity) return 'renew';
@@ -72,7 +72,7 @@ export interface Election {
 export const startElection = (options: ElectionOptions): Election => {
   const { kube, identity, lead, log, now, sleep } = options;
   const stop = new AbortController();
-  let observed: Observed = { lease: undefined, since: now() };
+  let observed: ObservedLease = { lease: undefined, since: now() };
   let leading: { readonly stop: () => Promise<void>; readonly renewed: number } | undefined;
   let lastTurn = now();
 

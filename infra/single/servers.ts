@@ -78,14 +78,14 @@ const readPair = async (kube: KubeClient): Promise<TlsPair | undefined> => {
 /** Milliseconds between two looks at the Secret: before there is a certificate, and afterwards. */
 const looks = { first: 1_000, later: 60_000 } as const;
 
-export interface AdmissionServer {
+interface LateServer {
   readonly isUp: () => boolean;
   readonly leave: () => void;
   readonly close: () => Promise<void>;
 }
 
 /** Read from the API, not mounted: a pod that waits for the Secret that it makes itself would never start. */
-export const startAdmission = ({ config, kube, functions, log }: ServerParts): AdmissionServer => {
+export const startAdmission = ({ config, kube, functions, log }: ServerParts): LateServer => {
   let pair: TlsPair | undefined;
   let server: RunningServer | undefined;
   let timer: NodeJS.Timeout | undefined;
