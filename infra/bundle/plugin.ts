@@ -133,7 +133,7 @@ export const functionPlugin = (workers: Workers): Plugin => ({
   },
 });
 
-const own = /\/(functions|events|shared)\/.*\.ts$/;
+const own = /\/(functions|events|shared|infra\/(single|local|generate)|local-cluster\/(broker|ping))\/.*\.ts$/;
 
 const lateSuffix = '?late';
 

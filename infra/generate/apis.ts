@@ -1,13 +1,15 @@
 // The aggregated API of upload tokens under infra/apis: APIServices, and their Deployment. The local cluster uses the same APIServices with its
 // own address.
 import { apart, restricted } from '#infra/generate/services.ts';
-import { type GeneratedManifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
+import { type GeneratedManifest, functionsImage, partOf, settingsFrom } from '#infra/generate/manifest.ts';
 import { transferFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import { uploadTokenGroup, uploadTokenVersions } from '#shared/exchange/upload-token.ts';
 
 const name = transferFunction.apiService;
-const certificate = `${name}-tls`;
+/** Secret with the certificate of its Service. */
+export const apiCertificate = `${name}-tls`;
+const certificate = apiCertificate;
 /** Of the container behind the Service. */
 export const apiServicePort = 8443;
 const port = apiServicePort;
@@ -51,6 +53,7 @@ export const buildApiWorkload = (): readonly GeneratedManifest[] => [
             {
               name,
               ...functionsImage,
+              ...settingsFrom,
               args: [transferFunction.name],
               env: [
                 { name: 'HOST', value: '0.0.0.0' },

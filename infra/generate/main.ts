@@ -2,13 +2,14 @@
 import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { loadBlocks } from '#infra/generate/blocks.ts';
+import { chartOutputs } from '#infra/generate/chart.ts';
 import { kustomizeOutputs } from '#infra/generate/kustomize.ts';
 import { type Outputs, manifestOutputs } from '#infra/generate/outputs.ts';
 import { renderBlocks } from '#infra/generate/readme.ts';
 
 const root = new URL('../../', import.meta.url);
 /** Folders with generated files only: files that are not generated any more are deleted. */
-const ownedFolders = ['apis', 'base', 'crds', 'knative', 'rbac', 'webhooks', 'components', 'overlays'].map(
+const ownedFolders = ['apis', 'base', 'crds', 'knative', 'rbac', 'webhooks', 'components', 'overlays', 'chart'].map(
   (name) => `infra/${name}`,
 );
 
@@ -63,7 +64,8 @@ const write = async (path: string, content: string): Promise<void> => {
 };
 
 const manifests = manifestOutputs();
-const outputs = { ...manifests, ...kustomizeOutputs(manifests), ...(await documentOutputs()) };
+const whole = { ...manifests, ...kustomizeOutputs(manifests) };
+const outputs = { ...whole, ...chartOutputs(whole), ...(await documentOutputs()) };
 const stale = await listStale(outputs);
 const changed = await listChanged(outputs);
 if (process.argv.includes('--check')) {

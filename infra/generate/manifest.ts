@@ -21,6 +21,12 @@ export const functionsImage = {
   imagePullPolicy: 'IfNotPresent',
 } as const;
 
+/** ConfigMap with settings of every function, by their variables. There is none by default. */
+export const settingsConfig = 'bullion-settings';
+
+/** Of each container of functions; variables in its `env` take precedence. */
+export const settingsFrom = { envFrom: [{ configMapRef: { name: settingsConfig, optional: true } }] } as const;
+
 /** Labels of all installed objects; `component` is the function or part they belong to. */
 export const partOf = (component: string): Readonly<Record<string, string>> => ({
   'app.kubernetes.io/name': component,

@@ -2,7 +2,7 @@
 // have.
 import { grant, grantInOwn, rule } from '#infra/generate/rbac.ts';
 import { restricted } from '#infra/generate/services.ts';
-import { type GeneratedManifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
+import { type GeneratedManifest, functionsImage, partOf, settingsFrom } from '#infra/generate/manifest.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { apiServer, dns, policy, tcp } from '#infra/generate/network.ts';
 import { metricsFunction, transferFunction } from '#infra/generate/wiring.ts';
@@ -40,6 +40,7 @@ const deployment: GeneratedManifest = {
           {
             name,
             ...functionsImage,
+            ...settingsFrom,
             args: [name],
             env: [{ name: 'HOST', value: '0.0.0.0' }],
             ports: [{ name: 'metrics', containerPort: port }],
@@ -62,7 +63,7 @@ const service: GeneratedManifest = {
 };
 
 /** With our own labels: `namespace` is that of an image, not of the exporter. */
-const serviceMonitor: GeneratedManifest = {
+export const serviceMonitor: GeneratedManifest = {
   apiVersion: 'monitoring.coreos.com/v1',
   kind: 'ServiceMonitor',
   metadata,

@@ -1,7 +1,7 @@
 // The Knative Services of the functions, under infra/knative.
 import type { EventFunction } from '#infra/generate/event-functions.ts';
 import { named } from '#infra/generate/knative.ts';
-import { type GeneratedManifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
+import { type GeneratedManifest, functionsImage, partOf, settingsFrom } from '#infra/generate/manifest.ts';
 import { consoleFunction, transferFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import { defaultSettings } from '#shared/populate/settings.ts';
@@ -102,15 +102,18 @@ export const buildConsole = (): readonly GeneratedManifest[] => [
   },
 ];
 
+/** How Jobs are started, and reach us. */
+export const jobEnvironment = [
+  { name: 'TRANSFER_IMAGE', value: defaultSettings.transferImage },
+  { name: 'TRANSFER_COMMAND', value: transferCommand },
+  { name: 'TRANSFER_URL', value: `http://${transferFunction.name}.${systemNamespace}.svc.cluster.local` },
+] as const;
+
 const functionContainer = (name: string): object => ({
   ...functionsImage,
+  ...settingsFrom,
   args: [name],
-  env: [
-    { name: 'HOST', value: '0.0.0.0' },
-    { name: 'TRANSFER_IMAGE', value: defaultSettings.transferImage },
-    { name: 'TRANSFER_COMMAND', value: transferCommand },
-    { name: 'TRANSFER_URL', value: `http://${transferFunction.name}.${systemNamespace}.svc.cluster.local` },
-  ],
+  env: [{ name: 'HOST', value: '0.0.0.0' }, ...jobEnvironment],
   ports: [{ containerPort: 8080 }],
   readinessProbe: { httpGet: { path: '/readyz' } },
   livenessProbe: { httpGet: { path: '/healthz' }, periodSeconds: 10 },

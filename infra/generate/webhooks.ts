@@ -1,7 +1,7 @@
 // Webhook configurations and the admission Deployment under infra/webhooks. The local cluster uses the same configurations with its own address
 // and certificate.
 import { apart, restricted } from '#infra/generate/services.ts';
-import { type GeneratedManifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
+import { type GeneratedManifest, functionsImage, partOf, settingsFrom } from '#infra/generate/manifest.ts';
 import { scopeOf } from '#infra/generate/webhook-scopes.ts';
 import { type AdmissionFunction, type Webhook, admissionFunctions } from '#infra/generate/wiring.ts';
 import { admissionCertificate, systemNamespace, unguardedNamespaces } from '#shared/api/names.ts';
@@ -103,6 +103,7 @@ const buildDeployment = (): GeneratedManifest => ({
 const buildContainer = (fn: AdmissionFunction): object => ({
   name: fn.name,
   ...functionsImage,
+  ...settingsFrom,
   args: [fn.name],
   env: [
     { name: 'HOST', value: '0.0.0.0' },
