@@ -22,6 +22,8 @@ export interface EventingOptions {
   readonly manifests: readonly KubeObject[];
   readonly subscribers: ReadonlyMap<string, Subscriber>;
   readonly port: number;
+  /** Where the Broker listens. Default: loopback. */
+  readonly host?: string;
   /** Seconds between ticks, instead of the schedule in the manifest. */
   readonly tickSeconds?: number | undefined;
   readonly log: Logger;
@@ -54,7 +56,13 @@ export const startEventing: StartEventing = async (options) => {
     log: log.with({ part: 'broker' }),
   });
   const ingress = createIngress(broker);
-  const server = await startServer({ app: ingress, port: options.port, log, drainMs: 1_000 });
+  const server = await startServer({
+    app: ingress,
+    port: options.port,
+    host: options.host ?? '127.0.0.1',
+    log,
+    drainMs: 1_000,
+  });
   const sink = brokerUrl(manifests, server.port);
   const post = createHandlerPost(async (request) => ingress.fetch(request));
   const sources = ofKind(manifests, 'ApiServerSource').map((manifest) => ({

@@ -1,0 +1,114 @@
+// Bullion on the node: its manifests as they are, but for Knative's kinds. Each Knative Service is a Deployment of one pod with the same pod specification, and Broker,
+// Triggers and sources run in this process, as on a laptop. Called by main.ts.
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { type Eventing, startEventing } from '#infra/local/eventing.ts';
+import { readAccess, readCrds, readEventing, repositoryDir, systemNamespace } from '#infra/local/manifests.ts';
+import { readManifests } from '#local-cluster/broker/manifest.ts';
+import { freePorts } from '#local-cluster/free-ports.ts';
+import type { AnyObject } from '#local-cluster/csi-driver/programs.ts';
+import { applyObjects, installCrds } from '#local-cluster/install.ts';
+import { openLogFile } from '#local-cluster/log-file.ts';
+import { network } from '#local-cluster/node/layout.ts';
+import type { LocalNode } from '#local-cluster/node/start.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { createLogger } from '#shared/runtime/log.ts';
+
+const run = promisify(execFile);
+
+interface Probe {
+  readonly httpGet: object;
+}
+
+interface Container {
+  readonly env?: readonly object[];
+  readonly readinessProbe: Probe;
+  readonly livenessProbe: Probe;
+}
+
+interface PodTemplate {
+  readonly metadata: { readonly labels: Readonly<Record<string, string>> };
+  readonly spec: { readonly containers: readonly Container[] };
+}
+
+interface KnativeService extends KubeObject {
+  readonly spec: { readonly template: PodTemplate };
+}
+
+const port = 8080;
+
+/** What a Knative Service may say and a pod may not. */
+const ofKnativeOnly = ['containerConcurrency', 'timeoutSeconds', 'responseStartTimeoutSeconds'];
+
+const atPort = ({ httpGet, ...rest }: Probe): Probe => ({ ...rest, httpGet: { ...httpGet, port } });
+
+/** Knative adds the name of the container, the port of its probes, and the address of the Broker. */
+const toPlain = ({ metadata: { name }, spec: { template } }: KnativeService, sink: string): readonly AnyObject[] => {
+  const { labels } = template.metadata;
+  const more = [
+    { name: 'K_SINK', value: sink },
+    { name: 'PORT', value: String(port) },
+  ];
+  const containers = template.spec.containers.map((container) => ({
+    ...container,
+    name,
+    env: [...(container.env ?? []), ...more],
+    readinessProbe: atPort(container.readinessProbe),
+    livenessProbe: atPort(container.livenessProbe),
+  }));
+  const kept = Object.entries(template.spec).filter(([key]) => !ofKnativeOnly.includes(key));
+  const metadata = { name, namespace: systemNamespace, labels };
+  const pod = { metadata: { labels }, spec: { ...Object.fromEntries(kept), containers } };
+  const deployment = { replicas: 1, selector: { matchLabels: labels }, template: pod };
+  const service = { selector: labels, ports: [{ port: 80, targetPort: port }] };
+  return [
+    { apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec: deployment },
+    { apiVersion: 'v1', kind: 'Service', metadata, spec: service },
+  ];
+};
+
+/** Ready means: every pod of ours is, admission included. */
+export const installBullion = async ({ kube, paths }: LocalNode): Promise<Eventing> => {
+  const manifests = await readEventing();
+  const [eventsPort = 0] = await freePorts(1);
+  const sink = `http://${network.node}:${eventsPort}/${systemNamespace}/bullion`;
+  await installCrds(kube, await readCrds());
+  await applyObjects(kube, await readAccess());
+  const isService = (object: KubeObject): object is KnativeService => object.apiVersion === 'serving.knative.dev/v1';
+  const services = manifests.filter(isService);
+  await applyObjects(kube, [
+    ...manifests.filter(({ kind }) => kind === 'ConfigMap'),
+    ...services.flatMap((service) => toPlain(service, sink)),
+  ]);
+  // `certificate.yaml` is for those who have cert-manager.
+  const webhooks = (await readManifests(join(repositoryDir, 'infra/webhooks'))) as readonly KubeObject[];
+  await applyObjects(
+    kube,
+    webhooks.filter(({ apiVersion }) => !apiVersion.startsWith('cert-manager.io')),
+  );
+  const addressOf = async (name: string): Promise<string> => {
+    const path = `/api/v1/namespaces/${systemNamespace}/services/${name}`;
+    const { spec } = await kube.raw<{ readonly spec: { readonly clusterIP: string } }>({ method: 'GET', path });
+    return `http://${spec.clusterIP}`;
+  };
+  const subscribers = new Map<string, string>();
+  for (const { metadata } of services) subscribers.set(metadata.name, await addressOf(metadata.name));
+  const { write } = await openLogFile(join(paths.logs, 'eventing.log'));
+  const eventing = await startEventing({
+    kube,
+    manifests,
+    subscribers,
+    port: eventsPort,
+    host: network.node,
+    log: createLogger({ write }),
+    kubeconfigs: { admin: paths.kubeconfig, sources: paths.kubeconfig },
+  });
+  const waiting = ['--kubeconfig', paths.kubeconfig, '-n', systemNamespace, 'wait', '--for=condition=Available'];
+  const untilAvailable = (...which: readonly string[]) => run('kubectl', [...waiting, '--timeout=300s', ...which]);
+  // Its first tick makes the certificate that admission waits for; the kubelet looks for that ever more seldom.
+  await untilAvailable('deployment/cron-tick');
+  eventing.tick();
+  await untilAvailable('deployment', '--all');
+  return eventing;
+};
