@@ -15,6 +15,9 @@ export interface Finding {
   readonly remedy?: string;
 }
 
+/** The Deployment with every function, in a cluster without Knative. */
+const single = 'bullion';
+
 const installHint = 'install Bullion: kubectl apply -k infra (docs/install.md)';
 
 const deniedWords = (what: string): string => `you may not list ${what}`;
@@ -57,14 +60,16 @@ const judgeWorkloads = ({ deployments, knative, validating }: Installation): rea
     validating.is === 'read' &&
     validating.items.some(({ webhooks = [] }) => webhooks.some(({ clientConfig }) => clientConfig.url !== undefined));
   if (isOneProcess) return [{ is: 'good', about, message: 'run in one process, with the API server (npm start)' }];
-  const missing = knative.filter(({ objects }) => objects.is === 'missing').map(({ kind }) => kind);
+  const isSingle = deployments.is === 'read' && deployments.items.some(({ metadata }) => metadata.name === single);
+  const missing = isSingle ? [] : knative.filter(({ objects }) => objects.is === 'missing').map(({ kind }) => kind);
   if (missing.length > 0)
     return [
       {
         is: 'problem',
         about,
         message: `Knative is missing, or a part of it: the cluster does not serve ${missing.join(', ')}`,
-        remedy: 'install Knative Serving and Eventing (docs/install.md)',
+        remedy:
+          'install Knative Serving and Eventing, or the shape without Knative: infra/overlays/single (docs/install.md)',
       },
     ];
   const objects = [

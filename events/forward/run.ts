@@ -5,6 +5,7 @@ import { parseApiServerSource, resolveSource } from '#events/forward/source.ts';
 import type { Post } from '#events/post.ts';
 import { createSender } from '#events/send.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
 export interface SourceOptions {
@@ -13,17 +14,16 @@ export interface SourceOptions {
   readonly manifest: unknown;
   readonly sink: string;
   readonly post?: Post;
-  readonly replay?: 'none' | 'add';
+  readonly replay?: 'none' | 'add' | undefined;
+  /** Milliseconds between two checks for a kind that is not served yet. Default: one second. */
+  readonly lookAgainMs?: number | undefined;
   readonly log: Logger;
   readonly sleep?: Sleep;
 }
 
-/** Delay between two checks for a kind that is not served yet. */
-const lookAgainMs = 1_000;
-
 /** Throws InvalidInput when the manifest is invalid. Waits for a kind that is not served, as Knative's adapter restarts until it is. */
 export const startSource = (options: SourceOptions): Forwarder => {
-  const { client, log, replay = 'none', sleep = realSleep } = options;
+  const { client, log, replay = 'none', lookAgainMs = 1_000, sleep = realSleep } = options;
   const source = parseApiServerSource(options.manifest);
   const { name, namespace } = source.metadata;
   const send = createSender({
@@ -38,12 +38,15 @@ export const startSource = (options: SourceOptions): Forwarder => {
   const counts = { sent: 0, lost: 0 };
 
   const start = async (): Promise<Forwarder | undefined> => {
+    let reported: string | undefined;
     while (!stop.signal.aborted) {
       try {
         const resolved = await resolveSource(client, source);
         return startForwarder({ ...resolved, client, log, replay, send, sleep, counts });
       } catch (error) {
-        log.warn('source is waiting for its kinds', { source: name, error });
+        // Once for each reason: a cluster may never have the kind.
+        if (messageOf(error) !== reported) log.warn('source is waiting for its kinds', { source: name, error });
+        reported = messageOf(error);
         await sleep(lookAgainMs, stop.signal);
       }
     }

@@ -25,20 +25,29 @@ export const listFunctions = async (): Promise<readonly string[]> => {
   return files.flatMap((file) => /^([\w-]+)\/index\.ts$/.exec(file)?.[1] ?? []).toSorted();
 };
 
+/** Every function in one process. */
+const single = 'single';
+
+/** What an image of the functions can start, by name. */
+export const listEntries = async (): Promise<Readonly<Record<string, string>>> => ({
+  ...Object.fromEntries((await listFunctions()).map((name) => [name, `functions/${name}/index.ts`])),
+  [single]: 'infra/single/index.ts',
+});
+
 /** Empties `outDir` and fills it; reproducible. Throws if something cannot be bundled. */
 export const buildBundles = async (outDir: string = bundleDir): Promise<readonly Bundle[]> => {
   await rm(outDir, { recursive: true, force: true });
-  const names = await listFunctions();
+  const entries = Object.entries(await listEntries());
   const workers: Workers = new Set();
   const functions = await bundleAll(
-    names.map((name) => ({ name, role: 'function', path: `functions/${name}/index.ts` })),
+    entries.map(([name, path]) => ({ name, role: 'function', path })),
     { outDir, workers },
   );
   const more = await bundleAll(
     [...loadedLate(workers), { name: 'code-cache', role: 'tool', path: 'infra/bundle/code-cache/main.ts' }],
     { outDir, workers },
   );
-  await writeFile(join(outDir, 'start.mjs'), launcher(names));
+  await writeFile(join(outDir, 'start.mjs'), launcher(entries.map(([name]) => name)));
   return [...functions, ...more];
 };
 

@@ -42,7 +42,7 @@ const late: Readonly<Record<string, readonly string[]>> = {
   'jsonpath-plus': ['JSONPath'],
   cloudevents: ['CloudEvent', 'ValidationError'],
   semver: ['default'],
-  yaml: ['parse', 'stringify'],
+  yaml: ['parse', 'parseAllDocuments', 'stringify'],
 };
 
 /**
@@ -133,7 +133,7 @@ export const functionPlugin = (workers: Workers): Plugin => ({
   },
 });
 
-const own = /\/(functions|events|shared)\/.*\.ts$/;
+const own = /\/(functions|events|shared|infra\/(single|local|generate)|local-cluster\/(broker|ping))\/.*\.ts$/;
 
 const lateSuffix = '?late';
 

@@ -7,7 +7,9 @@ import { systemNamespace } from '#shared/api/names.ts';
 import { uploadTokenGroup, uploadTokenVersions } from '#shared/exchange/upload-token.ts';
 
 const name = transferFunction.apiService;
-const certificate = `${name}-tls`;
+/** Secret with the certificate of its Service. */
+export const apiCertificate = `${name}-tls`;
+const certificate = apiCertificate;
 /** Of the container behind the Service. */
 export const apiServicePort = 8443;
 const port = apiServicePort;

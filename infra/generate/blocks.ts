@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { toAccountTables } from '#infra/generate/accounts.ts';
 import { type Blocks, toConfigList, toFieldTable, toList, toTable } from '#infra/generate/readme.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
+import { SingleConfig } from '#infra/single/config.ts';
 import { fits } from '#infra/workers/fit.ts';
 import {
   admissionFunctions,
@@ -32,7 +33,7 @@ export const loadBlocks = async (root: URL): Promise<Blocks> => {
     accounts: toAccountTables,
     tenants: toTenants,
     workers: toWorkerList,
-    config: () => toWholeConfig(settings),
+    config: () => toWholeConfig({ ...settings, single: ofSingle(settings) }),
     ...Object.fromEntries(
       [...Object.entries(settings), ...named].map(([name, rows]) => [`config:${name}`, () => toConfigList(rows)]),
     ),
@@ -40,6 +41,12 @@ export const loadBlocks = async (root: URL): Promise<Blocks> => {
       servedKinds.map((kind) => [`fields:${kind.type.plural}.${kind.type.group}`, () => toFieldTable(kind)]),
     ),
   };
+};
+
+/** Those of the process with every function that no function has. */
+const ofSingle = (settings: Settings): readonly SettingRow[] => {
+  const known = new Set(Object.values(settings).flatMap((rows) => rows.map(({ env }) => env)));
+  return settingRows(SingleConfig).filter(({ env }) => !known.has(env));
 };
 
 /** The settings schema exported by each `<folder>/<name>/<file>.ts`, as rows. */

@@ -4,6 +4,7 @@ import { parseAllDocuments } from 'yaml';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { type GeneratedManifest, partOf, add, patch } from '#infra/generate/manifest.ts';
 import type { Outputs } from '#infra/generate/outputs.ts';
+import { single } from '#infra/generate/single.ts';
 import { admissionFunctions } from '#infra/generate/wiring.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import { systemNamespace } from '#shared/api/names.ts';
@@ -35,6 +36,7 @@ export const buildCdiPatches = (manifests: Outputs): readonly object[] => {
       metadata: { name: 'admission', labels: partOf('admission') },
       spec: { template: { spec: { containers: admissionFunctions.map(({ name }) => ({ name, env: [setting] })) } } },
     }),
+    patch('Deployment', single, [add('/spec/template/spec/containers/0/env/-', setting)]),
     ...all
       .filter(({ kind }) => kind.endsWith('WebhookConfiguration'))
       .map((manifest) => patch(manifest.kind, undefined, [ownKindsAlone(manifest as Webhooks)])),
@@ -92,19 +94,23 @@ export const buildExportVolume = (): readonly GeneratedManifest[] => [
 
 const container = '/spec/template/spec/containers/0';
 
-/** The same user as for Jobs: each must be able to write to folders of the other. */
-export const exportMountPatch: readonly object[] = [
-  { op: 'add', path: `${container}/env/-`, value: { name: 'BACKUP_NFS_FOLDER', value: folder } },
-  {
-    op: 'add',
-    path: `${container}/volumeMounts`,
-    value: [{ name: 'backups', mountPath: `${folder}/${server}${path}` }],
-  },
-  { op: 'add', path: `${container}/securityContext/runAsUser`, value: qemuUser },
-  { op: 'add', path: `${container}/securityContext/runAsGroup`, value: qemuUser },
-  {
-    op: 'add',
-    path: '/spec/template/spec/volumes',
-    value: [{ name: 'backups', persistentVolumeClaim: { claimName: name, readOnly: false } }],
-  },
+/** The same user as for Jobs: each must be able to write to folders of the other. `at` is where a list takes one more. */
+const exportMount = (at: '' | '/-'): readonly object[] => {
+  const one = <T>(value: T): T | readonly T[] => (at === '' ? [value] : value);
+  return [
+    add(`${container}/env/-`, { name: 'BACKUP_NFS_FOLDER', value: folder }),
+    add(`${container}/volumeMounts${at}`, one({ name: 'backups', mountPath: `${folder}/${server}${path}` })),
+    add(`${container}/securityContext/runAsUser`, qemuUser),
+    add(`${container}/securityContext/runAsGroup`, qemuUser),
+    add(
+      `/spec/template/spec/volumes${at}`,
+      one({ name: 'backups', persistentVolumeClaim: { claimName: name, readOnly: false } }),
+    ),
+  ];
+};
+
+/** A Knative Service has no volumes of its own, the process with every function has a list of them. */
+export const exportMountPatches: readonly object[] = [
+  patch('Service', 'backup-metadata', exportMount('')),
+  patch('Deployment', single, exportMount('/-')),
 ];

@@ -5,8 +5,8 @@ import { buildAlerts } from '#infra/generate/alerts.ts';
 import { buildDashboard } from '#infra/generate/dashboard.ts';
 import { broker, brokerDelivery, retryAfterMax } from '#infra/generate/knative.ts';
 import { type GeneratedManifest, banner, partOf, toYaml } from '#infra/generate/manifest.ts';
-import { buildMonitoring } from '#infra/generate/monitoring.ts';
-import { buildExportVolume, exportMountPatch } from '#infra/generate/components.ts';
+import { buildMonitoring, serviceMonitor } from '#infra/generate/monitoring.ts';
+import { buildExportVolume, exportMountPatches } from '#infra/generate/components.ts';
 import { buildConsolePolicy, buildNetworkPolicies } from '#infra/generate/network.ts';
 import {
   type SourceRef,
@@ -16,9 +16,19 @@ import {
   buildTransferPolicy,
   subjectsOf,
 } from '#infra/generate/oidc.ts';
-import { type Outputs, certManagerFile } from '#infra/generate/outputs.ts';
+import { type Outputs, certManagerFile, namespace } from '#infra/generate/outputs.ts';
 import { add, patch } from '#infra/generate/manifest.ts';
 import { buildConsole } from '#infra/generate/services.ts';
+import {
+  buildSingle,
+  buildSingleConsole,
+  buildSinglePolicies,
+  single,
+  singleConsolePatch,
+  singleImageFields,
+  singlePatches,
+  singleUploadPatches,
+} from '#infra/generate/single.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { admissionFunctions, deadLetterFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
@@ -99,16 +109,41 @@ export const kustomizeOutputs = (manifests: Outputs): Outputs => ({
   'infra/components/nfs-backups/volume.yaml': toYaml('infra/generate/components.ts', buildExportVolume()),
   'infra/components/nfs-backups/kustomization.yaml': component({
     resources: ['volume.yaml'],
-    patches: [patch('Service', 'backup-metadata', exportMountPatch)],
+    patches: exportMountPatches,
   }),
   'infra/components/cdi/kustomization.yaml': component({ patches: buildCdiPatches(manifests) }),
   'infra/components/console/console.yaml': toYaml(wiringSource, [...buildConsole(), buildConsolePolicy()]),
   'infra/components/console/kustomization.yaml': component({ resources: ['console.yaml'] }),
   'infra/components/monitoring/exporter.yaml': toYaml('infra/generate/monitoring.ts', buildMonitoring()),
-  'infra/components/monitoring/alerts.yaml': toYaml('infra/generate/alerts.ts', [buildAlerts()]),
-  'infra/components/monitoring/dashboard.yaml': toYaml('infra/generate/dashboard.ts', [buildDashboard()]),
   'infra/components/monitoring/kustomization.yaml': component({
-    resources: ['rbac.yaml', 'exporter.yaml', 'alerts.yaml', 'dashboard.yaml'],
+    resources: ['rbac.yaml', 'exporter.yaml'],
+    components: ['../alerts'],
+  }),
+  'infra/components/alerts/alerts.yaml': toYaml('infra/generate/alerts.ts', [buildAlerts()]),
+  'infra/components/alerts/dashboard.yaml': toYaml('infra/generate/dashboard.ts', [buildDashboard()]),
+  'infra/components/alerts/kustomization.yaml': component({ resources: ['alerts.yaml', 'dashboard.yaml'] }),
+  'infra/overlays/single/single.yaml': toYaml('infra/generate/single.ts', [namespace, ...buildSingle()]),
+  'infra/overlays/single/images.yaml': banner(source) + stringify(singleImageFields),
+  'infra/overlays/single/kustomization.yaml': kustomization({
+    resources: ['single.yaml', ...['crds', 'rbac', 'webhooks'].map((folder) => `../../${folder}`)],
+    configurations: ['images.yaml'],
+    patches: singlePatches(manifests),
+  }),
+  'infra/components/single-console/console.yaml': toYaml('infra/generate/single.ts', buildSingleConsole()),
+  'infra/components/single-console/kustomization.yaml': component({
+    resources: ['console.yaml'],
+    patches: [patch('Deployment', single, singleConsolePatch)],
+  }),
+  'infra/components/single-upload-api/kustomization.yaml': component({
+    resources: ['../../apis'],
+    patches: singleUploadPatches,
+  }),
+  'infra/components/single-network-policies/policies.yaml': toYaml('infra/generate/single.ts', buildSinglePolicies()),
+  'infra/components/single-network-policies/kustomization.yaml': component({ resources: ['policies.yaml'] }),
+  'infra/components/single-monitoring/monitor.yaml': toYaml('infra/generate/monitoring.ts', [serviceMonitor]),
+  'infra/components/single-monitoring/kustomization.yaml': component({
+    resources: ['monitor.yaml'],
+    components: ['../alerts'],
   }),
   'infra/overlays/minimal/kustomization.yaml': kustomization({ resources: ['../../base'], patches: minimalPatches }),
   'infra/overlays/production/kustomization.yaml': kustomization({

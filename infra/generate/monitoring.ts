@@ -62,7 +62,7 @@ const service: GeneratedManifest = {
 };
 
 /** With our own labels: `namespace` is that of an image, not of the exporter. */
-const serviceMonitor: GeneratedManifest = {
+export const serviceMonitor: GeneratedManifest = {
   apiVersion: 'monitoring.coreos.com/v1',
   kind: 'ServiceMonitor',
   metadata,

@@ -40,7 +40,7 @@ export const policy = (name: string, spec: object): GeneratedManifest => ({
 });
 
 /** Denies everything that no other policy allows. */
-const nothing = policy('default-deny', { podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
+export const denyAll = policy('default-deny', { podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
 
 /** Namespaces of Knative's activator and Eventing, and of gateways inside the cluster; OpenShift has its own. */
 const senders = [
@@ -122,7 +122,7 @@ export const buildConsolePolicy = (): GeneratedManifest =>
   });
 
 export const buildNetworkPolicies = (): readonly GeneratedManifest[] => [
-  nothing,
+  denyAll,
   toFunctions,
   polls,
   admission,

@@ -2,14 +2,13 @@
 import { buildCrd } from '#infra/generate/crd.ts';
 import { children, goldenOwners, jobOwners, made, needed, objects, reads } from '#infra/generate/declared.ts';
 import { buildService, buildTransferService } from '#infra/generate/services.ts';
+import { buildTriggers, sources } from '#infra/generate/eventing.ts';
 import {
-  type EventSources,
   buildApiServerSources,
   buildBroker,
   buildPingSource,
   buildSinkBinding,
   buildOptionalList,
-  buildTrigger,
 } from '#infra/generate/knative.ts';
 import { type GeneratedManifest, partOf, toYaml } from '#infra/generate/manifest.ts';
 import { buildMetricsAccess } from '#infra/generate/monitoring.ts';
@@ -36,9 +35,7 @@ export type Outputs = Readonly<Record<string, string>>;
 const wiring = 'infra/generate/wiring.ts';
 const kindsAndBackends = 'shared/api/kinds.ts and the watchedChildren of shared/backends';
 
-const sources: EventSources = { objects, children: children.map(({ type }) => type) };
-
-const namespace: GeneratedManifest = {
+export const namespace: GeneratedManifest = {
   apiVersion: 'v1',
   kind: 'Namespace',
   metadata: {
@@ -57,10 +54,7 @@ const crds = (): Outputs =>
 
 const knative = (): Outputs => ({
   'infra/knative/broker.yaml': toYaml(wiring, [buildBroker()]),
-  'infra/knative/triggers.yaml': toYaml(
-    `${wiring}, ${kindsAndBackends}`,
-    eventFunctions.flatMap((fn) => fn.subscriptions.map((subscription) => buildTrigger(fn, subscription, sources))),
-  ),
+  'infra/knative/triggers.yaml': toYaml(`${wiring}, ${kindsAndBackends}`, buildTriggers()),
   'infra/knative/sources.yaml': toYaml(kindsAndBackends, [...buildApiServerSources(sources), buildPingSource()]),
   'infra/knative/optional-sources.yaml': toYaml(kindsAndBackends, [buildOptionalList(sources)]),
   'infra/knative/services.yaml': toYaml(wiring, [

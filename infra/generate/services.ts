@@ -102,15 +102,17 @@ export const buildConsole = (): readonly GeneratedManifest[] => [
   },
 ];
 
+/** How Jobs are started, and reach us. */
+export const jobEnvironment = [
+  { name: 'TRANSFER_IMAGE', value: defaultSettings.transferImage },
+  { name: 'TRANSFER_COMMAND', value: transferCommand },
+  { name: 'TRANSFER_URL', value: `http://${transferFunction.name}.${systemNamespace}.svc.cluster.local` },
+] as const;
+
 const functionContainer = (name: string): object => ({
   ...functionsImage,
   args: [name],
-  env: [
-    { name: 'HOST', value: '0.0.0.0' },
-    { name: 'TRANSFER_IMAGE', value: defaultSettings.transferImage },
-    { name: 'TRANSFER_COMMAND', value: transferCommand },
-    { name: 'TRANSFER_URL', value: `http://${transferFunction.name}.${systemNamespace}.svc.cluster.local` },
-  ],
+  env: [{ name: 'HOST', value: '0.0.0.0' }, ...jobEnvironment],
   ports: [{ containerPort: 8080 }],
   readinessProbe: { httpGet: { path: '/readyz' } },
   livenessProbe: { httpGet: { path: '/healthz' }, periodSeconds: 10 },

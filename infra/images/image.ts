@@ -4,7 +4,7 @@ import { chmod, cp, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/prom
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { listFunctions } from '#infra/bundle/build.ts';
+import { listEntries } from '#infra/bundle/build.ts';
 import { type BlobDescriptor, writeImage, writeLayer } from '#infra/images/layout.ts';
 import { type DebianPackage, unpackPackages } from '#infra/images/packages.ts';
 import { buildSbom } from '#infra/images/sbom.ts';
@@ -105,9 +105,9 @@ export const buildImage = async (
   return { layoutDir, sbomFile, rootDir: systemDir, manifest };
 };
 
-/** Functions of an image. */
+/** What an image starts. */
 export const startedBy = async ({ name: image }: ImageKind): Promise<readonly string[]> =>
-  (await listFunctions()).filter((name) => (name === 'transfer-job') === (image === 'transfer-job'));
+  Object.keys(await listEntries()).filter((name) => (name === 'transfer-job') === (image === 'transfer-job'));
 
 /** In the root of the image, since V8's cache depends on paths. Reproducible. */
 export const compileCode = async (kind: ImageKind, rootDir: string): Promise<void> => {

@@ -10,7 +10,7 @@ import { type Controllers, logFileOf, startControllers } from '#local-cluster/co
 import { operatorCrds } from '#infra/local/operator-crds.ts';
 import { ensureClasses } from '#local-cluster/controllers/volumes/classes.ts';
 import { type Eventing, type StartEventing, brokerUrl, startEventing } from '#infra/local/eventing.ts';
-import { type Functions, createFunctions, functionAccounts } from '#infra/local/functions.ts';
+import { type Functions, createFunctions, functionAccounts, functionSettings } from '#infra/local/functions.ts';
 import { applyObjects, installCrds } from '#local-cluster/install.ts';
 import { openLogFile } from '#local-cluster/log-file.ts';
 import { lockDataDir } from '#local-cluster/lock.ts';
@@ -30,8 +30,13 @@ import { type LocalConsole, startLocalConsole } from '#infra/local/console.ts';
 import { type Undo, createUndo } from '#local-cluster/undo.ts';
 import { choosePorts } from '#infra/local/ports.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { parseConfig } from '#shared/runtime/config.ts';
 import { type LogLevel, type Logger, createLogger } from '#shared/runtime/log.ts';
 import { startServer } from '#shared/runtime/serve.ts';
+import { z } from 'zod';
+
+/** Local mirrors and test servers listen on loopback. */
+const loopback = '127.0.0.0/8,::1/128';
 
 export interface ClusterOptions {
   /** Stores everything; the same directory restores the same cluster. */
@@ -126,18 +131,19 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
   const objectStore = await startLocalObjectStore({ kube, dataDir, port: ports.objectStore, log });
   undo.add(objectStore.close);
   const functions = await createFunctions({
-    kubeconfigs,
-    connect: apiServer.connect,
-    brokerUrl: brokerUrl(manifests, ports.broker),
+    connect: (account) => apiServer.connect(kubeconfigs[account]),
     log,
-    environment: {
+    config: parseConfig(z.object(functionSettings), {
+      K_SINK: brokerUrl(manifests, ports.broker),
+      ALLOWED_ADDRESSES: loopback,
+      OWN_CERTIFICATE: 'false',
       ...objectStore.environment,
       TRANSFER_URL: `http://127.0.0.1:${ports.transfer}`,
       PUBLIC_URL: `http://127.0.0.1:${ports.transfer}`,
       LONGHORN_URL: `http://127.0.0.1:${ports.longhorn}`,
       ...transferCommand(options.environment),
       ...options.functionEnvironment,
-    },
+    }),
   });
   objectStore.notify((body) => notifyOf(functions, log, body));
   await startAdmission(kube, functions, { dataDir, port: ports.admission, log, undo, hasLonghorn });

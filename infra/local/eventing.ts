@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { startSource } from '#events/forward/run.ts';
 import { parseApiServerSource, resolveSource } from '#events/forward/source.ts';
-import { createHandlerPost } from '#events/post.ts';
+import { type Post, createHandlerPost } from '#events/post.ts';
 import { createSender } from '#events/send.ts';
 import type { Send } from '#events/sender.ts';
 import { type Broker, createBroker } from '#local-cluster/broker/broker.ts';
@@ -16,6 +16,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { startServer } from '#shared/runtime/serve.ts';
+import type { Hono } from 'hono';
 
 export interface EventingOptions {
   readonly kube: KubeClient;
@@ -47,36 +48,76 @@ export const brokerUrl = (manifests: readonly KubeObject[], port: number): strin
   return `http://127.0.0.1:${port}/${namespace}/${name}`;
 };
 
-/** Resolves when the server listens and every watch has started, so that no later change is missed. */
-export const startEventing: StartEventing = async (options) => {
-  const { kube, manifests, log } = options;
+/** The broker in this process: functions and senders reach it without a socket. */
+export interface Bus {
+  readonly broker: Broker;
+  /** For senders outside of this process. */
+  readonly ingress: Hono;
+  readonly post: Post;
+}
+
+export const createBus = ({
+  manifests,
+  subscribers,
+  log,
+}: Pick<EventingOptions, 'manifests' | 'subscribers' | 'log'>): Bus => {
   const broker = createBroker({
     manifests: parseBrokerManifests(manifests),
-    resolve: createResolver(options.subscribers),
+    resolve: createResolver(subscribers),
     log: log.with({ part: 'broker' }),
   });
   const ingress = createIngress(broker);
-  const server = await startServer({
-    app: ingress,
-    port: options.port,
-    host: options.host ?? '127.0.0.1',
-    log,
-    drainMs: 1_000,
-  });
-  const sink = brokerUrl(manifests, server.port);
-  const post = createHandlerPost(async (request) => ingress.fetch(request));
+  return { broker, ingress, post: createHandlerPost(async (request) => ingress.fetch(request)) };
+};
+
+export interface SendersOptions extends Pick<EventingOptions, 'kube' | 'manifests' | 'log' | 'tickSeconds'> {
+  /** URL of the broker, as `post` reaches it. */
+  readonly sink: string;
+  readonly post: Post;
+  /** Whether objects that exist at the start cause events. Default: they do not, as in Knative. */
+  readonly replay?: 'none' | 'add' | undefined;
+  /** Milliseconds between two checks for a kind that is not served. */
+  readonly lookAgainMs?: number | undefined;
+}
+
+export interface Senders extends Pick<Eventing, 'tick' | 'stop'> {
+  /** Resolves when every watch of a kind that the cluster has is about to start. */
+  readonly ready: () => Promise<void>;
+}
+
+/** The API server sources and the ping sources of the manifests. */
+export const startSenders = (options: SendersOptions): Senders => {
+  const { kube, manifests, sink, post, replay, lookAgainMs, log } = options;
   const sources = ofKind(manifests, 'ApiServerSource').map((manifest) => ({
     manifest,
-    ...startSource({ client: kube, manifest, sink, post, log: log.with({ part: 'forwarder' }) }),
+    ...startSource({ client: kube, manifest, sink, post, replay, lookAgainMs, log: log.with({ part: 'forwarder' }) }),
   }));
-  await Promise.all(sources.map(async ({ manifest, ready }) => (await isAwaited(kube, manifest)) && ready));
   const send = createSender({ sink, post });
   const pings = startPings({ ...options, send, log: log.with({ part: 'ping' }) });
   return {
-    broker,
+    ready: async () => {
+      await Promise.all(sources.map(async ({ manifest, ready }) => (await isAwaited(kube, manifest)) && ready));
+    },
     tick: pings.tick,
     stop: async () => {
       await Promise.all([pings.stop(), ...sources.map((source) => source.stop())]);
+    },
+  };
+};
+
+/** Resolves when the server listens and every watch has started, so that no later change is missed. */
+export const startEventing: StartEventing = async (options) => {
+  const { manifests, log } = options;
+  const { broker, ingress, post } = createBus(options);
+  const { port, host = '127.0.0.1' } = options;
+  const server = await startServer({ app: ingress, port, host, log, drainMs: 1_000 });
+  const senders = startSenders({ ...options, post, sink: brokerUrl(manifests, server.port) });
+  await senders.ready();
+  return {
+    broker,
+    tick: senders.tick,
+    stop: async () => {
+      await senders.stop();
       await broker.stop();
       await server.close();
     },

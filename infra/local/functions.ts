@@ -1,6 +1,6 @@
-// Every function in this process, configured for the local cluster. Called by cluster.ts.
+// Every function in one process. Called by cluster.ts, each with an account of its own, and by infra/single, all with one.
 import { Hono } from 'hono';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { createApp as createBackupMetadata } from '#functions/backup-metadata/app.ts';
 import { createApp as createCronTick } from '#functions/cron-tick/app.ts';
 import { createApp as createImportObject } from '#functions/import-object/app.ts';
@@ -9,23 +9,29 @@ import { createApp as createMetrics } from '#functions/metrics/app.ts';
 import { createApp as createMutate } from '#functions/mutate/app.ts';
 import { createApp as createSidecarSync } from '#functions/sidecar-sync/app.ts';
 import { createApp as createValidate } from '#functions/validate/app.ts';
+import type { Post } from '#events/post.ts';
 import type { Subscriber } from '#local-cluster/broker/resolver.ts';
 import { backupSettings, createBackupDeps } from '#shared/backup/settings.ts';
 import { createObjectImportDeps, objectImportSettings } from '#shared/object-import/settings.ts';
 import { TransferConfig } from '#functions/transfer/config.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import type { Connect } from '#shared/clients/kube/late.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { createExchangeDeps } from '#shared/exchange/settings.ts';
 import { createReconcileDeps, reconcileSettings } from '#shared/resources/settings.ts';
 import { toPopulateSettings } from '#shared/resources/step-settings.ts';
-import { parseConfig } from '#shared/runtime/config.ts';
+import { certificateSettings } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { createTracer, traced } from '#shared/runtime/tracer.ts';
-import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
-/** Local mirrors and test servers listen on loopback. */
-const loopback = '127.0.0.0/8,::1/128';
+/** Settings of all of them. */
+export const functionSettings = {
+  ...reconcileSettings,
+  ...objectImportSettings,
+  ...backupSettings,
+  ...TransferConfig.shape,
+  ...certificateSettings,
+} as const;
+export type FunctionsConfig = z.output<z.ZodObject<typeof functionSettings>>;
 
 /** Service accounts of `infra/rbac` that functions use. */
 export const functionAccounts = [
@@ -40,14 +46,12 @@ export const functionAccounts = [
 ] as const;
 
 export interface FunctionsOptions {
-  /** Kubeconfig of each service account. */
-  readonly kubeconfigs: Readonly<Record<(typeof functionAccounts)[number], string>>;
-  /** A client for the account of a kubeconfig. */
-  readonly connect: (kubeconfigPath: string) => Promise<KubeClient>;
-  readonly brokerUrl: string;
+  readonly config: FunctionsConfig;
+  /** A client for an account. */
+  readonly connect: (account: (typeof functionAccounts)[number]) => Promise<KubeClient>;
+  /** Posts the functions' own events. Default: over a socket. */
+  readonly post?: Post | undefined;
   readonly log: Logger;
-  /** Overrides of the functions' own environment. */
-  readonly environment?: Readonly<Record<string, string>>;
 }
 
 export interface Functions {
@@ -67,42 +71,23 @@ export interface Functions {
   readonly idle: () => Promise<void>;
 }
 
-export const createFunctions = async ({
-  kubeconfigs,
-  connect: connectTo,
-  brokerUrl,
-  log,
-  environment,
-}: FunctionsOptions): Promise<Functions> => {
-  const connect: Connect = (kubeconfig = '') => connectTo(kubeconfig);
-  const config = parseConfig(z.object(reconcileSettings), {
-    K_SINK: brokerUrl,
-    ALLOWED_ADDRESSES: loopback,
-    ...environment,
-  });
-  const depsOf = (account: (typeof functionAccounts)[number]): ReconcileDeps =>
-    createReconcileDeps({ ...config, kubeconfig: kubeconfigs[account] }, log, connect);
+export const createFunctions = async ({ config, connect, post, log }: FunctionsOptions): Promise<Functions> => {
+  const depsOf = (account: (typeof functionAccounts)[number]) =>
+    createReconcileDeps(config, log, { connect: () => connect(account), post });
   const admission = new Hono();
-  const { allowedAddresses } = config;
+  const { allowedAddresses, publicUrl, ownCertificate } = config;
   for (const create of [createValidate, createMutate]) {
     admission.route('/', create({ ...depsOf('admission'), allowedAddresses }));
   }
-  const importConfig = parseConfig(z.object(objectImportSettings), { ALLOWED_ADDRESSES: loopback, ...environment });
-  const importObject = createImportObject(
-    createObjectImportDeps({ ...importConfig, kubeconfig: kubeconfigs['import-object'] }, log, connect),
-  );
-  const backupConfig = parseConfig(z.object(backupSettings), {
-    K_SINK: brokerUrl,
-    ALLOWED_ADDRESSES: loopback,
-    ...environment,
+  const importObject = createImportObject({
+    ...createObjectImportDeps(config, log, () => connect('import-object')),
+    token: config.notificationToken,
   });
-  const backupDeps = createBackupDeps({ ...backupConfig, kubeconfig: kubeconfigs['backup-metadata'] }, log, connect);
-  const transferConfig = parseConfig(TransferConfig, { ...environment });
-  const { publicUrl } = transferConfig;
+  const backupDeps = createBackupDeps(config, log, { connect: () => connect('backup-metadata'), post });
   const handlers = [
     ['initialize', createInitialize(depsOf('initialize'))],
     ['sidecar-sync', createSidecarSync(depsOf('sidecar-sync'))],
-    ['cron-tick', createCronTick({ ...depsOf('cron-tick'), publicUrl })],
+    ['cron-tick', createCronTick({ ...depsOf('cron-tick'), publicUrl, ownCertificate })],
     ['import-object', importObject],
     ['backup-metadata', createBackupMetadata(backupDeps)],
   ] as const;
@@ -116,14 +101,14 @@ export const createFunctions = async ({
     return answer.finally(() => inFlight.delete(answer));
   };
   const exchange = createExchangeDeps(
-    { ...transferConfig, settings: toPopulateSettings(config) },
-    await connectTo(kubeconfigs.transfer),
+    { ...config, settings: toPopulateSettings(config) },
+    await connect('transfer'),
     log.with({ function: 'transfer' }),
   );
   return {
     exchange,
     metrics: createMetrics({
-      kube: await connectTo(kubeconfigs.metrics),
+      kube: await connect('metrics'),
       log: log.with({ function: 'metrics' }),
       now: Date.now,
     }),

@@ -1,12 +1,11 @@
 // The configuration of backup-metadata, and the dependencies created from it.
 import { z } from 'zod';
-import { createSender } from '#events/send.ts';
 import { backends } from '#shared/backends/registry.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import { createOpenTarget, targetName } from '#shared/backup/open.ts';
-import { type Connect, createLateKubeClient, type LateKubeClient } from '#shared/clients/kube/late.ts';
+import { createLateKubeClient, type LateKubeClient } from '#shared/clients/kube/late.ts';
 import { toProxies } from '#shared/resources/proxy-settings.ts';
-import { reconcileSettings } from '#shared/resources/settings.ts';
+import { type Reach, createSinkSender, reconcileSettings } from '#shared/resources/settings.ts';
 import { toPopulateSettings } from '#shared/resources/step-settings.ts';
 import { setting, wholeNumber } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
@@ -40,9 +39,10 @@ export type BackupConfig = z.output<z.ZodObject<typeof backupSettings>>;
 export const createBackupDeps = (
   config: BackupConfig,
   log: Logger,
-  connect?: Connect,
+  { connect, post }: Reach = {},
 ): BackupDeps & { readonly kube: LateKubeClient } => ({
   kube: createLateKubeClient(config.kubeconfig, connect),
+  send: createSinkSender(config, post),
   backends,
   settings: toPopulateSettings(config),
   open: createOpenTarget({
@@ -55,5 +55,4 @@ export const createBackupDeps = (
   lostSeconds: config.backupLostHours * 3600,
   now: Date.now,
   log,
-  ...(config.sink === undefined ? {} : { send: createSender({ sink: config.sink, tokenFile: config.sinkTokenFile }) }),
 });

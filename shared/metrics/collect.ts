@@ -68,11 +68,18 @@ const read = async (
   return readable(1, which);
 };
 
+/** Of its own, or of one process with every function. */
+const admissionDeployments = ['admission', 'bullion'] as const;
+
 /** Missing if there is no such Deployment, as in the local cluster. */
 const readAdmission = async ({ kube, log }: MetricsDeps): Promise<readonly Metric[]> => {
   try {
-    const deployment = await kube.get(deployments, { namespace: systemNamespace, name: 'admission' });
-    return deployment === undefined ? [] : [admission(deployment.status?.readyReplicas ?? 0)];
+    for (const name of admissionDeployments) {
+      // oxlint-disable-next-line no-await-in-loop
+      const deployment = await kube.get(deployments, { namespace: systemNamespace, name });
+      if (deployment !== undefined) return [admission(deployment.status?.readyReplicas ?? 0)];
+    }
+    return [];
   } catch (error) {
     log.warn('admission Deployment not read', { error: messageOf(error) });
     return [];

@@ -1,6 +1,8 @@
 // The configuration of the functions that reconcile images, and the reconciler's dependencies created from it.
 import type { z } from 'zod';
+import type { Post } from '#events/post.ts';
 import { createSender } from '#events/send.ts';
+import type { Send } from '#events/sender.ts';
 import { type Connect, createLateKubeClient } from '#shared/clients/kube/late.ts';
 import { createObserver } from '#shared/golden/poll/observe.ts';
 import { createVerifier } from '#shared/golden/signature/verify.ts';
@@ -24,19 +26,29 @@ export const reconcileSettings = {
 
 /** The part of a function's configuration that the reconciler uses. */
 type DriverConfig = z.output<z.ZodObject<typeof reconcileSettings>>;
+type SinkConfig = Pick<DriverConfig, keyof typeof sinkSettings>;
 
 /** Architectures in registries, by the names of Node. */
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386' };
+
+/** How a function reaches others. Default: the API server and the sink over the network. */
+export interface Reach {
+  readonly connect?: Connect | undefined;
+  readonly post?: Post | undefined;
+}
+
+/** Sends to the configured sink, if there is one. */
+export const createSinkSender = ({ sink, sinkTokenFile: tokenFile }: SinkConfig, post?: Post): Send | undefined =>
+  sink === undefined ? undefined : createSender({ sink, tokenFile, ...(post === undefined ? {} : { post }) });
 
 /** `warm` loads what the first event needs. */
 export const createReconcileDeps = (
   config: DriverConfig,
   log: Logger,
-  connect?: Connect,
+  { connect, post }: Reach = {},
 ): ReconcileDeps & { readonly warm: () => Promise<void> } => {
   const kube = createLateKubeClient(config.kubeconfig, connect);
-  const send =
-    config.sink === undefined ? undefined : createSender({ sink: config.sink, tokenFile: config.sinkTokenFile });
+  const send = createSinkSender(config, post);
   const { allowedAddresses } = config;
   const architecture = architectures[process.arch] ?? process.arch;
   const proxies = toProxies(config);

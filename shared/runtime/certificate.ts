@@ -1,4 +1,4 @@
-// The certificate of an HTTPS server, read from mounted files and reloaded when they change. Called by serve.ts.
+// The certificate of an HTTPS server, read from mounted files or from memory, and reloaded when it changes. Called by serve.ts.
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:https';
 import type { Logger } from '#shared/runtime/log.ts';
@@ -14,14 +14,33 @@ export interface TlsFiles {
   readonly checkMs?: number;
 }
 
+/** PEM texts. */
+export interface TlsPair {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** A certificate that no file holds. */
+export interface TlsSource {
+  /** For the log. */
+  readonly name: string;
+  /** The current one. */
+  readonly pair: () => TlsPair;
+  readonly checkMs?: number;
+}
+
 /** Throws when a file cannot be read. */
-export const readCertificate = ({ certFile, keyFile }: TlsFiles) => ({
-  cert: readFileSync(certFile, 'utf8'),
-  key: readFileSync(keyFile, 'utf8'),
-});
+export const readCertificate = (tls: TlsFiles | TlsSource): TlsPair =>
+  'pair' in tls ? tls.pair() : { cert: readFileSync(tls.certFile, 'utf8'), key: readFileSync(tls.keyFile, 'utf8') };
 
 /** A certificate that does not match its key, as in the middle of a replacement, is ignored: the old pair stays in use. */
-export const reloadCertificate = (server: Server, tls: TlsFiles, log: Logger, clientCa?: string): (() => void) => {
+export const reloadCertificate = (
+  server: Server,
+  tls: TlsFiles | TlsSource,
+  log: Logger,
+  clientCa?: string,
+): (() => void) => {
+  const file = 'pair' in tls ? tls.name : tls.certFile;
   let current = JSON.stringify(readCertificate(tls));
   const timer = setInterval(() => {
     try {
@@ -30,9 +49,9 @@ export const reloadCertificate = (server: Server, tls: TlsFiles, log: Logger, cl
       if (next === current) return;
       server.setSecureContext({ ...pair, ...(clientCa === undefined ? {} : { ca: clientCa }) });
       current = next;
-      log.info('certificate replaced', { file: tls.certFile });
+      log.info('certificate replaced', { file });
     } catch (error) {
-      log.error('certificate not replaced', { file: tls.certFile, error });
+      log.error('certificate not replaced', { file, error });
     }
   }, tls.checkMs ?? certificateCheckMs);
   timer.unref();

@@ -9,7 +9,7 @@ import {
 import type { Server as HttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import { type TlsFiles, readCertificate, reloadCertificate } from '#shared/runtime/certificate.ts';
+import { type TlsFiles, type TlsSource, readCertificate, reloadCertificate } from '#shared/runtime/certificate.ts';
 import { type DirectApp, answerDirectly } from '#shared/runtime/direct.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { closeOnceRead, dropUnread } from '#shared/runtime/connections.ts';
@@ -26,8 +26,8 @@ export interface ServeOptions {
   /** 0 takes a free port. */
   readonly port: number;
   readonly host?: string;
-  /** PEM files, reloaded when they change. Default: plain HTTP. */
-  readonly tls?: TlsFiles | undefined;
+  /** Reloaded when it changes. Default: plain HTTP. */
+  readonly tls?: TlsFiles | TlsSource | undefined;
   /** PEM: clients may present a certificate of this authority; `peerNameOf` returns its name. HTTPS only. */
   readonly clientCa?: string | undefined;
   /** Milliseconds for one request to arrive; 0: no limit. Default: Node's own limit, five minutes. */
@@ -38,6 +38,8 @@ export interface ServeOptions {
   readonly warm?: (() => Promise<unknown>) | undefined;
   /** The answer of `/readyz`. Must be cheap and call no dependency. */
   readonly isReady?: () => boolean;
+  /** The answer of `/healthz`: false has the process killed and started again. Default: it is alive while it answers. */
+  readonly isAlive?: () => boolean;
   /** Milliseconds for requests in flight to finish after close(); then their connections are destroyed. */
   readonly drainMs?: number;
 }
@@ -98,7 +100,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
  * Milliseconds during which a Service may still route requests to a terminating pod, until every node has been updated. Knative's queue-proxy
  * implements this delay for functions behind it. TLS servers are called directly, by an API server that rejects writes if it cannot connect.
  */
-const lingerMs = 5_000;
+export const lingerMs = 5_000;
 
 /** The main function of an entry point: serves until SIGTERM or SIGINT, drains, runs `onClose` and exits. */
 export const serve = async (options: ServeOptions, onClose?: () => Promise<void>): Promise<void> => {
@@ -173,7 +175,7 @@ const createBridge = (options: ServeOptions, state: { readonly isDraining: boole
 
 /** Health checks are answered without the bridge. */
 const createListener = (
-  { app, isReady = () => true, log, warm }: ServeOptions,
+  { app, isReady = () => true, isAlive = () => true, log, warm }: ServeOptions,
   state: { readonly isDraining: boolean },
   bridge: () => Promise<RequestListener>,
 ): RequestListener => {
@@ -192,7 +194,7 @@ const createListener = (
       else answerDirectly(direct, request, response, () => state.isDraining).catch(giveUp(response));
       return;
     }
-    health(response, path === '/healthz' || (isReady() && !state.isDraining));
+    health(response, path === '/healthz' ? isAlive() : isReady() && !state.isDraining);
     // A health check precedes the first request. A failure is reported by the request that needs the result.
     response.once('finish', () => void Promise.allSettled([app.direct ?? bridge(), warm?.()]));
   };

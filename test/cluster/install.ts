@@ -1,9 +1,9 @@
-// Bullion on the node: its manifests as they are, but for Knative's kinds. Each Knative Service is a Deployment of one pod with the same pod specification, and Broker,
-// Triggers and sources run in this process, as on a laptop. Called by main.ts.
+// Bullion on the node, in one of two shapes: the overlay `single` as it is, or the base but for Knative's kinds. There each Knative Service is a Deployment of one pod with
+// the same pod specification, and Broker, Triggers and sources run in this process, as on a laptop. Called by main.ts.
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type Eventing, startEventing } from '#infra/local/eventing.ts';
+import { startEventing } from '#infra/local/eventing.ts';
 import { readAccess, readCrds, readEventing, repositoryDir, systemNamespace } from '#infra/local/manifests.ts';
 import { readManifests } from '#local-cluster/broker/manifest.ts';
 import { freePorts } from '#local-cluster/free-ports.ts';
@@ -68,8 +68,22 @@ const toPlain = ({ metadata: { name }, spec: { template } }: KnativeService, sin
   ];
 };
 
-/** Ready means: every pod of ours is, admission included. */
-export const installBullion = async ({ kube, paths }: LocalNode): Promise<Eventing> => {
+/** `single`: one pod; `apart`: each function in a pod of its own, with its own account. */
+export const shapes = ['single', 'apart'] as const;
+export type Shape = (typeof shapes)[number];
+
+/** Ready means: every pod of ours is, admission included. Returns how it is stopped. */
+export const installBullion = (node: LocalNode, shape: Shape): Promise<() => Promise<void>> =>
+  shape === 'single' ? installSingle(node) : installApart(node);
+
+const installSingle = async ({ paths }: LocalNode): Promise<() => Promise<void>> => {
+  const kubectl = (...args: readonly string[]) => run('kubectl', ['--kubeconfig', paths.kubeconfig, ...args]);
+  await kubectl('apply', '--server-side', '-k', join(repositoryDir, 'infra/overlays/single'));
+  await kubectl('rollout', 'status', '-n', systemNamespace, 'deployment/bullion', '--timeout=240s');
+  return async () => undefined;
+};
+
+const installApart = async ({ kube, paths }: LocalNode): Promise<() => Promise<void>> => {
   const manifests = await readEventing();
   const [eventsPort = 0] = await freePorts(1);
   const sink = `http://${network.node}:${eventsPort}/${systemNamespace}/bullion`;
@@ -110,5 +124,5 @@ export const installBullion = async ({ kube, paths }: LocalNode): Promise<Eventi
   await untilAvailable('deployment/cron-tick');
   eventing.tick();
   await untilAvailable('deployment', '--all');
-  return eventing;
+  return eventing.stop;
 };

@@ -1,5 +1,5 @@
 // `npm run test:cluster [-- <part of a file's path> …]`: starts a node with a real kubelet, installs Bullion from images made here, runs the flows beside this file,
-// and takes everything down again, whatever happens. `--stay`: leaves it up, without flows, until it is interrupted.
+// and takes everything down again, whatever happens. `--shape apart`: each function in a pod of its own, in place of the overlay `single`. `--stay`: leaves it up, without flows, until it is interrupted.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -10,17 +10,23 @@ import { defaultDataDir } from '#local-cluster/node/layout.ts';
 import { ensurePrograms } from '#local-cluster/node/programs.ts';
 import { withNode } from '#local-cluster/node/run.ts';
 import type { LocalNode } from '#local-cluster/node/start.ts';
-import { messageOf } from '#shared/runtime/errors.ts';
+import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 import { collect } from '#test/cluster/collect.ts';
 import { ensureImages, loadImages } from '#test/cluster/images.ts';
-import { installBullion } from '#test/cluster/install.ts';
+import { type Shape, installBullion, shapes } from '#test/cluster/install.ts';
 
 const report = (line: string): void => void stderr.write(`test:cluster: ${line}\n`);
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { stay: { type: 'boolean', default: false }, 'data-dir': { type: 'string', default: defaultDataDir } },
+  options: {
+    stay: { type: 'boolean', default: false },
+    shape: { type: 'string', default: 'single' },
+    'data-dir': { type: 'string', default: defaultDataDir },
+  },
 });
+
+const isShape = (text: string): text is Shape => (shapes as readonly string[]).includes(text);
 
 /** Exit code. */
 const runFlows = async ({ paths }: LocalNode, signal: AbortSignal): Promise<number> => {
@@ -42,6 +48,8 @@ const untilStopped = async (signal: AbortSignal): Promise<number> => {
 };
 
 const run = async (): Promise<number> => {
+  const { shape } = values;
+  if (!isShape(shape)) throw new InvalidInput(`--shape ${shape} is none of ${shapes.join(', ')}`);
   const programs = await ensurePrograms(env, report);
   const images = await ensureImages(report);
   const started = Date.now();
@@ -49,12 +57,12 @@ const run = async (): Promise<number> => {
     const failures = join(repositoryDir, '.cache', 'cluster-failure');
     try {
       await loadImages(images, node.paths.socket);
-      const eventing = await installBullion(node);
+      const stop = await installBullion(node, shape);
       report(`ready after ${Math.round((Date.now() - started) / 1000)} s`);
       stdout.write(`ready kubeconfig=${node.paths.kubeconfig}\n`);
       const code = await (values.stay ? untilStopped(signal) : runFlows(node, signal));
       if (code !== 0) throw new Error('flows failed');
-      await eventing.stop();
+      await stop();
       return 0;
     } catch (error) {
       if (!signal.aborted) {

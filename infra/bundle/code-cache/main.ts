@@ -54,6 +54,8 @@ const compile = async (name: string): Promise<string> => {
   const env = {
     KUBECONFIG: kubeconfigPath,
     PORT: '0',
+    // The others of `single`.
+    ...Object.fromEntries(['ADMISSION', 'EVENTS', 'IMPORT', 'METRICS'].map((of) => [`${of}_PORT`, '0'])),
     NODE_COMPILE_CACHE: folder,
     NODE_COMPILE_CACHE_PORTABLE: '1',
   };

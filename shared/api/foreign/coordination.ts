@@ -2,7 +2,14 @@
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 
 export interface Lease extends KubeObject {
-  readonly spec: { readonly holderIdentity?: string; readonly leaseTransitions?: number };
+  readonly spec: {
+    readonly holderIdentity?: string;
+    readonly leaseTransitions?: number;
+    readonly leaseDurationSeconds?: number;
+    /** RFC 3339 with microseconds. */
+    readonly acquireTime?: string;
+    readonly renewTime?: string;
+  };
 }
 
 export const leases: ResourceType<Lease> = {
