@@ -68,14 +68,24 @@ const hasFileSystem = async (device: string): Promise<boolean> => {
   return (found?.stdout ?? '').trim() !== '';
 };
 
-/** A file system is made at the first use; that of a copy grows to the size of its volume. */
+/** While it is not mounted: a mounted one grows only for who has CAP_SYS_RESOURCE. */
+const growFileSystem = async (device: string): Promise<void> => {
+  if ((await mountsOf(device)).length > 0) return;
+  // Exit code 1: it was corrected.
+  await exec('e2fsck', ['-f', '-p', device]).catch((error: unknown) => {
+    if ((error as { readonly code?: unknown }).code !== 1) throw error;
+  });
+  await exec('resize2fs', [device]);
+};
+
+/** A file system is made at the first use, and grows to the size of its volume. */
 export const publishFileSystem = async ({ file, target, isReadOnly }: Publication): Promise<void> => {
   if (await isMounted(target)) return;
   const device = await attach(file);
-  if (!(await hasFileSystem(device))) await exec('mkfs.ext4', ['-q', '-F', '-m', '0', device]);
+  if (await hasFileSystem(device)) await growFileSystem(device);
+  else await exec('mkfs.ext4', ['-q', '-F', '-m', '0', device]);
   await mkdir(target, { recursive: true });
   await exec('mount', ['-t', 'ext4', ...(isReadOnly ? ['--read-only'] : []), device, target]);
-  if (!isReadOnly) await exec('resize2fs', [device]);
 };
 
 export const unpublish = async (file: string, target: string): Promise<void> => {

@@ -2,8 +2,8 @@
 // dead or hang. Called by start.ts and main.ts.
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, readdir, readlink, rm, rmdir, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { mkdir, readFile, readdir, readlink, rm, rmdir, stat, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { type NodePaths, cgroup, network } from '#local-cluster/node/layout.ts';
@@ -11,6 +11,18 @@ import { stopLeftover } from '#local-cluster/real-api-server/process.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 
 const exec = promisify(execFile);
+/** Folders that containerd, the kubelet and CNI make wherever their data is: removed once they are empty, innermost first. */
+const fixedFolders = [
+  '/run/containerd/runc',
+  '/run/containerd/s',
+  '/run/containerd',
+  '/var/lib/kubelet/device-plugins',
+  '/var/lib/kubelet',
+  '/var/lib/cni/results',
+  '/var/lib/cni',
+  '/var/log/containers',
+];
+
 /** Held by who cleans. */
 const lockFile = 'cluster.pid';
 const forwarding = '/proc/sys/net/ipv4/ip_forward';
@@ -34,6 +46,7 @@ export const cleanNode = async (paths: NodePaths): Promise<void> => {
     await exec('nft', ['delete', 'table', family, 'kube-proxy']).catch(() => undefined);
   await removeGroups();
   await removeLogLinks(paths.dataDir);
+  await removeFixed();
   const before = await readFile(forwardingBefore(paths.dataDir), 'utf8').catch(() => undefined);
   if (before !== undefined) await writeFile(forwarding, before);
   const left = await untilNothingLeft(paths.dataDir);
@@ -133,19 +146,48 @@ const mountsBelow = async (folder: string): Promise<readonly string[]> => {
   return paths.filter((path) => path.startsWith(`${folder}/`)).toReversed();
 };
 
-interface Loops {
-  readonly loopdevices: readonly { readonly name: string; readonly 'back-file': string | null }[];
+interface Loop {
+  readonly name: string;
+  readonly 'back-file': string | null;
+  readonly 'back-ino': number;
+  readonly 'back-maj:min': string;
 }
 
-/** The kubelet puts a device of its own on each device of ours that a pod has; those come first. */
+const columns = 'NAME,BACK-FILE,BACK-INO,BACK-MAJ:MIN';
+
+/** Of a device number, as losetup prints it. */
+const majorMinor = (device: number): string => `${(device >> 8) & 0xfff}:${device & 0xff}`;
+
+/**
+ * The kubelet puts a device of its own on each device of ours that a pod has; those come first. Their file is found by its inode: its path is
+ * lost when it is unmounted.
+ */
 const loopsOf = async (folder: string): Promise<readonly string[]> => {
-  const { stdout } = await exec('losetup', ['--list', '--json', '--output', 'NAME,BACK-FILE']);
+  const { stdout } = await exec('losetup', ['--list', '--json', '--output', columns]);
   if (stdout.trim() === '') return [];
-  const { loopdevices } = JSON.parse(stdout) as Loops;
+  const { loopdevices } = JSON.parse(stdout) as { readonly loopdevices: readonly Loop[] };
   const ours = loopdevices.filter((loop) => loop['back-file']?.startsWith(`${folder}/`)).map(({ name }) => name);
-  const isOnOurs = (file: string | null): boolean =>
-    file !== null && ours.some((name) => basename(name) === basename(file));
-  return [...loopdevices.filter((loop) => isOnOurs(loop['back-file'])).map(({ name }) => name), ...ours];
+  const nodes = await Promise.all(ours.map((name) => stat(name)));
+  const isOnOurs = (loop: Loop): boolean =>
+    nodes.some(({ ino, dev }) => ino === Number(loop['back-ino']) && majorMinor(dev) === loop['back-maj:min'].trim());
+  return [...loopdevices.filter(isOnOurs).map(({ name }) => name), ...ours];
+};
+
+const inFolder = async (folder: string): Promise<readonly string[]> =>
+  (await readdir(folder).catch(() => [])).map((name) => join(folder, name));
+
+/** Sockets that nobody listens on, and what CNI noted of our network's links. */
+const removeFixed = async (): Promise<void> => {
+  const open = new Set((await readFile('/proc/net/unix', 'utf8')).split('\n').map((line) => line.split(' ').at(-1)));
+  const sockets = [...(await inFolder('/run/containerd/s')), '/var/lib/kubelet/device-plugins/kubelet.sock'];
+  for (const socket of sockets) if (!open.has(socket)) await rm(socket, { force: true });
+  for (const file of await inFolder('/var/lib/cni/results')) {
+    const [, container] = /\/bullion-([0-9a-f]+)-eth0$/.exec(file) ?? [];
+    if (container === undefined) continue;
+    await rm(file);
+    await rm(join(dirname(file), `cni-loopback-${container}-lo`), { force: true });
+  }
+  for (const folder of fixedFolders) await rmdir(folder).catch(() => undefined);
 };
 
 /** The kubelet makes them outside of its folders. */

@@ -24,13 +24,18 @@ export const withNode = async <T>(
   const paths = pathsOf(await realpath(dataDir));
   const guard = startGuard(paths);
   const stopping = new AbortController();
+  const ended = new AbortController();
+  let supervising: Promise<void> | undefined;
   const stop = (signal: NodeJS.Signals): void => stopping.abort(new Error(`stopped by ${signal}`));
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
   try {
     const node = await startNode({ paths, programs, report, signal: stopping.signal });
+    supervising = node.supervise(AbortSignal.any([stopping.signal, ended.signal]));
     return await use(node, stopping.signal);
   } finally {
     report('taking the node down');
+    ended.abort();
+    await supervising;
     await cleanNode(paths);
     await unlock();
     await rmdir(paths.dataDir);

@@ -26,8 +26,8 @@ const exec = promisify(execFile);
 export interface LocalNode {
   readonly paths: NodePaths;
   readonly kube: KubeClient;
-  /** Ends a program and starts it again, as after a crash of it. */
-  readonly restart: (name: string) => Promise<void>;
+  /** Starts programs that have ended again, as an init system does, until `signal` is aborted. */
+  readonly supervise: (signal: AbortSignal) => Promise<void>;
 }
 
 interface Options {
@@ -73,7 +73,7 @@ export const startNode = async ({ paths, programs, report, signal }: Options): P
   await until('the node', async () =>
     isReady(await kube.raw<Node>({ method: 'GET', path: `/api/v1/nodes/${nodeName}` })),
   );
-  return { paths, kube, restart: daemons.restart };
+  return { paths, kube, supervise: (until) => supervise(daemons, report, until) };
 };
 
 const writeAll = async (folder: string, files: Readonly<Record<string, string>>): Promise<void> => {
@@ -108,13 +108,21 @@ const nodePrograms = ({ config, kubelet }: NodePaths, kubeconfig: string): reado
 
 interface Daemons {
   readonly start: (program: Program) => Promise<void>;
-  readonly restart: (name: string) => Promise<void>;
+  /** Throws Unavailable with the end of the log of the first one that has ended. */
   readonly assertRunning: () => Promise<void>;
+  /** Starts those that have ended again; returns their names. */
+  readonly revive: () => Promise<readonly string[]>;
+}
+
+interface Started {
+  readonly program: Program;
+  readonly daemon: Daemon;
+  readonly place: number;
 }
 
 /** The number in a file's name tells in which order they were started. */
 const createDaemons = ({ logs, pids }: NodePaths, programs: Programs): Daemons => {
-  const running = new Map<string, { readonly program: Program; readonly daemon: Daemon; readonly place: number }>();
+  const running = new Map<string, Started>();
   const start = async (program: Program, place = running.size): Promise<void> => {
     const { name, args } = program;
     const [command, ...first] = commandOf(name, programs);
@@ -122,18 +130,33 @@ const createDaemons = ({ logs, pids }: NodePaths, programs: Programs): Daemons =
     const spec = { name, command, args: [...first, ...args], logFile: join(logs, `${name}.log`), pidFile };
     running.set(name, { program, daemon: await startDaemon(spec), place });
   };
+  const hasEnded = ({ daemon }: Started): Promise<boolean> =>
+    daemon.assertRunning().then(
+      () => false,
+      () => true,
+    );
   return {
     start: (program) => start(program),
-    restart: async (name) => {
-      const found = running.get(name);
-      if (found === undefined) throw new Unavailable(`no ${name} runs on this node`);
-      await found.daemon.stop();
-      await start(found.program, found.place);
-    },
     assertRunning: async () => {
       for (const { daemon } of running.values()) await daemon.assertRunning();
     },
+    revive: async () => {
+      const names: string[] = [];
+      for (const [name, started] of running) {
+        if (!(await hasEnded(started))) continue;
+        await start(started.program, started.place);
+        names.push(name);
+      }
+      return names;
+    },
   };
+};
+
+const supervise = async (daemons: Daemons, report: (line: string) => void, until: AbortSignal): Promise<void> => {
+  while (!until.aborted) {
+    for (const name of await daemons.revive()) report(`${name} had ended, and was started again`);
+    await sleep(500, undefined, { signal: until }).catch(() => undefined);
+  }
 };
 
 const commandOf = (name: string, programs: Programs): readonly [string, ...string[]] => {

@@ -14,7 +14,11 @@ const { version } = JSON.parse(readFileSync(join(repositoryDir, 'package.json'),
   readonly version: string;
 };
 
-const sources = ['{functions,events,shared,infra,local-cluster}/**/*.{ts,css,js,svg}', 'package-lock.json'] as const;
+const sources = [
+  '{functions,events,shared,infra}/**/*.{ts,css,js,svg}',
+  'local-cluster/{broker,ping}/*.ts',
+  'package-lock.json',
+] as const;
 
 const digestOfSources = (): string => {
   const digest = createHash('sha256');

@@ -19,6 +19,7 @@ import {
   aClaim,
   createNamespace,
   fileOf,
+  killProgram,
   kube,
   kubectl,
   outputOf,
@@ -156,19 +157,25 @@ describe('an image', () => {
     expect(await diskIn(at('tenant-image-pvc', restricted))).toBe('identical');
   });
 
-  it('whose Job loses its pod in mid-import is imported', async () => {
-    await kube.create(images, anImage('killed', slowUrl, 'local'));
-    await untilStatus(
-      kube,
-      images,
-      at('killed'),
-      ({ phase, progress = 0 }) => phase === 'Downloading' && progress > 10,
-    );
-    const { items } = await kube.list(pods, { namespace });
+  const killPod = async (): Promise<void> => {
+    const { items } = await kube.list(pods, { namespace, fieldSelector: 'status.phase=Running' });
     const transfer = items.find(({ metadata }) => metadata.name.startsWith('import-'));
     await kube.delete(pods, at(transfer?.metadata.name ?? ''), { gracePeriodSeconds: 0 });
-    expect(await untilImage('killed')).toMatchObject({ state: 'Available' });
-    expect(await diskIn(at('killed-image-pvc'))).toBe('identical');
+  };
+  it.each([
+    ['pod', killPod],
+    ['kubelet', () => killProgram('kubelet')],
+    ['containerd', () => killProgram('containerd')],
+    ['csi-driver', () => killProgram('csi-driver')],
+  ] as const)('whose %s is killed in mid-import is imported', async (what, kill) => {
+    const name = `killed-${what}`;
+    await kube.create(images, anImage(name, slowUrl, 'local'));
+    await untilStatus(kube, images, at(name), ({ phase, progress = 0 }) => phase === 'Downloading' && progress > 10);
+    await kill();
+    expect(await timed(`an image without its ${what}`, () => untilImage(name, namespace, 240))).toMatchObject({
+      state: 'Available',
+    });
+    expect(await diskIn(at(`${name}-image-pvc`))).toBe('identical');
   });
 
   it('that is deleted leaves neither claims nor volumes', async () => {

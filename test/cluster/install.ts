@@ -73,8 +73,22 @@ export const shapes = ['single', 'apart'] as const;
 export type Shape = (typeof shapes)[number];
 
 /** Ready means: every pod of ours is, admission included. Returns how it is stopped. */
-export const installBullion = (node: LocalNode, shape: Shape): Promise<() => Promise<void>> =>
-  shape === 'single' ? installSingle(node) : installApart(node);
+export const installBullion = async (node: LocalNode, shape: Shape): Promise<() => Promise<void>> => {
+  const stop = await (shape === 'single' ? installSingle(node) : installApart(node));
+  await describeStorage(node);
+  return stop;
+};
+
+/** As the administrator of a cluster does for a storage that nothing is known of; each class has a profile soon. */
+const describeStorage = async ({ paths }: LocalNode): Promise<void> => {
+  const kubectl = (...args: readonly string[]) => run('kubectl', ['--kubeconfig', paths.kubeconfig, ...args]);
+  await kubectl('wait', '--for=create', '--timeout=120s', ...profiles.map((name) => `storageprofile/${name}`));
+  const spec = { claimPropertySets: [{ accessModes: ['ReadWriteOnce'], volumeMode: 'Block' }] };
+  for (const name of profiles)
+    await kubectl('patch', 'storageprofile', name, '--type=merge', `--patch=${JSON.stringify({ spec })}`);
+};
+
+const profiles = ['local', 'local-wffc'] as const;
 
 const installSingle = async ({ paths }: LocalNode): Promise<() => Promise<void>> => {
   const kubectl = (...args: readonly string[]) => run('kubectl', ['--kubeconfig', paths.kubeconfig, ...args]);

@@ -1,5 +1,6 @@
 // What flows on the node share: its client, namespaces of their own, pods of its one program, and the bytes of volumes as they are on its disk.
 import { execFile } from 'node:child_process';
+import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { probeImage } from '#local-cluster/node/files.ts';
@@ -82,6 +83,13 @@ export const outputOf = async (pod: Pod): Promise<string> => {
   if (ended?.status?.phase !== 'Succeeded') throw new Error(`pod ${key.name} failed: ${output}`);
   await kube.delete(pods, key);
   return output;
+};
+
+/** A program of the node dies; it is started again. */
+export const killProgram = async (name: string): Promise<void> => {
+  const file = (await readdir(paths.pids)).find((entry) => entry.endsWith(`-${name}.pid`)) ?? '';
+  const [pid = ''] = (await readFile(join(paths.pids, file), 'utf8')).split('\n');
+  process.kill(Number(pid), 'SIGKILL');
 };
 
 export const aClaim = (
