@@ -53,7 +53,7 @@ beforeAll(async () => {
   await writeBootDisk(raw, { bytes: diskMib * mib, dataBytes: 24 * mib });
   await run('qemu-img', ['convert', '-O', 'qcow2', raw, qcow2]);
   server = await startFileServer({ host: network.node });
-  slow = await startFileServer({ host: network.node, bytesPerSecond: 2 * mib });
+  slow = await startFileServer({ host: network.node, bytesPerSecond: mib / 8 });
   url = server.offer('disk.qcow2', qcow2);
   slowUrl = slow.offer('disk.qcow2', qcow2);
   await createNamespace(namespace);
@@ -170,7 +170,7 @@ describe('an image', () => {
   ] as const)('whose %s is killed in mid-import is imported', async (what, kill) => {
     const name = `killed-${what}`;
     await kube.create(images, anImage(name, slowUrl, 'local'));
-    await untilStatus(kube, images, at(name), ({ phase, progress = 0 }) => phase === 'Downloading' && progress > 10);
+    await untilStatus(kube, images, at(name), ({ phase, progress = 0 }) => phase === 'Downloading' && progress > 0);
     await kill();
     expect(await timed(`an image without its ${what}`, () => untilImage(name, namespace, 240))).toMatchObject({
       state: 'Available',

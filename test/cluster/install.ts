@@ -13,7 +13,9 @@ import { openLogFile } from '#local-cluster/log-file.ts';
 import { network } from '#local-cluster/node/layout.ts';
 import type { LocalNode } from '#local-cluster/node/start.ts';
 import type { KubeObject } from '#shared/api/object.ts';
+import { storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
 import { createLogger } from '#shared/runtime/log.ts';
+import { until } from '#test/support/until.ts';
 
 const run = promisify(execFile);
 
@@ -80,12 +82,13 @@ export const installBullion = async (node: LocalNode, shape: Shape): Promise<() 
 };
 
 /** As the administrator of a cluster does for a storage that nothing is known of; each class has a profile soon. */
-const describeStorage = async ({ paths }: LocalNode): Promise<void> => {
-  const kubectl = (...args: readonly string[]) => run('kubectl', ['--kubeconfig', paths.kubeconfig, ...args]);
-  await kubectl('wait', '--for=create', '--timeout=120s', ...profiles.map((name) => `storageprofile/${name}`));
+const describeStorage = async ({ kube }: LocalNode): Promise<void> => {
+  const { type } = storageProfileKind;
   const spec = { claimPropertySets: [{ accessModes: ['ReadWriteOnce'], volumeMode: 'Block' }] };
-  for (const name of profiles)
-    await kubectl('patch', 'storageprofile', name, '--type=merge', `--patch=${JSON.stringify({ spec })}`);
+  for (const name of profiles) {
+    await until(kube, type, { name }, (profile) => profile !== undefined, 120);
+    await kube.mergePatch(type, { name }, { spec });
+  }
 };
 
 const profiles = ['local', 'local-wffc'] as const;
