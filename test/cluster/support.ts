@@ -116,11 +116,22 @@ export const fileOf = async (key: ObjectKey): Promise<string> => {
   return join(paths.volumes, 'volumes', `${volume.spec.csi.volumeHandle}.img`);
 };
 
+/** The kubelet unmounts a volume after its pod is gone. */
+const untilUnused = async (file: string): Promise<void> => {
+  for (let tries = 0; tries < 120; tries += 1) {
+    const { stdout } = await run('losetup', ['--associated', file]);
+    if (stdout === '') return;
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+};
+
 /** Uses a file of a Filesystem volume that no pod has mounted. */
 export const withMounted = async <T>(key: ObjectKey, use: (folder: string) => Promise<T>): Promise<T> => {
   const folder = join(paths.dataDir, 'inspected');
   await run('mkdir', ['-p', folder]);
-  await run('mount', ['-o', 'loop,ro', await fileOf(key), folder]);
+  const file = await fileOf(key);
+  await untilUnused(file);
+  await run('mount', ['-o', 'loop,ro', file, folder]);
   try {
     return await use(folder);
   } finally {
