@@ -25,7 +25,8 @@ env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.cache/cod
 export default defineConfig({
   test: {
     include: ['{functions,events,shared,infra,local-cluster,cli,test}/**/*.test.ts'],
-    exclude: ['**/node_modules/**'],
+    // `npm run test:cluster` starts what these run on.
+    exclude: ['**/node_modules/**', ...(env['BULLION_NODE'] === undefined ? ['test/cluster/**'] : [])],
     globalSetup: 'test/support/setup.ts',
     // `npm run test:times`: what each file takes.
     setupFiles: env['BULLION_TIMES'] === undefined ? [] : ['test/times/record.ts'],

@@ -23,6 +23,8 @@ export interface EventingOptions {
   readonly manifests: readonly KubeObject[];
   readonly subscribers: ReadonlyMap<string, Subscriber>;
   readonly port: number;
+  /** Where the Broker listens. Default: loopback. */
+  readonly host?: string;
   /** Seconds between ticks, instead of the schedule in the manifest. */
   readonly tickSeconds?: number | undefined;
   readonly log: Logger;
@@ -107,7 +109,8 @@ export const startSenders = (options: SendersOptions): Senders => {
 export const startEventing: StartEventing = async (options) => {
   const { manifests, log } = options;
   const { broker, ingress, post } = createBus(options);
-  const server = await startServer({ app: ingress, port: options.port, log, drainMs: 1_000 });
+  const { port, host = '127.0.0.1' } = options;
+  const server = await startServer({ app: ingress, port, host, log, drainMs: 1_000 });
   const senders = startSenders({ ...options, post, sink: brokerUrl(manifests, server.port) });
   await senders.ready();
   return {

@@ -10,10 +10,12 @@ import { boundConnections } from '#shared/runtime/connections.ts';
 export interface FileServerOptions {
   /** Bytes per second of one answer. Default: no limit. */
   readonly bytesPerSecond?: number;
+  /** Default: 127.0.0.1. */
+  readonly host?: string;
 }
 
 export interface FileServer {
-  /** `http://127.0.0.1:<port>`, without a trailing slash. */
+  /** `http://<host>:<port>`, without a trailing slash. */
   readonly url: string;
   /** Serves a file at `/<name>`; returns its URL. */
   readonly offer: (name: string, path: string) => string;
@@ -21,13 +23,14 @@ export interface FileServer {
 }
 
 export const startFileServer = async (options: FileServerOptions = {}): Promise<FileServer> => {
+  const { host = '127.0.0.1' } = options;
   const files = new Map<string, string>();
   const server = createServer((request, response) => {
     answer(files, request, response, options).catch(() => response.destroy());
   });
   boundConnections(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
+  const url = `http://${host}:${(server.address() as AddressInfo).port}`;
   return {
     url,
     offer: (name, path) => {

@@ -1,0 +1,330 @@
+// What users do, in real pods on a real kubelet: every volume is compared on the node's disk with what was published.
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
+import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
+import { network } from '#local-cluster/node/layout.ts';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { namespaces, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { aDataVolume, isOver } from '#test/support/data-volumes.ts';
+import { until, untilGone, untilStatus } from '#test/support/until.ts';
+import {
+  aClaim,
+  createNamespace,
+  fileOf,
+  killProgram,
+  kube,
+  kubectl,
+  paths,
+  probePod,
+  run,
+  untilBound,
+  withMounted,
+} from '#test/cluster/support.ts';
+
+const mib = 2 ** 20;
+const diskMib = 64;
+const namespace = 'imports';
+const restricted = 'restricted';
+const at = (name: string, place = namespace) => ({ namespace: place, name });
+const images = hyperCloudImageKind.type;
+const dataVolumes = dataVolumeKind.type;
+
+let dir: string;
+let raw: string;
+let qcow2: string;
+let url: string;
+let slowUrl: string;
+let server: FileServer;
+let slow: FileServer;
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'bullion-cluster-'));
+  raw = join(dir, 'disk.raw');
+  qcow2 = join(dir, 'disk.qcow2');
+  await writeBootDisk(raw, { bytes: diskMib * mib, dataBytes: 24 * mib });
+  await run('qemu-img', ['convert', '-O', 'qcow2', raw, qcow2]);
+  server = await startFileServer({ host: network.node });
+  slow = await startFileServer({ host: network.node, bytesPerSecond: mib / 8 });
+  url = server.offer('disk.qcow2', qcow2);
+  slowUrl = slow.offer('disk.qcow2', qcow2);
+  await createNamespace(namespace);
+  await createNamespace(restricted, { 'pod-security.kubernetes.io/enforce': 'restricted' });
+});
+afterAll(async () => {
+  await server?.close();
+  await slow?.close();
+  for (const name of [namespace, restricted]) {
+    await kube.delete(namespaces, { name });
+    await untilGone(kube, namespaces, { name }, 180);
+  }
+  await rm(dir, { recursive: true, force: true });
+});
+
+const compare = (disk: string): Promise<string> =>
+  run('qemu-img', ['compare', '-U', '-f', 'raw', '-F', 'raw', raw, disk]).then(
+    () => 'identical',
+    (error: unknown) => (error as { readonly stdout?: string }).stdout ?? messageOf(error),
+  );
+
+/** How the disk in a claim differs from the published one. */
+const diskIn = async (key: { readonly namespace: string; readonly name: string }): Promise<string> => {
+  const claim = await kube.get(persistentVolumeClaims, key);
+  if (claim?.spec.volumeMode === 'Block') return compare(await fileOf(key));
+  return withMounted(key, (folder) => compare(join(folder, 'disk.img')));
+};
+
+const anImage = (name: string, source: string, storageClassName: string, place = namespace) => ({
+  apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+  kind: 'VirtualMachineImage',
+  metadata: at(name, place),
+  spec: { storageClassName, source: { http: source } },
+});
+
+const untilImage = (name: string, place = namespace, seconds = 120) =>
+  untilStatus(kube, images, at(name, place), ({ state }) => state === 'Available' || state === 'Error', seconds);
+
+/** Printed, so that figures of documents can be measured. */
+const timed = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
+  const started = Date.now();
+  const result = await work();
+  console.log(`${what}: ${((Date.now() - started) / 1000).toFixed(1)} s`);
+  return result;
+};
+
+describe('an image', () => {
+  it.each(['local', 'local-wffc'])(
+    'of a qcow2 over HTTP is Available on %s, and root disks are copies of it',
+    async (storageClassName) => {
+      const name = `image-${storageClassName}`;
+      await kube.create(images, anImage(name, url, storageClassName));
+      const status = await timed(`an image on ${storageClassName}`, () => untilImage(name));
+      expect(status).toMatchObject({ state: 'Available', virtualSize: diskMib * mib });
+      expect(await diskIn(at(`${name}-image-pvc`))).toBe('identical');
+      const root = at(`root-${storageClassName}`);
+      const dataSource = {
+        apiGroup: 'snapshot.storage.k8s.io',
+        kind: 'VolumeSnapshot',
+        name: `${name}-image-snapshot`,
+      };
+      await kube.create(
+        persistentVolumeClaims,
+        aClaim(root, { size: '96Mi', volumeMode: 'Block', storageClassName, dataSource }),
+      );
+      if (storageClassName === 'local') await untilBound(root);
+      else {
+        const consumer = probePod({
+          key: at('consumer'),
+          args: ['open', '/dev/volume'],
+          claim: root.name,
+          isBlock: true,
+        });
+        await kube.create(pods, consumer);
+        await untilBound(root);
+      }
+      expect(await diskIn(root)).toBe('identical');
+    },
+  );
+
+  it('in a namespace with the Pod Security Standard `restricted` and a ResourceQuota is imported', async () => {
+    const hard = {
+      pods: '2',
+      'requests.cpu': '2',
+      'requests.memory': '2Gi',
+      'limits.cpu': '8',
+      'limits.memory': '8Gi',
+    };
+    await kubectl(
+      'create',
+      'quota',
+      'tight',
+      '-n',
+      restricted,
+      `--hard=${Object.entries(hard)
+        .map((pair) => pair.join('='))
+        .join(',')}`,
+    );
+    await kube.create(images, anImage('tenant', url, 'local', restricted));
+    expect(await untilImage('tenant', restricted)).toMatchObject({ state: 'Available' });
+    expect(await diskIn(at('tenant-image-pvc', restricted))).toBe('identical');
+  });
+
+  const killPod = async (): Promise<void> => {
+    const { items } = await kube.list(pods, { namespace, fieldSelector: 'status.phase=Running' });
+    const transfer = items.find(({ metadata }) => metadata.name.startsWith('import-'));
+    await kube.delete(pods, at(transfer?.metadata.name ?? ''), { gracePeriodSeconds: 0 });
+  };
+  it.each([
+    ['pod', killPod],
+    ['kubelet', () => killProgram('kubelet')],
+    ['containerd', () => killProgram('containerd')],
+    ['csi-driver', () => killProgram('csi-driver')],
+  ] as const)('whose %s is killed in mid-import is imported', async (what, kill) => {
+    const name = `killed-${what}`;
+    await kube.create(images, anImage(name, slowUrl, 'local'));
+    await untilStatus(kube, images, at(name), ({ phase, progress = 0 }) => phase === 'Downloading' && progress > 0);
+    await kill();
+    expect(await timed(`an image without its ${what}`, () => untilImage(name, namespace, 240))).toMatchObject({
+      state: 'Available',
+    });
+    expect(await diskIn(at(`${name}-image-pvc`))).toBe('identical');
+  });
+
+  it('that is deleted leaves neither claims nor volumes', async () => {
+    await kube.create(images, anImage('deleted', url, 'local'));
+    await untilImage('deleted');
+    const file = await fileOf(at('deleted-image-pvc'));
+    await kube.delete(images, at('deleted'));
+    await untilGone(kube, images, at('deleted'), 60);
+    await untilGone(kube, persistentVolumeClaims, at('deleted-image-pvc'), 60);
+    await expect
+      .poll(
+        () =>
+          stat(file).then(
+            () => 'there',
+            () => 'gone',
+          ),
+        { timeout: 60_000 },
+      )
+      .toBe('gone');
+  });
+});
+
+describe.each(['Block', 'Filesystem'] as const)('a DataVolume of a %s volume', (volumeMode) => {
+  const mode = volumeMode.toLowerCase();
+  const storage = (storageClassName: string) => ({
+    volumeMode,
+    storageClassName,
+    accessModes: ['ReadWriteOnce'],
+    resources: { requests: { storage: `${diskMib}Mi` } },
+  });
+  const untilDone = (name: string) => untilStatus(kube, dataVolumes, at(name), isOver, 120);
+
+  it('is imported', async () => {
+    const name = `import-${mode}`;
+    await kube.create(
+      dataVolumes,
+      aDataVolume(name, { source: { http: { url } }, storage: storage('local') }, {}, namespace),
+    );
+    expect(await timed(`a DataVolume, ${volumeMode}`, () => untilDone(name))).toMatchObject({ phase: 'Succeeded' });
+    expect(await diskIn(at(name))).toBe('identical');
+  });
+
+  it('that waits for its first consumer is imported when there is one', async () => {
+    const name = `wffc-${mode}`;
+    await kube.create(
+      dataVolumes,
+      aDataVolume(name, { source: { http: { url } }, storage: storage('local-wffc') }, {}, namespace),
+    );
+    await untilStatus(
+      kube,
+      dataVolumes,
+      at(name),
+      ({ phase }) => phase === 'WaitForFirstConsumer' || phase === 'PendingPopulation',
+    );
+    const isBlock = volumeMode === 'Block';
+    // As KubeVirt's: it does nothing with the claim, and is there while the disk is written. Other pods would find no disk yet.
+    const consumer = probePod({ key: at(`first-${mode}`), args: [], claim: name, isBlock });
+    await kube.create(pods, consumer);
+    expect(await untilDone(name)).toMatchObject({ phase: 'Succeeded' });
+    await kube.delete(pods, at(consumer.metadata.name), { gracePeriodSeconds: 0 });
+    await untilGone(kube, pods, at(consumer.metadata.name), 60);
+    expect(await diskIn(at(name))).toBe('identical');
+  });
+
+  it('is cloned', async () => {
+    const name = `clone-${mode}`;
+    const source = { pvc: { namespace, name: `import-${mode}` } };
+    await kube.create(dataVolumes, aDataVolume(name, { source, storage: storage('local') }, {}, namespace));
+    expect(await untilDone(name)).toMatchObject({ phase: 'Succeeded' });
+    expect(await diskIn(at(name))).toBe('identical');
+  });
+});
+
+describe('a file', () => {
+  const transferUrl = async (): Promise<string> => {
+    const where = ['get', 'service', 'transfer', '-n', 'bullion-system', '-o', 'jsonpath={.spec.clusterIP}'];
+    return `http://${(await kubectl(...where)).trim()}`;
+  };
+
+  it('is uploaded with curl by an account with the role `edit`', async () => {
+    const image = harvesterImageKind.type;
+    await kube.create(image, {
+      apiVersion: 'harvesterhci.io/v1beta1',
+      kind: 'VirtualMachineImage',
+      metadata: at('sent'),
+      spec: { backend: 'csi', displayName: 'sent', sourceType: 'upload', targetStorageClassName: 'local', retry: 3 },
+    });
+    await kubectl('create', 'serviceaccount', 'uploader', '-n', namespace);
+    const role = ['--clusterrole=edit', `--serviceaccount=${namespace}:uploader`];
+    await kubectl('create', 'rolebinding', 'uploader', '-n', namespace, ...role);
+    const token = (await kubectl('create', 'token', 'uploader', '-n', namespace)).trim();
+    const { size } = await stat(qcow2);
+    const address = `${await transferUrl()}/v1/harvester/harvesterhci.io.virtualmachineimages/${namespace}/sent?action=upload&size=${size}`;
+    await run('curl', [
+      '-sS',
+      '--fail-with-body',
+      '-X',
+      'POST',
+      '-T',
+      qcow2,
+      '-H',
+      `Authorization: Bearer ${token}`,
+      address,
+    ]);
+    const isImported = ({
+      conditions = [],
+    }: {
+      readonly conditions?: readonly { readonly type: string; readonly status: string }[] | undefined;
+    }) => conditions.some(({ type, status }) => type === 'Imported' && status === 'True');
+    await untilStatus(kube, image, at('sent'), isImported, 120);
+    const uid = (await kube.get(image, at('sent')))?.metadata.uid;
+    expect(await diskIn(at(`vmi-${uid}`))).toBe('identical');
+  });
+
+  it('is uploaded in pieces by `bullion upload`, and downloaded by `bullion download`', async () => {
+    const where = ['-n', namespace, '--kubeconfig', paths.kubeconfig, '--transfer-url', await transferUrl()];
+    await run(process.execPath, [
+      'cli/main.ts',
+      'upload',
+      'pieces',
+      qcow2,
+      '--kind',
+      'datavolume',
+      '--storage-class',
+      'local',
+      ...where,
+    ]);
+    expect(await untilStatus(kube, dataVolumes, at('pieces'), isOver, 120)).toMatchObject({ phase: 'Succeeded' });
+    expect(await diskIn(at('pieces'))).toBe('identical');
+    const file = join(dir, 'downloaded.qcow2');
+    await run(process.execPath, ['cli/main.ts', 'download', 'pieces', '--kind', 'datavolume', '-o', file, ...where]);
+    await expect(run('qemu-img', ['compare', '-f', 'raw', '-F', 'qcow2', raw, file])).resolves.toBeDefined();
+  });
+});
+
+it('a DataImportCron follows a web server, and its DataSource is ready', async () => {
+  await kube.create(dataImportCronKind.type, {
+    apiVersion: 'cdi.kubevirt.io/v1beta1',
+    kind: 'DataImportCron',
+    metadata: at('golden'),
+    spec: {
+      schedule: '0 */12 * * *',
+      managedDataSource: 'golden',
+      template: {
+        spec: { source: { http: { url } }, storage: { resources: { requests: { storage: `${diskMib}Mi` } } } },
+      },
+    },
+  });
+  const isReady = (conditions: readonly { readonly type: string; readonly status: string }[] = []): boolean =>
+    conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
+  const source = await until(kube, dataSourceKind.type, at('golden'), (now) => isReady(now?.status?.conditions), 180);
+  expect(await diskIn(at(source?.spec.source.pvc?.name ?? ''))).toBe('identical');
+});
