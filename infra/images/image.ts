@@ -107,7 +107,9 @@ export const buildImage = async (
 
 /** What an image starts. */
 export const startedBy = async ({ name: image }: ImageKind): Promise<readonly string[]> =>
-  Object.keys(await listEntries()).filter((name) => (name === 'transfer-job') === (image === 'transfer-job'));
+  Object.keys(await listEntries())
+    .filter((name) => (name === 'transfer-job') === (image === 'transfer-job'))
+    .toSorted();
 
 /** In the root of the image, since V8's cache depends on paths. Reproducible. */
 export const compileCode = async (kind: ImageKind, rootDir: string): Promise<void> => {
