@@ -167,8 +167,16 @@ const play = (world: World, { bad, isPinned, isChecked, isEnding }: PolicyScenar
   }
   if (isPinned !== true) return;
   const begin = 60_000 + random.below(stormMs);
-  at(begin, () => decide({ pins: { stable: { version: nameOf('a'), reason } } }));
-  at(begin + 120_000 + random.below(stormMs), () => decide({ pins: { stable: null } }));
+  const end = begin + 120_000 + random.below(stormMs);
+  // Admission refuses to pin what the policy does not know: an import that has not arrived may be superseded.
+  const pin = (time: number, delay: number): void =>
+    at(delay, async () => {
+      const isKnown = policyIn(world)?.status?.versions?.some(({ name }) => name === nameOf('a'));
+      if (isKnown === true) return decide({ pins: { stable: { version: nameOf('a'), reason } } });
+      if (time + 30_000 < end) pin(time + 30_000, 30_000);
+    });
+  pin(begin, begin);
+  at(end, () => decide({ pins: { stable: null } }));
 };
 
 /** What is marked as at its end, after hours: everything that is there. */
