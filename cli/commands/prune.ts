@@ -133,7 +133,7 @@ const run = async (call: Call): Promise<ExitCode> => {
   return exitCodes.failed;
 };
 
-/** One patch of each form: whoever brings a version back has used it now. */
+/** One patch for the claim and one for the snapshot. Bringing a version back counts as using it. */
 const undelete = async ({ kube, namespace, positionals, terminal }: Call): Promise<ExitCode> => {
   const [name = ''] = positionals;
   const annotate = { [annotations.deleted]: null, [cdiAnnotations.lastUseTime]: terminal.now().toISOString() };

@@ -161,7 +161,7 @@ describe('a disk', () => {
     expect(await review({ object: ofSource('fedora') }, bad)).toMatchObject({ allowed: false });
   });
 
-  it('is told nothing of by who may not use its source', async () => {
+  it('is not mentioned to a user who may not use its source', async () => {
     const given = clusterWith(mark('Obsolete'));
     const { allowed, status, warnings } = await review({ object: ofSource('fedora', 'tenant') }, given, () => false);
     expect(allowed).toBe(false);

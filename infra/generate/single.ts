@@ -168,7 +168,7 @@ export const singleImageFields = {
 
 const ofContainer = (path: string): string => `/spec/template/spec/containers/0${path}`;
 
-/** Whoever may reach a function reaches the process, which connects to any address, as functions that poll do. */
+/** The process may be reached by everything that may reach one of its functions, and connects to any address, as functions that poll do. */
 export const buildSinglePolicies = (): readonly GeneratedManifest[] => [
   denyAll,
   policy(single, {

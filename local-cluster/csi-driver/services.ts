@@ -61,7 +61,7 @@ const describe = ({ id, volume, bytes, createdAt }: Snapshot): object => ({
   },
 });
 
-/** Callers repeat a call that takes long; the first one goes on, and the others are told so. */
+/** Callers repeat a slow call: the first one continues, and the repeated ones fail with ABORTED meanwhile. */
 const createTurns = () => {
   const busy = new Set<string>();
   return async <T>(id: string, work: () => Promise<T>): Promise<T> => {

@@ -265,14 +265,11 @@ export const policyPage = (policy: GoldenImagePolicy, now: Date): Page => {
   const { metadata, spec, status } = policy;
   const { type } = goldenImagePolicyKind;
   const crons = spec.dataImportCrons.names?.join(', ') ?? JSON.stringify(spec.dataImportCrons.matchLabels);
+  const { namespace, name } = metadata;
   return {
-    title: metadata.name,
+    title: name,
     section: '/golden',
-    live: pathOf('/live/object', {
-      namespace: metadata.namespace,
-      name: metadata.name,
-      since: `${typeName(type)}:${metadata.resourceVersion}`,
-    }),
+    live: pathOf('/live/object', { namespace, name, since: `${typeName(type)}:${metadata.resourceVersion}` }),
     body: html`<h1>${metadata.name}</h1>
       <p>${readiness(status?.conditions)}</p>
       <p>

@@ -79,7 +79,7 @@ const lookAtClaim = (claim: PersistentVolumeClaim, use: Use): void => {
 const lookAtSnapshot = (snapshot: VolumeSnapshot, use: Use): void => {
   const { metadata, spec, status } = snapshot;
   const { persistentVolumeClaimName: name } = spec.source;
-  // Somebody's backup, or on its way: some storage cannot let go of a volume while there are snapshots of it.
+  // A backup of the user's, or a copy in progress: some storage cannot delete a volume that still has snapshots.
   const isOwn = name === metadata.name || (metadata.name.startsWith('clone-') && status?.readyToUse === true);
   if (name !== undefined && !isOwn) use({ name }, snapshot);
   if (isBackedUp(metadata)) use(metadata, snapshot);
