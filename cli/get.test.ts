@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { getCommand } from '#cli/commands/get.ts';
 import { whyCommand } from '#cli/commands/why.ts';
 import { type ClusterCommand, exitCodes } from '#cli/command.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
@@ -153,6 +154,36 @@ describe('bullion get', () => {
     expect(printed.join('')).toMatch(
       /^NAME .*\n(dataimportcron\/one +True +Fine .*\n){2}dataimportcron\/one .* Deleted .*\n$/,
     );
+  });
+
+  it('shows a progress that is not known as it is', async () => {
+    const kube = aCluster();
+    kube.edit(dataVolumeKind.type, { namespace: 'vms', name: 'one' }, (volume) => {
+      Object.assign(volume.status!, { progress: 'N/A' });
+    });
+    expect((await call(getCommand, ['dv'], { kube })).out).toMatch(/ Fine +N\/A +-/);
+  });
+
+  it('keeps the columns of lines that come while nothing was there', async () => {
+    const kube = createMemoryKube();
+    const stop = new AbortController();
+    const printed: string[] = [];
+    const given = { kube, values: { watch: true }, stop, out: (text: string) => printed.push(text) };
+    const watching = call(getCommand, ['dic'], given);
+    const { type } = dataImportCronKind;
+    for (const [index, phase] of ['ALongPhase', 'Short'].entries()) {
+      const name = `cron-${index}`;
+      kube.seed(type, {
+        ...anObject(type, 'vms', { phase }),
+        metadata: { name, namespace: 'vms', uid: name },
+      } as never);
+      await expect.poll(() => printed.length).toBe(index + 1);
+    }
+    stop.abort();
+    await watching;
+    const [heading = '', ...lines] = printed.join('').trimEnd().split('\n');
+    const places = lines.map((line) => line.indexOf(' -', heading.indexOf('PHASE')));
+    expect(new Set(places).size).toBe(1);
   });
 
   it('says what can be asked for where a kind is none of ours', async () => {

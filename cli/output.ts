@@ -150,8 +150,8 @@ const columns: readonly Column[] = [
   { heading: 'PHASE', cell: ({ image }) => image.status?.phase },
   {
     heading: 'PROGRESS',
-    // Of a DataVolume it is text that ends with the sign already.
-    cell: ({ image: { status } }) => (status?.progress === undefined ? '' : `${status.progress}`.replace(/%?$/, '%')),
+    // Of a DataVolume it is text: with the sign already, or N/A.
+    cell: ({ image: { status } }) => `${status?.progress ?? ''}`.replace(/^[\d.]+$/, '$&%'),
   },
   { heading: 'VIRTUAL SIZE', cell: ({ image }) => bytes(image.status?.virtualSize) },
   { heading: 'REASON', cell: (found) => readyOf(found)?.reason },

@@ -50,11 +50,14 @@ const customLine = (values: Values, object: AnyImage): string | undefined =>
 const watchOn = async ({ kube, values, terminal, signal }: Call, { types, shown, where }: Watched) => {
   const format = outputOf(values);
   const versions = new Map(shown.map(({ image: { metadata } }) => [metadata.uid, metadata.resourceVersion]));
+  const aligned = shown.slice(0, alignedWith);
   const lineOf = (found: Found): string => {
     const options = { isEverywhere: where === undefined, isWide: format === 'wide', now: terminal.now() };
-    const [heading = '', ...lines] = objectTable([...shown.slice(0, alignedWith), found], options).split('\n');
+    const [heading = '', ...lines] = objectTable([...aligned, found], options).split('\n');
     const line = `${lines.at(-2) ?? ''}\n`;
-    return versions.size === 1 && shown.length === 0 ? `${heading}\n${line}` : line;
+    const isFirst = aligned.length === 0;
+    if (aligned.length < alignedWith) aligned.push(found);
+    return isFirst ? `${heading}\n${line}` : line;
   };
   const show = (type: Found['type'], object: AnyImage, isDeleted: boolean): void => {
     const { uid, resourceVersion } = object.metadata;

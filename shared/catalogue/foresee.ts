@@ -236,7 +236,7 @@ const rowsOf = async (kube: KubeClient, action: Action): Promise<Rows> => {
     return [['makes', `${refOf(type, object.metadata.name)}${role === undefined ? '' : ` (${role})`}`]];
   }
   // Quotas and limits of the namespace, asked with the rights of who plans.
-  const quota = await orRow('claim refused', async () => {
+  const quota = await orRow('fails', async () => {
     await kube.create(type, object, { dryRun: true });
     return [];
   });

@@ -1,0 +1,105 @@
+// What `bullion plan` says of objects, on a cluster in memory: by the functions' own planners, and without a trace.
+import { beforeEach, describe, expect, it } from 'vitest';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
+import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { type ForesightTools, foresee } from '#shared/catalogue/foresee.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { Denied, InvalidInput } from '#shared/runtime/errors.ts';
+import { aStorageClass, aStorageProfile } from '#test/support/builders.ts';
+import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
+
+const mib = 2 ** 20;
+const url = 'https://images.example/disk.qcow2';
+const aVolume = (spec: object = { source: { http: { url } } }): KubeObject =>
+  ({
+    apiVersion: 'cdi.kubevirt.io/v1beta1',
+    kind: 'DataVolume',
+    metadata: { name: 'root', namespace: 'vms' },
+    spec: { storage: { storageClassName: 'local', resources: { requests: { storage: '2Gi' } } }, ...spec },
+  }) as KubeObject;
+
+const found = { format: 'qcow2', compression: 'none', size: 3 * mib, virtualSize: 16 * mib };
+
+describe('what would come of an object', () => {
+  let memory: MemoryKube;
+  beforeEach(() => {
+    memory = createMemoryKube();
+    memory.seed(storageClasses, aStorageClass());
+    memory.seed(storageProfiles, aStorageProfile());
+  });
+
+  /** A dry run of the API server: `admit` is what it asks. */
+  const plan = async (object: KubeObject, over: Partial<ForesightTools> = {}, admit: () => void = () => undefined) => {
+    const dry = async <T extends KubeObject>(_type: unknown, one: T): Promise<T> => {
+      if (one.kind !== 'PersistentVolumeClaim') return { ...one, metadata: { uid: 'u-1', ...one.metadata } };
+      admit();
+      return one;
+    };
+    const kube = { ...memory, apply: dry, create: dry } as KubeClient;
+    const before = memory.all();
+    const look = async () => ({ is: 'found', inspection: found }) as never;
+    const observe = async () => ({ is: 'failed', message: 'not asked' }) as never;
+    const { verdict, rows } = await foresee({ kube, look, observe, now: 0, ...over }, object);
+    expect(memory.all()).toEqual(before);
+    return {
+      verdict,
+      ...Object.fromEntries(rows.filter(([heading]) => !['makes', 'then'].includes(heading))),
+      all: rows.map((row) => row.join(' ')),
+    };
+  };
+
+  it('is its source, its claim and the first step of its function', async () => {
+    const said = await plan(aVolume());
+    expect(said).toMatchObject({
+      verdict: 'would be made',
+      source: 'reached from here: qcow2, 3.0 MiB, a disk of 16.0 MiB',
+    });
+    expect(said.all.join('\n')).toMatch(
+      /makes PersistentVolumeClaim root: 2Gi of class local.*\nmakes Job .*\(import\)\nthen Pending/,
+    );
+    expect(said).not.toHaveProperty('fails');
+  });
+
+  it('fails where a quota has no room for its claim', async () => {
+    const exceeded = () => {
+      throw new Denied('exceeded quota: q, requested: requests.storage=2Gi');
+    };
+    expect(await plan(aVolume(), {}, exceeded)).toMatchObject({ fails: expect.stringContaining('exceeded quota: q') });
+  });
+
+  it('names a source that does not answer', async () => {
+    const look = async () => ({ is: 'failed', reason: 'SourceNotFound', message: 'there is no such file' }) as never;
+    expect(await plan(aVolume(), { look })).toMatchObject({
+      verdict: 'would be made',
+      source: 'not reached from here: SourceNotFound: there is no such file',
+    });
+  });
+
+  it('would not change where the object is there already', async () => {
+    memory.seed(dataVolumeKind.type, aVolume() as never);
+    expect(await plan(aVolume())).toMatchObject({ verdict: 'would not change' });
+    expect(await plan(aVolume({ source: { blank: {} } }))).toMatchObject({ verdict: 'would be changed' });
+  });
+
+  it('would be refused with the words of admission', async () => {
+    const apply = async () => {
+      throw new InvalidInput('the volume is not valid', [{ field: 'spec.source', message: 'is missing' }]);
+    };
+    const { verdict, rows } = await foresee(
+      { kube: { ...memory, apply }, look: undefined as never, observe: undefined as never, now: 0 },
+      aVolume({}),
+    );
+    expect([verdict, rows]).toEqual([
+      'would be refused',
+      [['because', 'the volume is not valid; spec.source is missing']],
+    ]);
+  });
+
+  it('is not known of other kinds', async () => {
+    const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x', namespace: 'vms' } };
+    expect(await plan(object)).toMatchObject({ verdict: 'is not known here' });
+    expect(memory.all(persistentVolumeClaims)).toEqual([]);
+  });
+});
