@@ -164,6 +164,20 @@ describe('a deletion', () => {
     expect(store.objects.has(at)).toBe(true);
   });
 
+  it('is recorded in the target that is configured, although the status of the image names the one before', async () => {
+    const image = await kept(one);
+    // Metadata was written, and the write of the status failed.
+    one.kube.edit(hyperCloud, image.metadata as never, (object) => {
+      object.status!.backup!.target = 'https://store.example/others';
+    });
+    await one.kube.delete(hyperCloud, image.metadata as never);
+    await syncImage(one.deps, { ...image, ...image.metadata });
+    expect(metadataAt(key)).toBeUndefined();
+    const two = clusterOn(store);
+    await two.tick(2);
+    expect(await two.image(image)).toBeUndefined();
+  });
+
   it('applies to a waiting entry, although its metadata still exists', async () => {
     const image = await kept(one);
     const two = clusterOn(store);

@@ -16,20 +16,25 @@ import { type Store, isTaken } from '#shared/clients/store/store.ts';
 import { AppError } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 
-/** The entries that a target may have for an image. Its status may lack the most recent one, which is then searched for. */
-const deletedOf = ({ object, image, restored }: BackedImage): Deleted => {
+/**
+ * The entries that a target may have for an image. Metadata is written before the status that names it: where the status names no target, or
+ * another than the one that is set, any target may have one, which is then searched for.
+ */
+const deletedOf = ({ object, image, restored }: BackedImage, read: ReadTarget): Deleted => {
   const { backup } = object.status ?? {};
-  const target = backup?.target ?? restored?.target;
   const { apiVersion, kind, uid, namespace = 'default', name } = image.ref;
   const uids = restored === undefined ? [uid] : [uid, restored.uid];
-  const from = restored !== undefined && restored.target === target ? restored.object : undefined;
-  return { uids, apiVersion, kind, namespace, name, target, object: backup?.object, from, isNoted: false };
+  const last = backup?.target ?? restored?.target;
+  const from = restored !== undefined && restored.target === last ? restored.object : undefined;
+  const one = { uids, apiVersion, kind, namespace, name, from, isNoted: false };
+  const isElsewhere = read.is === 'set' && read.target.name !== last;
+  return isElsewhere ? one : { ...one, target: last, object: backup?.object };
 };
 
 export const removeBackup = async (deps: BackupDeps, backed: BackedImage, read: ReadTarget): Promise<Outcome> => {
   if (!backed.isHeld) return done;
   await stopData(deps, backed);
-  const deleted = deletedOf(backed);
+  const deleted = deletedOf(backed, read);
   await remember(deps, (memory) => ({ ...memory, deleted: [...without(memory.deleted, deleted), deleted] }));
   await noteDeletions(deps, read);
   await release(deps, backed);

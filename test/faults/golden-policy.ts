@@ -1,6 +1,10 @@
 // A policy under faults: versions are imported, one is marked as bad, a channel is pinned for a while, while events are lost, clocks jump and functions
 // are killed. Called by golden-policy.test.ts and by main.ts.
-import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
+import {
+  type GoldenImagePolicy,
+  type VersionStatus,
+  goldenImagePolicyKind,
+} from '#shared/api/bullion/golden-image-policy.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
@@ -161,21 +165,25 @@ const play = (world: World, { bad, isPinned, isChecked, isEnding }: PolicyScenar
   if (bad !== undefined) at(30_000 + random.below(stormMs), () => decide({ bad: [{ version: nameOf(bad), reason }] }));
   if (isEnding === true) {
     const mark = { channel: 'stable', obsolete: true, reason };
-    at(30_000 + random.below(stormMs), () => decide({ deprecated: [mark] }));
-    at(stormMs + 30_000, () => decide({ deprecated: [] }));
+    const undone = stormMs + 90_000;
+    at(30_000 + random.below(stormMs), async () => world.elapsed() < undone && decide({ deprecated: [mark] }));
+    at(undone, () => decide({ deprecated: [] }));
     at(3 * stormMs, pollNow);
   }
   if (isPinned !== true) return;
   const begin = 60_000 + random.below(stormMs);
   const end = begin + 120_000 + random.below(stormMs);
   // Admission refuses to pin what the policy does not know: an import that has not arrived may be superseded.
-  const pin = (time: number, delay: number): void =>
-    at(delay, async () => {
+  const pin = (time: number): void =>
+    at(time, async () => {
       const isKnown = policyIn(world)?.status?.versions?.some(({ name }) => name === nameOf('a'));
+      // An attempt that is repeated after a fault does not undo what was decided later.
+      if (world.elapsed() >= end) return undefined;
       if (isKnown === true) return decide({ pins: { stable: { version: nameOf('a'), reason } } });
-      if (time + 30_000 < end) pin(time + 30_000, 30_000);
+      if (time + 30_000 < end) pin(time + 30_000);
+      return undefined;
     });
-  pin(begin, begin);
+  pin(begin);
   at(end, () => decide({ pins: { stable: null } }));
 };
 
@@ -201,8 +209,9 @@ const endingFaults = (world: World, isEnding = false): Readonly<Record<string, b
 const endIn = (world: World, { bad, isEnding }: PolicyScenario): readonly string[] => {
   const policy = policyIn(world);
   const versions = policy?.status?.versions ?? [];
-  // The newest may be the only one that was imported.
-  if (bad === 'c' && versions.every(({ state }) => state === 'Bad')) return [];
+  // The newest may be the only one that was imported, or that a channel ever had: an older one that came with it is collected.
+  const isNoChoice = ({ state, held }: VersionStatus) => state === 'Bad' || (state === 'Gone' && held === undefined);
+  if (bad === 'c' && versions.every(isNoChoice)) return [];
   const good = versions.filter(({ state }) => state === 'Verified').at(-1)?.name;
   const sources = world.kube.all(dataSourceKind.type);
   const wrong = sources.filter((source) => versionOfSource(source) !== good);

@@ -39,7 +39,7 @@ export interface World {
   /** Milliseconds since the world began. */
   elapsed(): number;
   /** Calls the function at that time. */
-  schedule(afterMs: number, what: () => void): void;
+  schedule(elapsedMs: number, what: () => void): void;
   /** Admission is unavailable until this many milliseconds since the world began. */
   webhooksDownUntil(ms: number): void;
   /** Runs until only ticks without changes are left, or until `limitMs` of virtual time. */
@@ -216,7 +216,7 @@ export const createWorld = (options: WorldOptions): World => {
     announced,
     refused: webhooks.refused,
     elapsed: () => clock - testTime,
-    schedule: (afterMs, what) => void agenda.push({ at: testTime + afterMs, what }),
+    schedule: (elapsedMs, what) => void agenda.push({ at: testTime + elapsedMs, what }),
     webhooksDownUntil: (ms) => void (webhooksDownUntil = testTime + ms),
     run: async (limitMs) => {
       await startWatching({ client: watched, onEvent: broker.publish, sleep, now }).ready;
