@@ -110,7 +110,7 @@ describe('which cluster is meant, and as whom', () => {
   it.each<[values: Record<string, string>, words: RegExp]>([
     [{ server: 'other.example' }, /--server is http\(s\):/],
     [{ 'client-key': '/k' }, /--client-certificate and --client-key must be given together/],
-    [{ 'as-group': 'a' }, /--as-group needs --as/],
+    [{ 'as-group': 'a' }, /--as-group requires --as/],
     [{ server: 'http://127.0.0.1:1' }, /ECONNREFUSED[\s\S]*is the cluster running/],
     [{ context: 'x' }, /has no context x: it has home, away/],
     [{ cluster: 'x' }, /has no cluster x: it has near, far, bullion/],

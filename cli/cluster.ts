@@ -75,7 +75,7 @@ const userOf = (config: KubeConfig, values: Values, name: string): User | undefi
   if ((certFile === undefined) !== (keyFile === undefined))
     throw new InvalidInput('--client-certificate and --client-key must be given together');
   if (as === undefined && listOf(values, 'as-group').length > 0)
-    throw new InvalidInput('--as-group needs --as: a group alone is nobody');
+    throw new InvalidInput('--as-group requires --as: a group alone is not a user');
   const hasCredentials = token !== undefined || certFile !== undefined;
   if (!hasCredentials && as === undefined) return undefined;
   return {

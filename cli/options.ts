@@ -19,7 +19,7 @@ export const commonOptions = {
   'client-key': { type: 'string', value: 'FILE', help: 'key of the certificate' },
   as: { type: 'string', value: 'USER', help: 'user to act as' },
   'as-group': { type: 'string', value: 'GROUP', help: 'group to act as, with --as; may be repeated', multiple: true },
-  help: { type: 'boolean', short: 'h', help: 'this text' },
+  help: { type: 'boolean', short: 'h', help: 'show this text' },
 } as const satisfies Options;
 
 const takesValue = (arg: string): boolean => {

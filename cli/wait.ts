@@ -69,7 +69,7 @@ export const waitUntilOver = async (wait: Wait, { type, image }: Found): Promise
     if (performance.now() >= deadline || wait.signal.aborted) {
       line.end();
       const why = wait.signal.aborted ? 'No longer waiting' : 'Timed out';
-      wait.terminal.err(`${why}; the ${words.work} goes on: ${words.more}\n`);
+      wait.terminal.err(`${why}; the ${words.work} continues: ${words.more}\n`);
       wait.onEnd?.(found.image);
       return wait.signal.aborted ? exitCodes.interrupted : exitCodes.timedOut;
     }

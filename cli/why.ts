@@ -40,7 +40,7 @@ export const renderStory = (
     ...summary,
     ...unobserved,
     '',
-    ...(made.length === 0 ? ['Nothing was made for it yet.'] : alignColumns([['CHILD', 'STATE', 'AGE'], ...made])),
+    ...(made.length === 0 ? ['Nothing was created for it yet.'] : alignColumns([['CHILD', 'STATE', 'AGE'], ...made])),
     '',
     ...(events.length === 0 ? ['No events in the last hour.'] : ['EVENTS', ...eventLines(events, said, now)]),
   ]

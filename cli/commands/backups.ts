@@ -95,14 +95,14 @@ const targetOf = async ({ kube, values }: Call): Promise<BackupTarget> => {
   const { target } = found;
   if (target.type === 'nfs' && textOf(values, 'nfs-folder') === undefined)
     throw new InvalidInput(
-      `${target.name} is read where it is mounted: mount it at DIR/<server>/<path>, and say --nfs-folder DIR`,
+      `${target.name} is read where it is mounted: mount it at DIR/<server>/<path>, and give --nfs-folder DIR`,
     );
   return target;
 };
 
 const garbageWords = ({ tables, chunks, staying }: Garbage): string => {
   const bytes = [...tables, ...chunks].reduce((sum, { size }) => sum + size, 0);
-  return `${tables.length} disks and ${chunks.length} chunks that nothing names, ${formatBytes(bytes)}; ${staying} disks stay\n`;
+  return `${tables.length} disks and ${chunks.length} chunks that nothing refers to, ${formatBytes(bytes)}; ${staying} disks stay\n`;
 };
 
 const runSweep = async (call: Call, isDryRun: boolean) => {
@@ -165,14 +165,14 @@ export const backupsCommand: ClusterCommand = {
   summary: 'Lists what the backup target holds, and what a restore would do here.',
   more:
     'Needs the rights of an operator: it reads the Secret of the target, and connects to the target from here. An entry that cannot be\n' +
-    'used is listed with the reason. Nothing is changed, but with --sweep: disks and chunks that no metadata in the target leads to are removed once\n' +
-    'they are a week old. A sweep is announced there 15 minutes ahead, and no backup goes on while it lasts.',
+    'used is listed with the reason. Nothing is changed, but with --sweep: disks and chunks that no metadata in the target refers to are removed once\n' +
+    'they are a week old. A sweep is announced there 15 minutes ahead, and backups pause while it runs.',
   options: {
     'dry-run': {
       type: 'boolean',
       help: 'what a restore would do with each, and why; with --sweep: how much it would remove',
     },
-    sweep: { type: 'boolean', help: 'remove what nothing in the target leads to any more' },
+    sweep: { type: 'boolean', help: 'remove data that nothing in the target refers to' },
     secret: { type: 'string', value: 'NAME', help: 'Secret of the target in namespaces of images (backup-target)' },
     'nfs-folder': { type: 'string', value: 'DIR', help: 'where NFS exports are mounted here: DIR/<server>/<path>' },
     ...outputOption,

@@ -139,9 +139,7 @@ const runDelete = async (call: Call): Promise<ExitCode> => {
   if (consumers.length > 0) {
     terminal.err(`${shownName(image)} is in use:\n${consumerTable(consumers, terminal.now())}`);
     if (values['yes'] !== true && values['dry-run'] !== true) {
-      terminal.err(
-        'Disks that are filled keep their contents; new ones cannot be made. To delete it all the same: --yes\n',
-      );
+      terminal.err('Disks that are filled keep their contents; new ones cannot be made. To delete it anyway: --yes\n');
       return exitCodes.failed;
     }
   }

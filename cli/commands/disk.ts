@@ -59,7 +59,7 @@ const fromImage = (wanted: Wanted, { image: object }: Found): KubeObject => {
   const disk = registration.backend.rootDiskOf(image);
   if (disk.is === 'class') {
     if (wanted.className !== undefined)
-      throw new InvalidInput(`disks of ${object.metadata.name} lie in its own storage class ${disk.className}`);
+      throw new InvalidInput(`disks of ${object.metadata.name} are in its own storage class ${disk.className}`);
     return claimOf(wanted, disk.className, object.status?.virtualSize ?? 0);
   }
   const at = { namespace: object.metadata.namespace ?? '', name: disk.snapshot ?? disk.volume };
@@ -99,7 +99,7 @@ const run = async (call: Call): Promise<ExitCode> => {
   const made = await kube.create(typeOf(object), object, { dryRun: isDryRun });
   const shown = `${object.kind === persistentVolumeClaims.kind ? 'pvc' : 'datavolume'}/${name}`;
   terminal.err(
-    isDryRun ? `${shown} would be made\n` : `${shown} is being made: bullion why ${shown} -n ${namespace}\n`,
+    isDryRun ? `${shown} would be created\n` : `${shown} is being created: bullion why ${shown} -n ${namespace}\n`,
   );
   terminal.out(printedObject(made, outputOf(values)) ?? '');
   return exitCodes.done;
@@ -114,7 +114,7 @@ export const diskCommand: ClusterCommand = {
     size: { type: 'string', value: 'SIZE', help: 'size of the disk (that of its source)' },
     'storage-class': { type: 'string', value: 'CLASS', help: 'storage class of the disk (the default class)' },
     from: { type: 'string', value: 'NAMESPACE', help: 'namespace of the source (that of the disk)' },
-    'dry-run': { type: 'boolean', help: 'only ask the cluster whether it would take the disk' },
+    'dry-run': { type: 'boolean', help: 'only ask the cluster whether it would accept the disk' },
     ...outputOption,
   },
   run,

@@ -41,7 +41,7 @@ const placeOf = async (file: string | undefined): Promise<Pick<Fetching, 'file' 
     throw new InvalidInput('- is not a file: an interrupted download resumes from its file, so it needs one');
   const found = await stat(file).catch(() => undefined);
   if (found?.isDirectory() === true) return { file: undefined, folder: file };
-  if (file.endsWith('/')) throw new InvalidInput(`there is no folder ${file}: make it first`);
+  if (file.endsWith('/')) throw new InvalidInput(`there is no folder ${file}: create it first`);
   return { file, folder: '' };
 };
 
@@ -79,7 +79,7 @@ const run = async (call: Call): Promise<ExitCode> => {
 export const downloadCommand: ClusterCommand = {
   name: 'download',
   arguments: '<name> [file]',
-  summary: 'Downloads an image or a volume as a file, and prints what it is called.',
+  summary: 'Downloads an image or a volume as a file, and prints its name.',
   more: 'An interrupted download resumes: run the same command again. The file has its name only once all of it is there.',
   completes: 'images',
   options: {
@@ -88,7 +88,7 @@ export const downloadCommand: ClusterCommand = {
       type: 'string',
       short: 'o',
       value: 'FILE',
-      help: 'file or folder, in place of the argument (a file here, of the name that the cluster has for it)',
+      help: 'file or folder, in place of the argument (a file in this folder, with the name that the cluster gives it)',
     },
     format: { type: 'string', value: 'FORMAT', help: 'form of the disk (qcow2)', oneOf: ['qcow2', 'raw'] },
     compression: {

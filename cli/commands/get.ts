@@ -22,7 +22,7 @@ const typesOf = (kind: string | undefined): readonly Found['type'][] => {
   if (asked.length > 0) return asked;
   const known = [...new Set(types.map(({ plural }) => plural))].join(', ');
   throw new InvalidInput(
-    `${kind} is not a kind that Bullion serves: write images, ${known}, or a short name of theirs`,
+    `${kind} is not a kind that Bullion serves: write images, ${known}, or one of their short names`,
   );
 };
 

@@ -30,7 +30,7 @@ const run = async (call: Call) => {
   const isDryRun = values['dry-run'] === true;
   const image = await kube.create(type, wanted, { dryRun: isDryRun });
   const onEnd = (made: AnyImage): void => printImage(call, made);
-  if (isDryRun) terminal.err(`image ${name} would be made\n`);
+  if (isDryRun) terminal.err(`image ${name} would be created\n`);
   if (isDryRun || values['no-wait'] === true) {
     onEnd(image);
     return exitCodes.done;
@@ -47,15 +47,15 @@ export const importCommand: ClusterCommand = {
     group: { type: 'string', value: 'GROUP', help: 'kind of image (hypercloud)', oneOf: imageGroups },
     'storage-class': { type: 'string', value: 'CLASS', help: 'storage class of the golden volume (the default class)' },
     size: { type: 'string', value: 'SIZE', help: 'size of the golden volume (that of the disk); hypercloud only' },
-    checksum: { type: 'string', value: 'ALG:HEX', help: 'what the file must hash to, as sha256:… or sha512:…' },
+    checksum: { type: 'string', value: 'ALG:HEX', help: 'expected checksum of the file, as sha256:… or sha512:…' },
     'display-name': { type: 'string', value: 'TEXT', help: 'free text (the name); harvester only' },
     backend: {
       type: 'string',
       value: 'BACKEND',
-      help: 'how it is stored (csi); harvester only',
+      help: 'storage backend (csi); harvester only',
       oneOf: backendNames,
     },
-    'dry-run': { type: 'boolean', help: 'only ask the cluster whether it would take the image' },
+    'dry-run': { type: 'boolean', help: 'only ask the cluster whether it would accept the image' },
     ...waitOptions,
     ...outputOption,
   },
@@ -89,7 +89,7 @@ const retry = async (call: Call) => {
 export const retryCommand: ClusterCommand = {
   name: 'retry',
   arguments: '<image>',
-  summary: 'Starts a failed import again.',
+  summary: 'Retries a failed import.',
   options: { ...waitOptions, ...outputOption },
   completes: 'images',
   run: retry,

@@ -50,7 +50,7 @@ const inNamespace = (object: KubeObject, namespace: string): KubeObject =>
 const run = async (call: Call): Promise<ExitCode> => {
   const { kube, namespace, values, terminal } = call;
   const path = textOf(values, 'filename');
-  if (path === undefined) throw new InvalidInput('say of what: -f FILE, or -f - for standard input');
+  if (path === undefined) throw new InvalidInput('name a file: -f FILE, or -f - for standard input');
   const objects = objectsIn(await contentOf(path), path);
   const now = (): number => terminal.now().getTime();
   const plainRegistries = () => Promise.resolve(textOf(values, 'plain-registry')?.split(',') ?? []);
@@ -75,9 +75,9 @@ const run = async (call: Call): Promise<ExitCode> => {
 export const planCommand: ClusterCommand = {
   name: 'plan',
   arguments: '',
-  summary: 'Says what would come of the objects of a file: nothing is made.',
+  summary: 'Shows what would happen if a file were applied. Nothing is created.',
   more:
-    'Of images, DataImportCrons, DataVolumes, volumes, claims and GoldenImagePolicies: whether the cluster takes them, what their source is like, and what would be made first and why.\n' +
+    'Of images, DataImportCrons, DataVolumes, volumes, claims and GoldenImagePolicies: whether the cluster accepts them, what their source is like, and what would be created first and why.\n' +
     'Sources are asked from here, without the Secrets of headers; the cluster may reach others. The exit code is 1 where something would be refused or fail.\n\n  bullion plan -f disks.yaml -n vms',
   options: {
     filename: { type: 'string', short: 'f', value: 'FILE', help: 'YAML or JSON; - is standard input' },

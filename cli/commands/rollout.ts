@@ -77,14 +77,14 @@ const findVersion = async ({ kube, namespace, values }: Call, version: string): 
     );
   if (others.length === 0) return only;
   throw new InvalidInput(
-    `several policies have ${version}: say --policy ${found.map(({ metadata }) => metadata.name).join(' or --policy ')}`,
+    `several policies have ${version}: choose one with --policy ${found.map(({ metadata }) => metadata.name).join(' or --policy ')}`,
   );
 };
 
 const reasonOf = ({ values }: Call): string => {
   const reason = textOf(values, 'reason');
   if (reason === undefined || reason === '')
-    throw new InvalidInput('say why: --reason TEXT; it is kept with the decision');
+    throw new InvalidInput('--reason TEXT is required: it is recorded with the decision');
   return reason;
 };
 
@@ -206,13 +206,13 @@ const events = async (call: Call): Promise<ExitCode> => {
 
 const whichChannel =
   '<channel>: name of a channel or of its DataSource, or <policy>/<channel> where several policies have it.';
-const why = { reason: { type: 'string', value: 'TEXT', help: 'why, for those who read it later' } } as const;
+const why = { reason: { type: 'string', value: 'TEXT', help: 'the reason, recorded with the decision' } } as const;
 
 export const rolloutCommands: readonly ClusterCommand[] = [
   {
     name: 'events',
     arguments: '<policy>',
-    summary: 'Shows again what was sent about versions of a golden image.',
+    summary: 'Shows the events that were sent about versions of a golden image.',
     more: 'From the last 50 entries that the policy keeps, oldest first. With -o json: one CloudEvent a line, with the id that it was sent with.\n\n  bullion events fedora --since 24h\n  bullion events fedora --since 2026-01-31T12:00:00Z -o json',
     options: {
       since: {
@@ -227,10 +227,10 @@ export const rolloutCommands: readonly ClusterCommand[] = [
   {
     name: 'promote',
     arguments: '<channel> <version>',
-    summary: 'Lets a version of a golden image into a channel.',
-    more: `${whichChannel}\nWhat the channel asks for beside the approval, it still asks for. Takes the right to promote goldenimagepolicies.\n\n  bullion promote stable fedora-9ab6e2a1c1f0\n  bullion promote fedora fedora-9ab6e2a1c1f0 --skip-soak --reason 'CVE-2026-1234'`,
+    summary: 'Promotes a version of a golden image to a channel.',
+    more: `${whichChannel}\nThe other conditions of the channel still apply. Requires the verb promote on goldenimagepolicies.\n\n  bullion promote stable fedora-9ab6e2a1c1f0\n  bullion promote fedora fedora-9ab6e2a1c1f0 --skip-soak --reason 'CVE-2026-1234'`,
     options: {
-      'skip-soak': { type: 'boolean', help: 'at once, whether or not it was in the channel before for its time' },
+      'skip-soak': { type: 'boolean', help: 'at once, without the soak time in the channel before' },
       ...why,
     },
     run: promote,
@@ -238,15 +238,15 @@ export const rolloutCommands: readonly ClusterCommand[] = [
   {
     name: 'pin',
     arguments: '<channel> <version>',
-    summary: 'Keeps a channel at one version, whatever comes.',
-    more: `${whichChannel}\nPolls and imports go on. Takes the right to pin goldenimagepolicies.\n\n  bullion pin stable fedora-9ab6e2a1c1f0 --reason 'until the audit is over'`,
+    summary: 'Pins a channel to one version.',
+    more: `${whichChannel}\nPolls and imports continue. Requires the verb pin on goldenimagepolicies.\n\n  bullion pin stable fedora-9ab6e2a1c1f0 --reason 'until the audit is over'`,
     options: why,
     run: pin,
   },
   {
     name: 'unpin',
     arguments: '<channel>',
-    summary: 'Lets a pinned channel move on.',
+    summary: 'Unpins a channel, which then follows its versions again.',
     more: `${whichChannel}\n\n  bullion unpin stable`,
     options: {},
     run: unpin,
@@ -254,8 +254,8 @@ export const rolloutCommands: readonly ClusterCommand[] = [
   {
     name: 'rollback',
     arguments: '<channel>',
-    summary: 'Takes a channel back to an earlier version, and keeps it there.',
-    more: `${whichChannel}\nBy a pin, which bullion unpin removes. Takes the right to pin goldenimagepolicies.\n\n  bullion rollback stable --reason 'kernel panic on AMD'\n  bullion rollback stable --to fedora-9ab6e2a1c1f0 --reason 'kernel panic on AMD'`,
+    summary: 'Returns a channel to an earlier version, and pins it there.',
+    more: `${whichChannel}\nBy a pin, which bullion unpin removes. Requires the verb pin on goldenimagepolicies.\n\n  bullion rollback stable --reason 'kernel panic on AMD'\n  bullion rollback stable --to fedora-9ab6e2a1c1f0 --reason 'kernel panic on AMD'`,
     options: {
       to: { type: 'string', value: 'VERSION', help: 'which one (the newest good one it had before)' },
       ...why,
@@ -265,8 +265,8 @@ export const rolloutCommands: readonly ClusterCommand[] = [
   {
     name: 'mark-bad',
     arguments: '<version>',
-    summary: 'Takes a version of a golden image out of every channel, for good.',
-    more: "Each channel goes back to the newest good version it had. The same bytes are not offered again, also where their source publishes them anew.\nTakes the right to mark-bad goldenimagepolicies.\n\n  bullion mark-bad fedora-9ab6e2a1c1f0 --reason 'does not boot'\n  bullion mark-bad fedora-9ab6e2a1c1f0 --undo",
+    summary: 'Removes a version of a golden image from every channel, for good.',
+    more: "Each channel goes back to the newest good version it had. The same bytes are not offered again, even if their source publishes them again.\nRequires the verb mark-bad on goldenimagepolicies.\n\n  bullion mark-bad fedora-9ab6e2a1c1f0 --reason 'does not boot'\n  bullion mark-bad fedora-9ab6e2a1c1f0 --undo",
     options: {
       undo: { type: 'boolean', help: 'it may be offered again' },
       policy: { type: 'string', value: 'NAME', help: 'where several policies have the version' },
@@ -277,8 +277,9 @@ export const rolloutCommands: readonly ClusterCommand[] = [
   {
     name: 'deprecate',
     arguments: '<version-or-channel>',
-    summary: 'Warns who makes a disk from a version or a channel, or has none made any more.',
-    more: "Channels keep what they have, and disks that exist keep their contents. Takes the right to deprecate goldenimagepolicies.\nNo disk is made from what is obsolete, unless the disk has the annotation bullion.dev/allow-obsolete=true.\n\n  bullion deprecate fedora-9ab6e2a1c1f0 --reason 'support has ended'\n  bullion deprecate stable --obsolete --replacement fedora-42 --reason 'use Fedora 42'\n  bullion deprecate stable --undo",
+    summary:
+      'Marks a version or a channel as deprecated, with a warning for new disks, or as obsolete, without new disks.',
+    more: "Channels keep what they have, and disks that exist keep their contents. Requires the verb deprecate on goldenimagepolicies.\nNo disk is made from what is obsolete, unless the disk has the annotation bullion.dev/allow-obsolete=true.\n\n  bullion deprecate fedora-9ab6e2a1c1f0 --reason 'support has ended'\n  bullion deprecate stable --obsolete --replacement fedora-42 --reason 'use Fedora 42'\n  bullion deprecate stable --undo",
     options: {
       obsolete: { type: 'boolean', help: 'no new disks are made from it' },
       replacement: { type: 'string', value: 'NAME', help: 'DataSource to use instead' },

@@ -30,8 +30,8 @@ const warnOfBackups = async ({ kube, terminal }: Call, found: readonly Held[]): 
   const read = kept.length === 0 ? undefined : await findTarget(kube);
   if (read?.is !== 'set') return;
   terminal.err(
-    `${kept.length} of them are kept in ${read.target.name}, where their deletion is noted: no cluster restores them afterwards. To have them restored one day,\n` +
-      `take the target away first: the ConfigMap ${targetName} in ${systemNamespace}, or Harvester's setting of that name.\n`,
+    `${kept.length} of them are kept in ${read.target.name}, where their deletion is recorded: no cluster restores them afterwards. To be able to restore them later,\n` +
+      `remove the target first: the ConfigMap ${targetName} in ${systemNamespace}, or Harvester's setting of that name.\n`,
   );
 };
 
@@ -44,7 +44,7 @@ const run = async (call: Call): Promise<ExitCode> => {
     terminal.out(listOf(found));
     await warnOfBackups(call, found);
     terminal.err(
-      `${found.length} objects would go, with their volumes and snapshots, and then Bullion. Go on with --yes.\n`,
+      `${found.length} objects would go, with their volumes and snapshots, and then Bullion. Continue with --yes.\n`,
     );
     return exitCodes.failed;
   }
@@ -83,7 +83,7 @@ const removeInstallation = async (
   terminal.err('removing kinds\n');
   if (!(await removeDefinitions(wait))) {
     terminal.err(
-      'Kinds are still there: kubectl get crds -l app.kubernetes.io/part-of=bullion. The same command again goes on.\n',
+      'Kinds are still there: kubectl get crds -l app.kubernetes.io/part-of=bullion. Run the same command again to continue.\n',
     );
     return exitCodes.timedOut;
   }
@@ -91,7 +91,7 @@ const removeInstallation = async (
   // Machines stay, and none may wait for functions that are gone: last, since one that still runs (those of the local cluster do) takes hold of them
   // again as long as it has the right to.
   await releaseMachines(kube);
-  terminal.err('Bullion is gone.\n');
+  terminal.err('Bullion is uninstalled.\n');
   return exitCodes.done;
 };
 
@@ -101,8 +101,8 @@ export const uninstallCommand: ClusterCommand = {
   summary: 'Removes every image and disk of the kinds we serve, and then Bullion itself.',
   more:
     'Objects go first, while there are functions to release them; then webhooks, functions, kinds and roles. While an object is still held,\n' +
-    'nothing else is touched. Needs the rights of an administrator. What is in an object store stays there. Images in a backup target are noted there\n' +
-    'as deleted and restored by nobody, unless the target is taken away first (the ConfigMap or setting backup-target).',
+    'nothing else is touched. Needs the rights of an administrator. What is in an object store stays there. Images in a backup target are recorded there\n' +
+    'as deleted and are not restored, unless the target is removed first (the ConfigMap or setting backup-target).',
   options: {
     yes: { type: 'boolean', help: 'do it; without it, what would go is listed' },
     timeout: { type: 'string', value: 'TIME', help: 'longest wait, such as 90s, 10m or 2h (10m)' },

@@ -104,7 +104,7 @@ const uploadWith = async (call: Call, work: Work): Promise<ExitCode> => {
 
 const run = async (call: Call): Promise<ExitCode> => {
   if (kindOf(call.values) === 'claim')
-    throw new InvalidInput('files go into an image or a datavolume: a claim alone takes none');
+    throw new InvalidInput('files go into an image or a datavolume: a claim alone accepts no file');
   if (call.positionals[0]?.includes('/') === true)
     throw new InvalidInput(
       `${call.positionals[0]} is not a valid name: an upload goes into a harvester image, or --kind datavolume`,
@@ -128,7 +128,7 @@ const run = async (call: Call): Promise<ExitCode> => {
 export const uploadCommand: ClusterCommand = {
   name: 'upload',
   arguments: '<name> <file>',
-  summary: 'Uploads a disk image of this machine into an image or a volume, which is made where it is missing.',
+  summary: 'Uploads a local disk image into an image or a volume, which is created if it does not exist.',
   more: 'The file is checked by its sha256. An interrupted upload resumes: run the same command again, here or on another machine.',
   options: {
     ...targetOptions,
@@ -136,13 +136,17 @@ export const uploadCommand: ClusterCommand = {
     backend: {
       type: 'string',
       value: 'BACKEND',
-      help: 'what keeps a new image (csi); one of Longhorn takes its file by POST alone',
+      help: 'storage backend of a new image (csi); backingimage accepts its file by POST only',
       oneOf: resumableBackends,
     },
-    size: { type: 'string', value: 'SIZE', help: 'bytes of the disk (what the file says)' },
-    checksum: { type: 'string', value: 'sha256:HEX', help: 'what the file must hash to, checked before it is sent' },
+    size: { type: 'string', value: 'SIZE', help: 'size of the disk in bytes (from the file)' },
+    checksum: {
+      type: 'string',
+      value: 'sha256:HEX',
+      help: 'expected checksum of the file, verified before it is sent',
+    },
     'display-name': { type: 'string', value: 'TEXT', help: 'free text (the name); images only' },
-    timeout: { type: 'string', value: 'TIME', help: 'longest wait in which nothing moves, such as 10m' },
+    timeout: { type: 'string', value: 'TIME', help: 'longest time without progress, such as 10m' },
     ...outputOption,
   },
   run,

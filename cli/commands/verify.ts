@@ -78,7 +78,7 @@ const untrusted = /^untrusted comment:/;
 const identityOf = (values: Values): SignatureRule => {
   const [issuer, subject] = [textOf(values, 'issuer'), textOf(values, 'subject')];
   if (issuer === undefined || subject === undefined)
-    throw new InvalidInput('--trust-root needs --issuer and --subject: who must have signed');
+    throw new InvalidInput('--trust-root requires --issuer and --subject, which name the signer');
   return { cosign: { identities: [{ issuer, subject }], trustRoot: { configMap: rootName } } };
 };
 
@@ -143,7 +143,7 @@ const runPlain = async ({ positionals, values, terminal, signal }: CommandLine &
       );
       return exitCodes.failed;
     case 'unreachable':
-      terminal.err(`bullion: nothing was decided: ${outcome.message}\n`);
+      terminal.err(`bullion: not decided: ${outcome.message}\n`);
       return exitCodes.failed;
   }
 };
@@ -151,7 +151,7 @@ const runPlain = async ({ positionals, values, terminal, signal }: CommandLine &
 export const verifyCommand: PlainCommand = {
   name: 'verify',
   arguments: '<source>',
-  summary: 'Says who signed an image in a registry, or a file on the web, or why the signature is not good.',
+  summary: 'Shows who signed an image in a registry or a file on the web, or why the signature is not valid.',
   more:
     'As a policy for golden images would decide it; needs no cluster. An image is docker://host/repository:tag, signed with cosign. A file is an\n' +
     'http or https URL, whose checksum file is signed with gpg, minisign or signify. The exit code is 0 only where exactly these bytes are signed.\n\n' +

@@ -17,7 +17,7 @@ const run = async ({ kube, namespace, positionals, values, terminal }: Call) => 
 export const whyCommand: ClusterCommand = {
   name: 'why',
   arguments: '<name>',
-  summary: 'Says on one screen where an object stands, why, and what comes next.',
+  summary: 'Shows the state of an object on one screen, the reason, and what happens next.',
   more: 'An image, or any other object that Bullion serves: <kind>/<name> where several have the name (datavolume/x, dataimportcron/x, pvc/x).\nWith -o json or yaml: the object, what was made for it, and the events of both, as one list. With -o wide: every event, not the newest alone.',
   options: outputOption,
   completes: 'images',

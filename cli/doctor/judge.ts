@@ -181,7 +181,7 @@ const judgeObjects = (kinds: readonly ObservedKind[]): readonly Finding[] => {
 /** In the order in which one thing needs the other. */
 export const judgeInstallation = (installation: Installation): readonly Finding[] => [
   judgeKinds(installation.kinds),
-  judgeWebhooks('mutation', installation.mutating, 'what objects leave open is not filled in'),
+  judgeWebhooks('mutation', installation.mutating, 'defaults of objects are not filled in'),
   judgeWebhooks(
     'validation',
     installation.validating,

@@ -6,7 +6,7 @@ import { AppError, Denied, InvalidInput, NotFound, Unavailable, messageOf } from
 
 /** Of answers that others give in the place of the transfer function. */
 const hints: Readonly<Record<number, string>> = {
-  413: 'it takes no body as large as this: let it take larger ones (of ingress-nginx: the annotation proxy-body-size "0")',
+  413: 'it refuses a body as large as this: raise its limit (ingress-nginx: the annotation proxy-body-size "0")',
   502: 'it does not reach the transfer function',
   503: 'the transfer function is not there',
   504: 'it timed out waiting for the transfer function: raise its timeout above one minute',

@@ -83,7 +83,7 @@ const fetchRest = async (fetching: Fetching, { url, headers }: Ticket, file: str
     if (sizeOf(textOfHeader(answer.headers['content-range']), undefined) === before.size)
       return rename(part.path, file);
     await rm(part.tagPath);
-    throw new Unavailable(`${part.path} is not what it was: the download starts over`);
+    throw new Unavailable(`${part.path} has changed: the download starts over`);
   }
   if (statusCode !== 200 && statusCode !== 206) throw await toError(answer);
   const isRest = statusCode === 206 && before !== undefined;

@@ -147,7 +147,7 @@ export const sendFile = async (sending: FileUpload): Promise<void> => {
     await answer.body.dump();
     const arrived = Number(answer.headers['upload-offset']);
     if (arrived !== sending.size)
-      throw new Unavailable(`${arrived} of ${sending.size} bytes arrived: was ${sending.file} cut meanwhile?`);
+      throw new Unavailable(`${arrived} of ${sending.size} bytes arrived: was ${sending.file} truncated meanwhile?`);
     // All of it is there, and the answer could not wait for the rest.
     if (answer.headers['retry-after'] !== undefined) await step();
   };

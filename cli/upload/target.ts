@@ -43,7 +43,7 @@ export const ensureVolume = async ({ kube, namespace, values }: Call, name: stri
   return kube.create(type, wanted);
 };
 
-/** Milliseconds between two looks at a volume that is being made. */
+/** Milliseconds between two looks at a volume that is being created. */
 const lookMs = 500;
 
 interface Awaited {

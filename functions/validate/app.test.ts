@@ -240,7 +240,7 @@ describe('creating a Harvester image', () => {
     [
       'clone',
       { securityParameters: { ...nearby, sourceImageNamespace: 'elsewhere' } },
-      'copies within a namespace: make the image in namespace elsewhere',
+      'copies within a namespace: create the image in namespace elsewhere',
     ],
     [
       'clone',

@@ -6,7 +6,7 @@ export const ConditionSchema = z.object({
   type: z.string(),
   status: z.enum(['True', 'False', 'Unknown']),
   reason: z.string().optional().describe('CamelCase, stable: fit for scripts'),
-  message: z.string().optional().describe('a sentence a person can act on'),
+  message: z.string().optional().describe('a message for people: what is wrong and what to do'),
   observedGeneration: Int64.optional(),
   lastUpdateTime: z.string().optional(),
   lastTransitionTime: z.string().optional(),
@@ -25,7 +25,7 @@ export const ChildrenStatus = z
 export const TransferStatus = z
   .object({
     run: z.string().describe('pod of the attempt'),
-    reportedAt: z.string().describe('RFC 3339: when this was written down'),
+    reportedAt: z.string().describe('RFC 3339: when this was recorded'),
     startedAt: z.string(),
     sequence: z.int(),
     phase: z.string(),

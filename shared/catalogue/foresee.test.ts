@@ -53,7 +53,7 @@ describe('what would come of an object', () => {
   it('is its source, its claim and the first step of its function', async () => {
     const said = await plan(aVolume());
     expect(said).toMatchObject({
-      verdict: 'would be made',
+      verdict: 'would be created',
       source: 'reached from here: qcow2, 3.0 MiB, a disk of 16.0 MiB',
     });
     expect(said.all.join('\n')).toMatch(
@@ -72,7 +72,7 @@ describe('what would come of an object', () => {
   it('names a source that does not answer', async () => {
     const look = async () => ({ is: 'failed', reason: 'SourceNotFound', message: 'there is no such file' }) as never;
     expect(await plan(aVolume(), { look })).toMatchObject({
-      verdict: 'would be made',
+      verdict: 'would be created',
       source: 'not reached from here: SourceNotFound: there is no such file',
     });
   });

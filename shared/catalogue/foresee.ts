@@ -1,4 +1,4 @@
-// What would come of an object if it were applied: whether the cluster takes it, whether its source answers, what would be made first and why. By the
+// What would come of an object if it were applied: whether the cluster takes it, whether its source answers, what would be created first and why. By the
 // same reading and planning as the functions, under the rights of who asks; nothing is written.
 import { isDeepStrictEqual } from 'node:util';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
@@ -24,7 +24,7 @@ import type { LookAtFile } from '#shared/transfer/file-look.ts';
 
 export interface Foreseen {
   readonly verdict:
-    | 'would be made'
+    | 'would be created'
     | 'would be changed'
     | 'would not change'
     | 'would be refused'
@@ -97,7 +97,7 @@ export const foresee = async (tools: ForesightTools, object: KubeObject): Promis
   const isSame = before !== undefined && isDeepStrictEqual(specOf(before), specOf(admitted));
   const source = await sourceOf(tools, admitted);
   return {
-    verdict: before === undefined ? 'would be made' : isSame ? 'would not change' : 'would be changed',
+    verdict: before === undefined ? 'would be created' : isSame ? 'would not change' : 'would be changed',
     rows: [...source.rows, ...(await stepsOf(tools, type, source.object))],
   };
 };

@@ -64,12 +64,12 @@ const sizesOf = ({ image: { status = {} } }: Found): string | undefined => {
   return `${formatBytes(virtualSize)} disk, ${format ?? 'unknown format'}${packed}${file}`;
 };
 
-const spec = 'delete this object and make it anew, since its spec cannot be changed';
+const spec = 'delete this object and create it again, since its spec cannot be changed';
 
 /** What has to be put right first, by the reason of the failure. Sources, sizes and checksums stay as they were written. */
 const remedies: Readonly<Record<string, string>> = {
-  ChecksumMismatch: `publish the file that the checksum is of (where the checksum is wrong: ${spec})`,
-  SourceNotFound: `put the file where the source says (where the source is wrong: ${spec})`,
+  ChecksumMismatch: `publish the file that the checksum is of (if the checksum is wrong: ${spec})`,
+  SourceNotFound: `put the file where the source says (if the source is wrong: ${spec})`,
   ImageTooLarge: `its volume is too small and cannot be enlarged: ${spec}, with a larger size`,
   TargetTooSmall: `its volume is too small and cannot be enlarged: ${spec}, with a larger size`,
   TargetFull: `its volume is too small and cannot be enlarged: ${spec}, with a larger size`,
@@ -79,7 +79,7 @@ const remedies: Readonly<Record<string, string>> = {
   UnsupportedFormat: 'publish a file in another format at its source',
   SourceForbidden: 'let its source be read, by credentials or by its server',
   ExternalReference: 'publish a file that needs no other at its source',
-  VolumeLost: 'find out from Events and storage why its volume went, or it may go again',
+  VolumeLost: 'find out from Events and storage why its volume was lost, or it may be lost again',
 };
 
 /** A claim is reconciled by nobody: what fills it is. */
@@ -97,12 +97,12 @@ const isUploaded = ({ spec = {} }: Found['image']): boolean =>
 /** What the user can do next, if anything. */
 const adviceOf = (found: Found): string | undefined => {
   const { image } = found;
-  if (image.metadata.deletionTimestamp !== undefined) return 'it is being deleted; its children go first';
+  if (image.metadata.deletionTimestamp !== undefined) return 'it is being deleted; its children are deleted first';
   const [owner] = image.metadata.ownerReferences ?? [];
   if (!isReconciled(found))
     return owner === undefined
       ? undefined
-      : `what fills it says more: bullion why ${owner.name} -n ${image.metadata.namespace}`;
+      : `the object that fills it has more: bullion why ${owner.name} -n ${image.metadata.namespace}`;
   if (image.status === undefined)
     return 'no function has observed it yet: is Bullion running in this cluster (kubectl get pods -n bullion-system)?';
   return image.status.phase === 'Failed' ? remedyOf(found) : undefined;
@@ -113,7 +113,7 @@ const remedyOf = (found: Found): string => {
   if (isUploaded(image))
     return `upload a file again, which starts it again (bullion upload ${image.metadata.name} <file> -n ${image.metadata.namespace}${isImage(found.type) ? '' : ' --kind datavolume'})`;
   const reason = readyOf(found)?.reason ?? '';
-  return `${lookup(remedies, reason) ?? `put right what caused ${reason || 'the failure'}, above`}; then: ${retryOf(found)}`;
+  return `${lookup(remedies, reason) ?? `fix the cause of ${reason || 'the failure'}, above`}; then: ${retryOf(found)}`;
 };
 
 /** Of a backup, of content that changed, of a cron: what Ready does not say. The original's summaries say it in other words. */

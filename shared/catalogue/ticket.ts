@@ -63,7 +63,7 @@ const ownTicket = async ({ bearer, server }: TicketOptions): Promise<{ url: stri
     server === undefined
       ? 'give the URL of the transfer function with --transfer-url'
       : 'use a kubeconfig whose user has a token (`kubectl create token` makes one)';
-  throw new NotFound(`this cluster gives no tickets for the transfer function (infra/apis of Bullion does): ${what}`);
+  throw new NotFound(`this cluster issues no tokens for the transfer function (infra/apis of Bullion does): ${what}`);
 };
 
 /** Good for five minutes: get one for each request. */

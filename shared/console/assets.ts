@@ -99,7 +99,7 @@ const refresh = async () => {
   try {
     const answer = await fetch(location.href, { headers: { accept: 'text/html' } });
     if (answer.redirected) return location.reload();
-    if (!answer.ok) return say('The page could not be brought up to date.', 'Reload');
+    if (!answer.ok) return say('The page could not be updated.', 'Reload');
     const next = new DOMParser().parseFromString(await answer.text(), 'text/html').querySelector('main');
     const focused = document.activeElement && document.activeElement.id;
     main.replaceChildren(...next.childNodes);
@@ -174,7 +174,7 @@ const diskBytesOf = async (file) => {
   if (magic === 0x514649fb) return String(head.getBigUint64(24));
   if (head.getUint32(64, true) === 0xbeda107f) return String(head.getBigUint64(368, true));
   const isPacked = head.getUint16(0) === 0x1f8b || [0xfd377a58, 0x28b52ffd, 0x4b444d56, 0x76686478, 0x636f6e65].includes(magic);
-  if (isPacked) throw fail('this file does not say how large its disk is: fill in the bytes of the disk (qemu-img info shows them)', true);
+  if (isPacked) throw fail('this file does not state the size of its disk: fill in the bytes of the disk (qemu-img info shows them)', true);
   return String(file.size);
 };
 const begin = async (file, { url, authorization }) => {
@@ -245,7 +245,7 @@ if (form) {
       isSending = false;
       location.assign(form.dataset.done);
     } catch (error) {
-      show(undefined, 'It was not uploaded: ' + error.message);
+      show(undefined, 'The upload failed: ' + error.message);
     } finally {
       isSending = false;
     }

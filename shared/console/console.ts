@@ -46,9 +46,9 @@ const statuses = { Denied: 403, NotFound: 404, InvalidInput: 400, Conflict: 409,
 
 const failurePage = (error: unknown): Page => ({
   title: 'Error',
-  body: html`<h1>This did not work</h1>
+  body: html`<h1>The request failed</h1>
     ${trouble(error)}
-    <p><a href="/objects">Images and volumes</a> · <a href="/login">Log in as somebody else</a></p>`,
+    <p><a href="/objects">Images and volumes</a> · <a href="/login">Log in as another user</a></p>`,
 });
 
 const hostOf = (request: Request): string => request.headers.get('host') ?? new URL(request.url).host;
@@ -69,7 +69,8 @@ const addGuards = (app: ConsoleApp, deps: ConsoleDeps): void => {
     return undefined;
   });
   app.use(async (c, next) => {
-    if (c.req.method === 'POST' && !isOwnForm(c.req.raw.headers)) return c.text('This form is not of this page.', 400);
+    if (c.req.method === 'POST' && !isOwnForm(c.req.raw.headers))
+      return c.text('This form was not sent by this page.', 400);
     return next();
   });
 };
@@ -93,13 +94,13 @@ const addSessions = (app: ConsoleApp, deps: ConsoleDeps): void => {
     if (deps.takeCode?.(code) !== true)
       return show(
         c,
-        loginPage('This address was used already, or is of an earlier start: npm start prints a new one.'),
+        loginPage('This address was already used, or belongs to an earlier start: npm start prints a new one.'),
         401,
       );
     await enter(c, 'owner');
     // Not a redirect: a browser that came from another page would not send the new cookie along.
     c.header('refresh', '0; url=/objects');
-    return show(c, { title: 'Logged in', body: html`<p><a href="/objects">Go on to the images</a></p>` });
+    return show(c, { title: 'Logged in', body: html`<p><a href="/objects">Continue to the images</a></p>` });
   });
   app.post('/login', async (c) => {
     const { token = '' } = await readForm(c);

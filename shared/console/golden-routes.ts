@@ -59,7 +59,7 @@ const pinTo = (policy: GoldenImagePolicy, title: string, channel: string, fields
   title,
   effects: [
     `Channel ${channel} goes from ${current(policy, channel)} to ${version} at once.`,
-    `It stays there, whatever comes, until it is unpinned. ${keep}`,
+    `It stays there until it is unpinned. ${keep}`,
   ],
   decision: pinned(channel, version, fields['reason'] ?? ''),
   asksWhy: true,
@@ -86,7 +86,7 @@ const deeds: Readonly<Record<string, (policy: GoldenImagePolicy, fields: Fields)
       title: `Promote ${version} to ${channel}`,
       effects: [
         `${version} may enter channel ${channel}, which has ${current(policy, channel)}.`,
-        `What the channel asks for beside the approval, it still asks for, unless the soak time is skipped. ${keep}`,
+        `The other conditions of the channel still apply, unless the soak time is skipped. ${keep}`,
       ],
       decision: promoted({ channel, version, skipSoak, reason: fields['reason'] || undefined }),
       asksWhy: false,
@@ -117,7 +117,7 @@ const deeds: Readonly<Record<string, (policy: GoldenImagePolicy, fields: Fields)
       effects: [
         ...having.map(({ name }) => fallOf(policy, name, version)),
         ...(having.length === 0 ? ['No channel has it now.'] : []),
-        `The same bytes are not offered again, also where their source publishes them anew. ${keep}`,
+        `The same bytes are not offered again, even if their source publishes them again. ${keep}`,
       ],
       decision: markedBad(version, fields['reason'] ?? ''),
       asksWhy: true,
@@ -148,7 +148,7 @@ const confirmPage = (policy: GoldenImagePolicy, what: string, fields: Fields, de
       </ul>
       <form method="post" action="${path}/${what}">
         ${hidden({ ...others, ...deed.shown })}
-        ${field({ name: 'reason', label: 'Why', value: reason, required: deed.asksWhy, hint: 'Kept with the decision, for those who read it later.' })}
+        ${field({ name: 'reason', label: 'Why', value: reason, required: deed.asksWhy, hint: 'Recorded with the decision.' })}
         ${what === 'promote' ? field({ name: 'soak', label: 'Soak time', oneOf: ['wait for it', 'skip it'] }) : ''}
         <div class="actions">
           <button class="${deed.isGrave === true ? 'danger' : 'main'}">${deed.title}</button>
@@ -191,7 +191,8 @@ const apply = async (c: ConsoleContext, what: string) => {
   const fields = await readForm(c);
   const deed = deedOf(what, policy, fields);
   const again = (trouble: string) => show(c, confirmPage(policy, what, fields, deed, trouble), 400);
-  if (deed.asksWhy && (fields['reason'] ?? '') === '') return again('Say why: it is kept with the decision.');
+  if (deed.asksWhy && (fields['reason'] ?? '') === '')
+    return again('A reason is required: it is recorded with the decision.');
   try {
     await decide(c.get('visit').kube, policy, deed.decision);
   } catch (error) {

@@ -1,4 +1,4 @@
-// Import by a form: what would be made is shown, and tried at the cluster, before it is applied.
+// Import by a form: what would be created is shown, and tried at the cluster, before it is applied.
 import { html } from 'hono/html';
 import { imageGroups } from '#shared/catalogue/image.ts';
 import { type Planned, plannedFrom } from '#shared/catalogue/import.ts';
@@ -37,9 +37,9 @@ const formOf = (fields: Fields, isTried: boolean): Markup =>
     ${field({ name: 'place', label: 'Source', value: fields['place'], required: true, hint: 'https://…, s3://<bucket>/<key>, or docker://<host>/<repository> to follow a registry' })}
     ${field({ name: 'name', label: 'Name', value: fields['name'], required: true })}
     ${field({ name: 'namespace', label: 'Namespace', value: fields['namespace'], required: true })}
-    ${field({ name: 'group', label: 'Kind of image', value: fields['group'], oneOf: imageGroups, hint: 'Of a registry a DataImportCron is made.' })}
-    ${field({ name: 'storageClass', label: 'Storage class', value: fields['storageClass'], hint: 'Left out: the default class.' })}
-    ${field({ name: 'size', label: 'Size', value: fields['size'], hint: 'Such as 20Gi. Left out: that of the disk.' })}
+    ${field({ name: 'group', label: 'Kind of image', value: fields['group'], oneOf: imageGroups, hint: 'For a registry, a DataImportCron is created.' })}
+    ${field({ name: 'storageClass', label: 'Storage class', value: fields['storageClass'], hint: 'Default: the default class.' })}
+    ${field({ name: 'size', label: 'Size', value: fields['size'], hint: 'Such as 20Gi. Default: that of the disk.' })}
     ${field({ name: 'checksum', label: 'Checksum', value: fields['checksum'], hint: 'sha256:… or sha512:… of the file as published.' })}
     <div class="actions">
       <button class="${isTried ? '' : 'main'}" name="step" value="check">Check</button>
@@ -51,9 +51,9 @@ const planned = ({ planned: plan, error }: Tried): Markup | '' => {
   if (plan === undefined) return '';
   const verdict =
     error === undefined
-      ? html`<p class="notice" role="status">The cluster would take this. Nothing was made yet.</p>`
+      ? html`<p class="notice" role="status">The cluster would accept this. Nothing was created yet.</p>`
       : '';
-  return html`<section aria-label="What would be made">
+  return html`<section aria-label="What would be created">
     ${verdict} ${yamlOf(plan.object)}
     <button type="button" data-copy="yaml-text">Copy the YAML</button>
   </section>`;

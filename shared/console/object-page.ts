@@ -57,7 +57,7 @@ const digestRows = ({ image: { status } }: Found): readonly (readonly [string, u
 
 const childTable = (children: readonly KubeObject[], now: Date): Markup =>
   children.length === 0
-    ? html`<p class="empty">Nothing was made for it yet.</p>`
+    ? html`<p class="empty">Nothing was created for it yet.</p>`
     : table(
         'Made for it',
         [{ heading: 'Object' }, { heading: 'State' }, { heading: 'Age', isNumber: true }],
@@ -185,7 +185,7 @@ export interface Usage {
 }
 
 const usageOf = ({ consumers, isPartial }: Usage, now: Date): Markup =>
-  html`${consumers.length === 0 ? html`<p>Nothing was made from it.</p>` : consumerTable(consumers, now)}
+  html`${consumers.length === 0 ? html`<p>No disk was made from it.</p>` : consumerTable(consumers, now)}
   ${isPartial ? notice('note', 'You may not list every namespace: there may be more that you cannot see.') : ''}`;
 
 export const consumersPage = (found: Found, usage: Usage, now: Date): Page => ({

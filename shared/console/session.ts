@@ -117,4 +117,4 @@ export const isOwnForm = (headers: Headers): boolean => {
 export const wordsOf = (error: unknown): string =>
   error instanceof AppError
     ? error.message.replace(/^Kubernetes API: (?:[A-Z]+ \S+: )?/, '')
-    : 'something went wrong; the log has more';
+    : 'internal error; see the log of the console';

@@ -19,8 +19,8 @@ const newPage = (fields: Fields, trouble?: string): Page => ({
     <form method="post" action="/upload">
       ${field({ name: 'name', label: 'Name of the image', value: fields['name'], required: true })}
       ${field({ name: 'namespace', label: 'Namespace', value: fields['namespace'], required: true })}
-      ${field({ name: 'storageClass', label: 'Storage class', value: fields['storageClass'], hint: 'Left out: the default class.' })}
-      <button class="main">Go on to the file</button>
+      ${field({ name: 'storageClass', label: 'Storage class', value: fields['storageClass'], hint: 'Default: the default class.' })}
+      <button class="main">Continue to the file</button>
     </form>`,
 });
 
@@ -47,7 +47,7 @@ const filePage = (place: { readonly namespace: string; readonly name: string }):
           Choose it, or drag it here: qcow2, raw, ISO, vmdk, vdi, vhd, vhdx, also in gz, xz or zst.
         </p>
       </div>
-      ${field({ name: 'virtualSize', label: 'Bytes of the disk', hint: 'Only for a compressed file that does not say it.' })}
+      ${field({ name: 'virtualSize', label: 'Bytes of the disk', hint: 'Only for a compressed file that does not state it.' })}
       <button class="main">Upload</button>
       <p>
         <progress id="upload-progress" max="100" value="0" aria-label="Upload" hidden></progress>

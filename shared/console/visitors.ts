@@ -12,7 +12,7 @@ const mostKept = 64;
 export const createVisitors = (kubeconfig?: string): ConnectVisitor => {
   const kept = new Map<string, KubeClient>();
   return async (identity) => {
-    if (identity === 'owner') throw new Denied('only a token logs in here');
+    if (identity === 'owner') throw new Denied('log in with a token');
     const { token } = identity;
     const client = kept.get(token) ?? (await connect(kubeconfig, token));
     // What was used last is kept longest.

@@ -35,7 +35,7 @@ const parseExpression = (expression: string, zone: Zone): ParsedSchedule => {
   if ('problem' in fields) return fields;
   // Whether a day ever comes does not depend on today: the calendar repeats within the horizon.
   if (nextOf(fields, zone, 0) === undefined)
-    return { problem: `never comes: no year has a day that ${text} names; write one such as 0 0 28 2 *` };
+    return { problem: `never occurs: no year has a day that ${text} names; write one such as 0 0 28 2 *` };
   return { value: { next: (time) => nextOf(fields, zone, time) } };
 };
 

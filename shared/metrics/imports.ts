@@ -17,7 +17,7 @@ const seconds = gauge(
 const bytes = gauge('bullion_image_bytes', 'Bytes of the file an image was made from, as published.');
 const virtualBytes = gauge('bullion_image_virtual_bytes', 'Bytes of the disk that a guest sees.');
 const received = gauge('bullion_transfer_received_bytes', 'Bytes that the running transfer of an image has received.');
-const progress = gauge('bullion_import_progress_percent', 'How far an image has come that is not there yet.');
+const progress = gauge('bullion_import_progress_percent', 'Progress of an image that is not ready yet.');
 
 const imageKinds = new Set([hyperCloudImageKind.type, harvesterImageKind.type].map(resourceOf));
 const volumes = resourceOf(dataVolumeKind.type);

@@ -31,7 +31,7 @@ const grace = 3 * 60_000;
 type Observed = ReconciledState & Partial<Pick<ImageState, 'lastFailure' | 'attemptsFailed' | 'deadline'>>;
 
 const objects = gauge('bullion_objects', 'Objects, by their phase.');
-const unsettled = gauge('bullion_unsettled_objects', 'Objects that something is still to be done for: the queue.');
+const unsettled = gauge('bullion_unsettled_objects', 'Objects that are not settled.');
 const failed = gauge('bullion_failed_objects', 'Objects that failed for good, by reason.');
 const retrying = gauge('bullion_retrying_objects', 'Objects whose present transfer has failed and is retried.');
 const failures = gauge(
@@ -78,7 +78,7 @@ export const createObjectCounter = (kinds: readonly ResourceType[], now: number)
 };
 
 /** Number of versions of each golden image, in whichever form: a data volume, a volume, a snapshot, or several of them. */
-const versions = gauge('bullion_golden_image_versions', 'Versions of a golden image that are kept or on their way.');
+const versions = gauge('bullion_golden_image_versions', 'Versions of a golden image that are kept or being imported.');
 
 export const createVersionCounter = (): Counter => {
   const crons = new Map<string, { readonly labels: Metric['labels']; readonly names: Set<string> }>();

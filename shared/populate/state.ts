@@ -136,7 +136,7 @@ export const terminatingState = (state: ImageState, reason: string, message: str
  * timeout. Pods go with their Jobs. A retry that is given up counts as handled.
  */
 export const restartingState = (image: Filled, left: readonly KubeObject[], context: PlanContext): ImageState => {
-  const message = `removing children of the last try: ${left.map(describeChild).join(', ')}`;
+  const message = `removing children of the last attempt: ${left.map(describeChild).join(', ')}`;
   const begun = left.flatMap(({ metadata }) => parseTime(metadata.deletionTimestamp) ?? []);
   const deadline =
     begun.length > 0 ? isoTime(Math.min(...begun) + context.settings.childSeconds * 1000) : image.state.deadline;

@@ -23,7 +23,7 @@ export const unfitSource = ({ backend, source, ref }: Image, capabilities: Backe
     return `backend "${backend}" makes plain copies and cannot ${source.operation}: take one whose storage encrypts, with a class that says so`;
   const isElsewhere = 'namespace' in source && source.namespace !== ref.namespace;
   return copiesNearby === true && isElsewhere
-    ? `backend "${backend}" copies within a namespace: make the image in namespace ${source.namespace}, or take a backend that copies across namespaces`
+    ? `backend "${backend}" copies within a namespace: create the image in namespace ${source.namespace}, or take a backend that copies across namespaces`
     : undefined;
 };
 

@@ -42,7 +42,9 @@ describe('two images of the same display name', () => {
     expect(reasons.filter((reason) => reason === 'DisplayNameTaken')).toHaveLength(1);
     const loser = reasons[0] === 'DisplayNameTaken' ? 'a' : 'b';
     const winner = loser === 'a' ? 'b' : 'a';
-    expect(readyOf(world, loser)?.message).toMatch(`${winner} has the display name "leap", and had it first`);
+    expect(readyOf(world, loser)?.message).toMatch(
+      `${winner} has the display name "leap", and was the first to have it`,
+    );
   });
 
   it('never both start, in whatever order they are reconciled', async () => {

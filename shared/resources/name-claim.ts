@@ -73,7 +73,7 @@ export const claimName = async (claim: Claim): Promise<Refusal | undefined> => {
   const isNear = holder.metadata.namespace === resource.ref.namespace;
   const who = `${holder.kind} ${isNear ? '' : `${holder.metadata.namespace}/`}${holder.metadata.name}`;
   const message =
-    `${who} has the ${what} ${JSON.stringify(name)}, and had it first: delete this one, ` +
+    `${who} has the ${what} ${JSON.stringify(name)}, and was the first to have it: delete this one, ` +
     'or delete that one and start this one again with the annotation bullion.dev/retry';
   return { reason, message };
 };

@@ -80,6 +80,6 @@ export const withDeadline = async <T>(
   } finally {
     clearTimeout(timer);
     outer.removeEventListener('abort', cancel);
-    inner.abort(new TransferError('Cancelled', 'the transfer is over'));
+    inner.abort(new TransferError('Cancelled', 'the transfer has ended'));
   }
 };

@@ -129,7 +129,7 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
       const place = slow.offer('slow.qcow2', join(dir, 'disk.qcow2'));
       const { code, err } = await bullion('import', 'slow', place, '--storage-class', 'local', '--timeout', '1s');
       expect(code).toBe(exitCodes.timedOut);
-      expect(err).toMatch(/the import goes on: bullion why slow -n \S+/);
+      expect(err).toMatch(/the import continues: bullion why slow -n \S+/);
     } finally {
       await slow.close();
     }
@@ -205,7 +205,7 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
 
   it('lists the disks made from an image before it deletes it, and keeps them', async () => {
     const disk = ['disk', 'root', 'own', '--size', '32Mi', '--storage-class', 'local'];
-    expect((await bullion(...disk, '--dry-run')).err).toBe('datavolume/root would be made\n');
+    expect((await bullion(...disk, '--dry-run')).err).toBe('datavolume/root would be created\n');
     expect((await bullion(...disk)).err).toContain('bullion why datavolume/root -n default');
     const root = { namespace: 'default', name: 'root' };
     const isOver = ({ phase }: DataVolumeStatus) => phase === 'Succeeded' || phase === 'Failed';
@@ -241,7 +241,7 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     const late = await bullion('export', 'nothing', 'local', '--timeout', '1s');
     expect([late.code, late.err]).toEqual([
       exitCodes.timedOut,
-      expect.stringContaining('the export goes on: kubectl describe vmve nothing-export -n default'),
+      expect.stringContaining('the export continues: kubectl describe vmve nothing-export -n default'),
     ]);
   }, 300_000);
 

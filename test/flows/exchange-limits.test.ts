@@ -158,7 +158,7 @@ describe('what is too large is rejected with JSON that says what to do', () => {
       'content-type': 'application/offset+octet-stream',
     };
     expect(await unbounded(pathname, { headers })).toEqual(
-      refusal(/more bytes arrived than Upload-Length announced: start a new upload/),
+      refusal(/more bytes arrived than Upload-Length allows: start a new upload/),
     );
   }, 60_000);
 

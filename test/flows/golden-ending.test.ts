@@ -95,9 +95,9 @@ describe.skipIf(!hasRegistry())('a golden image at its end', { timeout: 600_000 
     });
     expect(foreseen.code).toBe(0);
     expect(foreseen.text).toMatch(
-      /datavolume\/good would be made\n(?:\s+makes\s+VolumeSnapshot .*\n)?\s+makes\s+PersistentVolumeClaim good: .* of class local, .*\n\s+clone\s+\S+: /,
+      /datavolume\/good would be created\n(?:\s+makes\s+VolumeSnapshot .*\n)?\s+makes\s+PersistentVolumeClaim good: .* of class local, .*\n\s+clone\s+\S+: /,
     );
-    expect(foreseen.text).toMatch(/dataimportcron\/other would be made\n\s+source\s+reached from here: .*sha256:/);
+    expect(foreseen.text).toMatch(/dataimportcron\/other would be created\n\s+source\s+reached from here: .*sha256:/);
     expect(foreseen.text).toMatch(/makes\s+DataVolume other-/);
     expect(foreseen.text).toMatch(/goldenimagepolicy\/fedora would be changed/);
     expect((await apply('good')).text).not.toMatch(/Warning/);

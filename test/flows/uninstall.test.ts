@@ -116,7 +116,7 @@ describe('bullion uninstall', { timeout: 400_000 }, () => {
   it('then continues to the end: no object, no volume, no kind, no namespace', async () => {
     const { kube, dataDir } = offered.cluster;
     const { code, said } = await bullion('--yes', '--timeout', '240s');
-    expect(said).toContain('Bullion is gone.');
+    expect(said).toContain('Bullion is uninstalled.');
     expect(code).toBe(exitCodes.done);
     expect(await ourKinds()).toBe(0);
     expect(await kube.get(namespaces, { name: 'bullion-system' })).toBe(undefined);

@@ -208,7 +208,7 @@ export const protectedRows: readonly ProtectedRow[] = [
   },
   {
     id: 'protected/exported-claim',
-    what: 'a claim that an image is being made from',
+    what: 'a claim that an image is being created from',
     given: [exporting],
     allowed: { oldObject: claim({ name: 'spare' }) },
     denied: { oldObject: claim({ name: 'root', ...exported }) },

@@ -10,7 +10,7 @@ import type { KubeObject } from '#shared/api/object.ts';
 const by = z.string().optional().describe('who wrote this; filled in at admission, and never by hand');
 const at = z.string().optional().describe('RFC 3339: when it was written; filled in at admission');
 const Version = ObjectName.min(1).describe('name of a version, as status.versions lists it');
-const Reason = z.string().max(1024).describe('why, for those who read it later');
+const Reason = z.string().max(1024).describe('the reason, recorded with the decision');
 
 const ChannelName = ObjectName.min(1).max(63);
 
@@ -24,9 +24,9 @@ const After = z
     approval: z
       .enum(['auto', 'manual'])
       .optional()
-      .describe('manual: only once somebody approved the version for this channel (bullion promote); left out: auto'),
+      .describe('manual: only once a person approved the version for this channel (bullion promote); left out: auto'),
   })
-  .describe('what a version must have behind it; left out: the newest verified version enters at once');
+  .describe('what a version must have passed; left out: the newest verified version enters at once');
 
 const Channel = z.object({
   name: ChannelName.describe('name of the channel'),
@@ -108,7 +108,7 @@ export const GoldenImagePolicySpec = z
     pins: z
       .record(z.string(), Pin)
       .optional()
-      .describe('by channel: the version at which it stays, whatever comes (bullion pin, rollback, unpin)'),
+      .describe('by channel: the version at which it stays (bullion pin, rollback, unpin)'),
     bad: z
       .array(Bad)
       .max(256)
@@ -132,7 +132,7 @@ export type GoldenImagePolicySpec = z.infer<typeof GoldenImagePolicySpec>;
 
 const Held = z.object({
   channel: z.string().describe('name of the channel'),
-  seconds: Int64.describe('how long it was observed there; counted only while somebody waits for it'),
+  seconds: Int64.describe('how long it was observed there; counted only while a version waits for it'),
 });
 
 const ChannelStatus = z.object({
@@ -142,8 +142,8 @@ const ChannelStatus = z.object({
   since: z.string().optional().describe('RFC 3339: since when'),
   next: z.string().optional().describe('the version that is to enter'),
   soakSeconds: Int64.optional().describe('how long the next version must have been in the channel before'),
-  soakedSeconds: Int64.optional().describe('how much of that is over'),
-  reason: z.string().describe('where it stands, in one CamelCase word'),
+  soakedSeconds: Int64.optional().describe('how much of that has passed'),
+  reason: z.string().describe('its state, in one CamelCase word'),
   message: z.string().describe('why the next version does not enter, and what to do'),
   deprecation: DeprecationStatus.optional().describe('of the channel, whatever version it has'),
 });
@@ -159,7 +159,7 @@ const CheckStatus = z.object({
   time: z.string().describe('RFC 3339: since when it is so'),
   output: z.string().optional().describe('the end of its log, or its termination message'),
   attempts: z.int().optional().describe('how often it could not be carried out'),
-  nextTry: z.string().optional().describe('RFC 3339: when it is tried again'),
+  nextTry: z.string().optional().describe('RFC 3339: when it is retried'),
 });
 export type CheckStatus = z.infer<typeof CheckStatus>;
 
@@ -180,9 +180,9 @@ export type VersionStatus = z.infer<typeof VersionStatus>;
 
 const HistoryEntry = z.object({
   time: z.string().describe('RFC 3339'),
-  channel: z.string().optional().describe('the channel that moved; left out where it is about a version alone'),
+  channel: z.string().optional().describe('the channel that moved; left out if the entry is about a version alone'),
   from: z.string().optional().describe('the version it had'),
-  to: z.string().describe('the version it has since then, or that this is about'),
+  to: z.string().describe('the version it has since then, or that the entry is about'),
   reason: z
     .enum(['Adopted', 'Promoted', 'Pinned', 'RolledBack', 'MarkedBad', 'Deprecated', 'Obsolete', 'Restored'])
     .describe('what happened'),
@@ -193,7 +193,7 @@ export type HistoryEntry = z.infer<typeof HistoryEntry>;
 
 export const GoldenImagePolicyStatus = z.object({
   observedGeneration: Int64.optional().describe('the generation of spec this status was decided for'),
-  phase: z.string().optional().describe('where it stands, in one word'),
+  phase: z.string().optional().describe('its state, in one word'),
   observedAt: z.string().optional().describe('RFC 3339: until when the time of versions in channels is counted'),
   channel: z.string().optional().describe('the last channel'),
   version: z.string().optional().describe('the version of the last channel'),

@@ -29,11 +29,11 @@ export const RetentionRule = z
       .string()
       .optional()
       .describe(
-        'for how long a version that nothing keeps can be brought back, such as 7d (bullion undelete); left out: it goes at once',
+        'for how long a version that nothing keeps can be brought back, such as 7d (bullion undelete); left out: it is removed at once',
       ),
   })
   .describe(
-    'in place of importsToKeep: a version goes once nothing keeps it. What a channel has or waits for, a pin, a lock, and whoever reads from it keep it as well',
+    'which versions are kept, in place of importsToKeep: a version is removed once nothing keeps it. Versions that a channel has or waits for, that are pinned or locked, or that are read from are kept as well',
   );
 
 /** Whether disks should still be made from a version, or from whatever a channel has. */

@@ -51,7 +51,7 @@ export const Boot = z
       .enum(['AgentConnected', 'Running'])
       .optional()
       .describe(
-        'what shows that it has started. AgentConnected: its guest agent answers; Running: the machine runs for the time of runningFor. Default: AgentConnected',
+        'the sign that it has started. AgentConnected: its guest agent answers; Running: the machine runs for the time of runningFor. Default: AgentConnected',
       ),
     timeout: z.string().optional().describe('the time it has once the machine runs, such as 90s or 10m; default: 5m'),
     runningFor: z.string().optional().describe('with Running: how long the machine must run; default: 1m'),

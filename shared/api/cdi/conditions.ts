@@ -5,7 +5,7 @@ export const CdiCondition = z.object({
   type: z.string(),
   status: z.enum(['True', 'False', 'Unknown']),
   reason: z.string().optional().describe('CamelCase, stable: fit for scripts'),
-  message: z.string().optional().describe('a sentence a person can act on'),
+  message: z.string().optional().describe('a message for people: what is wrong and what to do'),
   lastTransitionTime: z.string().optional(),
   lastHeartbeatTime: z.string().optional(),
 });

@@ -16,7 +16,10 @@ export const CronSourceSpec = z.looseObject({
     .looseObject({
       url: z.string().optional().describe('docker://host[:port]/repository[:tag][@digest]'),
       tags: z.string().optional().describe('range of versions to take the newest tag of, such as ">=39 <41"'),
-      pullMethod: z.string().optional().describe('accepted for its shape: images are always pulled by the transfer'),
+      pullMethod: z
+        .string()
+        .optional()
+        .describe('accepted for compatibility: images are always pulled by the transfer'),
       imageStream: z.string().optional().describe('refused by admission'),
       platform: z.looseObject({ architecture: z.string().optional() }).optional(),
       ...Access,
@@ -25,7 +28,7 @@ export const CronSourceSpec = z.looseObject({
   http: z
     .looseObject({
       url: z.string(),
-      checksumURL: z.string().optional().describe('SHA256SUMS, SHA512SUMS or a sidecar file that tells the digest'),
+      checksumURL: z.string().optional().describe('SHA256SUMS, SHA512SUMS or a sidecar file that states the digest'),
       ...Access,
     })
     .optional(),
@@ -49,7 +52,7 @@ const CronTemplate = z
 export const DataImportCronSpec = z
   .object({
     template: CronTemplate.optional(),
-    source: CronSourceSpec.optional().describe('the short form: size and storage are found out'),
+    source: CronSourceSpec.optional().describe('the short form: size and storage are detected'),
     schedule: z
       .string()
       .describe('five fields, a descriptor or @every, with TZ=… before it; empty: never polls by itself'),
@@ -77,8 +80,8 @@ export const PollStatus = z
     time: z.string().describe('RFC 3339'),
     outcome: z.enum(['Same', 'Changed', 'Failed']),
     message: z.string().describe('why'),
-    reason: z.string().optional().describe('of a failure; RateLimited: the host asked to be left alone'),
-    failures: z.int().describe('polls that failed one after the other'),
+    reason: z.string().optional().describe('of a failure; RateLimited: the host asked for a pause'),
+    failures: z.int().describe('consecutive polls that failed'),
     answered: z.string().optional().describe('RFC 3339: when the source answered last'),
     tag: z.string().optional().describe('tag the range led to'),
     sourceDigest: z.string().optional().describe('digest of what the reference names, an index perhaps'),
@@ -89,15 +92,15 @@ export const PollStatus = z
 export type PollStatus = z.infer<typeof PollStatus>;
 
 const CronWaiting = z
-  .object({ message: z.string().describe('for whom'), until: z.string().describe('RFC 3339: the next try') })
-  .describe('the host of the source asked to be left alone: nothing is asked meanwhile, and no attempt is counted');
+  .object({ message: z.string().describe('for whom'), until: z.string().describe('RFC 3339: the next attempt') })
+  .describe('the host of the source asked for a pause: it is not polled meanwhile, and no attempt is counted');
 
 export const CronCounts = z
   .object({
-    polled: z.int().optional().describe('sources asked'),
-    pollsFailed: z.int().optional().describe('of those, without an answer'),
+    polled: z.int().optional().describe('sources polled'),
+    pollsFailed: z.int().optional().describe('polls without an answer'),
     imported: z.int().optional().describe('versions that came into use'),
-    superseded: z.int().optional().describe('imports given up for a newer one'),
+    superseded: z.int().optional().describe('imports superseded by a newer one'),
     failed: z.int().optional().describe('imports that failed for good'),
     collected: z.int().optional().describe('versions that were removed, since newer ones are kept'),
   })
@@ -114,18 +117,18 @@ export const DataImportCronStatus = z.object({
         Validator: z
           .string()
           .optional()
-          .describe('what stood for the digest before the file was fetched, where its server tells none'),
+          .describe('what was used in place of the digest before the file was fetched, if its server reports none'),
       }),
     )
     .optional()
-    .describe('the version asked for; imported, or on its way'),
+    .describe('the version to import; imported, or being imported'),
   lastImportedPVC: z
     .object({ namespace: z.string(), name: z.string() })
     .optional()
     .describe('the version in use; a snapshot of this name if sourceFormat is snapshot'),
   lastImportTimestamp: z.string().optional(),
-  lastExecutionTimestamp: z.string().optional().describe('when the source was asked last'),
-  nextExecutionTimestamp: z.string().optional().describe('when the source is asked next'),
+  lastExecutionTimestamp: z.string().optional().describe('when the source was polled last'),
+  nextExecutionTimestamp: z.string().optional().describe('when the source is polled next'),
   sourceFormat: z.string().optional().describe('pvc or snapshot'),
   snapshotClass: z.string().optional().describe('of the snapshot in use'),
   importsToKeep: z.int().optional().describe('the number in effect'),

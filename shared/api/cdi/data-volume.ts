@@ -113,7 +113,7 @@ const DataVolumeStatus = z.object({
       ...imageStatusShape,
     })
     .optional()
-    .describe('attempts, deadlines and sizes, which the original does not tell'),
+    .describe('attempts, deadlines and sizes, which the original does not report'),
 });
 export type DataVolumeStatus = z.infer<typeof DataVolumeStatus>;
 

@@ -32,7 +32,7 @@ const profileShape = {
 
 const StorageProfileSpec = z
   .object(profileShape)
-  .describe('what an administrator wants otherwise than it is known of the driver');
+  .describe('what an administrator overrides of what is known of the driver');
 export type StorageProfileSpec = z.infer<typeof StorageProfileSpec>;
 
 const StorageProfileStatus = z.object({
@@ -62,7 +62,7 @@ export const storageProfileKind: ServedKind<StorageProfile> = {
   singular: 'storageprofile',
   shortNames: [],
   categories: [],
-  description: 'What a storage class is good for. There is one for each, of its name.',
+  description: 'What volumes of a storage class can do. There is one for each class, with its name.',
   spec: StorageProfileSpec,
   status: StorageProfileStatus,
   columns: [

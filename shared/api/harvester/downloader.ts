@@ -18,7 +18,7 @@ const DownloaderStatus = z.object({
     .default('Progressing')
     .optional()
     .describe('Ready: the image can be downloaded'),
-  downloadUrl: z.string().optional().describe('where; whoever asks shows a token of the cluster'),
+  downloadUrl: z.string().optional().describe('where; requests need a token of the cluster'),
   observedGeneration: Int64.optional().describe('the generation of spec this status was decided for'),
   conditions: z.array(ConditionSchema).optional(),
 });
@@ -40,7 +40,7 @@ export const downloaderKind: ServedKind<Downloader> = {
   singular: 'virtualmachineimagedownloader',
   shortNames: ['vmimagedownloader', 'vmimagedownloaders'],
   categories: [],
-  description: 'Says when and where an image can be downloaded. It goes with the download, or after a day.',
+  description: 'Shows when and where an image can be downloaded. It is removed with the download, or after a day.',
   spec: DownloaderSpec,
   status: DownloaderStatus,
   columns: [

@@ -14,7 +14,7 @@ export const HyperCloudImageSource = z
     hostPath: z
       .object({ path: z.string(), nodeName: ObjectName })
       .optional()
-      .describe('a file on a node; accepted for its shape, refused by admission'),
+      .describe('a file on a node; accepted by the schema, refused by admission'),
   })
   .describe('where the image comes from: exactly one of the fields')
   .meta(

@@ -69,7 +69,7 @@ export const toProxyFailure = (error: unknown, host: string, proxy: string): Htt
   const status = proxyStatus(error);
   if (status === undefined) return toHttpFailure(error, `${host} (through the proxy ${proxy})`);
   const isFinal = status >= 400 && status < 500 && status !== 408 && status !== 429;
-  const advice = 'an operator can except the host in NO_PROXY, or allow it at the proxy';
+  const advice = 'an operator can exclude the host with NO_PROXY, or allow it at the proxy';
   const message = `the proxy ${proxy} answered ${status} instead of connecting to ${host}: ${advice}`;
   return new HttpFailure(isFinal ? 'ProxyRefused' : 'Unreachable', message, { cause: error });
 };

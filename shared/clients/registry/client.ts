@@ -112,7 +112,7 @@ const listTags = async (session: RegistrySession, { repository, host }: Referenc
   const tags: string[] = [];
   let path: string | undefined = `${repository}/tags/list`;
   for (let page = 0; path !== undefined; page += 1) {
-    if (page === mostPages) throw new RegistryFailure('RegistryFailed', `${what}: the list of tags does not end`);
+    if (page === mostPages) throw new RegistryFailure('RegistryFailed', `${what}: the list of tags has no end`);
     const response: HttpResponse = await session.ask({ path, repository, what });
     const body = (await readJson(response, what)) as { readonly tags?: unknown };
     if (Array.isArray(body.tags)) tags.push(...body.tags.filter((tag): tag is string => typeof tag === 'string'));

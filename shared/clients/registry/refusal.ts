@@ -160,6 +160,6 @@ export const createRegistryPace = (now: () => number): RegistryPace => {
 };
 
 const rateLimited = (host: string, seconds: number): RegistryFailure =>
-  new RegistryFailure('RateLimited', `${host} takes no more requests for ${seconds} seconds`, {
+  new RegistryFailure('RateLimited', `${host} accepts no more requests for ${seconds} seconds`, {
     retryAfterSeconds: seconds,
   });

@@ -63,7 +63,7 @@ const stateOf = (headers: Dispatcher.ResponseData['headers']): UploadState => {
 };
 
 const lost = (): Problem =>
-  new Problem(503, 'Interrupted', 'the upload Job went away; ask for the offset with HEAD and resume', {
+  new Problem(503, 'Interrupted', 'the upload Job ended; ask for the offset with HEAD and resume', {
     headers: { 'retry-after': '5' },
   });
 

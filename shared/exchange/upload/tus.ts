@@ -50,7 +50,7 @@ const tooMuch = (request: Request, mostBytes: number): Problem => {
   const announced = Number(request.headers.get('upload-length') ?? 0);
   if (announced > mostBytes) return tooLarge(String(announced), mostBytes);
   const message =
-    'more bytes arrived than Upload-Length announced: start a new upload with the length of the whole file, or send only the bytes from Upload-Offset on';
+    'more bytes arrived than Upload-Length allows: start a new upload with the length of the whole file, or send only the bytes from Upload-Offset on';
   return new Problem(413, 'RequestEntityTooLarge', message);
 };
 

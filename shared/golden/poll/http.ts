@@ -113,7 +113,7 @@ const toObservation = ({ headers }: HttpResponse, known: Validators, url: string
     };
   }
   if (lastModified === undefined) {
-    const message = `${where} tells neither ETag nor Last-Modified, so that a change cannot be observed; name its checksum file in checksumURL`;
+    const message = `${where} reports neither ETag nor Last-Modified, so that a change cannot be observed; name its checksum file in checksumURL`;
     return { is: 'failed', reason: 'NoValidator', message };
   }
   const size = headers['content-length'];

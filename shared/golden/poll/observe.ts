@@ -90,7 +90,7 @@ const lookAtRegistry = async (
   const { image } = source;
   const seconds = tools.pace.waitSeconds(image.host);
   if (seconds > 0) {
-    const message = `${image.host} takes no more requests for ${seconds} seconds, and was not asked`;
+    const message = `${image.host} accepts no more requests for ${seconds} seconds, and was not polled`;
     return { is: 'waiting', message, until: new Date(tools.now() + seconds * 1000).toISOString() };
   }
   const client = await openRegistry(tools, source, { namespace, http, signal });

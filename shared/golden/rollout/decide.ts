@@ -203,14 +203,14 @@ const standingOf = (turn: Turn): ChannelStanding => {
   if (isMarked(turn))
     return {
       reason: 'NoGoodVersion',
-      message: `${turn.current} is marked as bad and stays in use, since there is no good version to take its place: publish one`,
+      message: `${turn.current} is marked as bad and stays in use, since there is no good version to replace it: publish one`,
     };
   if (pin !== undefined) return pinStanding(turn, pin);
   const version = find(turn, turn.current);
   if (turn.current !== undefined && version?.isUsable !== true)
     return {
       reason: 'VersionLost',
-      message: `${turn.current} is not there any more: it is imported again if the source still has it; else pin another version`,
+      message: `${turn.current} no longer exists: it is imported again if the source still has it; otherwise pin another version`,
     };
   return turn.channel.after === undefined ? firstStanding(turn) : laterStanding(turn, turn.channel.after);
 };
@@ -245,7 +245,7 @@ const firstStanding = (turn: Turn): ChannelStanding => {
   return {
     reason: 'VerificationFailed',
     next: version.name,
-    message: `${version.name} stays out: ${message}; publish a good one`,
+    message: `${version.name} is not offered: ${message}; publish a good one`,
   };
 };
 
@@ -258,7 +258,7 @@ const laterStanding = (turn: Turn, after: NonNullable<RolloutChannel['after']>):
     return {
       reason: 'WaitingForApproval',
       next: soaked.name,
-      message: `${soaked.name} may enter once somebody approves it: bullion promote ${turn.channel.name} ${soaked.name}`,
+      message: `${soaked.name} may enter once it is approved: bullion promote ${turn.channel.name} ${soaked.name}`,
     };
   if (soaking !== undefined) return soakingOf(turn, soaking, after);
   return upToDate(turn, {
@@ -280,6 +280,6 @@ const soakingOf = (
     soak: { seconds, of: after.soakSeconds },
     message:
       `channel ${after.channel} has had ${version.name} for ${toSpan(seconds * 1000)} of ${toSpan(after.soakSeconds * 1000)}` +
-      (isAsked ? '; then somebody has to approve it' : ''),
+      (isAsked ? '; then it has to be approved' : ''),
   };
 };

@@ -52,7 +52,7 @@ export const keeperOf = (policy: GoldenImagePolicy): ((version: string) => strin
   const known = new Set(versions.map(({ name }) => name));
   return (version) =>
     kept.find(([name]) => name === version)?.[1] ??
-    (known.has(version) ? undefined : `GoldenImagePolicy ${metadata.name} has not taken note of it yet`);
+    (known.has(version) ? undefined : `GoldenImagePolicy ${metadata.name} has not observed it yet`);
 };
 
 /** What a policy asks for in place of importsToKeep. */

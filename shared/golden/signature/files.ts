@@ -158,7 +158,7 @@ const judgeText = (signed: SignedText, version: FileVersion, url: URL, kind: str
   if (fitting[0] !== undefined)
     return refuse(
       'DigestNotSigned',
-      `${where} says ${fitting[0]} for ${name}, not ${digest}: wait until the vendor has published both, or the file was exchanged`,
+      `${where} says ${fitting[0]} for ${name}, not ${digest}: wait until the vendor has published both, or the file was replaced`,
     );
   if (named.length === 0) return refuse('DigestNotSigned', `${where} has no line for ${name}`);
   return refuse(

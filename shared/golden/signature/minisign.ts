@@ -35,7 +35,7 @@ export const readMinisignKeys = (
     if (bytes === undefined || bytes.subarray(0, 2).toString('latin1') !== 'Ed')
       return refuse(
         'InvalidPolicy',
-        `${where} holds what is no public key of minisign or signify: put in the file minisign.pub`,
+        `${where} holds something other than a public key of minisign or signify: put in the file minisign.pub`,
       );
     const key = createPublicKey({ key: Buffer.concat([derPrefix, bytes.subarray(10)]), format: 'der', type: 'spki' });
     keys.push({ id: idOf(bytes), key });
@@ -75,7 +75,7 @@ const judge = (
   if (known === undefined)
     return refuse(
       'WrongKey',
-      `${where} is by key ${id}, which is none of the policy (${keys.map((one) => one.id).join(', ')})`,
+      `${where} is by key ${id}, which is not one of the policy (${keys.map((one) => one.id).join(', ')})`,
     );
   const signature = bytes.subarray(10);
   const signed = algorithm === 'ED' ? createHash('blake2b512').update(data).digest() : data;
@@ -83,7 +83,7 @@ const judge = (
   if (comment === undefined)
     return refuse(
       'BadSignature',
-      `${where} by key ${id} does not fit: the file was changed after it was signed, or the two are exchanged at this moment`,
+      `${where} by key ${id} does not fit: the file was changed after it was signed, or the two are being replaced at this moment`,
     );
   const seconds = Number(timestamp.exec(comment)?.[1]) * 1000;
   const signedAt = Number.isNaN(seconds) ? undefined : new Date(seconds).toISOString();

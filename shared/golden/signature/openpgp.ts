@@ -39,7 +39,7 @@ export const readKeyring = async (contents: readonly Buffer[], where: string): P
     } catch (error) {
       return refuse(
         'InvalidPolicy',
-        `${where} holds what is no OpenPGP public key (${messageOf(error)}): put in what "gpg --armor --export KEY" prints`,
+        `${where} holds something other than an OpenPGP public key (${messageOf(error)}): put in what "gpg --armor --export KEY" prints`,
       );
     }
   }
@@ -65,8 +65,8 @@ const reasonOf = (words: string): SignatureReason => {
 const advice: Partial<Record<SignatureReason, string>> = {
   KeyRevoked: 'its owner withdrew the key: get the new one from the vendor, and replace it in the policy',
   KeyExpired: 'get the extended or the new key from the vendor, and replace it in the policy',
-  SignatureExpired: 'the vendor has to sign anew',
-  BadSignature: 'the file was changed after it was signed, or the two are exchanged at this moment',
+  SignatureExpired: 'the vendor has to sign again',
+  BadSignature: 'the file was changed after it was signed, or the two are being replaced at this moment',
 };
 
 const refuseFor = (where: string, key: Key, error: unknown): SignatureRefusal => {
@@ -90,7 +90,7 @@ const judgeOne = async (result: Result, { where, text, keys, now }: Looked): Pro
   if (key === undefined)
     return refuse(
       'WrongKey',
-      `${where} is signed by key ${id}, which is none of the policy (${keys.map(nameOf).join(', ')})`,
+      `${where} is signed by key ${id}, which is not one of the policy (${keys.map(nameOf).join(', ')})`,
     );
   const { enums } = await load();
   try {

@@ -158,7 +158,7 @@ describe('what cannot be verified', () => {
     ['gpg for a registry', { source: { type: 'registry', image }, rule: gpg }, 'InvalidPolicy', /verified by cosign/],
     ['cosign for a file', { rule: { cosign: {} } }, 'InvalidPolicy', /verified by gpg or minisign/],
     ['bytes that nobody knows', { digest: 'validator:00' }, 'DigestNotSigned', /once they are fetched/],
-    ['keys of another kind', { rule: gpg }, 'InvalidPolicy', /no OpenPGP public key/],
+    ['keys of another kind', { rule: gpg }, 'InvalidPolicy', /other than an OpenPGP public key/],
   ])('is refused with what to do: %s', async (_, request, reason, message) => {
     expect(await verify(request)).toMatchObject({ is: 'refused', reason, message: expect.stringMatching(message) });
   });

@@ -69,7 +69,7 @@ const misspelt = (places: Readonly<Record<string, object | undefined>>): Problem
   const [wrong] = Object.entries(places).flatMap(([path, place = {}]) =>
     Object.keys(place).flatMap((name) => (/cron/i.test(name) && !isListField(name) ? [`${path}.${name}`] : [])),
   );
-  const message = `${wrong} is no field that anybody reads: write ${listField}`;
+  const message = `${wrong} is not a known field: write ${listField}`;
   return wrong === undefined ? undefined : { reason: 'InvalidTemplate', message };
 };
 

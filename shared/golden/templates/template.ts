@@ -69,5 +69,5 @@ export const decide = (facts: BootSourceFacts): RefreshDecision => {
   if (facts.keepsFormerVolume) return manual('the golden volume made before there were architectures is used');
   if (facts.hasVolume)
     return manual('a golden volume of its name exists: label it cdi.kubevirt.io/dataImportCron to opt in');
-  return automatic('nobody made a golden volume of its name');
+  return automatic('there is no golden volume of its name');
 };

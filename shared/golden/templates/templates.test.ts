@@ -141,7 +141,7 @@ describe('the list of an SSP', () => {
   ])('is not left out silently where it is called %s', (field, spec) => {
     expect(sspTemplates(ssp(spec))).toEqual({
       reason: 'InvalidTemplate',
-      message: `${field} is no field that anybody reads: write dataImportCronTemplates`,
+      message: `${field} is not a known field: write dataImportCronTemplates`,
     });
   });
 

@@ -69,7 +69,7 @@ describe('chooseClone', () => {
       /class local asks/,
     ],
     ['a driver that can do neither', aSource(bare), aTarget(), 'copy', /makes no snapshots/],
-    ['another driver', aSource({ driver: 'other' }), aTarget(), 'copy', /lies with other/],
+    ['another driver', aSource({ driver: 'other' }), aTarget(), 'copy', /is on other/],
     ['an unknown driver', aSource({ driver: undefined }), aTarget(), 'copy', /no known driver/],
     [
       'another volume mode',
@@ -119,7 +119,7 @@ describe('chooseClone', () => {
       { volumeMode: 'Filesystem', bytes: 4 * gib },
       /^the disk in the file system grows/,
     ],
-    ['another driver', aSource({ ...left, driver: 'other' }), {}, /^it lies with other/],
+    ['another driver', aSource({ ...left, driver: 'other' }), {}, /^it is on other/],
     ['a class that waits for a pod', aSource(left), { obstacle: 'class local waits' }, /^class local waits/],
   ])('reads a snapshot whose source is gone, for %s', (_what, source, ...[target, because]) => {
     const choice = chooseClone(source, aTarget(target));
@@ -132,7 +132,7 @@ describe('chooseClone', () => {
     expect(chooseClone(used, aTarget({ volumeMode: 'Filesystem', bytes: 4 * gib }))).toEqual({
       is: 'chosen',
       strategy: 'copy',
-      because: expect.stringMatching(/becomes a Filesystem one; a snapshot of it is read, since pod guest/) as string,
+      because: expect.stringMatching(/becomes a Filesystem one; a snapshot of it is read, because pod guest/) as string,
       viaSnapshot: true,
     });
   });

@@ -121,7 +121,7 @@ const obstacleOf = (source: CloneSource, target: CloneTarget): string | undefine
   if (obstacle !== undefined) return obstacle;
   if (source.volumeMode !== volumeMode) return `a ${source.volumeMode} volume becomes a ${volumeMode} one`;
   if (source.driver !== provisioner)
-    return `it lies with ${source.driver ?? 'no known driver'}, the class is of ${provisioner}`;
+    return `it is on ${source.driver ?? 'no known driver'}, the class is of ${provisioner}`;
   if (target.strategy === 'copy') return `class ${metadata.name} asks for it`;
   if (bytes < source.bytes) return 'the new volume is smaller than the old one, though its disk fits';
   if (bytes === source.bytes) return undefined;
@@ -156,7 +156,7 @@ const chooseUsed = (source: CloneSource, pod: string, because: string): CloneCho
     : {
         is: 'chosen',
         strategy: 'copy',
-        because: `${because}; a snapshot of it is read, since pod ${pod} may write to it`,
+        because: `${because}; a snapshot of it is read, because pod ${pod} may write to it`,
         viaSnapshot: true,
       };
 

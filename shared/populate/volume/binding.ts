@@ -101,7 +101,7 @@ export const planPromised = (volume: Volume, promised: PersistentVolume, context
       volumeName: promised.metadata.name,
     },
   );
-  const message = `claim ${name} takes persistent volume ${promised.metadata.name}, which was promised to it with its data`;
+  const message = `claim ${name} takes persistent volume ${promised.metadata.name}, which was reserved for it with its data`;
   const next = { ...volume.state, storageClassName, children: { ...volume.state.children, volume: name } };
   return {
     actions: [create(persistentVolumeClaims, claim)],

@@ -35,8 +35,8 @@ export const planElsewhere = (volume: Volume, observed: Staged, context: PlanCon
 };
 
 const messages = {
-  HandingOver: 'the copy is complete where its source lies, and is being handed over',
-  ChildDeleted: 'what was made for it where its source lies is being deleted; starting again once it is gone',
+  HandingOver: 'the copy is complete beside its source, and is being handed over',
+  ChildDeleted: 'what was created for it beside its source is being deleted; starting again once it is gone',
 } as const;
 
 const stateOf = (volume: Volume, state: ImageState, reason: keyof typeof messages, context: PlanContext): ImageState =>

@@ -64,7 +64,7 @@ const planUnmade = (volume: Volume, observed: ObservedVolume, context: PlanConte
   if (observed.job !== undefined) return planRefill(volume, observed, context);
   if (observed.promised !== undefined) return planPromised(volume, observed.promised, context);
   if (volume.claim.comesFilled !== true) return planClaim(volume, observed, context);
-  const message = `claim ${volume.claim.name} is to be brought with its data, by a restore or by hand; none is made here`;
+  const message = `claim ${volume.claim.name} is to be restored with its data, by a backup tool or by hand; none is created here`;
   return rest(volume, { reason: 'ClaimNotFound', message });
 };
 

@@ -108,7 +108,7 @@ const planSnapshot = (
   const { name: claim } = volume.claim;
   const isOurs = snapshot === undefined || snapshot.spec.source.persistentVolumeClaimName === claim;
   if (!isOurs || snapshot?.status?.readyToUse === true || snapshot?.status?.error !== undefined) return over;
-  const message = 'taking a snapshot for others that want the same bytes, before anybody writes to the volume';
+  const message = 'taking a snapshot for others that want the same bytes, before the volume is written to';
   const wait = {
     phase: 'Verifying',
     reason: 'KeepingContent',
@@ -183,7 +183,7 @@ const planMaking = (volume: Volume, kept: KeptCopy, fetched: CopiedContent, cont
   const wait = {
     phase: 'Verifying',
     reason: 'KeepingContent',
-    message: 'copying the disk for others that wait for the same bytes, before anybody writes to it',
+    message: 'copying the disk for others that wait for the same bytes, before it is written to',
     child: claim,
     isComplaining: false,
   } as const;

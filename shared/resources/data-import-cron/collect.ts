@@ -76,7 +76,7 @@ export const supersede = (cron: CronResource, observed: ObservedCron, target: st
       gone(name, version, {
         event: eventTypes.versionSuperseded,
         reason: 'ImportSuperseded',
-        message: `the import of ${name} was given up for ${target}`,
+        message: `the import of ${name} was superseded by ${target}`,
       }),
     ),
   };
@@ -203,7 +203,7 @@ export const planRemoval = (
     ? versions.filter((version) => version.dataVolume !== undefined && !isUsable(version))
     : versions;
   const actions = [...(cron.retains ? [] : removeDataSource(cron, observed)), ...going.flatMap(removeVersion)];
-  const message = 'removing what goes with this cron';
+  const message = 'removing what belongs to this cron';
   return {
     actions,
     state: { ...cron.state, reason: 'Terminating', message },

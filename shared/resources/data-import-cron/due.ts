@@ -83,7 +83,7 @@ export const joinRequests = (one: ObserveRequest, other: ObserveRequest): Observ
 export type Answered = Exclude<Observation, { readonly is: 'waiting' }>;
 export type Waiting = Extract<Observation, { readonly is: 'waiting' }>;
 
-/** How long to wait after polls that failed one after the other, also past the schedule's next time. */
+/** How long to wait after consecutive polls that failed, also past the schedule's next time. */
 export const backoffMs = (failures: number): number => Math.min(60, 2 ** Math.min(failures - 1, 10)) * 60_000;
 
 /** When to ask again, in ms since the epoch; `undefined`: never. */

@@ -184,7 +184,7 @@ describe('a host that rejects all polls for hours', () => {
     for (const cron of refused!)
       expect(saidBy(cron)).toMatchObject({
         reason: 'RateLimited',
-        message: 'the source cannot be asked (attempt 1): answered 429; the next try is at 2026-03-01T00:11:00Z',
+        message: 'the source cannot be polled (attempt 1): answered 429; the next attempt is at 2026-03-01T00:11:00Z',
       });
     expect(waiting!.map((cron) => saidBy(cron)?.reason)).toEqual(Array.from({ length: 4 }, () => 'RateLimited'));
     expect(
@@ -195,9 +195,7 @@ describe('a host that rejects all polls for hours', () => {
       '2026-03-01T00:12:00.000Z',
       '2026-03-01T00:13:00.000Z',
     ]);
-    expect(saidBy(waiting![0]!)?.message).toMatch(
-      /^quay\.io asked to be left alone until .*; the next try is at 2026-/,
-    );
+    expect(saidBy(waiting![0]!)?.message).toMatch(/^quay\.io asked for a pause until .*; the next attempt is at 2026-/);
     await run(reconciler, 15, { perMinute: 1000 });
     expect(crons().map(({ status }) => [status?.waiting, status?.lastPoll?.failures])).toEqual(
       Array.from({ length: 12 }, () => [undefined, 0]),

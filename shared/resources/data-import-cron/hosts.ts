@@ -80,7 +80,7 @@ const refusedUntil = (observation: Observation, { until }: HostWait, now: number
  */
 const waitingFor = ({ host, until }: HostWait, place: number): Observation => ({
   is: 'waiting',
-  message: `${host} asked to be left alone until ${new Date(until).toISOString()}, and was not asked`,
+  message: `${host} asked for a pause until ${new Date(until).toISOString()}, and was not polled`,
   until: new Date(until + Math.floor(Math.log2(place + 1)) * 60_000).toISOString(),
 });
 

@@ -15,17 +15,17 @@ const secondsOf = (text: string | undefined): number => {
 
 const outdated = gauge(
   'kubevirt_cdi_dataimportcron_outdated',
-  'Whether the newest version of a golden image is not in use and nothing is under way that would bring it.',
+  'Whether the newest version of a golden image is not in use and is not being imported.',
 );
 const polled = gauge(
   'bullion_golden_image_last_poll_seconds',
-  'When the source was asked last, in seconds since the epoch.',
+  'When the source was polled last, in seconds since the epoch.',
 );
 const due = gauge(
   'bullion_golden_image_next_poll_seconds',
-  'When the source is to be asked next, in seconds since the epoch.',
+  'When the source is to be polled next, in seconds since the epoch.',
 );
-const pollFailures = gauge('bullion_golden_image_poll_failures', 'Polls that failed one after the other.');
+const pollFailures = gauge('bullion_golden_image_poll_failures', 'Consecutive polls that failed.');
 const imported = gauge(
   'bullion_golden_image_last_import_seconds',
   'When the version in use was imported, in seconds since the epoch.',

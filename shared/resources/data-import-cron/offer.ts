@@ -79,6 +79,6 @@ const adviseKept = (cron: CronResource, { dataSource }: ObservedCron, verdict: C
     return { ...verdict, trouble: { reason: 'DataSourceLeft', message } };
   }
   if (!isKept(cron.ref, dataSource)) return verdict;
-  const message = `DataSource ${cron.dataSource} is somebody else's and in use: label it cdi.kubevirt.io/dataImportCron=${cron.ref.name} to have it follow this cron`;
+  const message = `DataSource ${cron.dataSource} belongs to another owner and is in use: label it cdi.kubevirt.io/dataImportCron=${cron.ref.name} to have it follow this cron`;
   return { ...verdict, trouble: { reason: 'DataSourceUnmanaged', message } };
 };

@@ -129,7 +129,7 @@ const refuseName = (work: Work): CronStep => {
   const advice = observed.foreign.has(name)
     ? `, or label it cdi.kubevirt.io/dataImportCron=${cron.ref.name} if it holds this version`
     : ', and the version is imported again';
-  const message = `PVC ${name} exists and is none of this cron's: remove it${advice}`;
+  const message = `PVC ${name} exists and does not belong to this cron: remove it${advice}`;
   const trouble = { reason: 'NameTaken', message };
   return goOn(work, [], { phase: 'Waiting', progressing: progressing.none, upToDate: upToDate.outdated, trouble });
 };
@@ -208,7 +208,7 @@ const failImport = (work: Work): CronStep => {
   const told = version.dataVolume?.status?.conditions?.find(
     ({ type, message }) => (type === 'Running' || type === 'Ready') && (message ?? '') !== '',
   );
-  const message = `the import of ${name} failed: ${told?.message ?? 'see the DataVolume'}; a new digest is imported by itself, for this one ${retryHint}`;
+  const message = `the import of ${name} failed: ${told?.message ?? 'see the DataVolume'}; a new digest is imported automatically, for this one ${retryHint}`;
   const verdict: CronVerdict = {
     phase: 'Failed',
     progressing: progressing.of('Failed'),

@@ -101,7 +101,7 @@ const record = async (
       if (!isConflict(error)) throw error;
     }
   }
-  return retry(2, `DataImportCron ${cron.name} keeps being changed by others`);
+  return retry(2, `DataImportCron ${cron.name} keeps being changed by other clients`);
 };
 
 /** The digest is written before the memory of it: a crash between the two costs a request, never a version. */

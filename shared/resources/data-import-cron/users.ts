@@ -91,7 +91,7 @@ const isBackedUp = ({ annotations: found }: ObjectMeta): boolean => found?.[anno
 const isFromOurs = ({ spec: { sourceRef }, metadata }: DataVolume, cron: CronResource): boolean =>
   sourceRef?.name === cron.dataSource && (sourceRef.namespace ?? metadata.namespace) === cron.namespace;
 
-/** What a claim names as its source: as long as it is not bound, it is being made from that. */
+/** What a claim names as its source: as long as it is not bound, it is being created from that. */
 const sourcesOf = ({ spec }: PersistentVolumeClaim): readonly Named[] =>
   [spec.dataSource, spec.dataSourceRef].filter((source) => source !== undefined);
 

@@ -43,12 +43,12 @@ const rateLimited = 'RateLimited';
 
 const pollTrouble = ({ lastPoll, waiting, nextPoll }: CronState): CronVerdict['trouble'] => {
   if (waiting !== undefined)
-    return { reason: rateLimited, message: `${waiting.message}; the next try is at ${waiting.until}` };
+    return { reason: rateLimited, message: `${waiting.message}; the next attempt is at ${waiting.until}` };
   if (lastPoll?.outcome !== 'Failed') return undefined;
-  const next = nextPoll === undefined ? '' : `; the next try is at ${nextPoll}`;
+  const next = nextPoll === undefined ? '' : `; the next attempt is at ${nextPoll}`;
   return {
     reason: lastPoll.reason === rateLimited ? rateLimited : 'PollFailed',
-    message: `the source cannot be asked (attempt ${lastPoll.failures}): ${lastPoll.message}${next}`,
+    message: `the source cannot be polled (attempt ${lastPoll.failures}): ${lastPoll.message}${next}`,
   };
 };
 

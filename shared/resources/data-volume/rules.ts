@@ -96,7 +96,7 @@ const unservedAccess: Check = ({ spec: { source = {} } }) => {
     ...faultIf(
       http?.insecureSkipVerify === true,
       'spec.source.http.insecureSkipVerify',
-      'is not supported: the disk could be replaced on the way; put its certificates into certConfigMap',
+      'is not supported: the disk could be replaced in transit; put its certificates into certConfigMap',
     ),
     ...faultIf(
       registry?.imageStream !== undefined,

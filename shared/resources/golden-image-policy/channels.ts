@@ -41,12 +41,12 @@ const comesAfter: Check = ({ spec: { channels } }) =>
       .slice(0, index)
       .map((one) => one.name)
       .join(', ');
-    const advice = known === '' ? 'the first channel comes after nothing: leave it out' : `write one of ${known}`;
+    const advice = known === '' ? 'the first channel has no channel before it: leave it out' : `write one of ${known}`;
     if (place < 0) return [{ field, message: `there is no channel ${after.channel}: ${advice}` }];
     return faultIf(
       place >= index,
       field,
-      `${after.channel} does not stand before ${name}, so that neither would ever get a version: ${advice}`,
+      `${after.channel} does not come before ${name}, so that neither would ever get a version: ${advice}`,
     );
   });
 

@@ -54,7 +54,7 @@ export const check = async (kube: KubeClient, policy: PolicyResource, probes: Pr
 const mustBeSame = ({ metadata }: GoldenImagePolicy, found: readonly GoldenImagePolicy[]): void => {
   const now = found.find((one) => one.metadata.name === metadata.name);
   if (now?.metadata.resourceVersion === metadata.resourceVersion) return;
-  throw new Conflict(`GoldenImagePolicy ${metadata.name} changed while it was looked at`);
+  throw new Conflict(`GoldenImagePolicy ${metadata.name} changed while it was read`);
 };
 
 /** Throw-away clones of versions, and what runs on them. */

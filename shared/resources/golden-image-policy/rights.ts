@@ -153,7 +153,7 @@ const mayRun = async (
     const { namespace } = metadata;
     // oxlint-disable-next-line no-await-in-loop
     if (await isAllowed(kube, userInfo, { verb: 'create', group, resource, namespace })) continue;
-    const message = `user ${userInfo.username} is not allowed to run ${what} here: it takes the right to create ${resource} of ${group}`;
+    const message = `user ${userInfo.username} is not allowed to run ${what} here: this requires permission to create ${resource} of ${group}`;
     faults.push({ field: `spec.verify.${part}`, message });
   }
   return faults;
@@ -193,7 +193,7 @@ export const reviewPolicy = async (
   for (const verb of changed) {
     // oxlint-disable-next-line no-await-in-loop
     if (await isAllowed(kube, userInfo, { verb, group, resource: plural, namespace, name })) continue;
-    const message = `user ${userInfo.username} is not allowed to ${wordsOf[verb]}: it takes the right to ${verb} ${plural} of ${group} here`;
+    const message = `user ${userInfo.username} is not allowed to ${wordsOf[verb]}: this requires permission to ${verb} ${plural} of ${group} here`;
     faults.push({ field: fields[verb], message });
   }
   faults.push(...(await mayRun(kube, request, object)));
@@ -206,9 +206,9 @@ const reviewSignatures = (username: string, entries: readonly Placed[]): Admissi
     old === undefined ? entry.by !== username : entry.by !== old.by || entry.at !== old.at;
   const forged = entries.filter(isForged);
   if (forged.some(({ entry }) => entry.by === undefined))
-    throw new Unavailable('who decided it was not written down by mutate: try again');
+    throw new Unavailable('the author of the decision was not recorded by mutate: try again');
   if (forged.length === 0) return undefined;
-  const message = 'is written by admission alone: leave by and at out';
+  const message = 'is set by admission only: leave by and at out';
   return refused(
     'Forbidden',
     forged.map(({ field }) => ({ field: `${field}.by`, message })),
@@ -238,6 +238,6 @@ export const reviewChannelSource = async (
   const { userInfo } = request;
   const right = { verb: 'promote', group, resource: plural, namespace, name: policy.metadata.name };
   if (isPutBack || (await isAllowed(kube, userInfo, right))) return undefined;
-  const message = `DataSource ${name} is a channel of GoldenImagePolicy ${policy.metadata.name}, which points it to its versions: user ${userInfo.username} is not allowed to ${wordsOf.promote}: it takes the right to promote ${plural} of ${group} here`;
+  const message = `DataSource ${name} is a channel of GoldenImagePolicy ${policy.metadata.name}, which points it to its versions: user ${userInfo.username} is not allowed to ${wordsOf.promote}: this requires permission to promote ${plural} of ${group} here`;
   return refused('Forbidden', [{ field: 'spec.source', message }]);
 };

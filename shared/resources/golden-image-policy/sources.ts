@@ -41,8 +41,8 @@ export const ownerTrouble = (
   if (label !== undefined && crons.some(({ cron }) => cron.ref.name === label)) return undefined;
   const manager = allCrons.find(({ metadata, spec }) => metadata.name === label && spec.managedDataSource === name);
   if (manager !== undefined)
-    return `DataSource ${name} is managed by DataImportCron ${label}, which is none of this policy's: select that cron, or ${handOver}`;
-  return isKept(ref, source) ? `DataSource ${name} is somebody else's and in use: ${handOver}` : undefined;
+    return `DataSource ${name} is managed by DataImportCron ${label}, which is not one of this policy's: select that cron, or ${handOver}`;
+  return isKept(ref, source) ? `DataSource ${name} belongs to another owner and is in use: ${handOver}` : undefined;
 };
 
 interface Known {

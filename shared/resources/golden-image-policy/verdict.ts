@@ -52,7 +52,7 @@ export const withoutCrons = (
   if (gone.length > 0)
     return {
       reason: 'CronDeleted',
-      message: `DataImportCron ${gone.join(', ')} is gone, or has other labels now: no version comes any more, and DataSources stay where they are; make it again, select another, or delete this policy`,
+      message: `DataImportCron ${gone.join(', ')} is gone, or has other labels now: no more versions are imported, and DataSources stay where they are; create it again, select another, or delete this policy`,
     };
   const { names, matchLabels = {} } = spec.dataImportCrons;
   const which =
@@ -62,7 +62,7 @@ export const withoutCrons = (
       .join(',');
   return {
     reason: 'NoCrons',
-    message: `there is no DataImportCron ${which} in this namespace: make one, or select another`,
+    message: `there is no DataImportCron ${which} in this namespace: create one, or select another`,
   };
 };
 

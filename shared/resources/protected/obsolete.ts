@@ -167,7 +167,7 @@ const sayOf = ({ mark, namespace, dataSource }: Found): string => {
   return `${what} of GoldenImagePolicy ${namespace}/${mark.policy} is ${sentenceOf(mark)}`;
 };
 
-const force = `to make it all the same, annotate it ${annotations.allowObsolete}=true`;
+const force = `to create it anyway, annotate it ${annotations.allowObsolete}=true`;
 
 export const keepFromObsolete = async (request: AdmissionRequest, kube: KubeClient): Promise<AdmissionAnswer> => {
   const judged = await Promise.all(

@@ -79,7 +79,7 @@ describe('templates of an SSP', () => {
     expect(labelOf('fedora')).toBe('fedora-cron');
     expect(source('win11')?.spec.source).toEqual({ pvc: { namespace, name: 'win11' } });
     expect(source('fedora')?.metadata.annotations).toMatchObject({
-      [annotations.autoUpdate]: 'on: nobody made a golden volume of its name',
+      [annotations.autoUpdate]: 'on: there is no golden volume of its name',
     });
     expect(kube.all(namespaces).map(({ metadata }) => metadata.name)).toEqual([namespace]);
     expect(eventsNow()).toContain('AutoUpdateDecided');

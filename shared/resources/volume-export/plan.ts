@@ -193,7 +193,7 @@ const planDone = (
     message: `exported to ${where}${how}`,
     object,
   };
-  // Last: its pods keep the claims in use, even after they have ended. If it were gone before the state is written, the export would be made
+  // Last: its pods keep the claims in use, even after they have ended. If it were gone before the state is written, the export would be created
   // again.
   return {
     actions: [...shownActions(resource, observed, context), ...removeReading(observed), ...removeJob(observed.job)],

@@ -40,7 +40,7 @@ const placing = async <T>(name: string, work: () => Promise<T>): Promise<T> => {
     return await work();
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    if (clashes.has(code)) throw broken(`has an entry that cannot be made (${code}): ${quoted(name)}`);
+    if (clashes.has(code)) throw broken(`has an entry that cannot be created (${code}): ${quoted(name)}`);
     throw error;
   }
 };

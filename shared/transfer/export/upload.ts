@@ -53,7 +53,7 @@ export const abortLeftovers = async (context: UploadContext): Promise<void> => {
     await abortUploads(context);
   } catch (error) {
     context.signal.throwIfAborted();
-    context.log('uploads that an earlier try may have left could not be aborted', { error });
+    context.log('uploads that an earlier attempt may have left could not be aborted', { error });
   }
 };
 

@@ -39,8 +39,8 @@ interface Answer {
 }
 
 const refusals = {
-  misplaced: [409, 'Misplaced', 'the bytes belong elsewhere: resume at Upload-Offset'],
-  closed: [409, 'AlreadyReceived', 'the file is here already'],
+  misplaced: [409, 'Misplaced', 'the bytes are for another offset: resume at Upload-Offset'],
+  closed: [409, 'AlreadyReceived', 'the file has already arrived'],
   busy: [423, 'Busy', 'another client is sending this file'],
   interrupted: [400, 'Interrupted', 'the connection ended in the middle of the file: resume at Upload-Offset'],
 } as const satisfies Record<string, readonly [number, string, string]>;

@@ -135,7 +135,7 @@ describe.skipIf(!hasRegistry())('signatures in a registry', () => {
     registry.requests.length = 0;
     expect(await verify(digest)).toMatchObject({
       reason: 'WrongKey',
-      message: expect.stringMatching(/more signatures than are looked at/),
+      message: expect.stringMatching(/more signatures than are read/),
     });
     expect(registry.requests.length).toBeLessThan(40);
   });

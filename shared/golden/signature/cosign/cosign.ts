@@ -59,7 +59,7 @@ const verifyManifest = async (
   );
   const best = bestOf(found, none);
   if (best.is === 'verified' || !isCut) return best;
-  return { ...best, message: `${best.message}; there are more signatures than are looked at` };
+  return { ...best, message: `${best.message}; there are more signatures than are read` };
 };
 
 const verifyOne = async (

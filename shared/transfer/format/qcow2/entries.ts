@@ -76,7 +76,7 @@ const plainExtent = (layout: TableLayout, high: number, low: number, guest: numb
   const host = alignedOffset(layout, high, low, guest);
   if ((low & zeroFlag) !== 0) {
     if (layout.header.version === 2)
-      throw corrupt('the qcow2 is of version 2 but has zero clusters, which came with version 3');
+      throw corrupt('the qcow2 is of version 2 but has zero clusters, which were added in version 3');
     return undefined;
   }
   if (host === 0) return undefined;

@@ -74,7 +74,7 @@ const open = async (session: HttpSession, { position, tail }: Reached): Promise<
 const whenUnpinned = (session: HttpSession, fault: unknown): unknown => {
   const isContinuable = requirePinned(session).identity.validator !== undefined;
   if (!(fault instanceof TransferError) || !fault.retryable || isContinuable) return fault;
-  const message = `${fault.message}; the server gives no strong validator, so the download starts over`;
+  const message = `${fault.message}; the server sends no strong validator, so the download starts over`;
   return new TransferError(fault.code, message, { cause: fault, startOver: true });
 };
 
