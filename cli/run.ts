@@ -28,6 +28,7 @@ import { importCommand } from '#cli/commands/import.ts';
 import { retryCommand } from '#cli/commands/import.ts';
 import { planCommand } from '#cli/commands/plan.ts';
 import { pruneCommand, undeleteCommand } from '#cli/commands/prune.ts';
+import { queueCommand } from '#cli/commands/queue.ts';
 import { rolloutCommands } from '#cli/commands/rollout.ts';
 import { uninstallCommand } from '#cli/commands/uninstall.ts';
 import { uploadCommand } from '#cli/commands/upload.ts';
@@ -168,6 +169,7 @@ export const commands: readonly Command[] = [
   exportCommand,
   retryCommand,
   deleteCommand,
+  queueCommand,
   ...rolloutCommands,
   pruneCommand,
   undeleteCommand,

@@ -58,6 +58,7 @@ const sound: Installation = {
   ],
   classes: read(storageClass(isDefault)),
   snapshotClasses: read(snapshotClass),
+  limitFaults: read(),
 };
 const [first] = sound.kinds;
 const withKind = (over: Partial<Installation['kinds'][number]>): Partial<Installation> => ({
@@ -96,6 +97,11 @@ describe('an installation', () => {
       'has a Broker that is not ready',
       { knative: [{ kind: 'Broker', objects: read(knative('Broker', 'default', 'False', 'no channel')) }] },
       { is: 'problem', about: 'functions', message: 'Broker default is not ready: no channel' },
+    ],
+    [
+      'has a limit on transfers that cannot be read',
+      { limitFaults: read('running is "0": write a whole number from 1 on, or remove it for no limit') },
+      { is: 'warning', about: 'queue', remedy: 'kubectl edit configmap transfer-queue -n bullion-system' },
     ],
     [
       'has a Deployment without a ready pod',
@@ -189,7 +195,7 @@ describe('bullion doctor', () => {
     expect(code).toBe(exitCodes.failed);
     expect(out).toContain('PROBLEM  validation');
     expect(out).toMatch(/warning +objects +1 of 1 failed:\n +hypercloud\/broken -n ns: failed\n +To do: bullion why/);
-    expect(kube.calls.filter(({ verb }) => verb !== 'list')).toEqual([]);
+    expect(kube.calls.filter(({ verb }) => !['list', 'get'].includes(verb))).toEqual([]);
     // What it names is what `bullion why` takes.
     expect((await findAny(kube, 'ns', 'hypercloud/broken')).image.metadata.name).toBe('broken');
     const there = await observeInstallation(kube, { namespace: 'elsewhere', now: testTime });

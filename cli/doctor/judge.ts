@@ -4,7 +4,7 @@ import type { Read } from '#shared/catalogue/objects.ts';
 import type { WebhookConfiguration } from '#shared/api/foreign/admission.ts';
 import type { Deployment } from '#shared/api/foreign/apps.ts';
 import { findCondition } from '#shared/api/conditions.ts';
-import { systemNamespace } from '#shared/api/names.ts';
+import { systemNamespace, transferQueue } from '#shared/api/names.ts';
 import { defaultClassOf, isMadeByHand } from '#shared/populate/storage/profile.ts';
 
 export interface Finding {
@@ -135,6 +135,17 @@ const judgeClasses = ({ classes, snapshotClasses }: Installation): readonly Find
   ];
 };
 
+/** Entries that cannot be used limit nothing. */
+const judgeLimits = ({ limitFaults }: Installation): readonly Finding[] =>
+  limitFaults.is !== 'read'
+    ? []
+    : limitFaults.items.map((message) => ({
+        is: 'warning',
+        about: 'queue',
+        message,
+        remedy: `kubectl edit configmap ${transferQueue} -n ${systemNamespace}`,
+      }));
+
 /** Objects that are named in each finding; the rest is counted. */
 const mostNamed = 10;
 
@@ -189,5 +200,6 @@ export const judgeInstallation = (installation: Installation): readonly Finding[
   ),
   ...judgeWorkloads(installation),
   ...judgeClasses(installation),
+  ...judgeLimits(installation),
   ...judgeObjects(installation.kinds),
 ];

@@ -12,6 +12,7 @@ import { systemNamespace } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { type Trouble, troubleOf } from '#cli/doctor/trouble.ts';
 import { partOfUs } from '#cli/uninstall/objects.ts';
+import { readLimits } from '#shared/populate/queue/limits.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
 /** An object of Knative: whether it works is in its condition Ready. */
@@ -50,6 +51,8 @@ export interface Installation {
   readonly knative: readonly { readonly kind: string; readonly objects: Read<KnativeObject> }[];
   readonly classes: Read<StorageClass>;
   readonly snapshotClasses: Read<VolumeSnapshotClass>;
+  /** What is wrong with the limits on transfers. */
+  readonly limitFaults: Read<string>;
 }
 
 /** `namespace`: the only one to look in; left out: all of them. Keeps what is wrong, not every object. */
@@ -76,7 +79,7 @@ export const observeInstallation = async (
   around: { readonly namespace: string | undefined; readonly now: number },
 ): Promise<Installation> => {
   const ours = { labelSelector: partOfUs };
-  const [kinds, mutating, validating, workloads, knative, classes, snapshotClasses] = await Promise.all([
+  const [kinds, mutating, validating, workloads, knative, classes, snapshotClasses, limitFaults] = await Promise.all([
     Promise.all(servedKinds.map(({ type }) => observeKind(kube, type, around))),
     readAll(kube, mutatingWebhookConfigurations, ours),
     readAll(kube, validatingWebhookConfigurations, ours),
@@ -89,6 +92,7 @@ export const observeInstallation = async (
     ),
     readAll(kube, storageClasses),
     readAll(kube, volumeSnapshotClasses),
+    readOr(async () => (await readLimits(kube))?.faults ?? []),
   ]);
-  return { kinds, mutating, validating, deployments: workloads, knative, classes, snapshotClasses };
+  return { kinds, mutating, validating, deployments: workloads, knative, classes, snapshotClasses, limitFaults };
 };

@@ -28,6 +28,7 @@ import {
   nodes,
   persistentVolumeClaims,
   pods,
+  priorityClasses,
   secrets,
 } from '#shared/api/foreign/core.ts';
 import { virtualMachineInstances } from '#shared/api/foreign/kubevirt.ts';
@@ -36,7 +37,7 @@ import { downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { keysSecretName } from '#shared/exchange/access/keys.ts';
-import { optionalSources, systemNamespace } from '#shared/api/names.ts';
+import { optionalSources, systemNamespace, transferQueue } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import { apiServerSources } from '#shared/resources/event-sources.ts';
 import { trustSetting } from '#shared/resources/trust.ts';
@@ -145,6 +146,9 @@ export const buildDriverAccess = (
     // File system overhead and registries, set by administrators.
     rule(cdiConfigs, ['get']),
     rule(configMaps, ['create']),
+    // Limits on transfers, and the priority of those that wait.
+    only(rule(configMaps, ['get']), transferQueue) as Rule,
+    rule(priorityClasses, ['list']),
     ...(fn.polls ? pollLookups.map((type) => rule(type, ['get'])) : []),
     // Leases of unique names, held before the first child is created; and of the fetcher of an image.
     rule(leases, ['get', 'create', 'update', 'patch', 'delete']),

@@ -23,6 +23,8 @@ export const labels = {
   exporting: 'bullion.dev/exporting',
   /** On a transfer Job that is still suspended, because its Secret is not created yet. */
   starting: 'bullion.dev/starting',
+  /** On a transfer Job that the limits on transfers apply to: `waiting` or `running`, until it has ended. */
+  queue: 'bullion.dev/queue',
   /** On an event source: the cluster may not have the watched kind. */
   optional: 'bullion.dev/optional',
 } as const;
@@ -81,6 +83,12 @@ export const annotations = {
   backupTarget: 'bullion.dev/backup-target',
   /** On a transfer Job: public key (Ed25519, base64 of its DER) that verifies its progress reports. */
   reportKey: 'bullion.dev/report-key',
+  /** On a transfer Job: host of its source, for the limit on transfers from one host. */
+  sourceHost: 'bullion.dev/source-host',
+  /** On a transfer Job that waits for others: its place in the queue, for people. */
+  queuePlace: 'bullion.dev/queue-place',
+  /** On the Lease of the queue: Jobs that were admitted and may still be suspended, and the times of recent admissions (JSON). */
+  admitted: 'bullion.dev/admitted',
   /** On a cron with an empty schedule, if a CDI is installed: the schedule of our polls. */
   schedule: 'bullion.dev/schedule',
   /** On such a cron: result of the latest poll, and time of the next one (JSON). */
@@ -115,6 +123,9 @@ export const systemNamespace = 'bullion-system';
 
 /** ConfigMap in our namespace: event sources for kinds that a cluster may not have, to be created once it does. */
 export const optionalSources = 'optional-sources';
+
+/** ConfigMap in our namespace: how many transfers run at once. Also the name of the Lease that makes passes over the queue exclude each other. */
+export const transferQueue = 'transfer-queue';
 
 const serviceAccount = (namespace: string, name: string): string => `system:serviceaccount:${namespace}:${name}`;
 

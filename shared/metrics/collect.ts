@@ -1,7 +1,7 @@
 // All metrics, recomputed from the cluster for each scrape: they survive scale to zero and restarts.
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { deployments } from '#shared/api/foreign/apps.ts';
-import { nodes, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { jobs, nodes, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { labels, systemNamespace } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
@@ -10,6 +10,7 @@ import type { Counter } from '#shared/metrics/metric.ts';
 import { createImportCounter } from '#shared/metrics/imports.ts';
 import { gauge, type Metric } from '#shared/metrics/metric.ts';
 import { createObjectCounter, resourceOf } from '#shared/metrics/objects.ts';
+import { createQueueCounter } from '#shared/metrics/queue.ts';
 import { createRestartCounter } from '#shared/metrics/imports.ts';
 import { createStorageCounter } from '#shared/metrics/objects.ts';
 import { createOutdatedCounter, createVersionCounter } from '#shared/metrics/objects.ts';
@@ -45,6 +46,8 @@ export const listings: readonly Listing[] = [
   ...reconcilers.map((reconciler) => ({ type: reconciler.kind.type, reconciler })),
   { type: persistentVolumeClaims, ...ofDisks },
   { type: volumeSnapshots, ...ofGolden },
+  // Of the queue.
+  { type: jobs, labelSelectors: [labels.queue] },
   { type: storageClasses },
   { type: nodes },
 ];
@@ -98,6 +101,7 @@ export const collect = async (deps: MetricsDeps): Promise<readonly Metric[]> => 
     createOutdatedCounter(),
     createStorageCounter(),
     createRestartCounter(),
+    createQueueCounter(deps.now()),
   ];
   const readings: Metric[] = [];
   for (const listing of listings) {

@@ -1,6 +1,7 @@
 // How children are watched, and which of their changes reconcile the owner. Used where backends and volumes declare their watched children.
 import type { Job } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
+import { isQueued } from '#shared/populate/queue/advance.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { type Owner, ownerOf } from '#shared/api/owner.ts';
 
@@ -31,11 +32,11 @@ export const follow = <T extends KubeObject>(
 export const isLeaving = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp !== undefined;
 
 /**
- * An attempt failed or the last one ended. Its start is observed by its progress. Pods are not watched: the tick reconciles owners of stuck
- * ones.
+ * An attempt failed or the last one ended, or the Job waits for its turn. The start of an attempt is observed by its progress. Pods are not
+ * watched: the tick reconciles owners of stuck ones.
  */
-export const hasAttemptEnded = ({ status }: Job): boolean =>
-  (status?.failed ?? 0) > 0 || (status?.conditions ?? []).length > 0;
+export const hasAttemptEnded = (job: Job): boolean =>
+  (job.status?.failed ?? 0) > 0 || (job.status?.conditions ?? []).length > 0 || isQueued(job);
 
 export const isSnapshotDecided = ({ status }: VolumeSnapshot): boolean =>
   status?.readyToUse === true || status?.error !== undefined;

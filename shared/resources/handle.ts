@@ -2,7 +2,7 @@
 import { type KnownEvent, eventTypes, objectOf } from '#events/catalogue.ts';
 import { recordDeadLetter } from '#events/dead-letter.ts';
 import type { CloudEvent } from '#events/event.ts';
-import { jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type Job, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type KubeObject, apiVersionOf, refOf } from '#shared/api/object.ts';
 import { type Owner, sourceLabel } from '#shared/api/owner.ts';
 import { pollIfDue } from '#shared/resources/data-import-cron/poll.ts';
@@ -21,6 +21,8 @@ import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
 import { labels } from '#shared/api/names.ts';
 import { reconcileEach } from '#shared/resources/each.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
+import { isFinished } from '#shared/populate/job/attempts.ts';
+import { advanceQueue } from '#shared/populate/queue/advance.ts';
 import { transferJobName } from '#shared/populate/job/transfer-job.ts';
 import { type Change, type WatchedChild, isLeaving } from '#shared/populate/watched-child.ts';
 
@@ -105,12 +107,17 @@ export const handleChildEvent = async (deps: ReconcileDeps, event: KnownEvent): 
 
 const reconcileFollowers = async (deps: ReconcileDeps, child: KubeObject, change: Change): Promise<Outcome> => {
   if (change === 'update') await endDownloads(deps, child);
+  if (hasLeftQueue(child, change)) await advanceQueue(deps.kube, { now: deps.now(), cause: 'ended' });
   return worstOf([
     await reconcileOwner(deps, child, change),
     await reconcileConcerned(deps, child),
     change === 'delete' ? done : await serveUploadClaim(deps, child),
   ]);
 };
+
+/** Another transfer may start in its place. */
+const hasLeftQueue = (child: KubeObject, change: Change): boolean =>
+  child.metadata.labels?.[labels.queue] === 'running' && (change === 'delete' || isFinished(child as Job));
 
 /** The Job that serves downloads keeps its claim in use until it has been idle for a while: the claim of a deleted object would stay as long. */
 const endDownloads = async ({ kube }: ReconcileDeps, claim: KubeObject): Promise<void> => {

@@ -4,6 +4,7 @@ import { reconcileEach } from '#shared/resources/each.ts';
 import { reconcilers } from '#shared/resources/registry.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
 import { removeAbandoned } from '#shared/populate/job/start-transfer.ts';
+import { advanceQueue } from '#shared/populate/queue/advance.ts';
 import { ensureConfig } from '#shared/resources/cdi-config/ensure.ts';
 import { createMisplacedCrons } from '#shared/resources/data-import-cron/misplaced.ts';
 import { createDuePolls } from '#shared/resources/data-import-cron/due-polls.ts';
@@ -58,6 +59,8 @@ export const tick = async (deps: TickDeps, signal?: AbortSignal): Promise<Outcom
   const misplaced = createMisplacedCrons(await ensureProfiles(deps));
   await ensureConfig(deps);
   await removeAbandoned(deps.kube, deps.now());
+  // Before objects are reconciled, so that their status has their place.
+  await advanceQueue(deps.kube, { now: deps.now(), cause: 'tick' });
   const polls = await createDuePolls(deps);
   // First, so that the results of templates are reconciled in the same minute.
   const templates = await syncTemplates(deps);

@@ -1,7 +1,8 @@
 // Imports under faults: what must never happen meanwhile, and the required final state of each.
-import { storageClasses } from '#shared/api/foreign/core.ts';
+import { configMaps, jobs, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
-import { annotations } from '#shared/api/names.ts';
+import { annotations, labels, systemNamespace, transferQueue } from '#shared/api/names.ts';
+import { isFinished } from '#shared/populate/job/attempts.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { ImageObject } from '#shared/resources/dialect.ts';
 import { begunIn, leftInStore, orphansIn, summaryOf, untoldIn, watchInvariants } from '#test/faults/invariants.ts';
@@ -36,6 +37,7 @@ export const runScenario = async (scenario: Scenario, seed: number, over: Partia
   });
   const report = (text: string) => void violations.push(`at ${Math.round(world.elapsed() / 1000)} s: ${text}`);
   world.kube.onChange(watchInvariants(world, report));
+  world.kube.onChange(() => reportTooMany(world, scenario, report));
   populate(world, scenario);
   playUser(world, scenario, seed);
   await world.run(limitMs);
@@ -48,12 +50,29 @@ export const runScenario = async (scenario: Scenario, seed: number, over: Partia
   return { world, violations, summary };
 };
 
+/** Of the transfers that limits apply to. */
+const reportTooMany = (world: World, { running = Infinity }: Scenario, report: (text: string) => void): void => {
+  const some = world.kube
+    .all(jobs)
+    .filter(
+      (job) => job.metadata.labels?.[labels.queue] === 'running' && job.spec.suspend !== true && !isFinished(job),
+    );
+  if (some.length > running) report(`${some.length} transfers run at once, where ${running} may`);
+};
+
 /** The final state of a run without faults. */
 export const runCalm = (scenario: Scenario, seed: number): Promise<Run> => runScenario(scenario, seed, { chaos: calm });
 
 const populate = (world: World, scenario: Scenario) => {
   const binding = scenario.waitForConsumer === true ? 'WaitForFirstConsumer' : 'Immediate';
   world.kube.seed(storageClasses, aStorageClass('local', { volumeBindingMode: binding }));
+  if (scenario.running !== undefined)
+    world.kube.seed(configMaps, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { namespace: systemNamespace, name: transferQueue },
+      data: { running: String(scenario.running) },
+    });
   if (scenario.withoutSnapshots !== true) world.kube.seed(volumeSnapshotClasses, aSnapshotClass());
   for (const { type, object } of [scenario, ...(scenario.alongside ?? [])].map(createdBy)) {
     world.schedule(0, () => void insist(world, () => world.kube.create(type, object)));

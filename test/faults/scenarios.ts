@@ -20,6 +20,8 @@ export interface Scenario {
   readonly snapshotError?: string;
   readonly withoutSnapshots?: boolean;
   readonly waitForConsumer?: boolean;
+  /** How many transfers may run at once. Default: all. */
+  readonly running?: number;
   /** The actions of the user meanwhile; the seed determines the times, while faults occur. */
   readonly user?: 'deletes' | 'deletes-and-recreates' | 'retries';
 }
@@ -191,6 +193,7 @@ export const scenarios: readonly Scenario[] = [
     alongside: exported,
     attempt: (mode) => (mode === 'export' ? { runMs: 5000, end: 'killed' } : success),
   },
+  { ...base, name: 'queued', alongside: dataVolumes, running: 1, attempt: () => success },
   { ...onLonghorn, name: 'longhorn', attempt: () => success },
   { ...onLonghorn, name: 'longhorn-flaky', attempt: (_mode, attempt) => (attempt < 3 ? flaky : success) },
   {

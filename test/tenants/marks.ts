@@ -141,6 +141,7 @@ export const markRules: readonly MarkRule[] = [
   ),
   label(labels.storageClass, 'image', 'keep a storage class from being deleted'),
   label(labels.starting, 'job', 'have Jobs of others removed'),
+  label(labels.queue, 'job', 'take the turn of others in the queue of transfers'),
   label(labels.optional, 'job', 'have event sources made'),
   label(labels.source, 'image', 'wake what waits for others'),
   note(annotations.retry, 'image', 'start again what is of others'),
@@ -154,6 +155,9 @@ export const markRules: readonly MarkRule[] = [
   ),
   note(annotations.backup, 'image', 'have what is of others kept'),
   note(annotations.backupTarget, 'job', 'say where a backup lies'),
+  note(annotations.sourceHost, 'job', 'use up the limit of a host for others'),
+  note(annotations.queuePlace, 'job', 'take the turn of others in the queue of transfers'),
+  note(annotations.admitted, 'lease', 'have Jobs of others started'),
   note(annotations.reportKey, 'job', 'sign reports about others'),
   ...[annotations.schedule, annotations.poll].map((key) => note(key, 'cron', 'steer polls for others')),
   note(harvesterAnnotations.imageId, 'claim', 'pass for a disk of an image of others', 'inert', {

@@ -258,3 +258,16 @@ export const storageClasses: ResourceType<StorageClass> = {
   plural: 'storageclasses',
   namespaced: false,
 };
+
+/** scheduling.k8s.io: only the fields we read. */
+export interface PriorityClass extends KubeObject {
+  readonly value: number;
+}
+
+export const priorityClasses: ResourceType<PriorityClass> = {
+  group: 'scheduling.k8s.io',
+  version: 'v1',
+  kind: 'PriorityClass',
+  plural: 'priorityclasses',
+  namespaced: false,
+};

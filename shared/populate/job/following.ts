@@ -14,10 +14,12 @@ import {
   isPast,
   isoTime,
   reportedState,
+  retryHint,
   waitingState,
 } from '#shared/populate/state.ts';
 import type { TransferRun } from '#shared/populate/job/attempts.ts';
-import { labels } from '#shared/api/names.ts';
+import { annotations, labels, systemNamespace, transferQueue } from '#shared/api/names.ts';
+import { isQueued } from '#shared/populate/queue/advance.ts';
 import { redact } from '#shared/runtime/redact.ts';
 
 type Unfinished = Exclude<TransferRun, { is: 'succeeded' }>;
@@ -35,8 +37,8 @@ interface Followed {
 /** A stuck transfer is also stopped: it must not start after the image has failed. */
 export const followTransfer = (image: Filled, followed: Followed, context: PlanContext): Plan => {
   const { job, run } = followed;
-  // A Job that is still being started may never run: when it is created again, its deadline is set again.
-  const isStarting = job.metadata.labels?.[labels.starting] !== undefined;
+  // A Job that is still being started may never run: when it is created again, its deadline is set again. So it is when its turn has come.
+  const isStarting = job.metadata.labels?.[labels.starting] !== undefined || isQueued(job);
   const children = isStarting ? image.state.children : { ...image.state.children, job: job.metadata.name };
   const counted = countAttempts({ ...image.state, children }, run);
   const state = stateOf(image, counted, followed, context);
@@ -60,6 +62,7 @@ const stateOf = (image: Filled, state: ImageState, followed: Followed, context: 
     case 'backing-off':
       return backingOffState(image, state, run.nextAttempt, context);
     case 'waiting':
+      if (isQueued(job)) return queuedState(state, job, context);
       return waitingState(image, state, { phase: 'Pending', ...hindranceOf(run, warnings) }, context);
   }
 };
@@ -69,6 +72,18 @@ export const describeFailure = (image: Filled, state: ImageState, message: strin
   const [attempt, allowed] = [Math.max(1, state.attempts), image.retries + 1];
   const end = attempt < allowed ? 'not retried' : 'the last';
   return `${message} (attempt ${attempt} of ${allowed}, ${end})`;
+};
+
+/** Long: others are served first, which is no fault. */
+const mostQueuedMs = 24 * 3_600_000;
+
+const queuedState = (state: ImageState, { metadata }: Job, { now }: PlanContext): ImageState => {
+  const place = metadata.annotations?.[annotations.queuePlace];
+  const where = `ConfigMap ${systemNamespace}/${transferQueue} limits how many run at once`;
+  const message = `waiting for other transfers${place === undefined ? '' : `: ${place} in the queue`}; ${where}`;
+  const deadline = isoTime(Date.parse(metadata.creationTimestamp ?? '') + mostQueuedMs);
+  if (isPast(deadline, now)) return failedState(state, 'Queued', `gave up waiting: ${message}; ${retryHint}`);
+  return { ...state, phase: 'Pending', reason: 'Queued', message, deadline, nextAttemptTime: undefined };
 };
 
 const hindranceOf = (

@@ -4,6 +4,8 @@ import { type Job, jobs, secrets } from '#shared/api/foreign/core.ts';
 import { labels } from '#shared/api/names.ts';
 import { keyOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { advanceQueue } from '#shared/populate/queue/advance.ts';
+import { readLimits } from '#shared/populate/queue/limits.ts';
 import { type ReportKeys, buildJobSecret, sealJob } from '#shared/populate/job/secret.ts';
 
 /** Milliseconds after which a Job that is still being started was left behind by an interrupted pass. */
@@ -21,8 +23,19 @@ const createKeys = (): ReportKeys => {
 const remove = (kube: KubeClient, job: Job): Promise<void> =>
   kube.delete(jobs, keyOf(job), { uid: job.metadata.uid ?? '', propagation: 'Foreground' });
 
+/** Resumes a complete Job, or leaves it in the queue if there are limits that apply to it. */
+const release = async (kube: KubeClient, made: Job): Promise<void> => {
+  const { uid, creationTimestamp = '' } = made.metadata;
+  const waits = made.metadata.labels?.[labels.queue] !== undefined && (await readLimits(kube)) !== undefined;
+  await kube.mergePatch(jobs, keyOf(made), {
+    metadata: { uid, labels: { [labels.starting]: null, ...(waits ? {} : { [labels.queue]: null }) } },
+    ...(waits ? {} : { spec: { suspend: false } }),
+  });
+  if (waits) await advanceQueue(kube, { now: Date.parse(creationTimestamp), cause: 'created' });
+};
+
 /**
- * Creates the Job suspended, then its Secret, then resumes the Job. A crash in between leaves a Job without pods, which is removed at once or
+ * Creates the Job suspended, then its Secret, then resumes the Job or has it wait for its turn. A crash in between leaves a Job without pods, which is removed at once or
  * by the next tick, together with its Secret. Throws Conflict if the name is taken.
  */
 export const startTransfer = async (kube: KubeClient, job: Job): Promise<void> => {
@@ -31,8 +44,7 @@ export const startTransfer = async (kube: KubeClient, job: Job): Promise<void> =
   const made = await kube.create(jobs, sealed);
   try {
     await kube.create(secrets, buildJobSecret(made, secretName, files));
-    const metadata = { uid: made.metadata.uid, labels: { [labels.starting]: null } };
-    await kube.mergePatch(jobs, keyOf(made), { metadata, spec: { suspend: false } });
+    await release(kube, made);
   } catch (error) {
     // Best effort: the tick removes the rest.
     await remove(kube, made).catch(() => undefined);

@@ -2,6 +2,8 @@
 import type { Container, EnvVar, Job, PodSpec, PodVolume, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
+import { annotations, labels } from '#shared/api/names.ts';
+import { parseReference } from '#shared/clients/registry/reference.ts';
 import { type JobBackup, mountsOfBackup, toBackupRequest } from '#shared/populate/job/output.ts';
 import { type JobExport, mountsOfExport, toExportRequest } from '#shared/populate/job/output.ts';
 import { type PodWishes, podSpecOf, scratchOf } from '#shared/populate/job/pod-place.ts';
@@ -206,6 +208,30 @@ const jobSeconds = (retries: number, settings: PopulateSettings): number => {
   return attempts + waits.reduce((sum, wait) => sum + wait, 0) + settings.childSeconds;
 };
 
+/** `undefined`: no server. */
+const hostOf = (source: TransferSpec['source']): string | undefined => {
+  if (source.type === 'registry') return parseReference(source.url).host;
+  const url = source.type === 'http' ? source.url : source.type === 's3' ? source.endpoint : undefined;
+  return url === undefined ? undefined : URL.parse(url)?.host;
+};
+
+/**
+ * Of a Job that limits on transfers apply to: imports and exports. A client waits for uploads and downloads, inspections read little, and other
+ * volumes wait for the copy of a disk.
+ */
+const queueMarks = (
+  request: TransferRequest,
+  settings: PopulateSettings,
+): Pick<Job['metadata'], 'labels' | 'annotations'> => {
+  const isQueued = ['import', 'export'].includes(request.role ?? request.mode) && !isSent(request.source);
+  if (!isQueued) return {};
+  const host = hostOf(toTransferSource(request.source, { owner: request.owner, settings }));
+  return {
+    labels: { [labels.queue]: 'waiting' },
+    ...(host === undefined ? {} : { annotations: { [annotations.sourceHost]: host } }),
+  };
+};
+
 /**
  * The Job of one transfer. Attempts are its pods; each writes a TransferReport as its termination message. On a permanent fault the Job
  * succeeds with a failed report; on a transient one the pod fails and Kubernetes retries.
@@ -214,10 +240,15 @@ export const buildTransferJob = (request: TransferRequest, settings: PopulateSet
   const role = request.role ?? request.mode;
   const container = containerOf(request, settings);
   const metadata = childMetadata(request.owner, role, transferJobName(role, request.owner));
+  const queue = queueMarks(request, settings);
   return {
     apiVersion: 'batch/v1',
     kind: 'Job',
-    metadata,
+    metadata: {
+      ...metadata,
+      labels: { ...metadata.labels, ...queue.labels },
+      annotations: { ...metadata.annotations, ...queue.annotations },
+    },
     spec: {
       backoffLimit: request.retries,
       activeDeadlineSeconds: jobSeconds(request.retries, settings),
