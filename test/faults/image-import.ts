@@ -1,12 +1,12 @@
 // Imports under faults: what must never happen meanwhile, and the required final state of each.
-import { storageClasses } from '#shared/api/foreign/core.ts';
+import { csiDrivers, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { ImageObject } from '#shared/resources/dialect.ts';
 import { begunIn, leftInStore, orphansIn, summaryOf, untoldIn, watchInvariants } from '#test/faults/invariants.ts';
 import type { Scenario } from '#test/faults/scenarios.ts';
-import { aSnapshotClass, aStorageClass } from '#test/support/builders.ts';
+import { aCsiDriver, aSnapshotClass, aStorageClass } from '#test/support/builders.ts';
 import { NotFound } from '#shared/runtime/errors.ts';
 import { createRandom } from '#test/support/random.ts';
 import { calm, storm } from '#test/support/simulation/chaos.ts';
@@ -54,6 +54,7 @@ export const runCalm = (scenario: Scenario, seed: number): Promise<Run> => runSc
 const populate = (world: World, scenario: Scenario) => {
   const binding = scenario.waitForConsumer === true ? 'WaitForFirstConsumer' : 'Immediate';
   world.kube.seed(storageClasses, aStorageClass('local', { volumeBindingMode: binding }));
+  if (scenario.hasDriver === true) world.kube.seed(csiDrivers, aCsiDriver());
   if (scenario.withoutSnapshots !== true) world.kube.seed(volumeSnapshotClasses, aSnapshotClass());
   for (const { type, object } of [scenario, ...(scenario.alongside ?? [])].map(createdBy)) {
     world.schedule(0, () => void insist(world, () => world.kube.create(type, object)));
