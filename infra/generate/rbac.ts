@@ -22,6 +22,7 @@ import { subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
 import { leases } from '#shared/api/foreign/coordination.ts';
 import {
   configMaps,
+  csiDrivers,
   jobs,
   kubeEvents,
   namespaces,
@@ -104,6 +105,7 @@ const statusOnly = new Set([storageProfileKind.type.plural, goldenImagePolicyKin
 const readings: Readonly<Record<string, readonly ApiVerb[]>> = {
   [kubeEvents.plural]: ['list'],
   [virtualMachineBackups.plural]: ['list'],
+  [csiDrivers.plural]: ['get'],
   [volumeSnapshotClasses.plural]: ['list'],
   [volumeSnapshotContents.plural]: ['get'],
   [namespaces.plural]: ['get'],

@@ -5,7 +5,7 @@ export const labels = {
   ownerUid: 'bullion.dev/owner-uid',
   /** On every child: `<kind>.<group>` of its owner, so that the owner can be found from the child alone. */
   ownerKind: 'bullion.dev/owner-kind',
-  /** On every child: its role for its owner (`volume`, `disk`, `kept`, `snapshot`, `inspect`, `import`, `keep`). */
+  /** On every child: its role for its owner (`volume`, `disk`, `prime`, `kept`, `snapshot`, `inspect`, `import`, `keep`). */
   role: 'bullion.dev/role',
   /** On an object made from another one: `sourceLabel` of that one, to find the objects that wait for it. */
   source: 'bullion.dev/source',
@@ -65,7 +65,7 @@ export const annotations = {
   exporting: 'bullion.dev/exporting',
   /** On a volume made from another one: the clone strategy and its reason (JSON). */
   clone: 'bullion.dev/clone',
-  /** On a persistent volume that is moved to another namespace: data of its claims (JSON). */
+  /** On a persistent volume that is moved to another namespace, and on a claim that gets the volume of a prime claim: data of the claim (JSON). */
   handover: 'bullion.dev/handover',
   /** On an object with a source in another namespace: the permissions of its author (JSON). Written only by admission. */
   granted: 'bullion.dev/granted',

@@ -14,6 +14,7 @@ import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
 import type { Observe } from '#shared/golden/poll/observe.ts';
 import { type CronSource, readCronSource } from '#shared/golden/source.ts';
 import type { Action } from '#shared/populate/actions.ts';
+import { isPrimed } from '#shared/populate/volume/prime.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
@@ -253,7 +254,7 @@ const claimRows = (claim: PersistentVolumeClaim): Rows => {
     dataSourceRef,
   } = claim.spec;
   const size = resources?.requests?.['storage'] ?? 'no size';
-  const from = dataSource ?? dataSourceRef;
+  const from = isPrimed(claim) ? undefined : (dataSource ?? dataSourceRef);
   const record = recordOf(claim);
   return [
     [

@@ -11,6 +11,7 @@ import { type Owner, groupKindOf, ownerOf } from '#shared/api/owner.ts';
 import type { Filled } from '#shared/populate/filled.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import { populationOf } from '#shared/populate/population.ts';
+import { isPrimed } from '#shared/populate/volume/prime.ts';
 import { dataSourceGroupKind } from '#shared/resources/data-volume/source.ts';
 import { contentGroupKind } from '#shared/resources/fillable.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
@@ -80,9 +81,10 @@ const imageNamedBy = ({ metadata }: KubeObject): readonly Place[] => {
 const sourcesOfClaim = (claim: PersistentVolumeClaim): readonly Place[] => {
   const { namespace = '' } = claim.metadata;
   const { dataSource, dataSourceRef, storageClassName } = claim.spec;
+  const sources = isPrimed(claim) ? [] : [dataSource, dataSourceRef];
   const copied = recordOf(claim)?.from;
   return [
-    ...[dataSource, dataSourceRef].flatMap((source) =>
+    ...sources.flatMap((source) =>
       source === undefined
         ? []
         : [{ namespace, ...source, groupKind: [source.kind, ...(source.apiGroup ? [source.apiGroup] : [])].join('.') }],

@@ -8,6 +8,7 @@ import {
   persistentVolumes,
   pods,
   storageClasses,
+  csiDrivers,
 } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses, volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
@@ -30,6 +31,7 @@ import { removeOrphans } from '#shared/populate/volume/elsewhere.ts';
 import { mayLieElsewhere } from '#shared/populate/volume/elsewhere-observed.ts';
 import { contentLinkOf, contentGroupKind } from '#shared/resources/fillable.ts';
 import { contentOfVolume } from '#shared/populate/volume/volume.ts';
+import { isPrimeDue, isPrimed } from '#shared/populate/volume/prime.ts';
 import { planVolume } from '#shared/populate/volume/plan.ts';
 import { checkVolume } from '#shared/populate/volume/check.ts';
 import type { ObservedVolume, OriginReaders } from '#shared/populate/volume/observed.ts';
@@ -52,12 +54,15 @@ export interface VolumeDialect<T extends KubeObject> {
 
 const isBound = ({ status }: PersistentVolumeClaim): boolean => status?.phase === 'Bound';
 
-/** Bound: restored, cloned, or used by its first consumer. Marked: by our own write. */
+/** Bound: restored, cloned, or used by its first consumer. Marked: by our own write. Due: filled elsewhere, and its consumer is there. */
 const claims = follow<PersistentVolumeClaim>(
   persistentVolumeClaims,
   ['create', 'patch', 'delete'],
   (claim) =>
-    (isBound(claim) && populationOf(claim) === undefined) || claim.status?.phase === 'Lost' || isLeaving(claim),
+    (isBound(claim) && populationOf(claim) === undefined) ||
+    claim.status?.phase === 'Lost' ||
+    isLeaving(claim) ||
+    isPrimeDue(claim),
 );
 
 /** A claim of another client that is filled by an upload: its event arrives when it gets our label, and it may be bound only by us. */
@@ -79,7 +84,8 @@ const watchedChildren: readonly WatchedChild[] = [
 const isMovedBy = ({ state, claim: { name } }: Volume, child: KubeObject): boolean => {
   if (child.kind !== persistentVolumeClaims.kind || child.metadata.name !== name) return true;
   const claim = child as PersistentVolumeClaim;
-  return state.children?.job === undefined || !isBound(claim) || isLeaving(claim) || recordOf(claim) !== undefined;
+  const isMine = recordOf(claim) !== undefined || isPrimed(claim);
+  return state.children?.job === undefined || !isBound(claim) || isLeaving(claim) || isMine;
 };
 
 /** Children in other namespaces are found by label. */
@@ -88,6 +94,7 @@ const listed = [jobs, persistentVolumeClaims, volumeSnapshots, persistentVolumes
 const reads = [
   pods,
   storageClasses,
+  csiDrivers,
   storageProfiles,
   volumeSnapshotClasses,
   volumeSnapshotContents,

@@ -1,5 +1,6 @@
 // What users do, in real pods on a real kubelet: every volume is compared on the node's disk with what was published.
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -9,6 +10,7 @@ import { network } from '#local-cluster/node/layout.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { namespaces, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
@@ -22,6 +24,7 @@ import {
   killProgram,
   kube,
   kubectl,
+  outputOf,
   paths,
   probePod,
   run,
@@ -44,6 +47,8 @@ let url: string;
 let slowUrl: string;
 let server: FileServer;
 let slow: FileServer;
+let mediumUrl: string;
+let medium: FileServer;
 
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'bullion-cluster-'));
@@ -55,12 +60,15 @@ beforeAll(async () => {
   slow = await startFileServer({ host: network.node, bytesPerSecond: mib / 8 });
   url = server.offer('disk.qcow2', qcow2);
   slowUrl = slow.offer('disk.qcow2', qcow2);
+  medium = await startFileServer({ host: network.node, bytesPerSecond: 2 * mib });
+  mediumUrl = medium.offer('disk.qcow2', qcow2);
   await createNamespace(namespace);
   await createNamespace(restricted, { 'pod-security.kubernetes.io/enforce': 'restricted' });
 });
 afterAll(async () => {
   await server?.close();
   await slow?.close();
+  await medium?.close();
   for (const name of [namespace, restricted]) {
     await kube.delete(namespaces, { name });
     await untilGone(kube, namespaces, { name }, 180);
@@ -217,24 +225,21 @@ describe.each(['Block', 'Filesystem'] as const)('a DataVolume of a %s volume', (
     expect(await diskIn(at(name))).toBe('identical');
   });
 
-  it('that waits for its first consumer is imported when there is one', async () => {
-    const name = `wffc-${mode}`;
-    await kube.create(
-      dataVolumes,
-      aDataVolume(name, { source: { http: { url } }, storage: storage('local-wffc') }, {}, namespace),
-    );
-    await untilStatus(
-      kube,
-      dataVolumes,
-      at(name),
-      ({ phase }) => phase === 'WaitForFirstConsumer' || phase === 'PendingPopulation',
-    );
+  it.each([
+    ['waits', 'for its first consumer is imported when there is one, and that', {}],
+    ['hurries', 'for none is imported, and a pod that is there before', { [cdiAnnotations.immediateBinding]: 'true' }],
+  ])('that %s %s sees the whole disk', async (how, _what, marks) => {
+    const name = `${how}-${mode}`;
     const isBlock = volumeMode === 'Block';
-    // As KubeVirt's: it does nothing with the claim, and is there while the disk is written. Other pods would find no disk yet.
-    const consumer = probePod({ key: at(`first-${mode}`), args: [], claim: name, isBlock });
-    await kube.create(pods, consumer);
+    const args = ['digest', isBlock ? '/dev/volume' : '/volume/disk.img'];
+    const spec = { source: { http: { url: mediumUrl } }, storage: storage('local-wffc') };
+    await kube.create(dataVolumes, aDataVolume(name, spec, marks, namespace));
+    const digest = createHash('sha256').update(await readFile(raw));
+    const consumer = probePod({ key: at(`first-${name}`), args, claim: name, isBlock });
+    expect(await outputOf(consumer)).toBe(`${digest.digest('hex')}\n`);
     expect(await untilDone(name)).toMatchObject({ phase: 'Succeeded' });
-    await kube.delete(pods, at(consumer.metadata.name), { gracePeriodSeconds: 0 });
+    const { uid } = (await kube.get(dataVolumes, at(name)))!.metadata;
+    await untilGone(kube, persistentVolumeClaims, at(`prime-${uid}`), 60);
     await untilGone(kube, pods, at(consumer.metadata.name), 60);
     expect(await diskIn(at(name))).toBe('identical');
   });

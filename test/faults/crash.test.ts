@@ -19,23 +19,30 @@ const named = (name: string): Scenario => {
 const runKilled = (scenario: Scenario, at: number, verdict: Verdict) =>
   runScenario(scenario, 1, { chaos: calm, judge: (_call, index) => (index === at ? verdict : undefined) });
 
-describe.each(['import', 'flaky', 'deleted', 'retried', 'restored', 'copied', 'data-volumes', 'queued'])(
-  '%s',
-  (name) => {
-    it.each([
-      ['before', { is: 'kill' }],
-      ['after', deathAfterEffect],
-    ] as const)('survives death %s any call', { timeout: 300_000 }, async (_when, verdict) => {
-      const scenario = named(name);
-      const expected = await runCalm(scenario, 1);
-      const calls = expected.world.trace.length;
-      // The last ticks only read a settled image.
-      const last = expected.world.trace.findLastIndex((call) => !call.startsWith('cron-tick: list')) + 2;
-      expect(last).toBeLessThanOrEqual(calls);
-      for (let at = seed % stride; at < last; at += stride) {
-        const { violations, summary } = await runKilled(scenario, at, verdict);
-        expect({ at, violations, summary }).toEqual({ at, violations: [], summary: expected.summary });
-      }
-    });
-  },
-);
+describe.each([
+  'import',
+  'flaky',
+  'deleted',
+  'retried',
+  'restored',
+  'copied',
+  'data-volumes',
+  'queued',
+  'disks-of-pods',
+])('%s', (name) => {
+  it.each([
+    ['before', { is: 'kill' }],
+    ['after', deathAfterEffect],
+  ] as const)('survives death %s any call', { timeout: 300_000 }, async (_when, verdict) => {
+    const scenario = named(name);
+    const expected = await runCalm(scenario, 1);
+    const calls = expected.world.trace.length;
+    // The last ticks only read a settled image.
+    const last = expected.world.trace.findLastIndex((call) => !call.startsWith('cron-tick: list')) + 2;
+    expect(last).toBeLessThanOrEqual(calls);
+    for (let at = seed % stride; at < last; at += stride) {
+      const { violations, summary } = await runKilled(scenario, at, verdict);
+      expect({ at, violations, summary }).toEqual({ at, violations: [], summary: expected.summary });
+    }
+  });
+});

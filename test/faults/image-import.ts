@@ -1,5 +1,5 @@
 // Imports under faults: what must never happen meanwhile, and the required final state of each.
-import { configMaps, jobs, storageClasses } from '#shared/api/foreign/core.ts';
+import { configMaps, csiDrivers, jobs, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { annotations, labels, systemNamespace, transferQueue } from '#shared/api/names.ts';
 import { isFinished } from '#shared/populate/job/attempts.ts';
@@ -7,7 +7,7 @@ import type { ResourceType } from '#shared/api/object.ts';
 import type { ImageObject } from '#shared/resources/dialect.ts';
 import { begunIn, leftInStore, orphansIn, summaryOf, untoldIn, watchInvariants } from '#test/faults/invariants.ts';
 import type { Scenario } from '#test/faults/scenarios.ts';
-import { aSnapshotClass, aStorageClass } from '#test/support/builders.ts';
+import { aCsiDriver, aSnapshotClass, aStorageClass } from '#test/support/builders.ts';
 import { NotFound } from '#shared/runtime/errors.ts';
 import { createRandom } from '#test/support/random.ts';
 import { calm, storm } from '#test/support/simulation/chaos.ts';
@@ -73,6 +73,7 @@ const populate = (world: World, scenario: Scenario) => {
       metadata: { namespace: systemNamespace, name: transferQueue },
       data: { running: String(scenario.running) },
     });
+  if (scenario.hasDriver === true) world.kube.seed(csiDrivers, aCsiDriver());
   if (scenario.withoutSnapshots !== true) world.kube.seed(volumeSnapshotClasses, aSnapshotClass());
   for (const { type, object } of [scenario, ...(scenario.alongside ?? [])].map(createdBy)) {
     world.schedule(0, () => void insist(world, () => world.kube.create(type, object)));

@@ -22,6 +22,8 @@ export interface Scenario {
   readonly waitForConsumer?: boolean;
   /** How many transfers may run at once. Default: all. */
   readonly running?: number;
+  /** Its storage is a CSI driver, and pods use the disks from the start. */
+  readonly hasDriver?: boolean;
   /** The actions of the user meanwhile; the seed determines the times, while faults occur. */
   readonly user?: 'deletes' | 'deletes-and-recreates' | 'retries';
 }
@@ -207,6 +209,15 @@ export const scenarios: readonly Scenario[] = [
   { ...onLonghorn, name: 'longhorn-deleted', user: 'deletes', attempt: () => success },
   { ...onLonghorn, name: 'longhorn-deleted-and-recreated', user: 'deletes-and-recreates', attempt: () => success },
   { ...onLonghorn, name: 'longhorn-retried', user: 'retries', attempt: () => success },
+  {
+    ...base,
+    name: 'disks-of-pods',
+    alongside: dataVolumes,
+    waitForConsumer: true,
+    withoutSnapshots: true,
+    hasDriver: true,
+    attempt: (mode, attempt) => (mode === 'import' && attempt < 2 ? flaky : success),
+  },
   { ...base, name: 'clone-waits-for-consumer', alongside: volumes, waitForConsumer: true, attempt: () => success },
 ];
 

@@ -1,6 +1,12 @@
 // Objects for tests: complete and ordinary, except for the given fields.
 import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
-import { type Job, type PersistentVolumeClaim, type Pod, type StorageClass } from '#shared/api/foreign/core.ts';
+import {
+  type CsiDriver,
+  type Job,
+  type PersistentVolumeClaim,
+  type Pod,
+  type StorageClass,
+} from '#shared/api/foreign/core.ts';
 import type { BackingImage, BackingImageCopy, CopyState } from '#shared/api/foreign/longhorn.ts';
 import type { VolumeSnapshot, VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
 import type { HarvesterImage } from '#shared/api/harvester/image.ts';
@@ -90,6 +96,14 @@ export const aStorageClass = (name = 'local', over: Partial<StorageClass> = {}):
   provisioner: 'local.bullion.dev',
   volumeBindingMode: 'Immediate',
   ...over,
+});
+
+/** Of the class above. */
+export const aCsiDriver = (name = aStorageClass().provisioner): CsiDriver => ({
+  apiVersion: 'storage.k8s.io/v1',
+  kind: 'CSIDriver',
+  metadata: { name },
+  spec: {},
 });
 
 /** The profile of a class, by the name of the class. */

@@ -1,5 +1,5 @@
 // The storage classes of the local cluster and their drivers.
-import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
+import { type CsiDriver, type StorageClass, csiDrivers, storageClasses } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshotClass, volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { longhornDriver } from '#shared/api/foreign/longhorn.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -41,6 +41,14 @@ const localClasses: readonly StorageClass[] = [
   storageClass('local-plain', { provisioner: plainDriver }),
 ];
 
+/** Claims that a populator fills are left to it by CSI drivers only. */
+const driver = (name: string): CsiDriver => ({
+  apiVersion: 'storage.k8s.io/v1',
+  kind: 'CSIDriver',
+  metadata: { name },
+  spec: { attachRequired: false },
+});
+
 const localSnapshotClass: VolumeSnapshotClass = {
   apiVersion: 'snapshot.storage.k8s.io/v1',
   kind: 'VolumeSnapshotClass',
@@ -54,6 +62,7 @@ export const ensureClasses = async (kube: KubeClient): Promise<void> => {
   const existsAlready = (error: unknown): void => {
     if (!isConflict(error)) throw error;
   };
+  for (const name of [directoryDriver, plainDriver]) await kube.create(csiDrivers, driver(name)).catch(existsAlready);
   for (const item of localClasses) await kube.create(storageClasses, item).catch(existsAlready);
   await kube.create(volumeSnapshotClasses, localSnapshotClass).catch(existsAlready);
 };

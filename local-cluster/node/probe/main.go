@@ -1,9 +1,10 @@
-// The one program that pods of the node's own run: nothing (what holds a pod's namespaces), a server, a client, a writer and a reader of volumes. Static, so that
+// The one program that pods of the node's own run: nothing (what holds a pod's namespaces), a server, a client, a writer and readers of volumes. Static, so that
 // its image is one file.
 package main
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,11 +28,13 @@ func main() {
 		check(write(os.Args[2], os.Args[3]))
 	case "read":
 		check(read(os.Args[2]))
+	case "digest":
+		check(digest(os.Args[2]))
 	case "open":
 		_, err := os.Open(os.Args[2])
 		check(err)
 	default:
-		fmt.Fprintln(os.Stderr, "usage: probe | probe serve | probe get <URL> | probe write <path> <text> | probe read <path> | probe open <path>")
+		fmt.Fprintln(os.Stderr, "usage: probe | probe serve | probe get <URL> | probe write <path> <text> | probe read <path> | probe digest <path> | probe open <path>")
 		os.Exit(64)
 	}
 }
@@ -111,4 +114,18 @@ func read(path string) error {
 	line, err := bufio.NewReader(file).ReadString('\n')
 	fmt.Print(line)
 	return err
+}
+
+// Of all bytes, SHA-256.
+func digest(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		return err
+	}
+	fmt.Printf("%x\n", hash.Sum(nil))
+	return nil
 }

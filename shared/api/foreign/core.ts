@@ -75,6 +75,11 @@ export interface StorageClass extends KubeObject {
   readonly parameters?: Readonly<Record<string, string>>;
 }
 
+/** A storage driver that speaks CSI, by the name of its provisioner. */
+export interface CsiDriver extends KubeObject {
+  readonly spec: { readonly attachRequired?: boolean };
+}
+
 export interface EnvVar {
   readonly name: string;
   readonly value?: string;
@@ -256,6 +261,13 @@ export const storageClasses: ResourceType<StorageClass> = {
   version: 'v1',
   kind: 'StorageClass',
   plural: 'storageclasses',
+  namespaced: false,
+};
+export const csiDrivers: ResourceType<CsiDriver> = {
+  group: 'storage.k8s.io',
+  version: 'v1',
+  kind: 'CSIDriver',
+  plural: 'csidrivers',
   namespaced: false,
 };
 

@@ -7,6 +7,7 @@ import {
   type PersistentVolumeClaim,
   type Pod,
   type StorageClass,
+  csiDrivers,
   jobs,
 } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
@@ -39,6 +40,7 @@ import {
   needsInspection,
   nothing,
 } from '#shared/populate/volume/observed.ts';
+import { mayNeedPrime } from '#shared/populate/volume/prime.ts';
 import { isHeldBack } from '#shared/populate/volume/state.ts';
 import { type Volume, contentOfVolume } from '#shared/populate/volume/volume.ts';
 
@@ -98,8 +100,9 @@ const readAround = async (kube: KubeClient, volume: Volume, found: ReadyOrigin |
   const storageClass = await readClass(kube, className ?? found?.className, isForDisk);
   const origin = await withRestoreClass(kube, found, storageClass);
   const profile = await readProfileFor(kube, volume, storageClass);
+  const isDriverOfCsi = await readDriver(kube, volume, storageClass);
   const singleflight = await readSingleflightOf(kube, volume, storageClass);
-  return { origin, storageClass, profile, ...(singleflight === undefined ? {} : { singleflight }) };
+  return { origin, storageClass, profile, isDriverOfCsi, ...(singleflight === undefined ? {} : { singleflight }) };
 };
 
 /** `undefined` if nothing can be shared yet: the content is not known in advance, or the first consumer decides where the volume is. */
@@ -112,6 +115,15 @@ const readSingleflightOf = async (
   if (content === undefined || storageClass === undefined || isHeldBack(volume, storageClass)) return undefined;
   return readSingleflight(kube, volume.ref, { content, className: storageClass.metadata.name });
 };
+
+const readDriver = async (
+  kube: KubeClient,
+  volume: Volume,
+  storageClass: StorageClass | undefined,
+): Promise<boolean | undefined> =>
+  storageClass !== undefined && mayNeedPrime(volume, storageClass)
+    ? (await kube.get(csiDrivers, { name: storageClass.provisioner })) !== undefined
+    : undefined;
 
 /** It completes the claim and defines the clone strategy. */
 const readProfileFor = async (

@@ -21,10 +21,11 @@ import { needsBinder } from '#shared/populate/volume/binding.ts';
 import { readForClaim, readJob, readSourceSnapshot, readWarnings } from '#shared/populate/volume/check-source.ts';
 import { mayLieElsewhere, readStage } from '#shared/populate/volume/elsewhere-observed.ts';
 import { type ObservedVolume, type OriginReaders, mayBe, nothing } from '#shared/populate/volume/observed.ts';
-import { isDirty, isWhole } from '#shared/populate/volume/removal.ts';
+import { handoverTo, isPrimed, primeName } from '#shared/populate/volume/prime.ts';
+import { isDirty } from '#shared/populate/volume/removal.ts';
 import { mayBeKept, readRetainedCopy } from '#shared/populate/volume/retained-copy.ts';
 import { isSnapshotLast, readSnapshot, readSnapshotting } from '#shared/populate/volume/snapshotting.ts';
-import { isHeldBack, wasFilled } from '#shared/populate/volume/state.ts';
+import { isHeldBack, isWhole, wasFilled } from '#shared/populate/volume/state.ts';
 import { type Volume, bytesOf, contentOfVolume } from '#shared/populate/volume/volume.ts';
 import { isDeepStrictEqual } from 'node:util';
 
@@ -74,6 +75,7 @@ export const readChildren = async (kube: KubeClient, volume: Volume): Promise<Ob
   const [snapshot, sourceSnapshot] = [await readSnapshot(kube, volume), await readSourceSnapshot(kube, volume)];
   const { own: claim, foreign } = await readClaim(kube, volume);
   return {
+    ...(await readPrime(kube, volume, claim)),
     inspectJob: inspect.own,
     job: fill.own,
     readers,
@@ -109,7 +111,9 @@ const readFilled = async (kube: KubeClient, volume: Volume): Promise<ObservedVol
   const { own: job } = isLookedFor ? await readJob(kube, volume, 'import') : {};
   if (!isWhole(claim)) return { ...observed, job };
   // A late pass may have restarted what was done.
-  const left = isLookedFor ? { job, sourceSnapshot: await readSourceSnapshot(kube, volume) } : {};
+  const left = isLookedFor
+    ? { job, sourceSnapshot: await readSourceSnapshot(kube, volume), ...(await readPrime(kube, volume, claim)) }
+    : {};
   const workers = job === undefined ? [] : await readWorkers(kube, volume.ref);
   return { ...observed, ...left, pods: workers, ...(await readSnapshotting(kube, volume, claim)) };
 };
@@ -123,10 +127,15 @@ const readWithClaim = async (
 ): Promise<Partial<ObservedVolume>> => {
   const workers = job === undefined ? [] : await readWorkers(kube, volume.ref);
   const claim = await readMarked(kube, volume.ref, { claim: read, job, workers });
-  const observed = { claim, pods: workers, sourceSnapshot: await readSourceSnapshot(kube, volume) };
+  const observed = {
+    claim,
+    pods: workers,
+    sourceSnapshot: await readSourceSnapshot(kube, volume),
+    ...(await readPrime(kube, volume, claim)),
+  };
   if (populationOf(claim) !== undefined) return { ...observed, ...(await readSnapshotting(kube, volume, claim)) };
   const around = { ...observed, restored: await readRestored(kube, volume.ref, claim) };
-  if (job === undefined) return { ...around, ...(await readWithoutJob(kube, volume, claim)) };
+  if (job === undefined) return { ...around, ...(await readWithoutJob(kube, volume, around)) };
   return readTransfer(job, workers, 0).is === 'succeeded'
     ? { ...around, ...(await readFetched(kube, volume, claim)) }
     : { ...around, warnings: await readWarnings(kube, volume, [claim, job, ...workers]) };
@@ -148,7 +157,7 @@ const readFetched = async (
 const readWithoutJob = async (
   kube: KubeClient,
   volume: Volume,
-  claim: PersistentVolumeClaim,
+  { claim, prime }: Pick<ObservedVolume, 'prime'> & { readonly claim: PersistentVolumeClaim },
 ): Promise<Partial<ObservedVolume>> => {
   const storageClass = await readClass(kube, claim.spec.storageClassName);
   const binder = needsBinder(volume, claim, storageClass) ? await readJob(kube, volume, 'inspect') : undefined;
@@ -156,9 +165,9 @@ const readWithoutJob = async (
   return {
     storageClass,
     inspectJob: binder?.own,
-    warnings: await readWarnings(kube, volume, [claim]),
+    warnings: await readWarnings(kube, volume, [prime ?? claim]),
     handed: await readHanded(kube, claim),
-    ...(await readLate(kube, volume, { claim, storageClass })),
+    ...(await readLate(kube, volume, { claim, place: prime ?? claim, storageClass })),
     ...(isCopied ? await readSnapshotting(kube, volume, claim) : {}),
   };
 };
@@ -166,6 +175,19 @@ const readWithoutJob = async (
 const readHanded = async (kube: KubeClient, claim: PersistentVolumeClaim): Promise<PersistentVolume | undefined> => {
   const name = recordOf(claim)?.volume;
   return name === undefined ? undefined : kube.get(persistentVolumes, { name });
+};
+
+/** Nothing for a claim that gets its volume from nowhere else. */
+const readPrime = async (
+  kube: KubeClient,
+  { ref }: Volume,
+  claim: PersistentVolumeClaim | undefined,
+): Promise<Pick<ObservedVolume, 'prime' | 'primeVolume'>> => {
+  if (claim === undefined || !isPrimed(claim)) return {};
+  const { own: prime } = await readOwn(kube, persistentVolumeClaims, ref, primeName(ref));
+  const name = handoverTo(claim)?.volume;
+  const isMoving = name !== undefined && claim.status?.phase !== 'Bound';
+  return { prime, ...(isMoving ? { primeVolume: await kube.get(persistentVolumes, { name }) } : {}) };
 };
 
 const readClaim = (kube: KubeClient, { ref, claim }: Volume) => readOwn(kube, persistentVolumeClaims, ref, claim.name);
@@ -177,6 +199,8 @@ const readSpoolOf = (kube: KubeClient, volume: Volume) => readSpool(kube, { ref:
 
 interface Placed {
   readonly claim: PersistentVolumeClaim;
+  /** The claim that the Job writes to. */
+  readonly place: PersistentVolumeClaim;
   readonly storageClass: StorageClass | undefined;
 }
 
@@ -184,14 +208,14 @@ interface Placed {
 const readLate = async (
   kube: KubeClient,
   volume: Volume,
-  { claim, storageClass }: Placed,
+  { claim, place, storageClass }: Placed,
 ): Promise<{ readonly singleflight?: ObservedSingleflight; readonly outOfReach?: ReadonlySet<string> }> => {
   const content = contentOfVolume(volume);
-  const isDecided = claim.status?.phase !== 'Bound' || recordOf(claim) !== undefined;
+  const isDecided = place.status?.phase !== 'Bound' || recordOf(claim) !== undefined;
   if (content === undefined || isDecided || storageClass === undefined || !isHeldBack(volume, storageClass)) return {};
   const singleflight = await readSingleflight(kube, volume.ref, { content, className: storageClass.metadata.name });
   const claims = singleflight.kept.flatMap(({ claim: kept }) => kept ?? []);
-  return { singleflight, outOfReach: await readOutOfReach(kube, claim, claims) };
+  return { singleflight, outOfReach: await readOutOfReach(kube, place, claims) };
 };
 
 /** Nodes that can reach a volume; `undefined`: all of them. */

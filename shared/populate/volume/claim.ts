@@ -13,6 +13,7 @@ import { planElsewhere } from '#shared/populate/volume/elsewhere.ts';
 import { buildLookJob } from '#shared/populate/volume/making.ts';
 import { atLeast, buildClaim, bytesFor, makeClaim, modesFor, openModes } from '#shared/populate/volume/making.ts';
 import { type ObservedVolume, isSizeOpen, needsInspection } from '#shared/populate/volume/observed.ts';
+import { filledBy, needsPrime } from '#shared/populate/volume/prime.ts';
 import { fetchedFor, noClass, rest, unplaced } from '#shared/populate/volume/state.ts';
 import type { Volume } from '#shared/populate/volume/volume.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
@@ -116,6 +117,7 @@ const makeEmpty = (
     inspected,
     profile,
     content: contentMark(volume, observed),
+    filledBy: needsPrime(volume, observed) ? filledBy(volume) : undefined,
   });
   return makeClaim(volume, { claim, storageClass, spool: observed.spool }, context);
 };

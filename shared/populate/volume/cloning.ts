@@ -17,6 +17,7 @@ import { volumeBytesFor } from '#shared/populate/population.ts';
 import { contentMark, type Volume } from '#shared/populate/volume/volume.ts';
 import { atLeast, buildClaim, buildLookJob, bytesFor, makeClaim, modesFor } from '#shared/populate/volume/making.ts';
 import type { ObservedVolume } from '#shared/populate/volume/observed.ts';
+import { filledBy, needsPrime } from '#shared/populate/volume/prime.ts';
 import { rest, fetchedFor } from '#shared/populate/volume/state.ts';
 import { type ObservedSingleflight, decideSingleflight } from '#shared/populate/singleflight/singleflight.ts';
 import { holdKept } from '#shared/populate/singleflight/singleflight.ts';
@@ -155,6 +156,7 @@ const makeClone = (
     content: contentMark(volume, observed),
     record,
     dataSource,
+    filledBy: record.strategy === 'copy' && needsPrime(volume, observed) ? filledBy(volume) : undefined,
     profile,
   });
   const message = `${isShared ? 'reusing a volume with the same bytes: ' : ''}copying ${origin.clone.what} (${record.because})`;

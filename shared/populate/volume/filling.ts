@@ -6,6 +6,7 @@ import {
   type Action,
   amend,
   create,
+  ensure,
   patch,
   remove,
   removeJob,
@@ -25,6 +26,16 @@ import { planLate } from '#shared/populate/volume/cloning.ts';
 import { buildFillJob, keepSpoolOf } from '#shared/populate/volume/making.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import type { ObservedVolume } from '#shared/populate/volume/observed.ts';
+import {
+  buildPrime,
+  handoverTo,
+  isPrimed,
+  planAround,
+  planHandover,
+  planProvisioning,
+  selectedNode,
+  targetOf,
+} from '#shared/populate/volume/prime.ts';
 import { planFilled } from '#shared/populate/volume/snapshotting.ts';
 import { cloneOf, fetchReasonOf, isHeldBack, rest, restForConsumer, unplaced } from '#shared/populate/volume/state.ts';
 import { type Volume, bytesOf } from '#shared/populate/volume/volume.ts';
@@ -37,9 +48,17 @@ export const planFilling = (volume: Volume, observed: Filling, context: PlanCont
   const known = { ...volume, state: stateWith(volume, observed.claim) };
   const record = recordOf(observed.claim);
   const isFilledByStorage = record !== undefined && (record.strategy !== 'copy' || record.volume !== undefined);
-  return isFilledByStorage
-    ? planByStorage(known, observed, { population: record.population, context })
-    : planByJob(known, observed, context);
+  if (isFilledByStorage) return planByStorage(known, observed, { population: record.population, context });
+  return isPrimed(observed.claim) ? planPrimed(known, observed, context) : planByJob(known, observed, context);
+};
+
+const planPrimed = (volume: Volume, observed: Filling, context: PlanContext): Plan => {
+  const { claim } = observed;
+  const handover = handoverTo(claim);
+  const hasArrived = claim.status?.phase === 'Bound' && claim.spec.volumeName === handover?.volume;
+  return handover !== undefined && hasArrived
+    ? fill(volume, observed, handover.population, context)
+    : (planAround(volume, observed, context) ?? planByJob(volume, observed, context));
 };
 
 const isUnplaced = ({ claim }: Filling): boolean =>
@@ -62,7 +81,7 @@ const stateWith = ({ state }: Volume, claim: PersistentVolumeClaim): ImageState 
 
 const isWaitingForConsumer = ({ claim, storageClass }: Filling): boolean =>
   storageClass?.volumeBindingMode === 'WaitForFirstConsumer' &&
-  claim.metadata.annotations?.['volume.kubernetes.io/selected-node'] === undefined;
+  claim.metadata.annotations?.[selectedNode] === undefined;
 
 const planByStorage = (
   volume: Volume,
@@ -96,18 +115,20 @@ const marksOf = ({ claim: { filled, preallocated } }: Volume, claim: PersistentV
 
 /**
  * Objects that a finished transfer keeps in use: a claim is not deleted while a pod refers to it, even one that has ended. If the transfer read
- * its own claim, its Job is removed. If it read the claim of another owner, only the pods are: the name of the Job prevents that a late pass
- * copies into a disk that is in use by now.
+ * its own claim, its Job is removed. If it read the claim of another owner, or wrote to a prime claim, only the pods are: the name of the Job prevents
+ * that a late pass copies into a disk that is in use by now.
  */
 export const releaseSource = (
   volume: Volume,
   claim: PersistentVolumeClaim,
-  { job, pods: workers }: Pick<ObservedVolume, 'job' | 'pods'>,
+  { job, pods: workers, prime }: Pick<ObservedVolume, 'job' | 'pods' | 'prime'>,
 ): readonly Action[] => {
   const record = recordOf(claim);
-  if (record?.from?.restored === true) return removeJob(job);
-  const copied = record?.strategy === 'copy' ? workers.flatMap((pod) => remove(pods, pod)) : [];
-  return [...copied, ...releaseSpool({ ref: volume.ref, source: bytesOf(volume) }, job)];
+  const left = remove(persistentVolumeClaims, prime);
+  if (record?.from?.restored === true) return [...removeJob(job), ...left];
+  const isKeeping = record?.strategy === 'copy' || prime !== undefined;
+  const kept = isKeeping ? workers.flatMap((pod) => remove(pods, pod)) : [];
+  return [...kept, ...left, ...releaseSpool({ ref: volume.ref, source: bytesOf(volume) }, job)];
 };
 
 const sourceLabels = (claim: PersistentVolumeClaim): Readonly<Record<string, string>> =>
@@ -168,16 +189,40 @@ const planByJob = (volume: Volume, observed: Filling, context: PlanContext): Pla
   const { inspection, digests } = run.report;
   const counted = { ...volume, state: countAttempts(volume.state, run) };
   const population = known ?? { inspection, digests };
-  const keeping = planRetainedCopy(counted, observed.retainedCopy, { claim, population, pods: observed.pods }, context);
+  const target = targetOf(observed) ?? claim;
+  const fetched = { claim: target, population, pods: observed.pods };
+  const keeping = planRetainedCopy(counted, observed.retainedCopy, fetched, context);
   if (keeping.is === 'under way') return keeping.plan;
-  const filled = fill(counted, observed, population, context);
+  const filled =
+    target === claim
+      ? fill(counted, observed, population, context)
+      : handOver(counted, { claim, prime: target }, population, context);
   return { ...filled, actions: [...keeping.actions, ...filled.actions] };
+};
+
+const handOver = (
+  volume: Volume,
+  complete: Parameters<typeof planHandover>[1],
+  population: Population,
+  context: PlanContext,
+): Plan => {
+  const fault = checksumFault(volume, population.digests);
+  return fault === undefined
+    ? planHandover(volume, complete, population, context)
+    : { actions: [], state: failedState(volume.state, 'ChecksumMismatch', fault) };
 };
 
 const planUnstarted = (volume: Volume, observed: Filling, context: PlanContext): Plan => {
   const { claim, storageClass, singleflight } = observed;
-  const isBound = claim.status?.phase === 'Bound';
-  if (!isBound && isHeldBack(volume, storageClass)) return restForConsumer(volume, claim);
+  const target = targetOf(observed);
+  if (isHeldBack(volume, storageClass) && target?.status?.phase !== 'Bound') {
+    if (target !== undefined && target !== claim)
+      return planProvisioning(volume, { ...observed, prime: target }, context);
+    if (!isPrimed(claim) || isWaitingForConsumer(observed)) return restForConsumer(volume, claim);
+    const prime = buildPrime(volume, claim);
+    const { state } = planProvisioning(volume, { ...observed, prime }, context);
+    return { actions: [ensure(persistentVolumeClaims, prime)], state };
+  }
   if (singleflight === undefined || storageClass === undefined) return startJob(volume, observed, context);
   const start = (late: Volume, target: PersistentVolumeClaim) =>
     startJob(late, { ...observed, claim: target }, context);
@@ -207,7 +252,9 @@ const reportListening = ({ claim: { listening = {} } }: Volume, claim: Persisten
 
 const startJob = (volume: Volume, observed: Filling, context: PlanContext): Plan => {
   const { claim, spool } = observed;
-  const job = buildFillJob(volume, claim, context.settings);
+  const target = targetOf(observed);
+  const prime = target === undefined ? [buildPrime(volume, claim)] : [];
+  const job = buildFillJob(volume, claim, context.settings, target ?? prime[0]);
   const next = {
     ...volume.state,
     attempts: 0,
@@ -217,7 +264,11 @@ const startJob = (volume: Volume, observed: Filling, context: PlanContext): Plan
   };
   const step = { phase: 'Pending', reason: 'Starting', message: 'the transfer is being started' } as const;
   return {
-    actions: [...keepSpoolOf(volume, { spool, target: claim }, context), create(jobs, job)],
+    actions: [
+      ...prime.map((second) => ensure(persistentVolumeClaims, second)),
+      ...keepSpoolOf(volume, { spool, target: claim }, context),
+      create(jobs, job),
+    ],
     state: waitingState(volume, next, step, context),
   };
 };

@@ -9,7 +9,7 @@ import {
   persistentVolumeClaims,
   type Job,
 } from '#shared/api/foreign/core.ts';
-import { type Action, create, type Plan, type PlanContext } from '#shared/populate/actions.ts';
+import { type Action, create, ensure, type Plan, type PlanContext } from '#shared/populate/actions.ts';
 import { withJob } from '#shared/populate/job/inspecting.ts';
 import { keepSpool } from '#shared/populate/job/spooling.ts';
 import { waitingState } from '#shared/populate/state.ts';
@@ -32,6 +32,7 @@ import {
   volumeModeOf,
 } from '#shared/populate/population.ts';
 import { type CloneRecord, recordAnnotation, recordOf } from '#shared/populate/clone/strategy.ts';
+import { primesOf } from '#shared/populate/volume/prime.ts';
 import { isHeldBack, restForConsumer } from '#shared/populate/volume/state.ts';
 import { type Volume, bytesOf } from '#shared/populate/volume/volume.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
@@ -120,6 +121,8 @@ interface Shape {
   readonly content?: string | undefined;
   readonly record?: CloneRecord;
   readonly dataSource?: TypedLocalReference | undefined;
+  /** What fills it, if no storage does. */
+  readonly filledBy?: TypedLocalReference | undefined;
   /** A persistent volume that is reserved for it. */
   readonly volumeName?: string;
   /** The inspection that determined its size. Default: the user requested a size. */
@@ -160,6 +163,7 @@ export const buildClaim = (volume: Volume, shape: Shape): PersistentVolumeClaim 
     spec: {
       ...built.spec,
       ...(shape.dataSource === undefined ? {} : { dataSource: shape.dataSource }),
+      ...(shape.filledBy === undefined ? {} : { dataSourceRef: shape.filledBy }),
       ...(shape.volumeName === undefined ? {} : { volumeName: shape.volumeName }),
     },
   };
@@ -181,10 +185,12 @@ export const makeClaim = (volume: Volume, made: Made, context: PlanContext): Pla
   const { claim, storageClass, record, spool, copying } = made;
   const isFilledByJob = record === undefined || record.strategy === 'copy';
   const isFilledNow = isFilledByJob && !isHeldBack(volume, storageClass);
-  const job = isFilledNow ? buildFillJob(volume, claim, context.settings) : undefined;
+  const prime = isFilledNow ? primesOf(volume, claim) : [];
+  const job = isFilledNow ? buildFillJob(volume, claim, context.settings, prime[0]) : undefined;
   const kept = keepSpoolOf(volume, { spool, target: claim }, context);
   const actions: readonly Action[] = [
     create(persistentVolumeClaims, claim),
+    ...prime.map((second) => ensure(persistentVolumeClaims, second)),
     ...(job === undefined ? [] : [...kept, create(jobs, job)]),
   ];
   const next = {
@@ -234,8 +240,13 @@ export const keepSpoolOf = (
 ): readonly Action[] =>
   keepSpool({ ref: volume.ref, source: bytesOf(volume) }, { ...spooled, fileBytes: volume.offered?.size }, context);
 
-/** The guest's disk becomes as large as its volume permits. */
-export const buildFillJob = (volume: Volume, claim: PersistentVolumeClaim, settings: PopulateSettings): Job => {
+/** The guest's disk becomes as large as its volume permits. `target`: the claim it is written to, if not that of the disk. */
+export const buildFillJob = (
+  volume: Volume,
+  claim: PersistentVolumeClaim,
+  settings: PopulateSettings,
+  target: PersistentVolumeClaim = claim,
+): Job => {
   const volumeMode = volumeModeOf(claim);
   const capacityBytes = diskBytesIn(requestedBytes(claim), volumeMode, settings.filesystemOverhead);
   return buildTransferJob(
@@ -246,7 +257,7 @@ export const buildFillJob = (volume: Volume, claim: PersistentVolumeClaim, setti
       pod: volume.pod,
       retries: volume.retries,
       target: {
-        claimName: claim.metadata.name,
+        claimName: target.metadata.name,
         volumeMode,
         capacityBytes,
         ...(isForFiles(volume, claim) ? { content: 'archive' as const } : {}),

@@ -42,6 +42,8 @@ export interface ObservedVolume {
   readonly restored?: PersistentVolumeClaim | undefined;
   /** Class of the claim, or the class it is to be created with. */
   readonly storageClass?: StorageClass | undefined;
+  /** Whether its driver is one of CSI; read only if the claim is to be created in a class that waits for its first consumer. */
+  readonly isDriverOfCsi?: boolean | undefined;
   /** It was not read: the size of the disk must be determined first. */
   readonly isClassUnread?: true;
   /** Its profile; read only if the claim is completed from it, or cloned. */
@@ -61,6 +63,10 @@ export interface ObservedVolume {
   readonly stage?: ObservedStage | undefined;
   /** The persistent volume that was handed over to the claim, until that is marked as filled. */
   readonly handed?: PersistentVolume | undefined;
+  /** The claim that is filled in place of the claim of the disk (prime.ts). */
+  readonly prime?: PersistentVolumeClaim | undefined;
+  /** Its persistent volume; read only while that is being bound to the claim of the disk. */
+  readonly primeVolume?: PersistentVolume | undefined;
   /** Snapshot of the filled volume, if one is requested. */
   readonly snapshot?: VolumeSnapshot | undefined;
   /** The snapshot, if nothing else was read: it is ready, and was the only thing missing according to status. */

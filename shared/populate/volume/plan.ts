@@ -13,9 +13,9 @@ import { isPromiseOpen, planAdopted, planBinding, planPromised } from '#shared/p
 import { planClaim } from '#shared/populate/volume/claim.ts';
 import { planFilling, releaseSource } from '#shared/populate/volume/filling.ts';
 import type { ObservedVolume } from '#shared/populate/volume/observed.ts';
-import { isWhole, planRestart } from '#shared/populate/volume/removal.ts';
+import { planRestart } from '#shared/populate/volume/removal.ts';
 import { planFilled, snapshotState } from '#shared/populate/volume/snapshotting.ts';
-import { rest, wasFilled } from '#shared/populate/volume/state.ts';
+import { isWhole, rest, wasFilled } from '#shared/populate/volume/state.ts';
 import type { Volume } from '#shared/populate/volume/volume.ts';
 
 export const planVolume = (volume: Volume, observed: ObservedVolume, given: PlanContext): Plan => {

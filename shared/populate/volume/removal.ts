@@ -7,11 +7,8 @@ import { populationOf } from '#shared/populate/population.ts';
 import { describeChild, restartingState, terminatingState } from '#shared/populate/state.ts';
 import { leftThere } from '#shared/populate/volume/elsewhere.ts';
 import type { ObservedVolume } from '#shared/populate/volume/observed.ts';
+import { isWhole } from '#shared/populate/volume/state.ts';
 import type { Volume } from '#shared/populate/volume/volume.ts';
-
-/** Neither terminating nor lost. */
-export const isWhole = ({ metadata, status }: PersistentVolumeClaim): boolean =>
-  metadata.deletionTimestamp === undefined && status?.phase !== 'Lost';
 
 const isWorthKeeping = (claim: PersistentVolumeClaim | undefined): boolean =>
   claim !== undefined && populationOf(claim) !== undefined && isWhole(claim);
@@ -42,6 +39,7 @@ const childrenOf = (volume: Volume, observed: ObservedVolume): readonly KubeObje
     ownClaim(volume, observed),
     observed.spool,
     observed.restored,
+    observed.prime,
     ...there,
   ].filter((child) => child !== undefined);
 };
@@ -58,6 +56,7 @@ const removeAll = (volume: Volume, observed: ObservedVolume): readonly Action[] 
   ...remove(persistentVolumeClaims, ownClaim(volume, observed)),
   ...remove(persistentVolumeClaims, observed.spool),
   ...remove(persistentVolumeClaims, observed.restored),
+  ...remove(persistentVolumeClaims, observed.prime),
   ...leftThere(observed.stage),
 ];
 

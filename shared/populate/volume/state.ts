@@ -70,3 +70,7 @@ export const cloneOf = (claim: PersistentVolumeClaim): ImageState['clone'] => {
   const record = recordOf(claim);
   return record === undefined ? undefined : { strategy: record.strategy, because: record.because };
 };
+
+/** Neither terminating nor lost. */
+export const isWhole = ({ metadata, status }: PersistentVolumeClaim): boolean =>
+  metadata.deletionTimestamp === undefined && status?.phase !== 'Lost';

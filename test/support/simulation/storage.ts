@@ -1,11 +1,20 @@
 // The provisioner and the snapshotter of a simulated cluster: volumes that are bound and filled from their source, and snapshots of them.
-import { type PersistentVolumeClaim, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import {
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  type StorageClass,
+  csiDrivers,
+  persistentVolumeClaims,
+  persistentVolumes,
+  pods,
+} from '#shared/api/foreign/core.ts';
 import {
   type VolumeSnapshot,
   type VolumeSnapshotContent,
   volumeSnapshotContents,
   volumeSnapshots,
 } from '#shared/api/foreign/snapshot.ts';
+import { isPrimed, selectedNode } from '#shared/populate/volume/prime.ts';
 import { isOver } from '#test/support/simulation/jobs.ts';
 import { type ClusterRecord, claimNamed, classOf, contentOf, creationOf } from '#test/support/simulation/record.ts';
 import { targetOf } from '#test/support/simulation/workers.ts';
@@ -21,21 +30,75 @@ const originOf = (
 };
 
 export const stepVolume = (record: ClusterRecord, claim: PersistentVolumeClaim): void => {
-  const { kube, contents } = record;
+  const { kube } = record;
   const { uid, deletionTimestamp } = claim.metadata;
   const isUsed = kube.all(pods).some((pod) => !isOver(pod) && targetOf(record, pod)?.metadata.uid === uid);
   if (deletionTimestamp !== undefined) return isUsed ? undefined : unprotect(record, claim);
-  if (claim.status?.phase === 'Bound') return;
+  if (claim.status?.phase === 'Bound') return checkHeld(record, claim);
   const storageClass = classOf(record, claim);
-  if (storageClass === undefined) return;
-  if (storageClass.volumeBindingMode === 'WaitForFirstConsumer' && !isUsed) return;
+  if (storageClass === undefined || claim.status?.phase === 'Lost') return;
+  if (isPrimed(claim)) return stepPrimed(record, claim);
+  if (isUsed || !isWaiting(claim, storageClass)) provision(record, claim, storageClass);
+};
+
+const isWaiting = ({ metadata }: PersistentVolumeClaim, { volumeBindingMode }: StorageClass): boolean =>
+  volumeBindingMode === 'WaitForFirstConsumer' && metadata.annotations?.[selectedNode] === undefined;
+
+const provision = (record: ClusterRecord, claim: PersistentVolumeClaim, storageClass: StorageClass): void => {
+  const { kube, contents } = record;
+  const { uid } = claim.metadata;
   const origin = originOf(record, claim);
   if (origin === 'not ready') return;
   if (origin !== undefined) contents.set(uid!, { isFilled: origin.isFilled, writers: 0 });
+  const hasDriver = kube.all(csiDrivers).some(({ metadata }) => metadata.name === storageClass.provisioner);
+  const volumeName = hasDriver ? { volumeName: `pvc-${uid}` } : {};
+  if (hasDriver) kube.seed(persistentVolumes, buildPersistent(claim));
   kube.edit(persistentVolumeClaims, claim.metadata, (edited) => {
     edited.status = { phase: 'Bound', capacity: edited.spec.resources?.requests ?? {} };
+    Object.assign(edited.spec, volumeName);
     const provisioner = { 'volume.kubernetes.io/storage-provisioner': storageClass.provisioner };
     edited.metadata.annotations = { ...edited.metadata.annotations, ...provisioner };
+  });
+};
+
+const buildPersistent = ({ metadata: { namespace = '', name, uid = '' }, spec }: PersistentVolumeClaim) =>
+  ({
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { name: `pvc-${uid}` },
+    spec: { capacity: spec.resources?.requests ?? {}, accessModes: [], claimRef: { namespace, name, uid } },
+  }) as PersistentVolume;
+
+const persistentOf = ({ kube }: ClusterRecord, { spec: { volumeName } }: PersistentVolumeClaim) =>
+  kube.all(persistentVolumes).find(({ metadata }) => metadata.name === volumeName);
+
+/** A claim whose volume was bound to another one is lost. */
+const checkHeld = (record: ClusterRecord, claim: PersistentVolumeClaim): void => {
+  const holder = persistentOf(record, claim)?.spec.claimRef?.uid;
+  if (holder === undefined || holder === claim.metadata.uid) return;
+  record.kube.edit(persistentVolumeClaims, claim.metadata, (edited) => void (edited.status = { phase: 'Lost' }));
+};
+
+const consumerMs = 3000;
+
+/** A pod that uses the claim is there soon, and starts as soon as the claim is bound: it must find a complete volume. */
+const stepPrimed = (record: ClusterRecord, claim: PersistentVolumeClaim): void => {
+  const { kube, now, later, contents, overwrites } = record;
+  const { uid = '', name, annotations = {} } = claim.metadata;
+  const given = kube.all(persistentVolumes).find(({ spec }) => spec.claimRef?.uid === uid);
+  if (given !== undefined) {
+    const content = contents.get(given.metadata.name.replace('pvc-', ''));
+    if (content?.isFilled !== true) overwrites.push(`${name} is bound to a volume that is not complete`);
+    if (content !== undefined) contents.set(uid, content);
+    return kube.edit(persistentVolumeClaims, claim.metadata, (edited) => {
+      edited.status = { phase: 'Bound', capacity: edited.spec.resources?.requests ?? {} };
+      edited.spec.volumeName = given.metadata.name;
+    });
+  }
+  if (annotations[selectedNode] !== undefined) return;
+  if (now() - creationOf(claim) < consumerMs) return later(creationOf(claim) + consumerMs);
+  kube.edit(persistentVolumeClaims, claim.metadata, (edited) => {
+    edited.metadata.annotations = { ...edited.metadata.annotations, [selectedNode]: 'node' };
   });
 };
 
