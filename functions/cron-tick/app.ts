@@ -6,6 +6,7 @@ import { followKinds } from '#shared/resources/event-sources.ts';
 import type { TickDeps } from '#shared/resources/deps.ts';
 import { tick } from '#shared/resources/sweep.ts';
 import { anyEventFunction, eventFunction } from '#shared/runtime/event-function.ts';
+import { isConflict } from '#shared/runtime/errors.ts';
 import type { Outcome } from '#shared/runtime/outcome.ts';
 
 export interface CronTickDeps extends TickDeps {
@@ -18,7 +19,8 @@ const orLog = async ({ log }: CronTickDeps, message: string, work: () => Promise
   try {
     await work();
   } catch (error) {
-    log.error(message, { error });
+    // Another tick was first.
+    if (!isConflict(error)) log.error(message, { error });
   }
 };
 

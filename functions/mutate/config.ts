@@ -1,5 +1,17 @@
 // Settings of `mutate`.
 import { z } from 'zod';
-import { cdiSettings, kubeSettings, serverSettings, tlsSettings } from '#shared/runtime/config.ts';
+import {
+  admissionTlsSettings,
+  cdiSettings,
+  kubeSettings,
+  serverSettings,
+  tlsSettings,
+} from '#shared/runtime/config.ts';
 
-export const Config = z.object({ ...serverSettings, ...tlsSettings, ...kubeSettings, ...cdiSettings });
+export const Config = z.object({
+  ...serverSettings,
+  ...tlsSettings,
+  ...admissionTlsSettings,
+  ...kubeSettings,
+  ...cdiSettings,
+});

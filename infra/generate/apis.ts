@@ -1,6 +1,6 @@
 // The aggregated API of upload tokens under infra/apis: APIServices, and their Deployment. The local cluster uses the same APIServices with its
 // own address.
-import { apart, restricted } from '#infra/generate/services.ts';
+import { apart, probesAt, restricted } from '#infra/generate/services.ts';
 import { type GeneratedManifest, functionsImage, partOf, settingsFrom } from '#infra/generate/manifest.ts';
 import { transferFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
@@ -61,8 +61,7 @@ export const buildApiWorkload = (): readonly GeneratedManifest[] => [
                 { name: 'TLS_DIR', value: '/tls' },
               ],
               ports: [{ name: 'https', containerPort: port }],
-              readinessProbe: { httpGet: { path: '/readyz', port, scheme: 'HTTPS' }, periodSeconds: 5 },
-              livenessProbe: { httpGet: { path: '/healthz', port, scheme: 'HTTPS' }, periodSeconds: 10 },
+              ...probesAt({ port, scheme: 'HTTPS' }),
               resources: { requests: { cpu: '20m', memory: '96Mi' }, limits: { memory: '256Mi' } },
               securityContext: restricted,
               volumeMounts: [{ name: 'tls', mountPath: '/tls', readOnly: true }],

@@ -217,12 +217,13 @@ const openShiftPatches = (): readonly object[] => [
         spec: {
           containers: admissionFunctions.map(({ name }) => ({
             name,
+            env: [{ name: 'TLS_DIR', value: '/tls' }],
             volumeMounts: [{ name: `${name}-tls`, mountPath: '/tls', readOnly: true }],
           })),
-          volumes: [
-            { name: 'tls', $patch: 'delete' },
-            ...admissionFunctions.map(({ name }) => ({ name: `${name}-tls`, secret: { secretName: `${name}-tls` } })),
-          ],
+          volumes: admissionFunctions.map(({ name }) => ({
+            name: `${name}-tls`,
+            secret: { secretName: `${name}-tls` },
+          })),
         },
       },
     },

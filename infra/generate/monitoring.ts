@@ -1,7 +1,7 @@
 // The exporter and its monitors, for the component `monitoring`: it requires the kinds of the Prometheus operator, which a cluster may not
 // have.
 import { grant, grantInOwn, rule } from '#infra/generate/rbac.ts';
-import { restricted } from '#infra/generate/services.ts';
+import { probesAt, restricted } from '#infra/generate/services.ts';
 import { type GeneratedManifest, functionsImage, partOf, settingsFrom } from '#infra/generate/manifest.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { apiServer, dns, policy, tcp } from '#infra/generate/network.ts';
@@ -44,8 +44,7 @@ const deployment: GeneratedManifest = {
             args: [name],
             env: [{ name: 'HOST', value: '0.0.0.0' }],
             ports: [{ name: 'metrics', containerPort: port }],
-            readinessProbe: { httpGet: { path: '/readyz', port }, periodSeconds: 5 },
-            livenessProbe: { httpGet: { path: '/healthz', port }, periodSeconds: 10 },
+            ...probesAt({ port }),
             resources: { requests: { cpu: '10m', memory: '64Mi' }, limits: { memory: '256Mi' } },
             securityContext: restricted,
           },

@@ -38,7 +38,7 @@ import { downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { keysSecretName } from '#shared/exchange/access/keys.ts';
-import { optionalSources, systemNamespace, transferQueue } from '#shared/api/names.ts';
+import { admissionCertificate, optionalSources, systemNamespace, transferQueue } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import { apiServerSources } from '#shared/resources/event-sources.ts';
 import { trustSetting } from '#shared/resources/trust.ts';
@@ -208,7 +208,7 @@ export const buildAdmissionAccess = (
     rule(cdis, ['list']),
     // Whether the author of an object may use its sources.
     rule(subjectAccessReviews, ['create']),
-  ]);
+  ]).concat(grantInOwn('admission', [only(rule(secrets, ['get']), admissionCertificate.serverSecret) as Rule]));
 
 /** Restricts a rule to one object. */
 const only = (base: Rule, name: string): object => ({ ...base, resourceNames: [name] });

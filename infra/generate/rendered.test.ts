@@ -181,7 +181,7 @@ describe.skipIf(!canRender).each([...ways.map((way) => join(infra, way)), ...ove
       for (const pod of pods) expect(names('ServiceAccount')).toContain(pod.serviceAccountName);
     });
 
-    it('mounts only certificates that something creates', () => {
+    it('serves only certificates that something creates', () => {
       const [{ spec }] = ofKind('Deployment') as [Specified];
       // Created by cron-tick unless it is configured to leave that to others.
       const tick = objects.find((one) => one.apiVersion.startsWith('serving') && one.metadata.name === 'cron-tick');
@@ -194,10 +194,12 @@ describe.skipIf(!canRender).each([...ways.map((way) => join(infra, way)), ...ove
         ),
       ];
       const pod = spec.template!.spec;
-      for (const { volumeMounts } of pod.containers) {
+      for (const { env, volumeMounts = [] } of pod.containers) {
+        const isMounted = env.some(({ name }) => name === 'TLS_DIR');
         const mounted = volumeMounts.find((mount) => mount.mountPath === '/tls');
-        const volume = pod.volumes.find((one) => one.name === mounted?.name);
-        expect(made).toContain(volume?.secret.secretName);
+        const volume = pod.volumes?.find((one) => one.name === mounted?.name);
+        expect(made).toContain(isMounted ? volume?.secret.secretName : admissionCertificate.serverSecret);
+        expect(isMounted || env.some(({ name, value }) => name === 'TLS_FROM_SECRET' && value === 'true')).toBe(true);
       }
     });
 

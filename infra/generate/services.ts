@@ -116,9 +116,17 @@ const functionContainer = (name: string): object => ({
   env: [{ name: 'HOST', value: '0.0.0.0' }, ...jobEnvironment],
   ports: [{ containerPort: 8080 }],
   readinessProbe: { httpGet: { path: '/readyz' } },
-  livenessProbe: { httpGet: { path: '/healthz' }, periodSeconds: 10 },
+  // Not a startup probe: Knative waits for readiness itself, many times a second, and the kubelet asks once a second at most.
+  livenessProbe: { httpGet: { path: '/healthz' }, periodSeconds: 10, initialDelaySeconds: 60 },
   resources: { requests: { cpu: '50m', memory: '96Mi' }, limits: { cpu: '1', memory: '256Mi' } },
   securityContext: restricted,
+});
+
+/** Of a container that the kubelet alone looks at: on a busy node the start may take longer than a running process may be silent. */
+export const probesAt = (at: { readonly port: number | string; readonly scheme?: 'HTTPS' }): object => ({
+  startupProbe: { httpGet: { path: '/healthz', ...at }, periodSeconds: 1, failureThreshold: 120 },
+  readinessProbe: { httpGet: { path: '/readyz', ...at }, periodSeconds: 5 },
+  livenessProbe: { httpGet: { path: '/healthz', ...at }, periodSeconds: 10, timeoutSeconds: 5 },
 });
 
 /** Spreads pods with these labels over different nodes, if there are enough. */

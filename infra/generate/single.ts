@@ -6,7 +6,7 @@ import { buildMetricsAccess } from '#infra/generate/monitoring.ts';
 import { apiCertificate } from '#infra/generate/apis.ts';
 import { broker, named } from '#infra/generate/knative.ts';
 import { denyAll, policy, tcp } from '#infra/generate/network.ts';
-import { apart, jobEnvironment, restricted } from '#infra/generate/services.ts';
+import { apart, jobEnvironment, probesAt, restricted } from '#infra/generate/services.ts';
 import type { Outputs } from '#infra/generate/outputs.ts';
 import { admissionFunctions, consoleFunction, metricsFunction, transferFunction } from '#infra/generate/wiring.ts';
 import { optionalSources, systemNamespace } from '#shared/api/names.ts';
@@ -56,8 +56,7 @@ const container = {
   ],
   ports: toPorts(['http', 'events', 'import', 'metrics', 'admission']),
   // Ready once admission answers, which the API server waits for.
-  readinessProbe: { httpGet: { path: '/readyz', port: 'http' }, periodSeconds: 5 },
-  livenessProbe: { httpGet: { path: '/healthz', port: 'http' }, periodSeconds: 10, timeoutSeconds: 5 },
+  ...probesAt({ port: 'http' }),
   resources: { requests: { cpu: '50m', memory: '160Mi' }, limits: { memory: '512Mi' } },
   securityContext: restricted,
   // For components.

@@ -1,6 +1,6 @@
 // Webhook configurations and the admission Deployment under infra/webhooks. The local cluster uses the same configurations with its own address
 // and certificate.
-import { apart, restricted } from '#infra/generate/services.ts';
+import { apart, probesAt, restricted } from '#infra/generate/services.ts';
 import { type GeneratedManifest, functionsImage, partOf, settingsFrom } from '#infra/generate/manifest.ts';
 import { scopeOf } from '#infra/generate/webhook-scopes.ts';
 import { type AdmissionFunction, type Webhook, admissionFunctions } from '#infra/generate/wiring.ts';
@@ -94,7 +94,6 @@ const buildDeployment = (): GeneratedManifest => ({
         enableServiceLinks: false,
         topologySpreadConstraints: apart(partOf(workload)),
         containers: admissionFunctions.map(buildContainer),
-        volumes: [{ name: 'tls', secret: { secretName: certificate } }],
       },
     },
   },
@@ -108,14 +107,12 @@ const buildContainer = (fn: AdmissionFunction): object => ({
   env: [
     { name: 'HOST', value: '0.0.0.0' },
     { name: 'PORT', value: String(fn.port) },
-    { name: 'TLS_DIR', value: '/tls' },
+    { name: 'TLS_FROM_SECRET', value: 'true' },
   ],
   ports: [{ name: fn.name, containerPort: fn.port }],
-  readinessProbe: { httpGet: { path: '/readyz', port: fn.port, scheme: 'HTTPS' }, periodSeconds: 5 },
-  livenessProbe: { httpGet: { path: '/healthz', port: fn.port, scheme: 'HTTPS' }, periodSeconds: 10 },
+  ...probesAt({ port: fn.port, scheme: 'HTTPS' }),
   resources: { requests: { cpu: '50m', memory: '96Mi' }, limits: { memory: '256Mi' } },
   securityContext: restricted,
-  volumeMounts: [{ name: 'tls', mountPath: '/tls', readOnly: true }],
 });
 
 /** Both functions share pods; each has a Service, so that a configuration can refer to its function. */

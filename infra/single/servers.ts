@@ -7,12 +7,10 @@ import { createApp as createTransfer, createTokenApp } from '#functions/transfer
 import type { Bus } from '#infra/local/eventing.ts';
 import type { Functions } from '#infra/local/functions.ts';
 import type { SingleConfig } from '#infra/single/config.ts';
-import { secrets } from '#shared/api/foreign/core.ts';
-import { admissionCertificate, systemNamespace } from '#shared/api/names.ts';
+import type { ServedCertificate } from '#shared/certificate/served.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createVisitors } from '#shared/console/visitors.ts';
 import { readFrontProxy } from '#shared/exchange/front-proxy.ts';
-import type { TlsPair } from '#shared/runtime/certificate.ts';
 import { tlsFilesOf } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { type RunningServer, type ServeOptions, startServer } from '#shared/runtime/serve.ts';
@@ -67,55 +65,12 @@ export const startPlainServers = async (parts: ServerParts): Promise<readonly Ru
   return [...servers, await start('console', { app, port: consolePort })];
 };
 
-/** Resolves to `undefined` while there is no certificate. */
-const readPair = async (kube: KubeClient): Promise<TlsPair | undefined> => {
-  const secret = await kube.get(secrets, { namespace: systemNamespace, name: admissionCertificate.serverSecret });
-  const textOf = (file: string): string => Buffer.from(secret?.data?.[file] ?? '', 'base64').toString();
-  const pair = { cert: textOf('tls.crt'), key: textOf('tls.key') };
-  return pair.cert === '' || pair.key === '' ? undefined : pair;
-};
-
-/** Milliseconds between two looks at the Secret: before there is a certificate, and afterwards. */
-const looks = { first: 1_000, later: 60_000 } as const;
-
-interface LateServer {
-  readonly isUp: () => boolean;
-  readonly leave: () => void;
-  readonly close: () => Promise<void>;
-}
-
-/** Read from the API, not mounted: a pod that waits for the Secret that it makes itself would never start. */
-export const startAdmission = ({ config, kube, functions, log }: ServerParts): LateServer => {
-  let pair: TlsPair | undefined;
-  let server: RunningServer | undefined;
-  let timer: NodeJS.Timeout | undefined;
+/** Ready once its certificate is there, which the leader makes. */
+export const startAdmission = async ({ config, functions, log }: ServerParts, tls: ServedCertificate) => {
   const { host, admissionPort: port } = config;
-  const name = admissionCertificate.serverSecret;
-  const look = async (): Promise<void> => {
-    pair = (await readPair(kube)) ?? pair;
-    const current = pair;
-    if (current === undefined || server !== undefined) return;
-    const tls = { name, pair: () => pair ?? current };
-    server = await startServer({ app: functions.admission, log, host, port, tls });
-    log.info('listening', { of: 'admission', url: server.url });
-  };
-  const keepLooking = async (): Promise<void> => {
-    await look().catch((error: unknown) =>
-      log.warn('the certificate of admission is not there', { secret: name, error }),
-    );
-    if (timer !== undefined)
-      timer = setTimeout(() => void keepLooking(), server === undefined ? looks.first : looks.later);
-  };
-  timer = setTimeout(() => void keepLooking(), 0);
-  return {
-    isUp: () => server !== undefined,
-    leave: () => server?.leave(),
-    close: async () => {
-      clearTimeout(timer);
-      timer = undefined;
-      await server?.close();
-    },
-  };
+  const server = await startServer({ app: functions.admission, log, host, port, tls });
+  log.info('listening', { of: 'admission', url: server.url });
+  return server;
 };
 
 /** The aggregated API, where its certificate is mounted. */

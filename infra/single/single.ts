@@ -6,9 +6,11 @@ import { buildEventing } from '#infra/generate/eventing.ts';
 import { type Bus, brokerUrl, createBus, startSenders } from '#infra/local/eventing.ts';
 import { createFunctions } from '#infra/local/functions.ts';
 import type { SingleConfig } from '#infra/single/config.ts';
+import { startLater, untilAdmission } from '#infra/single/admission.ts';
 import { leaseTimes, startElection } from '#infra/single/leader.ts';
 import { type ServerParts, startAdmission, startPlainServers, startUploadApi } from '#infra/single/servers.ts';
 import type { KubeObject } from '#shared/api/object.ts';
+import { serveCertificate } from '#shared/certificate/served.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { lingerMs } from '#shared/runtime/serve.ts';
@@ -35,24 +37,33 @@ export const startSingle = async (config: SingleConfig, log: Logger): Promise<Si
   const post = createHandlerPost((request) => bus?.ingress.fetch(request) ?? new Response(undefined, { status: 503 }));
   const functions = await createFunctions({ config: { ...config, sink }, connect: async () => kube, post, log });
   bus = createBus({ manifests, subscribers: functions.subscribers, log });
-  const lead = () => {
-    const senders = startSenders({ kube, manifests, sink, post, replay: 'add', lookAgainMs, log });
-    // Whatever became due while nobody led.
-    senders.tick();
-    return senders;
-  };
+  const lead = () =>
+    startLater(
+      (signal) => untilAdmission({ kube, ownCertificate: config.ownCertificate, signal, log }),
+      () => {
+        const senders = startSenders({ kube, manifests, sink, post, replay: 'add', lookAgainMs, log });
+        // Whatever became due while nobody led.
+        senders.tick();
+        return senders;
+      },
+    );
   const now = (): number => performance.timeOrigin + performance.now();
   const election = startElection({ kube, identity: config.identity, lead, log, now, sleep });
   const isAlive = (): boolean => now() - election.lastTurn() < hangsAfterMs;
-  const parts: ServerParts = { config, kube, functions, bus, isReady: () => admission.isUp(), isAlive, log };
-  const admission = startAdmission(parts);
-  const servers = [...(await startPlainServers(parts)), ...(await startUploadApi(parts))];
+  const certificate = serveCertificate(kube, log);
+  const parts: ServerParts = { config, kube, functions, bus, isReady: certificate.isServed, isAlive, log };
+  const servers = [
+    ...(await startPlainServers(parts)),
+    await startAdmission(parts, certificate),
+    ...(await startUploadApi(parts)),
+  ];
   const { broker } = bus;
   return {
     stop: async () => {
-      for (const server of [admission, ...servers]) server.leave();
+      for (const server of servers) server.leave();
+      certificate.stop();
       await Promise.all([election.stop(), wait(lingerMs)]);
-      await Promise.all([admission, ...servers].map((server) => server.close()));
+      await Promise.all(servers.map((server) => server.close()));
       await Promise.race([broker.idle().then(functions.idle), wait(drainMs, undefined, { ref: false })]);
       await broker.stop();
     },

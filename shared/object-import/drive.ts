@@ -21,6 +21,7 @@ import {
   planImport,
 } from '#shared/object-import/plan.ts';
 import { type ImportRule, matchRule, sidecarSuffixes } from '#shared/object-import/rules.ts';
+import { isNamespaceLeaving } from '#shared/clients/kube/wire.ts';
 import { InvalidInput, isConflict, messageOf } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { type Outcome, done, failed } from '#shared/runtime/outcome.ts';
@@ -153,7 +154,7 @@ const say = async (
   try {
     await ifNew(() => deps.kube.create(kubeEvents, event));
   } catch (error) {
-    deps.log.warn('event not recorded', { reason, error: messageOf(error) });
+    if (!isNamespaceLeaving(error)) deps.log.warn('event not recorded', { reason, error: messageOf(error) });
   }
 };
 

@@ -6,7 +6,7 @@ import { labels } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type EventSource, apiServerSources, followKinds } from '#shared/resources/event-sources.ts';
 import { NotFound, Unavailable } from '#shared/runtime/errors.ts';
-import { createMemoryKube } from '#test/support/memory-kube.ts';
+import { type MemoryKubeOptions, createMemoryKube } from '#test/support/memory-kube.ts';
 
 const namespace = 'bullion-system';
 const manifests = await readEventing();
@@ -15,8 +15,8 @@ const wanted = Object.values(list.data ?? {}).map((text) => JSON.parse(text) as 
 const kindOf = ({ spec }: EventSource) => `${spec.resources[0]?.apiVersion} ${spec.resources[0]?.kind}`;
 const kinds = wanted.map(kindOf);
 
-const aCluster = () => {
-  const memory = createMemoryKube();
+const aCluster = (options: MemoryKubeOptions = {}) => {
+  const memory = createMemoryKube(options);
   const served = new Set<string>();
   const away = new Set<string>();
   const raw = ({ path }: { readonly path: string }) => {
@@ -45,6 +45,15 @@ describe('event sources of kinds that a cluster may lack', () => {
         'kubevirt.io',
       ]),
     );
+  });
+
+  it('are left out in a cluster without Knative, without an error and without a write', async () => {
+    const { kube, memory, served, install } = aCluster({ absent: [apiServerSources.plural] });
+    install();
+    for (const kind of kinds) served.add(kind);
+    memory.calls.length = 0;
+    await followKinds(kube);
+    expect(memory.calls.filter(({ verb }) => !['get', 'list'].includes(verb))).toEqual([]);
   });
 
   it('exist as long as their kinds exist, after each tick', async () => {

@@ -97,15 +97,25 @@ const carryOut = async (kube: KubeClient, action: SourceAction): Promise<unknown
   }
 };
 
+/** `undefined` in a cluster without Knative, which needs none. */
+const readSources = async (kube: KubeClient): Promise<readonly EventSource[] | undefined> => {
+  try {
+    return (await kube.list(apiServerSources, { namespace: systemNamespace })).items;
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+};
+
 /** No action without a list. Throws AppErrors of the client; the next call continues. */
 export const followKinds = async (kube: KubeClient): Promise<void> => {
   const wanted = await readWanted(kube);
-  if (wanted.length === 0) return;
+  const items = wanted.length === 0 ? undefined : await readSources(kube);
+  if (items === undefined) return;
   const versions = new Set(wanted.flatMap(({ spec }) => spec.resources.map(({ apiVersion }) => apiVersion)));
   const kinds = new Map(
     await Promise.all([...versions].map(async (version) => [version, await readKinds(kube, version)] as const)),
   );
-  const { items } = await kube.list(apiServerSources, { namespace: systemNamespace });
   const isServed = ({ apiVersion, kind }: Watched) => kinds.get(apiVersion)?.has(kind);
   for (const action of planSources(wanted, items, isServed)) {
     try {

@@ -7,6 +7,7 @@ import { type KubeObject, type ObjectRef, refOf } from '#shared/api/object.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import type { ReconciledState, Resource } from '#shared/resources/reconciler.ts';
 import { type Note, type VersionNote, toKubeEvent } from '#shared/resources/transitions.ts';
+import { isNamespaceLeaving } from '#shared/clients/kube/wire.ts';
 import { isConflict, messageOf } from '#shared/runtime/errors.ts';
 import { labels } from '#shared/api/names.ts';
 import { sourceLabel } from '#shared/api/owner.ts';
@@ -94,6 +95,12 @@ export const toVersionEvent = (
   return buildPolicyVersionEvent(version.type, of, occurrence, origin);
 };
 
+/** A conflict means that it was recorded before; in a namespace that is being deleted nobody would read it. */
+const logLost = ({ log }: Pick<ReconcileDeps, 'log'>, { reason }: Note, error: unknown): void => {
+  if (!isConflict(error) && !isNamespaceLeaving(error))
+    log.warn('event not recorded', { reason, error: messageOf(error) });
+};
+
 /** Events are for users: one that cannot be written is logged, and not waited for. */
 export const recordNote = async (
   deps: Pick<ReconcileDeps, 'kube' | 'now' | 'log'>,
@@ -103,8 +110,7 @@ export const recordNote = async (
   try {
     await deps.kube.create(kubeEvents, toKubeEvent(about, note, isoTime(deps.now())));
   } catch (error) {
-    // A conflict means that it was recorded before.
-    if (!isConflict(error)) deps.log.warn('event not recorded', { reason: note.reason, error: messageOf(error) });
+    logLost(deps, note, error);
   }
 };
 
@@ -129,7 +135,7 @@ export const countNote = async (
       count: (known.count ?? 1) + 1,
     });
   } catch (error) {
-    if (!isConflict(error)) deps.log.warn('event not recorded', { reason: note.reason, error: messageOf(error) });
+    logLost(deps, note, error);
   }
 };
 

@@ -139,6 +139,15 @@ export const tlsSettings = {
   ),
 } as const;
 
+/** The name of the Secret is fixed: those who manage it have rights to that one only. */
+export const admissionTlsSettings = {
+  tlsFromSecret: setting(
+    'TLS_FROM_SECRET',
+    'Whether the certificate is read from the Secret of admission, where TLS_DIR is not set.',
+    flag(false),
+  ),
+} as const;
+
 export const publicUrlSettings = {
   publicUrl: setting(
     'PUBLIC_URL',

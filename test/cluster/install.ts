@@ -137,7 +137,7 @@ const installApart = async ({ kube, paths }: LocalNode): Promise<() => Promise<v
   });
   const waiting = ['--kubeconfig', paths.kubeconfig, '-n', systemNamespace, 'wait', '--for=condition=Available'];
   const untilAvailable = (...which: readonly string[]) => run('kubectl', [...waiting, '--timeout=300s', ...which]);
-  // Its first tick makes the certificate that admission waits for; the kubelet looks for that ever more seldom.
+  // Its first tick makes the certificate that admission waits for.
   await untilAvailable('deployment/cron-tick');
   eventing.tick();
   await untilAvailable('deployment', '--all');

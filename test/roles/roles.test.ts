@@ -128,6 +128,10 @@ const unreached: readonly (readonly [RegExp, string])[] = [
     /^(?:initialize|cron-tick): patch hyperconvergeds\/status/,
     'a schedule that is drawn: resources/templates/sync.test',
   ],
+  [
+    /^admission: get secrets \(admission-tls\)/,
+    'the certificate, where admission has pods of its own: certificate/served.test',
+  ],
   [/^transfer: delete jobs/, 'a download that is cancelled: flows/download'],
   [
     /^transfer: patch datavolumes/,

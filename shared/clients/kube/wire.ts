@@ -121,3 +121,7 @@ export const faultOf = async (response: TransportAnswer, what: string): Promise<
   const options = Number.isFinite(after) && after > 0 ? { retryAfterSeconds: after } : {};
   return errorOfStatus(response.statusCode, await bodyOf(response), what, options);
 };
+
+/** Nothing is created in a namespace that is being deleted. */
+export const isNamespaceLeaving = (error: unknown): boolean =>
+  error instanceof Denied && error.message.includes('because it is being terminated');
