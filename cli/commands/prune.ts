@@ -2,15 +2,15 @@
 import { type Call, type ClusterCommand, type ExitCode, exitCodes } from '#cli/command.ts';
 import { tableOf } from '#cli/output.ts';
 import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
-import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
-import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import { formatBytes, parseQuantity } from '#shared/api/quantity.ts';
-import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { policyOf, retentionOf } from '#shared/golden/rollout/policies.ts';
+import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
+import { policyOf, retentionOf, selects } from '#shared/golden/rollout/policies.ts';
 import { deletedAt, prunableVersions, removeVersion } from '#shared/resources/data-import-cron/collect.ts';
 import { type ObservedVersion, readCron } from '#shared/resources/data-import-cron/cron.ts';
 import { listOf, readKept, readPolicy, readVersions } from '#shared/resources/data-import-cron/observed.ts';
@@ -95,6 +95,20 @@ const showAll = (judged: readonly Judged[], now: Date): string =>
     }),
   );
 
+/** What was deleted by hand takes room, too. */
+const deletedLines = async (
+  { kube, namespace, values }: Call,
+  policies: readonly GoldenImagePolicy[],
+  now: Date,
+): Promise<readonly string[]> => {
+  const crons = await listOf(kube, dataImportCronKind.type, values['all-namespaces'] === true ? {} : { namespace });
+  const own = crons.filter((cron) => policies.some((policy) => selects(policy, cron)));
+  return byHandIn(own).map(
+    ({ name, until = '', bytes = 0 }) =>
+      `${name} was deleted: its ${formatBytes(bytes)} come free in ${toSpan(Date.parse(until) - now.getTime())} (bullion undelete)\n`,
+  );
+};
+
 /** Read once more just before: what somebody pinned or uses meanwhile stays. */
 const removeAll = async ({ kube, terminal }: Call, going: readonly Judged[]): Promise<ExitCode> => {
   let failed = 0;
@@ -108,7 +122,10 @@ const removeAll = async ({ kube, terminal }: Call, going: readonly Judged[]): Pr
       }
       // oxlint-disable-next-line no-await-in-loop
       await execute(kube, removeVersion(now.version));
-      terminal.out(`${name} is deleted\n`);
+      const grace = retentionOf(policy)?.undeleteFor;
+      terminal.out(
+        `${name} is deleted${grace === undefined ? '' : `; its bytes stay for ${toSpan(grace)} (bullion undelete)`}\n`,
+      );
     } catch (error) {
       if (!(error instanceof Denied)) throw error;
       failed += 1;
@@ -126,6 +143,7 @@ const run = async (call: Call): Promise<ExitCode> => {
   const going = judged.filter(({ keptBy }) => keptBy === undefined);
   const freed = going.reduce((sum, { version }) => sum + bytesOf(version), 0);
   if (judged.length > 0) terminal.out(showAll(judged, now));
+  for (const line of await deletedLines(call, policies, now)) terminal.out(line);
   terminal.err(`${going.length} of ${judged.length} versions go, ${formatBytes(freed)} come free\n`);
   if (values['dry-run'] === true || going.length === 0) return exitCodes.done;
   if (values['yes'] === true) return removeAll(call, going);
@@ -133,12 +151,64 @@ const run = async (call: Call): Promise<ExitCode> => {
   return exitCodes.failed;
 };
 
+// What was deleted, by retention or by hand, and can be brought back.
+
+interface Deleted {
+  readonly namespace: string | undefined;
+  readonly name: string;
+  readonly cron: string;
+  readonly time: string;
+  /** Left out: as long as its policy says. */
+  readonly until?: string;
+  readonly bytes?: number | undefined;
+}
+
+const byHandIn = (crons: readonly DataImportCron[]): readonly Deleted[] =>
+  crons.flatMap(({ metadata: { namespace, name: cron }, status }) =>
+    (status?.deleted ?? []).map((one): Deleted => ({ namespace, cron, ...one })),
+  );
+
+const byRetentionIn = async (kube: KubeClient, options: ListOptions): Promise<readonly Deleted[]> => {
+  const found = new Map<string, Deleted>();
+  for (const form of forms)
+    // oxlint-disable-next-line no-await-in-loop
+    for (const { metadata } of await listOf(kube, form, { ...options, labelSelector: cdiLabels.cron })) {
+      const time = metadata.annotations?.[annotations.deleted];
+      const { namespace, name } = metadata;
+      const cron = metadata.labels?.[cdiLabels.cron] ?? '';
+      if (time !== undefined) found.set(`${namespace}/${name}`, { namespace, name, cron, time });
+    }
+  return [...found.values()];
+};
+
+const forms = [persistentVolumeClaims, volumeSnapshots] as readonly unknown[] as readonly ResourceType[];
+
+const showDeleted = async ({ kube, namespace, values, terminal }: Call): Promise<ExitCode> => {
+  const options = values['all-namespaces'] === true ? {} : { namespace };
+  const crons = await listOf(kube, dataImportCronKind.type, options);
+  const all = [...byHandIn(crons), ...(await byRetentionIn(kube, options))];
+  const now = terminal.now();
+  const table = tableOf(
+    ['NAMESPACE', 'VERSION', 'CRON', 'DELETED', 'SIZE', 'GOES'],
+    all.map((one) => [
+      one.namespace,
+      one.name,
+      one.cron,
+      `${toAge(one.time, now)} ago`,
+      one.bytes === undefined ? undefined : formatBytes(one.bytes),
+      one.until === undefined ? 'by retention' : `in ${toSpan(Date.parse(one.until) - now.getTime())}`,
+    ]),
+  );
+  if (all.length > 0) terminal.out(table);
+  terminal.err(`${all.length} versions can be brought back\n`);
+  return exitCodes.done;
+};
+
 /** One patch for the claim and one for the snapshot. Bringing a version back counts as using it. */
-const undelete = async ({ kube, namespace, positionals, terminal }: Call): Promise<ExitCode> => {
-  const [name = ''] = positionals;
+const unmark = async ({ kube, namespace, terminal }: Call, name: string): Promise<boolean> => {
   const annotate = { [annotations.deleted]: null, [cdiAnnotations.lastUseTime]: terminal.now().toISOString() };
   let found = 0;
-  for (const form of [persistentVolumeClaims, volumeSnapshots] as readonly unknown[] as readonly ResourceType[]) {
+  for (const form of forms) {
     // oxlint-disable-next-line no-await-in-loop
     const object = await kube.get(form, { namespace, name });
     if (object?.metadata.annotations?.[annotations.deleted] === undefined) continue;
@@ -146,20 +216,42 @@ const undelete = async ({ kube, namespace, positionals, terminal }: Call): Promi
     // oxlint-disable-next-line no-await-in-loop
     await kube.mergePatch(form, { namespace, name }, { metadata: { annotations: annotate } });
   }
-  if (found === 0)
-    throw new NotFound(
-      `there is no version ${name} in namespace ${namespace} that can be brought back: bullion prune --dry-run lists them`,
-    );
-  terminal.out(`${name} is kept as if a disk had been made from it now; lock or pin it to keep it longer\n`);
-  return exitCodes.done;
+  return found > 0;
+};
+
+/** Its cron makes claim and snapshot anew, from storage that only functions may touch. */
+const ask = async ({ kube, namespace, terminal }: Call, name: string): Promise<boolean> => {
+  const crons = await listOf(kube, dataImportCronKind.type, { namespace });
+  const cron = crons.find(({ status }) => status?.deleted?.some((one) => one.name === name));
+  if (cron === undefined) return false;
+  const { resourceVersion, annotations: notes = {}, name: of } = cron.metadata;
+  const wanted = new Set([...(notes[annotations.undelete] ?? '').split(',').filter((one) => one !== ''), name]);
+  const metadata = { resourceVersion, annotations: { [annotations.undelete]: [...wanted].join(',') } };
+  await kube.mergePatch(dataImportCronKind.type, { namespace, name: of }, { metadata });
+  terminal.out(`${name} is being brought back: bullion why dic/${of} -n ${namespace}\n`);
+  return true;
+};
+
+const undelete = async (call: Call): Promise<ExitCode> => {
+  const { namespace, positionals, terminal } = call;
+  const [name] = positionals;
+  if (name === undefined) return showDeleted(call);
+  if (await unmark(call, name)) {
+    terminal.out(`${name} is kept as if a disk had been made from it now; lock or pin it to keep it longer\n`);
+    return exitCodes.done;
+  }
+  if (await ask(call, name)) return exitCodes.done;
+  throw new NotFound(
+    `there is no version ${name} in namespace ${namespace} that can be brought back: bullion undelete lists them`,
+  );
 };
 
 export const undeleteCommand: ClusterCommand = {
   name: 'undelete',
-  arguments: '<version>',
-  summary: 'Brings a version of a golden image back that nothing kept any more.',
-  more: 'Within spec.retention.undeleteFor of its GoldenImagePolicy. Takes the right to patch its claim or snapshot.\n\n  bullion undelete fedora-9ab6e2a1c1f0',
-  options: {},
+  arguments: '[version]',
+  summary: 'Brings a version of a golden image back that somebody deleted, or that nothing kept any more; lists them.',
+  more: 'Within spec.retention.undeleteFor of its GoldenImagePolicy. Takes the right to patch its claim or snapshot, or its DataImportCron where those are gone.\n\n  bullion undelete\n  bullion undelete fedora-9ab6e2a1c1f0',
+  options: { 'all-namespaces': { type: 'boolean', short: 'A', help: 'list those of every namespace' } },
   run: undelete,
 };
 
@@ -167,7 +259,7 @@ export const pruneCommand: ClusterCommand = {
   name: 'prune',
   arguments: '[policy]',
   summary: 'Deletes versions of golden images that nothing keeps any more; shows what keeps the others.',
-  more: 'What spec.retention of a GoldenImagePolicy allows now, or importsToKeep of its crons: functions do the same after the next import or poll.\nDeletes for good, also what spec.retention.undeleteFor would still let you bring back.\nTakes the rights to list who may read from versions, and to delete data volumes, claims and snapshots.\n\n  bullion prune fedora --dry-run\n  bullion prune -A --yes',
+  more: 'What spec.retention of a GoldenImagePolicy allows now, or importsToKeep of its crons: functions do the same after the next import or poll.\nWhere spec.retention.undeleteFor is set, their bytes stay that long (bullion undelete), and come free then.\nTakes the rights to list who may read from versions, and to delete data volumes, claims and snapshots.\n\n  bullion prune fedora --dry-run\n  bullion prune -A --yes',
   options: {
     'all-namespaces': { type: 'boolean', short: 'A', help: 'policies of every namespace' },
     'dry-run': { type: 'boolean', help: 'only show what would happen' },

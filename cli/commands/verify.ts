@@ -75,11 +75,18 @@ const sourceOf = (text: string, values: Values): CronSource => {
 /** What minisign and signify begin their keys with. */
 const untrusted = /^untrusted comment:/;
 
+const attestationsOf = (values: Values): { readonly attestations?: string[] } => {
+  const wanted = listOf(values, 'attestation');
+  return wanted.length === 0 ? {} : { attestations: [...wanted] };
+};
+
 const identityOf = (values: Values): SignatureRule => {
   const [issuer, subject] = [textOf(values, 'issuer'), textOf(values, 'subject')];
   if (issuer === undefined || subject === undefined)
     throw new InvalidInput('--trust-root requires --issuer and --subject, which name the signer');
-  return { cosign: { identities: [{ issuer, subject }], trustRoot: { configMap: rootName } } };
+  return {
+    cosign: { identities: [{ issuer, subject }], trustRoot: { configMap: rootName }, ...attestationsOf(values) },
+  };
 };
 
 const ruleOf = async (source: CronSource, values: Values): Promise<SignatureRule> => {
@@ -88,7 +95,7 @@ const ruleOf = async (source: CronSource, values: Values): Promise<SignatureRule
     return identityOf(values);
   if (first === undefined) throw new InvalidInput('--key is missing: the public key that must have signed');
   const keys = { configMap: keysName };
-  if (source.type === 'registry') return { cosign: { keys } };
+  if (source.type === 'registry') return { cosign: { keys, ...attestationsOf(values) } };
   const signature = textOf(values, 'signature');
   const places = signature === undefined ? { keys } : { keys, signature };
   const text = (await read('key', first)).toString('latin1');
@@ -136,6 +143,8 @@ const runPlain = async ({ positionals, values, terminal, signal }: CommandLine &
   switch (outcome.is) {
     case 'verified':
       terminal.out(`verified: ${outcome.message}\n`);
+      for (const { predicateType, digest, by } of outcome.attestations ?? [])
+        terminal.out(`attested: ${predicateType} by ${by} (${digest})\n`);
       return exitCodes.done;
     case 'refused':
       terminal.out(
@@ -167,6 +176,12 @@ export const verifyCommand: PlainCommand = {
     },
     issuer: { type: 'string', value: 'URL', help: 'who knew the signer, as in the certificate' },
     subject: { type: 'string', value: 'TEXT', help: 'the signer: an address, or the URL of a workflow' },
+    attestation: {
+      type: 'string',
+      value: 'TYPE',
+      help: 'predicate type that the same signer must attest, such as https://slsa.dev/provenance/v1; may be repeated',
+      multiple: true,
+    },
     digest: {
       type: 'string',
       value: 'DIGEST',

@@ -14,7 +14,7 @@ import { cdis } from '#shared/api/foreign/cdi.ts';
 import { cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
-import { volumeSnapshotClasses, volumeSnapshotContents } from '#shared/api/foreign/snapshot.ts';
+import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { harvesterSettings, virtualMachineBackups } from '#shared/api/foreign/backup.ts';
 import { hyperConvergeds } from '#shared/api/foreign/boot-sources.ts';
@@ -107,7 +107,6 @@ const readings: Readonly<Record<string, readonly ApiVerb[]>> = {
   [virtualMachineBackups.plural]: ['list'],
   [csiDrivers.plural]: ['get'],
   [volumeSnapshotClasses.plural]: ['list'],
-  [volumeSnapshotContents.plural]: ['get'],
   [namespaces.plural]: ['get'],
   [virtualMachineInstances.plural]: ['list'],
 };

@@ -49,6 +49,10 @@ export const annotations = {
   deprecation: 'bullion.dev/deprecation',
   /** On a version of a golden image: since when nothing keeps it, RFC 3339; it goes once it cannot be brought back any more. */
   deleted: 'bullion.dev/deleted',
+  /** On the persistent volume or snapshot content of a version that can be brought back: how (JSON). Its own reclaim policy is in there. */
+  kept: 'bullion.dev/kept',
+  /** On a cron: names of deleted versions to bring back, with commas between them. */
+  undelete: 'bullion.dev/undelete',
   /** On a disk: `true` has it made from an obsolete version. */
   allowObsolete: 'bullion.dev/allow-obsolete',
   /** On the Lease of a content: `true` once another volume waits for it. */

@@ -2,6 +2,7 @@
 import type { Found } from '#shared/catalogue/image.ts';
 import { isImage, readyOf } from '#shared/catalogue/image.ts';
 import type { GoldenImagePolicyStatus } from '#shared/api/bullion/golden-image-policy.ts';
+import type { DataImportCronStatus } from '#shared/api/cdi/data-import-cron.ts';
 import { type StatusCondition, findCondition } from '#shared/api/conditions.ts';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
@@ -151,6 +152,16 @@ const channelsOf = ({ image: { status } }: Found): readonly Row[] => {
   ];
 };
 
+/** Of a cron: versions that somebody deleted, and that can be brought back. */
+const deletedOf = ({ image: { metadata, status } }: Found, now: Date): readonly Row[] => {
+  const { deleted = [] } = (status ?? {}) as DataImportCronStatus;
+  return deleted.map(({ name, time, until, bytes = 0 }): Row => {
+    const free = `its ${formatBytes(bytes)} come free ${inOrAgo(until, now)}`;
+    const said = `${name}, ${inOrAgo(time, now)}; ${free} (bullion undelete ${name} -n ${metadata.namespace})`;
+    return ['Deleted', said];
+  });
+};
+
 const stateOf = (found: Found, now: Date): string => {
   const { phase = 'unobserved' } = found.image.status ?? {};
   const reason = readyOf(found)?.reason ?? (isReconciled(found) ? 'no reason yet' : '');
@@ -178,6 +189,7 @@ export const summaryOf = (found: Found, now: Date): readonly Row[] => {
     ['Next try', status.nextAttemptTime && inOrAgo(status.nextAttemptTime, now)],
     ['Gives up', status.deadline && `${inOrAgo(status.deadline, now)} (${status.deadline})`],
     ...channelsOf(found),
+    ...deletedOf(found, now),
     ...otherConditions(found),
     ['To do', adviceOf(found)],
   ];

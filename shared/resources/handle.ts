@@ -7,7 +7,7 @@ import { type KubeObject, apiVersionOf, refOf } from '#shared/api/object.ts';
 import { type Owner, sourceLabel } from '#shared/api/owner.ts';
 import { pollIfDue } from '#shared/resources/data-import-cron/poll.ts';
 import { dataSourcesConcernedBy, dataSourcesOf } from '#shared/resources/data-source/index.ts';
-import { policiesConcernedBy } from '#shared/resources/golden-image-policy/index.ts';
+import { cronsConcernedBy, policiesConcernedBy } from '#shared/resources/golden-image-policy/index.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 import { isBegun, isUpToDate } from '#shared/resources/up-to-date.ts';
 import { type ReconcileTarget, reconcile } from '#shared/resources/reconcile.ts';
@@ -73,10 +73,11 @@ const hasComeToRest = (reconciler: Reconciler, object: KubeObject): boolean => {
   return reconciler.isSettled(resource) || (isQuiet && reconciler.outcomeOf(resource.state).kind === 'done');
 };
 
-/** Reconciles data sources when their target changes, and policies when a cron does: neither refers to them. */
+/** Reconciles data sources when their target changes, policies when a cron does, and crons when what their policy keeps does: none refers to them. */
 const reconcileConcerned = async (deps: ReconcileDeps, changed: KubeObject): Promise<Outcome> =>
   reconcileAll(deps, [
     ...(await policiesConcernedBy(deps.kube, changed)),
+    ...(await cronsConcernedBy(deps.kube, changed, deps.now())),
     ...(await dataSourcesConcernedBy(deps.kube, changed)),
   ]);
 

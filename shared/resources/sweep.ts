@@ -72,6 +72,10 @@ export const tick = async (deps: TickDeps, signal?: AbortSignal): Promise<Outcom
     misplaced.visit(object);
     overlooked.visit(object);
   });
-  const found = await reconcileFound(deps, [...misplaced.found, ...overlooked.policies()]);
+  const found = await reconcileFound(deps, [
+    ...misplaced.found,
+    ...overlooked.policies(),
+    ...overlooked.crons(deps.now()),
+  ]);
   return worstOf([templates, swept, found, await polls.run(signal)]);
 };

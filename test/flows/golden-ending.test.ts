@@ -3,15 +3,16 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
-import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
-import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { namespaces, persistentVolumeClaims, persistentVolumes } from '#shared/api/foreign/core.ts';
 import { kubectlWith } from '#test/support/admission-server.ts';
 import { runBullion } from '#test/support/bullion.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { type GoldenRegistry, startGoldenRegistry } from '#test/support/golden-registry.ts';
 import { conditionOf, isUpToDate, untilOffered, versionOf } from '#test/support/golden.ts';
+import { until as untilObject } from '#test/support/until.ts';
 import { hasRegistry } from '#test/support/registry/server.ts';
 
 const namespace = 'golden-images';
@@ -138,7 +139,8 @@ describe.skipIf(!hasRegistry())('a golden image at its end', { timeout: 600_000 
     expect((await apply('again')).text).not.toMatch(/Warning/);
     await isFilled('again');
 
-    await golden.cluster.kube.mergePatch(type, { namespace, name: 'fedora' }, { spec: { retention: { keep: 1 } } });
+    const retention = { keep: 1, undeleteFor: '1h' };
+    await golden.cluster.kube.mergePatch(type, { namespace, name: 'fedora' }, { spec: { retention } });
     const preview = (await bullion('prune', 'fedora', '--dry-run')).text;
     expect(preview).toMatch(new RegExp(`${one}.*goes`));
     expect(preview).toMatch(new RegExp(`${two}.*stays: channel stable would go back to it`));
@@ -148,6 +150,47 @@ describe.skipIf(!hasRegistry())('a golden image at its end', { timeout: 600_000 
     await golden.flow.until(persistentVolumeClaims, one, (claim) => claim === undefined);
     const left = await golden.cluster.kube.list(persistentVolumeClaims, { namespace, limit: 50 });
     expect(left.items.map(({ metadata }) => metadata.name)).toEqual(expect.arrayContaining([two, three, 'good']));
+    expect((await bullion('undelete')).text).toMatch(new RegExp(one));
     expect((await bullion('events', 'fedora', '-o', 'json')).text).toContain('dev.bullion.version.deprecated');
+  });
+
+  it('gives back what somebody deleted, with its bytes, and holds no namespace for it', async () => {
+    const { kube } = golden.cluster;
+    const name =
+      (await golden.cluster.kube.get(dataSourceKind.type, { namespace, name: 'fedora' }))?.spec.source.pvc?.name ?? '';
+    const bytes = await golden.contentOf(name);
+    await kube.mergePatch(type, { namespace, name: 'fedora' }, { spec: { retention: { keep: 9, undeleteFor: '1h' } } });
+    const four = await publish('v4');
+    const claim = await golden.flow.until(persistentVolumeClaims, name, (one) => one?.spec.volumeName !== undefined);
+    const storage = claim.spec.volumeName ?? '';
+    const kept = (policy: string) =>
+      golden.flow.untilCluster(persistentVolumes, storage, (one) => one?.spec.persistentVolumeReclaimPolicy === policy);
+    const isDeleted = (isSo: boolean) => (cron: DataImportCron | undefined) =>
+      (cron?.status?.deleted ?? []).some((one) => one.name === name) === isSo;
+    await kept('Retain');
+    expect((await kubectl(['delete', 'datavolume', name, '-n', namespace])).stdout).toContain('deleted');
+    await golden.flow.until(persistentVolumeClaims, name, (one) => one === undefined);
+    await golden.flow.until(dataImportCronKind.type, 'fedora', isDeleted(true));
+    expect((await bullion('undelete')).text).toMatch(new RegExp(`${name} .* in (?:59|1h)`));
+    expect((await bullion('why', 'dic/fedora')).text).toMatch(
+      new RegExp(`Deleted\\s+${name}, [\\s\\S]*bullion\\s+undelete`),
+    );
+    expect((await bullion('prune', 'fedora', '--dry-run')).text).toMatch(new RegExp(`${name} was deleted`));
+
+    expect((await bullion('undelete', name)).code).toBe(0);
+    await golden.flow.until(dataVolumes, name, (disk) => disk?.status?.phase === 'Succeeded');
+    await golden.flow.until(dataImportCronKind.type, 'fedora', isDeleted(false));
+    const back = await golden.flow.until(persistentVolumeClaims, name, (one) => one?.status?.phase === 'Bound');
+    expect(back.spec.volumeName).toBe(storage);
+    expect((await golden.contentOf(name)).equals(bytes)).toBe(true);
+    expect(await golden.flow.get(dataSourceKind.type, 'fedora')).toMatchObject({
+      spec: { source: { pvc: { name: four } } },
+    });
+
+    await kube.delete(namespaces, { name: namespace });
+    await untilObject(kube, namespaces, { name: namespace }, (one) => one === undefined);
+    const left = async () =>
+      (await kube.list(persistentVolumes, { limit: 50 })).items.map(({ metadata }) => metadata.name);
+    await expect.poll(left, { timeout: 60_000 }).toEqual([]);
   });
 });

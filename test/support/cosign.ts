@@ -93,6 +93,24 @@ export const bundleOf = (keys: KeyPair, statement: object, over: object = {}): o
   };
 };
 
+/** An attestation in the form before bundles: the envelope alone. */
+export const envelopeOf = (keys: KeyPair, statement: object): object =>
+  (bundleOf(keys, statement) as { readonly dsseEnvelope: object }).dsseEnvelope;
+
+/** Under the tag that `cosign attest` uses. */
+export const pushAttestations = async (
+  target: PushTarget,
+  digest: string,
+  envelopes: readonly object[],
+): Promise<void> => {
+  const layers = envelopes.map((envelope) => ({
+    bytes: Buffer.from(JSON.stringify(envelope)),
+    mediaType: 'application/vnd.dsse.envelope.v1+json',
+    annotations: { 'dev.cosignproject.cosign/signature': '' },
+  }));
+  await pushManifest(target, `${digest.replace(':', '-')}.att`, await artifactOf(target, layers));
+};
+
 const bundleType = 'application/vnd.dev.sigstore.bundle.v0.3+json';
 
 /** As artifacts that refer to the image, with the fallback tag for registries without the referrers API. */

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { DeprecationRule, DeprecationStatus, RetentionRule } from '#shared/api/bullion/lifecycle.ts';
 import { Boot, Check } from '#shared/api/bullion/proof.ts';
-import { SignatureRule } from '#shared/api/bullion/signature.ts';
+import { Attestation, SignatureRule } from '#shared/api/bullion/signature.ts';
 import { ConditionSchema } from '#shared/api/image-status.ts';
 import { Int64, ObjectName, type ServedKind, withRules } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -158,6 +158,7 @@ const CheckStatus = z.object({
   rule: z.string().describe('fingerprint of the rule in spec.verify: after a change the check runs again'),
   time: z.string().describe('RFC 3339: since when it is so'),
   output: z.string().optional().describe('the end of its log, or its termination message'),
+  attestations: z.array(Attestation).optional().describe('of a signature: what else its signers say of the image'),
   attempts: z.int().optional().describe('how often it could not be carried out'),
   nextTry: z.string().optional().describe('RFC 3339: when it is retried'),
 });

@@ -52,6 +52,14 @@ const CosignRule = z
       .max(16)
       .optional()
       .describe('signers without keys of their own, of which one must have signed; needs trustRoot'),
+    attestations: z
+      .array(z.string().min(1).max(1024))
+      .min(1)
+      .max(16)
+      .optional()
+      .describe(
+        'predicate types that must be attested by the same signers, such as https://slsa.dev/provenance/v1 or https://spdx.dev/Document; left out: what is attested is recorded, and none is asked for',
+      ),
     trustRoot: ConfigMapRef.optional().describe(
       'its entry trusted_root.json names the certificate authorities and transparency logs to trust; no public service is asked',
     ),
@@ -103,3 +111,13 @@ export const SignatureRule = z
     }),
   );
 export type SignatureRule = z.infer<typeof SignatureRule>;
+
+export const Attestation = z
+  .object({
+    predicateType: z.string().describe('what it says, such as https://slsa.dev/provenance/v1'),
+    digest: z.string().describe('of the attestation in the registry'),
+    by: z.string().describe('fingerprint of the key, or identity and issuer'),
+    signedAt: z.string().optional().describe('RFC 3339, where a log or a time stamp says it'),
+  })
+  .describe('what a signer of the policy attests of the image: provenance, a bill of materials');
+export type Attestation = z.infer<typeof Attestation>;

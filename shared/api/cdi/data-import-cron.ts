@@ -107,6 +107,26 @@ export const CronCounts = z
   .describe('over the life of the cron; monitoring reads them');
 export type CronCounts = z.infer<typeof CronCounts>;
 
+const DeletedVersion = z.object({
+  name: z.string(),
+  time: z.string().describe('RFC 3339: since when it is gone'),
+  until: z.string().describe('RFC 3339: until when it can be brought back'),
+  bytes: Int64.optional().describe('what comes free then'),
+});
+
+const CronRetention = z
+  .object({
+    rule: z.string().describe('fingerprint of what the policy asks for: after a change versions are judged again'),
+    next: z.string().optional().describe('RFC 3339: when versions are judged again, since one may come of age'),
+    keeps: z
+      .boolean()
+      .optional()
+      .describe('true: storage of versions outlives its claims, so that they can be brought back'),
+    pending: z.int().optional().describe('whose storage is yet to be marked so, or unmarked: how many'),
+  })
+  .describe('what its GoldenImagePolicy asks for in place of importsToKeep');
+export type CronRetention = z.infer<typeof CronRetention>;
+
 export const DataImportCronStatus = z.object({
   observedGeneration: Int64.optional().describe('the generation of spec this status was decided for'),
   currentImports: z
@@ -135,6 +155,11 @@ export const DataImportCronStatus = z.object({
   lastPoll: PollStatus.optional(),
   waiting: CronWaiting.optional(),
   counts: CronCounts.optional(),
+  retention: CronRetention.optional(),
+  deleted: z
+    .array(DeletedVersion)
+    .optional()
+    .describe('versions that somebody deleted, and that can be brought back (bullion undelete)'),
   retryHandled: z.string().optional().describe('the newest value of the retry annotation that was acted on'),
   announced: z.string().optional().describe('the final transition that was sent out as an event'),
   conditions: z.array(CdiCondition).optional(),

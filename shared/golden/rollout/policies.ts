@@ -1,4 +1,5 @@
 // Which policy a cron's versions go through, and which of them it needs. Pure; asked by crons and by policies.
+import { createHash } from 'node:crypto';
 import type { ChannelStatus, GoldenImagePolicy, VersionStatus } from '#shared/api/bullion/golden-image-policy.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { RetentionLimits } from '#shared/golden/version.ts';
@@ -37,22 +38,35 @@ const wantedBy = (
   ];
 };
 
-/**
- * What needs a version: a channel that has it, waits for it, may take it, is pinned to it or would go back to it; and the policy, while it has not taken
- * note of it. `undefined`: nothing.
- */
-export const keeperOf = (policy: GoldenImagePolicy): ((version: string) => string | undefined) => {
-  const { metadata, spec, status: { channels = [], versions = [] } = {} } = policy;
-  const kept: readonly Kept[] = [
+const keptBy = (policy: GoldenImagePolicy): readonly Kept[] => {
+  const { spec, status: { channels = [] } = {} } = policy;
+  return [
     ...channels.map(({ name, version }): Kept => [version, `channel ${name} has it`]),
     ...Object.entries(spec.pins ?? {}).map(([name, { version }]): Kept => [version, `channel ${name} is pinned to it`]),
     ...channels.map(({ name, next }): Kept => [next, `channel ${name} waits for it`]),
     ...channels.flatMap((channel) => wantedBy(policy, channel)),
   ];
+};
+
+/**
+ * What needs a version: a channel that has it, waits for it, may take it, is pinned to it or would go back to it; and the policy, while it has not taken
+ * note of it. `undefined`: nothing.
+ */
+export const keeperOf = (policy: GoldenImagePolicy): ((version: string) => string | undefined) => {
+  const { metadata, status: { versions = [] } = {} } = policy;
+  const kept = keptBy(policy);
   const known = new Set(versions.map(({ name }) => name));
   return (version) =>
     kept.find(([name]) => name === version)?.[1] ??
     (known.has(version) ? undefined : `GoldenImagePolicy ${metadata.name} has not observed it yet`);
+};
+
+/** Fingerprint of what a policy keeps: after a change its crons judge their versions again. */
+export const ruleOf = (policy: GoldenImagePolicy): string => {
+  const names = [...new Set(keptBy(policy).map(([version = '']) => version))].toSorted((a, b) => a.localeCompare(b));
+  const known = (policy.status?.versions ?? []).map(({ name }) => name);
+  const text = JSON.stringify([policy.metadata.name, policy.spec.retention, names, known]);
+  return createHash('sha256').update(text).digest('hex').slice(0, 16);
 };
 
 /** What a policy asks for in place of importsToKeep. */

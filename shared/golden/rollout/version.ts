@@ -43,7 +43,11 @@ export interface VersionJudgement {
 export const judgeVersion = (version: RolloutVersion, bad: readonly BadMark[]): VersionJudgement => {
   const mark = badMarkOf(version, bad);
   if (mark !== undefined) return { state: 'Bad', message: mark.reason };
-  if (!version.isUsable) return { state: 'Gone', message: 'neither its volume nor a snapshot of it is there' };
+  if (!version.isUsable)
+    return {
+      state: 'Gone',
+      message: 'neither its volume nor a snapshot of it is there; bullion undelete lists what can be brought back',
+    };
   const failed = version.verdicts.find(({ is }) => is === 'failed');
   if (failed !== undefined) return { state: 'Failed', message: `${failed.check}: ${failed.message}` };
   const pending = version.verdicts.find(({ is }) => is === 'pending');

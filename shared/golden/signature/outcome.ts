@@ -1,5 +1,5 @@
 // What a look at the signatures of one version came to. Pure.
-import type { SignatureRule } from '#shared/api/bullion/signature.ts';
+import type { Attestation, SignatureRule } from '#shared/api/bullion/signature.ts';
 import type { CronSource } from '#shared/golden/source.ts';
 import type { AppError } from '#shared/runtime/errors.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -17,6 +17,8 @@ const reasons = [
   /** It names a trusted key, and does not fit; or it cannot be read. */
   'BadSignature',
   'WrongKey',
+  /** Signed, but without what else the policy asks its signers to say. */
+  'AttestationMissing',
   'Unsigned',
   /** The policy cannot be applied: its keys are absent or unusable, or it is for another kind of source. */
   'InvalidPolicy',
@@ -42,6 +44,8 @@ export interface Verified {
   readonly signedAt?: string | undefined;
   /** For people: who signed what, and where that was found. */
   readonly message: string;
+  /** What signers of the policy attest of it. */
+  readonly attestations?: readonly Attestation[] | undefined;
 }
 
 export type SignatureOutcome =

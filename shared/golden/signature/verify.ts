@@ -108,7 +108,8 @@ const lookAtImage = async (
   const judge = await judgeOf(rule.cosign ?? {}, read);
   if ('is' in judge) return judge;
   const registry = await openRegistry(deps, source, { namespace, http, signal });
-  return verifyImage(registry, { image: source.image, digest, sourceDigest }, judge);
+  const { attestations } = rule.cosign ?? {};
+  return verifyImage(registry, { image: source.image, digest, sourceDigest, attestations }, judge);
 };
 
 const lookAtFile = async (

@@ -7,7 +7,7 @@ import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
-import { type Action, amend, remove, patch } from '#shared/populate/actions.ts';
+import { type Action, type PlanContext, amend, remove, patch } from '#shared/populate/actions.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import { type RetainedVersion, judgeRetention } from '#shared/golden/version.ts';
 import { type SourceFormat, policyNameOf } from '#shared/resources/data-source/point.ts';
@@ -25,22 +25,40 @@ import {
   isUsable,
   notedUse,
 } from '#shared/resources/data-import-cron/version.ts';
+import { unkeep } from '#shared/resources/data-import-cron/kept.ts';
+import type { KeptStorage } from '#shared/resources/data-import-cron/storage.ts';
+import { isBroughtBack } from '#shared/resources/data-import-cron/restoring.ts';
+import { planStorage } from '#shared/resources/data-import-cron/undelete.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import type { PlannedStep } from '#shared/resources/reconciler.ts';
 
+/** What we remove is gone: its storage goes with it. */
+const unkeepAll = ({ kept = [] }: ObservedVersion, form: KeptStorage['form']): readonly Action[] =>
+  kept.filter((one) => one.form === form).map(unkeep);
+
 /** A volume goes with its import. */
-export const removeVolume = ({ dataVolume, volume }: ObservedVersion): readonly Action[] =>
-  dataVolume === undefined ? remove(persistentVolumeClaims, volume) : remove(dataVolumes, dataVolume);
+export const removeVolume = (version: ObservedVersion): readonly Action[] => {
+  const { dataVolume, volume } = version;
+  const actions = dataVolume === undefined ? remove(persistentVolumeClaims, volume) : remove(dataVolumes, dataVolume);
+  return actions.length === 0 ? [] : [...unkeepAll(version, 'volume'), ...actions];
+};
+
+const removeSnapshot = (version: ObservedVersion): readonly Action[] => {
+  const actions = remove(volumeSnapshots, version.snapshot);
+  return actions.length === 0 ? [] : [...unkeepAll(version, 'snapshot'), ...actions];
+};
 
 export const removeVersion = (version: ObservedVersion): readonly Action[] => [
   ...removeVolume(version),
-  ...remove(volumeSnapshots, version.snapshot),
+  ...removeSnapshot(version),
 ];
 
 export interface Collection {
   readonly actions: readonly Action[];
   readonly notes: readonly Note[];
+  /** Milliseconds since the epoch: when another version may go. */
+  readonly next?: number | undefined;
 }
 
 type Gone = Pick<Note, 'reason' | 'message'> & { readonly event: VersionEventType };
@@ -66,6 +84,7 @@ export const supersede = (cron: CronResource, observed: ObservedCron, target: st
       name !== target &&
       name !== cron.state.offered &&
       version.dataVolume !== undefined &&
+      !isBroughtBack(version) &&
       version.dataVolume.metadata.deletionTimestamp === undefined &&
       !isUsable(version) &&
       version.dataVolume.status?.phase !== 'Succeeded',
@@ -140,6 +159,30 @@ export const prunableVersions = (cron: CronResource, found: KeptVersions, now: n
   });
 };
 
+/** Who reads from versions, and locks, come to their end without an event that leads here. */
+const lookAgainMs = 10 * 60_000;
+
+/** When what is kept now may not be kept any more, by times alone; `undefined`: not before something else happens. */
+const nextTime = (
+  retained: readonly RetainedVersion[],
+  { versions, inUse, lastDisks, policy }: ObservedCron,
+  now: number,
+): number | undefined => {
+  if (policy?.retention === undefined) return undefined;
+  const { maxAge, unusedFor, undeleteFor = 0 } = policy.retention;
+  const times = retained.flatMap(({ name, keptBy }) => {
+    const version = versions.get(name) ?? {};
+    if (keptBy === undefined) return [Date.parse(deletedAt(version) ?? isoTime(now)) + undeleteFor];
+    if (inUse.get(name) === keptBy) return policy.keeperOf(name) === undefined ? [now + lookAgainMs] : [];
+    return [
+      Date.parse(createdOf(version)) + (maxAge ?? Number.NaN),
+      Date.parse(latest(lastUseOf(version), lastDisks.get(name))) + (unusedFor ?? Number.NaN),
+    ];
+  });
+  const later = times.filter((time) => time > now);
+  return later.length === 0 ? undefined : Math.min(...later);
+};
+
 /** Only once the version in use is the newest. */
 export const collect = (cron: CronResource, observed: ObservedCron, current: string, now: number): Collection => {
   if (!cron.collects) return { actions: [], notes: [] };
@@ -153,6 +196,7 @@ export const collect = (cron: CronResource, observed: ObservedCron, current: str
     keptBy !== undefined && deletedAt(formsOf(name)) !== undefined ? [name] : [],
   );
   return {
+    next: nextTime(retained, observed, now),
     actions: [
       ...fresh.flatMap((name) => noteDeleted(formsOf(name), isoTime(now))),
       ...back.flatMap((name) => noteDeleted(formsOf(name), null)),
@@ -175,7 +219,7 @@ export const isOtherFormUsed = ({ policy }: ObservedCron, name: string, format: 
 /** What was imported on the way to the form that is offered now. */
 export const dropOtherForm = (version: ObservedVersion, format: SourceFormat): readonly Action[] => {
   if (format === 'snapshot') return hasSnapshot(version) ? removeVolume(version) : [];
-  return hasVolume(version) ? remove(volumeSnapshots, version.snapshot) : [];
+  return hasVolume(version) ? removeSnapshot(version) : [];
 };
 
 // What goes with a cron: everything it manages where its retention policy says so, but what channels need; else imports that did not end. Pure.
@@ -195,6 +239,7 @@ const removeDataSource = (cron: CronResource, { dataSource }: ObservedCron): rea
 export const planRemoval = (
   cron: CronResource,
   observed: ObservedCron,
+  { now }: Pick<PlanContext, 'now'>,
 ): PlannedStep<CronState> & { readonly removed: boolean } => {
   const versions = [...observed.versions].flatMap(([name, version]) =>
     hasArrived(cron, name, version) && observed.policy?.keeperOf(name) !== undefined ? [] : [version],
@@ -202,7 +247,11 @@ export const planRemoval = (
   const going = cron.retains
     ? versions.filter((version) => version.dataVolume !== undefined && !isUsable(version))
     : versions;
-  const actions = [...(cron.retains ? [] : removeDataSource(cron, observed)), ...going.flatMap(removeVersion)];
+  const actions = [
+    ...planStorage(cron, observed, now).actions,
+    ...(cron.retains ? [] : removeDataSource(cron, observed)),
+    ...going.flatMap((version) => removeVersion({ ...version, kept: undefined })),
+  ];
   const message = 'removing what belongs to this cron';
   return {
     actions,

@@ -8,7 +8,13 @@ import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
 import type { VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
 import type { Grant } from '#shared/access/grant.ts';
 import type { WantedCondition } from '#shared/api/cdi/conditions.ts';
-import type { CronCounts, DataImportCron, DataImportCronStatus, PollStatus } from '#shared/api/cdi/data-import-cron.ts';
+import type {
+  CronCounts,
+  CronRetention,
+  DataImportCron,
+  DataImportCronStatus,
+  PollStatus,
+} from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { annotations } from '#shared/api/names.ts';
 import { type CronSource, readCronSource } from '#shared/golden/source.ts';
@@ -19,6 +25,7 @@ import type { ReconciledState, Resource } from '#shared/resources/reconciler.ts'
 import type { SourceFormat } from '#shared/resources/data-source/point.ts';
 import { readResource } from '#shared/resources/dialect.ts';
 import { faultOf } from '#shared/resources/rule.ts';
+import type { KeptStorage, ObservedStorage } from '#shared/resources/data-import-cron/storage.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
@@ -27,6 +34,8 @@ export interface ObservedVersion {
   readonly dataVolume?: DataVolume | undefined;
   readonly volume?: PersistentVolumeClaim | undefined;
   readonly snapshot?: VolumeSnapshot | undefined;
+  /** Its storage, where that outlives claim and snapshot; read only where the cron's own next step needs it. */
+  readonly kept?: readonly KeptStorage[] | undefined;
 }
 
 /** A policy, as far as its crons need it. */
@@ -38,6 +47,8 @@ export interface CronPolicy {
   readonly keeperOf: (version: string) => string | undefined;
   /** In place of what the cron says of its versions; `undefined`: the cron says it. */
   readonly retention: PolicyRetention | undefined;
+  /** Fingerprint of what it keeps. */
+  readonly rule: string;
   /** Whether a channel points to a version in this form. */
   readonly offers: (version: string, format: SourceFormat) => boolean;
 }
@@ -61,6 +72,8 @@ export interface ObservedCron {
   readonly inUse: ReadonlyMap<string, string>;
   /** By name: when the last disk was made that names the version itself. RFC 3339. */
   readonly lastDisks: ReadonlyMap<string, string>;
+  /** Storage of versions, where a policy has it outlive them. */
+  readonly storage: ObservedStorage;
   /** Of a source in another namespace: what its service account may clone there; `undefined`: nothing. */
   readonly right: { readonly is: 'not needed' } | { readonly is: 'asked'; readonly grant: Grant | undefined };
 }
@@ -99,6 +112,8 @@ export interface CronState extends ReconciledState {
   readonly waiting?: DataImportCronStatus['waiting'] | undefined;
   readonly handledRetryToken?: string | undefined;
   readonly counts: CronCounts;
+  readonly retention?: CronRetention | undefined;
+  readonly deleted?: DataImportCronStatus['deleted'] | undefined;
   readonly conditions: readonly WantedCondition[];
   /** What this step is worth telling; never kept. */
   readonly notes?: readonly Note[];
@@ -120,6 +135,8 @@ export interface CronResource extends Resource<CronState> {
   /** Whether versions and data source stay when the cron goes. */
   readonly retains: boolean;
   readonly retryToken: string | undefined;
+  /** Names of deleted versions that somebody wants back. */
+  readonly wantedBack: readonly string[];
 }
 
 const wantedOf = ({ status }: DataImportCron): readonly WantedCondition[] =>
@@ -152,6 +169,8 @@ const readState = (object: DataImportCron): CronState => {
     waiting: status.waiting,
     handledRetryToken: status.retryHandled,
     counts: status.counts ?? {},
+    retention: status.retention,
+    deleted: status.deleted,
     conditions,
   };
 };
@@ -190,6 +209,10 @@ export const readCron = (object: DataImportCron): CronResource => {
     collects: spec.garbageCollect !== 'Never' && spec.garbageCollectOutdated !== false,
     retains: spec.retentionPolicy !== 'None',
     retryToken: metadata.annotations?.[annotations.retry],
+    wantedBack: (metadata.annotations?.[annotations.undelete] ?? '')
+      .split(',')
+      .map((name) => name.trim())
+      .filter((name) => name !== ''),
   };
 };
 

@@ -7,9 +7,14 @@ import {
 } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
-import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import {
+  type PersistentVolume,
+  persistentVolumeClaims,
+  persistentVolumes,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
-import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { volumeSnapshotClasses, volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { finalizers } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
@@ -42,6 +47,9 @@ const follow = <T extends KubeObject>(type: ResourceType<T>, verbs: WatchedChild
   matters: () => true,
 });
 
+/** Its claim is gone. */
+const isReleased = ({ status }: PersistentVolume): boolean => status?.phase === 'Released';
+
 const isServed = ({ group, plural }: Pick<ResourceType, 'group' | 'plural'>): boolean =>
   servedKinds.some(({ type }) => type.group === group && type.plural === plural);
 
@@ -67,6 +75,8 @@ const toStatus = (object: DataImportCron, cron: CronResource, state: CronState, 
     lastPoll,
     waiting: state.waiting,
     counts: state.counts,
+    retention: state.retention,
+    deleted: state.deleted,
     retryHandled: state.handledRetryToken,
     announced: state.announced,
     conditions: setCdiConditions(status.conditions ?? [], state.conditions, now),
@@ -86,9 +96,11 @@ const refusalOf = ({ faults }: CronResource): Refusal | undefined =>
     ? undefined
     : { reason: 'InvalidSpec', message: faults.map(({ field, message }) => `${field} ${message}`).join('; ') };
 
-/** Somebody wrote a digest or a time of their own, or wants a failed import tried again. */
+/** Somebody wrote a digest or a time of their own, or wants a failed import tried again, or a version back. */
 const isAskedFor = (cron: CronResource): boolean =>
   isRetryWanted(cron) ||
+  cron.wantedBack.length > 0 ||
+  (cron.state.retention?.pending ?? 0) > 0 ||
   cron.digest !== (cron.state.current === undefined ? '' : askedOf(cron.state.current)) ||
   cron.object.metadata.annotations?.['cdi.kubevirt.io/storage.import.nextCronTime'] !== cron.state.nextPoll;
 
@@ -103,9 +115,12 @@ export const dataImportCronReconciler: Reconciler<DataImportCron, CronResource> 
     // A source that watches a kind the cluster does not have never becomes ready, and holds up the others.
     ...(isServed(dataVolumes) ? [follow(dataVolumes, ['create', 'delete'])] : []),
     follow(dataSourceKind.type, ['create', 'patch', 'delete']),
-    follow(persistentVolumeClaims, ['patch', 'delete']),
+    follow(persistentVolumeClaims, ['create', 'patch', 'delete']),
     follow(volumeSnapshots, ['create', 'patch', 'delete']),
+    { ...follow(persistentVolumes, ['patch']), matters: (volume) => isReleased(volume as PersistentVolume) },
   ],
+  // What versions that can be brought back are made of. A source for contents would be one more watch in every cluster.
+  makes: [{ type: volumeSnapshotContents, verbs: ['create', 'patch', 'delete'] }],
   reads: () => [
     dataVolumes,
     persistentVolumeClaims,
@@ -113,6 +128,8 @@ export const dataImportCronReconciler: Reconciler<DataImportCron, CronResource> 
     storageClasses,
     volumeSnapshotClasses,
     storageProfiles,
+    persistentVolumes,
+    volumeSnapshotContents,
   ],
   read: readCron,
   toStatus,

@@ -14,13 +14,14 @@ import { readClass } from '#shared/populate/reading.ts';
 import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { labels } from '#shared/api/names.ts';
 import { isLocked } from '#shared/resources/protected/golden.ts';
-import { keeperOf, policyOf, retentionOf } from '#shared/golden/rollout/policies.ts';
+import { keeperOf, policyOf, retentionOf, ruleOf } from '#shared/golden/rollout/policies.ts';
 import type {
   CronPolicy,
   CronResource,
   ObservedVersion,
   ObservedCron,
 } from '#shared/resources/data-import-cron/cron.ts';
+import { readStorage } from '#shared/resources/data-import-cron/kept.ts';
 import { classNameOf, isForDisk } from '#shared/resources/data-import-cron/template.ts';
 import { noUsers, readUsers } from '#shared/resources/data-import-cron/users.ts';
 import { hasArrived, possibleNames } from '#shared/resources/data-import-cron/version.ts';
@@ -68,6 +69,7 @@ export const check = async (kube: KubeClient, cron: CronResource): Promise<Obser
     listOf(kube, volumeSnapshotClasses),
   ]);
   const className = storageClass?.metadata.name;
+  const storage = await readStorage(kube, cron, versions, policy?.retention?.undeleteFor !== undefined);
   const isDue = cron.collects && versions.size > (policy?.retention?.keep ?? cron.keep);
   const [rival, profile, foreign, kept, right] = await Promise.all([
     readRival(kube, cron, dataSource),
@@ -76,8 +78,20 @@ export const check = async (kube: KubeClient, cron: CronResource): Promise<Obser
     readKept(kube, cron, { policy, versions, isDue }),
     readRight(kube, cron),
   ]);
-  return { dataSource, policy, rival, versions, foreign, storageClass, profile, snapshotClasses, ...kept, right };
+  const around = { dataSource, policy, rival, foreign, storageClass, profile, snapshotClasses, storage, right };
+  return { ...around, ...kept, versions: withStorage(versions, storage) };
 };
+
+/** What is removed takes its storage along. */
+const withStorage = (versions: ObservedCron['versions'], { kept }: ObservedCron['storage']): ObservedCron['versions'] =>
+  kept.length === 0
+    ? versions
+    : new Map(
+        [...versions].map(([name, version]) => [
+          name,
+          { ...version, kept: kept.filter(({ record, isLive }) => isLive && record.version === name) },
+        ]),
+      );
 
 const formsOf = ({ dataVolume, volume, snapshot }: ObservedVersion): readonly KubeObject[] =>
   [dataVolume, volume, snapshot].filter((form) => form !== undefined);
@@ -96,6 +110,7 @@ export const readPolicy = async (
     verifies: policy.spec.verify?.signature !== undefined,
     keeperOf: keeperOf(policy),
     retention: retentionOf(policy),
+    rule: ruleOf(policy),
     offers: (version, format) => sources.some(({ spec }) => spec.source[format]?.name === version),
   };
 };

@@ -53,7 +53,10 @@ export const offer = (cron: CronResource, observed: ObservedCron, state: CronSta
 
 // What the steps of this folder share: one version on its way, and what is said and offered meanwhile. Pure.
 
-export type CronStep = PlannedStep<CronState>;
+export type CronStep = PlannedStep<CronState> & {
+  /** Milliseconds since the epoch: when versions are judged again. */
+  readonly next?: number | undefined;
+};
 
 /** One version on its way. */
 export interface Work {

@@ -2,7 +2,7 @@
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { create, type PlanContext } from '#shared/populate/actions.ts';
-import { retryHint } from '#shared/populate/state.ts';
+import { isoTime, retryHint } from '#shared/populate/state.ts';
 import { notAuthorized } from '#shared/golden/source.ts';
 import { shortDigest } from '#shared/golden/version.ts';
 import { copiedFrom, digestOf } from '#shared/resources/data-import-cron/verified.ts';
@@ -18,6 +18,7 @@ import {
 import { formatOf } from '#shared/resources/data-import-cron/snapshot.ts';
 import { buildImport, classNameOf } from '#shared/resources/data-import-cron/template.ts';
 import { type CronVerdict, conclude, progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
+import { planStorage, wantedBackIn } from '#shared/resources/data-import-cron/undelete.ts';
 import { takeSnapshot, useVersion } from '#shared/resources/data-import-cron/using.ts';
 import {
   classOf,
@@ -30,7 +31,46 @@ import {
 import { type CronStep, type Work, goOn } from '#shared/resources/data-import-cron/offer.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 
+const lookForDeletedMs = 3_600_000;
+
+/** The step of the newest version, and what becomes of the storage of all of them. */
 export const plan = (cron: CronResource, observed: ObservedCron, context: PlanContext): CronStep => {
+  const step = planNewest(cron, observed, context);
+  const { actions, notes, deleted } = planStorage(cron, observed, context.now);
+  const times = [...(step.next === undefined ? [] : [step.next]), ...deleted.map(({ until }) => Date.parse(until))];
+  return {
+    actions: [...actions, ...step.actions],
+    state: {
+      ...step.state,
+      retention: retentionOf(observed, times, context.now),
+      deleted: deleted.length === 0 ? undefined : [...deleted],
+      notes: [...notes, ...(step.state.notes ?? [])],
+    },
+  };
+};
+
+/** What the versions were judged by, and when they are judged again; nothing where no policy asks for anything. */
+const retentionOf = (
+  { policy, storage: { kept, unkept } }: ObservedCron,
+  times: readonly number[],
+  now: number,
+): CronState['retention'] => {
+  const { retention, rule = '' } = policy ?? {};
+  const isWanted = retention?.undeleteFor !== undefined;
+  const pending = isWanted ? unkept.length : kept.length;
+  const keeps = isWanted || pending > 0;
+  if (retention === undefined && !keeps) return undefined;
+  // Where nobody came to see that a claim is gone.
+  const next = Math.min(...times, keeps ? now + lookForDeletedMs : Number.POSITIVE_INFINITY);
+  return {
+    rule,
+    next: Number.isFinite(next) ? isoTime(next) : undefined,
+    keeps: keeps ? true : undefined,
+    pending: pending === 0 ? undefined : pending,
+  };
+};
+
+const planNewest = (cron: CronResource, observed: ObservedCron, context: PlanContext): CronStep => {
   const nextPoll = cron.object.metadata.annotations?.[cdiAnnotations.nextCronTime];
   const state: CronState = { ...cron.state, ...offeredNow(cron, observed), nextPoll };
   if (observed.rival !== undefined) return planRival(cron, state, observed.rival.metadata.name);
@@ -40,9 +80,11 @@ export const plan = (cron: CronResource, observed: ObservedCron, context: PlanCo
   const name = targetName(cron, observed);
   const { actions, notes } = supersede(cron, observed, name);
   const next = { ...state, current: { name, ...digestOf(cron, observed, name) } };
-  const step = planVersion({ cron, observed, state: next, name, version: observed.versions.get(name) ?? {}, context });
+  const work = { cron, observed, state: next, name, version: observed.versions.get(name) ?? {}, context };
+  const step = wantedBackIn(cron, observed).has(name) ? waitForName(work) : planVersion(work);
   const told = [...notes, ...(step.state.notes ?? [])];
   return {
+    ...step,
     actions: [...actions, ...step.actions],
     state: { ...step.state, notes: told, counts: countNotes(step.state.counts, told) },
   };

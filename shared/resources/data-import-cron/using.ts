@@ -81,6 +81,7 @@ export const useVersion = (work: Work, format: SourceFormat): CronStep => {
     occurrence: `imported/${name}/${offered.importedAt}`,
   };
   return {
+    next: collected.next,
     actions: [
       ...step.actions,
       ...(isConverting ? [] : dropOtherForm(version, format)),

@@ -16,7 +16,7 @@ import { type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/ap
 import { ownerOf } from '#shared/api/owner.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isDeprecationUpToDate, stricter } from '#shared/golden/rollout/deprecation.ts';
-import { selects } from '#shared/golden/rollout/policies.ts';
+import { policyOf, ruleOf, selects } from '#shared/golden/rollout/policies.ts';
 import { isUpToDate } from '#shared/resources/data-import-cron/cron.ts';
 import { listOf } from '#shared/resources/data-import-cron/observed.ts';
 import { check } from '#shared/resources/golden-image-policy/observed.ts';
@@ -146,19 +146,46 @@ export const policiesConcernedBy = async (kube: KubeClient, changed: KubeObject)
   return policies.filter((one) => selects(one, changed) && isNews(one, changed as DataImportCron)).map(refOf);
 };
 
+// Which crons a change of a policy concerns: what it keeps of their versions, in place of importsToKeep.
+
+/** The cron was last judged by something else, or a version may have come of age since. `now`: milliseconds since the epoch. */
+const isToBeJudged = ({ status }: DataImportCron, policy: GoldenImagePolicy | undefined, now: number): boolean => {
+  const { retention } = status ?? {};
+  if (policy?.spec.retention === undefined) return retention !== undefined;
+  return retention?.rule !== ruleOf(policy) || Date.parse(retention.next ?? '') <= now;
+};
+
+/** Crons to look at again because their policy changed. */
+export const cronsConcernedBy = async (
+  kube: KubeClient,
+  changed: KubeObject,
+  now: number,
+): Promise<readonly ObjectRef[]> => {
+  if (!isPolicy(changed)) return [];
+  const { namespace } = changed.metadata;
+  const crons = await listOf(kube, dataImportCronKind.type, { namespace });
+  const concerned = crons.filter((cron) => selects(changed, cron) || cron.status?.retention !== undefined);
+  if (concerned.length === 0) return [];
+  const policies = await listOf(kube, goldenImagePolicyKind.type, { namespace });
+  return concerned.filter((cron) => isToBeJudged(cron, policyOf(cron, policies), now)).map(refOf);
+};
+
+const isPolicy = (object: KubeObject): object is GoldenImagePolicy =>
+  object.kind === goldenImagePolicyKind.type.kind && object.apiVersion === apiVersionOf(goldenImagePolicyKind.type);
+
 export interface OverlookedVersions {
   /** Takes note of an object that a listing came across. */
   readonly visit: (object: KubeObject) => void;
   /** Policies that a version has come for, or that have clones of versions, whose events were lost. */
   readonly policies: () => readonly ObjectRef[];
+  /** Crons whose policy keeps other versions than it did, or whose versions have come of age. `now`: milliseconds since the epoch. */
+  readonly crons: (now: number) => readonly ObjectRef[];
 }
 
 export const createOverlookedVersions = (): OverlookedVersions => {
   const crons: DataImportCron[] = [];
   const policies: GoldenImagePolicy[] = [];
   const owners = new Set<string>();
-  const isPolicy = ({ kind, apiVersion }: KubeObject): boolean =>
-    kind === goldenImagePolicyKind.type.kind && apiVersion === apiVersionOf(goldenImagePolicyKind.type);
   const concerns = (policy: GoldenImagePolicy, cron: DataImportCron): boolean =>
     policy.metadata.namespace === cron.metadata.namespace &&
     selects(policy, cron) &&
@@ -167,12 +194,19 @@ export const createOverlookedVersions = (): OverlookedVersions => {
   return {
     visit: (object) => {
       if (isCron(object)) crons.push(object as DataImportCron);
-      else if (isPolicy(object)) policies.push(object as GoldenImagePolicy);
+      else if (isPolicy(object)) policies.push(object);
       else if (object.metadata.labels?.[labels.role] === checkRole) owners.add(ownerOf(object)?.uid ?? '');
     },
     policies: () =>
       policies
         .filter((policy) => owners.has(policy.metadata.uid ?? '') || crons.some((cron) => concerns(policy, cron)))
+        .map(refOf),
+    crons: (now) =>
+      crons
+        .filter((cron) => {
+          const around = policies.filter(({ metadata }) => metadata.namespace === cron.metadata.namespace);
+          return isToBeJudged(cron, policyOf(cron, around), now);
+        })
         .map(refOf),
   };
 };

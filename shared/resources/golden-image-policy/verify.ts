@@ -19,10 +19,13 @@ const name = 'signature';
 const sourceDigestOf = ({ found: { cron }, digest }: Candidate): string | undefined =>
   cron.digest === digest ? cron.state.lastPoll?.sourceDigest : undefined;
 
-const resultOf = (outcome: SignatureOutcome): Pick<CheckStatus, 'state' | 'reason' | 'message'> => {
+const resultOf = (outcome: SignatureOutcome): Pick<CheckStatus, 'state' | 'reason' | 'message' | 'attestations'> => {
   switch (outcome.is) {
-    case 'verified':
-      return { state: 'Passed', reason: 'Verified', message: outcome.message };
+    case 'verified': {
+      const { message, attestations = [] } = outcome;
+      const attested = attestations.length === 0 ? {} : { attestations: [...attestations] };
+      return { state: 'Passed', reason: 'Verified', message, ...attested };
+    }
     case 'refused':
       return { state: 'Failed', reason: outcome.reason, message: outcome.message };
     case 'unreachable':

@@ -23,6 +23,8 @@ export interface ClusterRecord {
   readonly later: (at: number) => void;
   /** Of volumes, by claim UID. */
   readonly contents: Map<string, VolumeContent>;
+  /** By name of a persistent volume: UID of the claim whose content it has. Default: there are none. */
+  readonly volumes?: Map<string, string> | undefined;
   /** Of snapshots, by name. */
   readonly snapshotContents: Map<string, { readonly isFilled: boolean }>;
   /** Transfers that started on a volume that was already filled. */

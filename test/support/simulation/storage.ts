@@ -16,7 +16,14 @@ import {
 } from '#shared/api/foreign/snapshot.ts';
 import { isPrimed, selectedNode } from '#shared/populate/volume/prime.ts';
 import { isOver } from '#test/support/simulation/jobs.ts';
-import { type ClusterRecord, claimNamed, classOf, contentOf, creationOf } from '#test/support/simulation/record.ts';
+import {
+  type ClusterRecord,
+  claimNamed,
+  classOf,
+  contentOf,
+  creationOf,
+  iso,
+} from '#test/support/simulation/record.ts';
 import { targetOf } from '#test/support/simulation/workers.ts';
 
 /** The source from which the storage fills a claim; `undefined` for an empty one. */
@@ -35,8 +42,10 @@ export const stepVolume = (record: ClusterRecord, claim: PersistentVolumeClaim):
   const isUsed = kube.all(pods).some((pod) => !isOver(pod) && targetOf(record, pod)?.metadata.uid === uid);
   if (deletionTimestamp !== undefined) return isUsed ? undefined : unprotect(record, claim);
   if (claim.status?.phase === 'Bound') return checkHeld(record, claim);
+  if (claim.status?.phase === 'Lost') return;
+  if (claim.spec.volumeName !== undefined) return bindPromised(record, claim);
   const storageClass = classOf(record, claim);
-  if (storageClass === undefined || claim.status?.phase === 'Lost') return;
+  if (storageClass === undefined) return;
   if (isPrimed(claim)) return stepPrimed(record, claim);
   if (isUsed || !isWaiting(claim, storageClass)) provision(record, claim, storageClass);
 };
@@ -50,24 +59,70 @@ const provision = (record: ClusterRecord, claim: PersistentVolumeClaim, storageC
   const origin = originOf(record, claim);
   if (origin === 'not ready') return;
   if (origin !== undefined) contents.set(uid!, { isFilled: origin.isFilled, writers: 0 });
-  const hasDriver = kube.all(csiDrivers).some(({ metadata }) => metadata.name === storageClass.provisioner);
-  const volumeName = hasDriver ? { volumeName: `pvc-${uid}` } : {};
-  if (hasDriver) kube.seed(persistentVolumes, buildPersistent(claim));
+  const volumeName = buildPersistent(record, claim, storageClass);
   kube.edit(persistentVolumeClaims, claim.metadata, (edited) => {
+    if (volumeName !== undefined) edited.spec.volumeName = volumeName;
     edited.status = { phase: 'Bound', capacity: edited.spec.resources?.requests ?? {} };
-    Object.assign(edited.spec, volumeName);
     const provisioner = { 'volume.kubernetes.io/storage-provisioner': storageClass.provisioner };
     edited.metadata.annotations = { ...edited.metadata.annotations, ...provisioner };
   });
 };
 
-const buildPersistent = ({ metadata: { namespace = '', name, uid = '' }, spec }: PersistentVolumeClaim) =>
-  ({
+// Persistent volumes, for scenarios that are about them (`record.volumes`, or storage with a driver).
+
+const buildPersistent = (
+  { kube, volumes }: ClusterRecord,
+  { metadata, spec }: PersistentVolumeClaim,
+  { provisioner }: StorageClass,
+): string | undefined => {
+  const hasDriver = kube.all(csiDrivers).some((driver) => driver.metadata.name === provisioner);
+  if (volumes === undefined && !hasDriver) return undefined;
+  const name = `pvc-${metadata.uid}`;
+  const { namespace = '', name: claim, uid = '' } = metadata;
+  volumes?.set(name, uid);
+  kube.seed(persistentVolumes, {
     apiVersion: 'v1',
     kind: 'PersistentVolume',
-    metadata: { name: `pvc-${uid}` },
-    spec: { capacity: spec.resources?.requests ?? {}, accessModes: [], claimRef: { namespace, name, uid } },
-  }) as PersistentVolume;
+    metadata: { name },
+    spec: {
+      capacity: { storage: String(spec.resources?.requests?.['storage'] ?? '1Gi') },
+      accessModes: spec.accessModes ?? [],
+      persistentVolumeReclaimPolicy: 'Delete',
+      claimRef: { namespace, name: claim, uid },
+    },
+    status: { phase: 'Bound' },
+  });
+  return name;
+};
+
+/** A claim that names its volume gets it once that is reserved for it, with its content. */
+const bindPromised = ({ kube, volumes, contents }: ClusterRecord, { metadata, spec }: PersistentVolumeClaim): void => {
+  const volume = kube.all(persistentVolumes).find(({ metadata: { name } }) => name === spec.volumeName);
+  const { claimRef } = volume?.spec ?? {};
+  if (volume === undefined || claimRef?.name !== metadata.name || (claimRef.uid ?? metadata.uid) !== metadata.uid)
+    return;
+  const before = contents.get(volumes?.get(volume.metadata.name) ?? '');
+  volumes?.set(volume.metadata.name, metadata.uid!);
+  contents.set(metadata.uid!, before ?? { isFilled: false, writers: 0 });
+  kube.edit(persistentVolumes, volume.metadata, (edited) => {
+    edited.spec.claimRef = { ...claimRef, uid: metadata.uid! };
+    edited.status = { phase: 'Bound' };
+  });
+  kube.edit(persistentVolumeClaims, metadata, (edited) => {
+    edited.status = { phase: 'Bound', capacity: volume.spec.capacity };
+  });
+};
+
+export const stepPersistentVolume = ({ kube, now }: ClusterRecord, volume: PersistentVolume): void => {
+  const { claimRef, persistentVolumeReclaimPolicy: policy } = volume.spec;
+  if (claimRef?.uid === undefined) return;
+  const claims = kube.all(persistentVolumeClaims);
+  if (claims.some(({ metadata }) => metadata.uid === claimRef.uid)) return;
+  kube.edit(persistentVolumes, volume.metadata, (edited) => {
+    edited.status = { phase: 'Released' };
+    if (policy !== 'Retain') edited.metadata.deletionTimestamp = iso(now());
+  });
+};
 
 const persistentOf = ({ kube }: ClusterRecord, { spec: { volumeName } }: PersistentVolumeClaim) =>
   kube.all(persistentVolumes).find(({ metadata }) => metadata.name === volumeName);

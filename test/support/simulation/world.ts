@@ -29,6 +29,7 @@ export interface WorldOptions extends Pick<FunctionsOptions, 'backends' | 'obser
   readonly stormMs?: number;
   readonly attempt: Attempts;
   readonly snapshotError?: string;
+  readonly hasVolumes?: boolean;
   /** Decides about each call instead of the seed: for tests that kill at one exact call. */
   readonly judge?: (call: string, index: number) => Verdict | undefined;
 }
@@ -95,6 +96,7 @@ export const createWorld = (options: WorldOptions): World => {
     kube,
     now,
     attempt: options.attempt,
+    hasVolumes: options.hasVolumes,
     ...(options.snapshotError === undefined ? {} : { snapshotError: options.snapshotError }),
     onProgress: (owner, progress) => broker.publish(signedProgress(kube, owner, progress, new Date(clock))),
   });

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -10,13 +10,15 @@ import { createRegistryClient } from '#shared/clients/registry/client.ts';
 import { createRegistryPace } from '#shared/clients/registry/refusal.ts';
 import { judgeByKeys, judgeOf, verifyImage } from '#shared/golden/signature/cosign/cosign.ts';
 import { readPublicKeys } from '#shared/golden/signature/cosign/keys.ts';
-import { readStatement } from '#shared/golden/signature/cosign/statement.ts';
+import { readAttested, readStatement } from '#shared/golden/signature/cosign/statement.ts';
 import {
   type KeyPair,
   bundleOf,
   ecKey,
+  envelopeOf,
   payloadOf,
   pemOf,
+  pushAttestations,
   pushBundles,
   pushSignatures,
   signBytes,
@@ -191,6 +193,115 @@ describe.skipIf(!hasRegistry())('signatures in a registry', () => {
   });
 });
 
+describe.skipIf(!hasRegistry())('attestations in a registry', () => {
+  let registry: TestRegistry;
+  let target: PushTarget;
+  let http: HttpClient;
+  beforeAll(async () => {
+    registry = await startRegistry();
+    target = { host: registry.host, repository: 'disks/attested' };
+    http = createHttpClient({ isRefused: createAddressPolicy(['127.0.0.0/8']), idleMs: 10_000 });
+  });
+  afterAll(async () => {
+    await http.close();
+    await registry.close();
+  });
+
+  const provenance = 'https://slsa.dev/provenance/v1';
+  const bill = 'https://spdx.dev/Document';
+  let disks = 0;
+  const signed = async () => {
+    const { digest } = await pushDisk(target, Buffer.alloc(512, `${++disks}`), `tag-${disks}`);
+    await pushSignatures(target, digest, [simple(digest)]);
+    return digest;
+  };
+  const verify = (digest: string, attestations?: readonly string[], sourceDigest?: string) =>
+    verifyImage(
+      createRegistryClient({ http, host: registry.host, plainHttp: true, pace: createRegistryPace(Date.now) }),
+      { image: target, digest, attestations, sourceDigest },
+      trusted(vendor),
+    );
+  const missing = (message: RegExp) => ({
+    is: 'refused',
+    reason: 'AttestationMissing',
+    message: expect.stringMatching(message) as string,
+  });
+
+  it('are recorded, by tag and as what refers to the image, and hold nothing up', async () => {
+    const digest = await signed();
+    expect(await verify(digest)).not.toHaveProperty('attestations');
+    await pushAttestations(target, digest, [envelopeOf(vendor, statementOf(digest, provenance))]);
+    await pushBundles(target, digest, [bundleOf(vendor, statementOf(digest, bill))]);
+    const [key] = readPublicKeys([pemOf(vendor)]).keys;
+    const sha256 = expect.stringMatching(/^sha256:[0-9a-f]{64}$/) as string;
+    expect(await verify(digest, [bill, provenance])).toMatchObject({
+      is: 'verified',
+      attestations: [
+        { predicateType: provenance, digest: sha256, by: key?.fingerprint },
+        { predicateType: bill, digest: sha256, by: key?.fingerprint },
+      ],
+    });
+  });
+
+  it.each<[what: string, push: (digest: string) => Promise<void>, message: RegExp]>([
+    [
+      'there is none',
+      async () => undefined,
+      /nobody whom the policy trusts attests https:\/\/slsa.* \(attested: none\)/,
+    ],
+    [
+      'it is of another type',
+      (digest) => pushAttestations(target, digest, [envelopeOf(vendor, statementOf(digest, bill))]),
+      /attested: https:\/\/spdx\.dev\/Document/,
+    ],
+    [
+      'another key made it',
+      (digest) => pushAttestations(target, digest, [envelopeOf(stranger, statementOf(digest, provenance))]),
+      /fits no key of the policy/,
+    ],
+    [
+      'it is of another image',
+      (digest) =>
+        pushAttestations(target, digest, [envelopeOf(vendor, statementOf(`sha256:${'0'.repeat(64)}`, provenance))]),
+      /but of another image/,
+    ],
+    [
+      'it was changed after it was signed',
+      (digest) => {
+        const good = envelopeOf(vendor, statementOf(digest, provenance));
+        const payload = Buffer.from(JSON.stringify({ ...statementOf(digest, provenance), predicate: { x: 1 } }));
+        return pushAttestations(target, digest, [{ ...good, payload: payload.toString('base64') }]);
+      },
+      /fits no key of the policy/,
+    ],
+    ['it is none', (digest) => pushAttestations(target, digest, [{ hello: 1 }]), /is not an envelope/],
+    [
+      'it is larger than any',
+      (digest) => {
+        const statement = { ...statementOf(digest, provenance), predicate: 'x'.repeat(4 * 2 ** 20) };
+        return pushAttestations(target, digest, [envelopeOf(vendor, statement)]);
+      },
+      /more, or larger ones, than are looked at/,
+    ],
+  ])('refuse an image of which they are asked for: %s', async (_, push, message) => {
+    const digest = await signed();
+    await push(digest);
+    expect(await verify(digest, [provenance])).toMatchObject(missing(message));
+    expect(await verify(digest)).toMatchObject({ is: 'verified' });
+  });
+
+  it('of an index count for the image that it lists, and for no other', async () => {
+    const image = await pushDisk(target, Buffer.alloc(512, 'listed'), 'listed');
+    const { digest } = image;
+    await pushSignatures(target, digest, [simple(digest)]);
+    const other = await signed();
+    const index = await pushIndex(target, [{ architecture: 'amd64', image }], 'index');
+    await pushAttestations(target, index.digest, [envelopeOf(vendor, statementOf(index.digest, provenance))]);
+    expect(await verify(digest, [provenance], index.digest)).toMatchObject({ is: 'verified' });
+    expect(await verify(other, [provenance], index.digest)).toMatchObject(missing(/attested: none/));
+  });
+});
+
 /** Not in Debian. */
 const hasCosign = (): boolean => {
   const isThere = spawnSync('cosign', ['version'], { stdio: 'ignore' }).error === undefined;
@@ -226,6 +337,23 @@ describe.skipIf(!hasRegistry() || !hasCosign())('the real cosign', () => {
     const verify = (wanted: string, judge = judgeByKeys(keys)) =>
       verifyImage(client, { image: target, digest: wanted }, judge);
     expect(await verify(digest)).toMatchObject({ is: 'verified', digest, by: keys[0]?.fingerprint });
+    writeFileSync(join(dir, 'predicate.json'), '{"buildDefinition":{}}');
+    const attest = [
+      'attest',
+      '--key',
+      'cosign.key',
+      '--tlog-upload=false',
+      '--allow-insecure-registry',
+      '--yes',
+      ...extra,
+    ];
+    cosign(...attest, '--type', 'slsaprovenance1', '--predicate', 'predicate.json', image);
+    const provenance = 'https://slsa.dev/provenance/v1';
+    const asked = { image: target, digest, attestations: [provenance] };
+    expect(await verifyImage(client, asked, judgeByKeys(keys))).toMatchObject({
+      is: 'verified',
+      attestations: [{ predicateType: provenance, by: keys[0]?.fingerprint }],
+    });
     expect(await verify(digest, trusted(stranger))).toMatchObject({ is: 'refused', reason: 'WrongKey' });
     expect(await verify(other)).toMatchObject({ is: 'refused', reason: 'Unsigned' });
     await http.close();
@@ -263,7 +391,11 @@ describe('bytes of strangers', () => {
   const documents = fc.oneof(
     fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)),
     fc.json().map((text) => Buffer.from(text)),
-    fc.constantFrom(payloadOf(digest), Buffer.from(JSON.stringify(bundleOf(vendor, statementOf(digest))))),
+    fc.constantFrom(
+      payloadOf(digest),
+      Buffer.from(JSON.stringify(bundleOf(vendor, statementOf(digest)))),
+      Buffer.from(JSON.stringify(envelopeOf(vendor, statementOf(digest)))),
+    ),
   );
 
   it('are never a statement that its signer did not sign, and nothing is thrown for them', async () => {
@@ -271,7 +403,7 @@ describe('bytes of strangers', () => {
     await fc.assert(
       fc.asyncProperty(
         documents,
-        fc.constantFrom('simple' as const, 'bundle' as const),
+        fc.constantFrom('simple' as const, 'bundle' as const, 'envelope' as const),
         fc.nat(),
         fc.integer({ min: 1, max: 255 }),
         fc.string(),
@@ -279,7 +411,8 @@ describe('bytes of strangers', () => {
           const changed = Buffer.from(bytes);
           if (changed.length > 0) changed[at % changed.length]! ^= flip;
           const annotations = { 'dev.cosignproject.cosign/signature': signature };
-          const statement = readStatement({ form, where: 'x', bytes: changed, annotations });
+          const read = form === 'envelope' ? readAttested : readStatement;
+          const statement = read({ form, where: 'x', digest: 'x', bytes: changed, annotations });
           const signer = 'problem' in statement ? undefined : await judge(statement.value, 'x');
           // Of a bundle, only what is signed counts: the rest of its text may differ.
           const digests = 'problem' in statement || signer?.is !== 'signer' ? [digest] : statement.value.digests;

@@ -2,6 +2,7 @@
 import type { CosignRule } from '#shared/api/bullion/signature.ts';
 import type { RegistryClient } from '#shared/clients/registry/client.ts';
 import { type Reference, formatReference } from '#shared/clients/registry/reference.ts';
+import { withAttestations } from '#shared/golden/signature/cosign/attested.ts';
 import { type Evidence, findEvidence } from '#shared/golden/signature/cosign/evidence.ts';
 import { type TrustedKey, readPublicKeys, signerOf } from '#shared/golden/signature/cosign/keys.ts';
 import { type Judge, judgeByIdentities } from '#shared/golden/signature/cosign/identity.ts';
@@ -15,6 +16,8 @@ export interface SignedImage {
   readonly digest: string;
   /** Of the index that its source named, which lists the version's for one platform. */
   readonly sourceDigest?: string | undefined;
+  /** Predicate types that must be attested. Default: none. */
+  readonly attestations?: readonly string[] | undefined;
 }
 
 type Registry = Pick<RegistryClient, 'manifest' | 'referrers' | 'blob'>;
@@ -25,12 +28,33 @@ export const verifyImage = async (
   asked: SignedImage,
   judge: Judge,
 ): Promise<Verified | SignatureRefusal> => {
+  const signed = await verifySigned(registry, asked, judge);
+  if (signed.is === 'refused') return signed;
+  const { image, sourceDigest, attestations: required = [] } = asked;
+  const indexOf = async (): Promise<string | undefined> =>
+    sourceDigest !== undefined &&
+    sourceDigest !== asked.digest &&
+    (await isIn(registry, { ...image, digest: sourceDigest }, asked.digest))
+      ? sourceDigest
+      : undefined;
+  return withAttestations(registry, signed, { image, required, indexOf }, judge);
+};
+
+/** Bytes that hash to the digest that was polled: nobody can have added an entry to them. */
+const isIn = async (registry: Registry, image: Reference, digest: string): Promise<boolean> => {
+  const index = await registry.manifest(image);
+  return index.is === 'index' && index.entries.some((entry) => entry.digest === digest);
+};
+
+const verifySigned = async (
+  registry: Registry,
+  asked: SignedImage,
+  judge: Judge,
+): Promise<Verified | SignatureRefusal> => {
   const { image, digest, sourceDigest } = asked;
   const own = await verifyManifest(registry, image, digest, judge);
   if (own.is === 'verified' || sourceDigest === undefined || sourceDigest === digest) return own;
-  // Bytes that hash to the digest that was polled: nobody can have added an entry to them.
-  const index = await registry.manifest({ ...image, digest: sourceDigest });
-  if (index.is !== 'index' || !index.entries.some((entry) => entry.digest === digest)) return own;
+  if (!(await isIn(registry, { ...image, digest: sourceDigest }, digest))) return own;
   const whole = await verifyManifest(registry, image, sourceDigest, judge);
   if (whole.is === 'refused')
     return bestOf<Verified>(

@@ -3,10 +3,13 @@ import type { RegistryClient } from '#shared/clients/registry/client.ts';
 import type { Descriptor } from '#shared/clients/registry/manifest.ts';
 import type { Reference } from '#shared/clients/registry/reference.ts';
 import { RegistryFailure, readBody } from '#shared/clients/registry/refusal.ts';
+import { lookup } from '#shared/runtime/lookup.ts';
 
 /** One signature as it was found: of strangers, and not yet looked at. */
 export interface Evidence {
-  readonly form: 'simple' | 'bundle';
+  readonly form: 'simple' | 'bundle' | 'envelope';
+  /** Of the bytes, as the manifest names them. */
+  readonly digest: string;
   /** Where it lies, for messages. */
   readonly where: string;
   /** What is signed, or the bundle with it. */
@@ -24,10 +27,43 @@ const mostSignatures = 32;
 /** Of one signature with all that belongs to it. */
 const mostBytes = 1024 * 1024;
 
-const simpleType = 'application/vnd.dev.cosign.simplesigning.v1+json';
-const isBundle = (type: string): boolean => type.startsWith('application/vnd.dev.sigstore.bundle');
-const isSignature = (type: string): boolean =>
-  isBundle(type) || type === 'application/vnd.dev.cosign.artifact.sig.v1+json';
+/** Of one attestation: bills of materials are long. */
+const mostAttestedBytes = 4 * 1024 * 1024;
+const mostAttestations = 16;
+
+const forms = {
+  'application/vnd.dev.cosign.simplesigning.v1+json': 'simple',
+  'application/vnd.dsse.envelope.v1+json': 'envelope',
+} as const;
+const formOf = (type: string): Evidence['form'] | undefined =>
+  type.startsWith('application/vnd.dev.sigstore.bundle') ? 'bundle' : lookup(forms, type);
+
+/** What is looked for: the forms it has, the tag that cosign gives it, artifacts that hold it, and how much of it is read. */
+interface Kind {
+  readonly what: string;
+  readonly tag: string;
+  readonly forms: readonly Evidence['form'][];
+  readonly artifact: string;
+  readonly most: number;
+  readonly mostBytes: number;
+}
+
+const signatures: Kind = {
+  what: 'signature',
+  tag: 'sig',
+  forms: ['simple', 'bundle'],
+  artifact: 'application/vnd.dev.cosign.artifact.sig.v1+json',
+  most: mostSignatures,
+  mostBytes,
+};
+const attestations: Kind = {
+  what: 'attestation',
+  tag: 'att',
+  forms: ['envelope', 'bundle'],
+  artifact: 'application/vnd.dev.cosign.artifact.att.v1+json',
+  most: mostAttestations,
+  mostBytes: mostAttestedBytes,
+};
 
 interface Found {
   readonly image: Reference;
@@ -43,40 +79,60 @@ const absent = (error: unknown): undefined => {
   throw error;
 };
 
-const layersOf = async (registry: Registry, image: Reference, where: string): Promise<readonly Found[]> => {
+const layersOf = async (
+  registry: Registry,
+  { forms: wanted }: Kind,
+  image: Reference,
+  where: string,
+): Promise<readonly Found[]> => {
   const manifest = await registry.manifest(image).catch(absent);
   if (manifest?.is !== 'image') return [];
   return manifest.image.layers
-    .filter(({ mediaType }) => mediaType === simpleType || isBundle(mediaType))
+    .filter(({ mediaType }) => wanted.some((form) => form === formOf(mediaType)))
     .map((layer) => ({ image, where, layer }));
 };
 
-/** `undefined` where it is not there, or too large to be a signature. */
-const contentOf = async (registry: Registry, { image, layer }: Found): Promise<Buffer | undefined> => {
-  if (layer.size > mostBytes) return undefined;
+/** `undefined` where it is not there, or too large. */
+const contentOf = async (
+  registry: Registry,
+  { what, mostBytes: most }: Kind,
+  { image, layer }: Found,
+): Promise<Buffer | undefined> => {
+  if (layer.size > most) return undefined;
   const response = await registry.blob(image, layer.digest, 0).catch(absent);
   if (response === undefined) return undefined;
-  return readBody(response, `signature ${layer.digest}`, mostBytes).catch(absent);
+  return readBody(response, `${what} ${layer.digest}`, most).catch(absent);
+};
+
+const find = async (registry: Registry, kind: Kind, image: Reference, digest: string): Promise<FoundEvidence> => {
+  const { host, repository } = image;
+  const tag = `${digest.replace(':', '-')}.${kind.tag}`;
+  const tagged = await layersOf(registry, kind, { host, repository, tag }, `tag ${tag}`);
+  const found = [...tagged];
+  const referrers = await registry.referrers({ host, repository, digest });
+  const isKind = (type: string): boolean =>
+    type === kind.artifact || kind.forms.some((form) => form !== 'simple' && form === formOf(type));
+  const holding = referrers.filter(({ artifactType, mediaType }) => isKind(artifactType ?? mediaType));
+  for (const { digest: referrer } of holding.slice(0, mostSignatures)) {
+    // oxlint-disable-next-line no-await-in-loop
+    found.push(...(await layersOf(registry, kind, { host, repository, digest: referrer }, `referrer ${referrer}`)));
+  }
+  const evidence: Evidence[] = [];
+  let isCut = found.length > kind.most || holding.length > mostSignatures;
+  for (const one of found.slice(0, kind.most)) {
+    const { digest: name, mediaType, annotations = {} } = one.layer;
+    // oxlint-disable-next-line no-await-in-loop
+    const bytes = await contentOf(registry, kind, one);
+    if (bytes === undefined) isCut ||= one.layer.size > kind.mostBytes;
+    else evidence.push({ form: formOf(mediaType) ?? 'simple', digest: name, where: one.where, bytes, annotations });
+  }
+  return { evidence, isCut };
 };
 
 /** Throws RegistryFailure and HttpFailure where it cannot be known what is there. */
-export const findEvidence = async (registry: Registry, image: Reference, digest: string): Promise<FoundEvidence> => {
-  const { host, repository } = image;
-  const tag = `${digest.replace(':', '-')}.sig`;
-  const tagged = await layersOf(registry, { host, repository, tag }, `tag ${tag}`);
-  const found = [...tagged];
-  const referrers = await registry.referrers({ host, repository, digest });
-  const signing = referrers.filter(({ artifactType, mediaType }) => isSignature(artifactType ?? mediaType));
-  for (const { digest: referrer } of signing.slice(0, mostSignatures)) {
-    // oxlint-disable-next-line no-await-in-loop
-    found.push(...(await layersOf(registry, { host, repository, digest: referrer }, `referrer ${referrer}`)));
-  }
-  const evidence: Evidence[] = [];
-  for (const one of found.slice(0, mostSignatures)) {
-    // oxlint-disable-next-line no-await-in-loop
-    const bytes = await contentOf(registry, one);
-    const form = isBundle(one.layer.mediaType) ? 'bundle' : 'simple';
-    if (bytes !== undefined) evidence.push({ form, where: one.where, bytes, annotations: one.layer.annotations ?? {} });
-  }
-  return { evidence, isCut: found.length > mostSignatures || signing.length > mostSignatures };
-};
+export const findEvidence = (registry: Registry, image: Reference, digest: string): Promise<FoundEvidence> =>
+  find(registry, signatures, image, digest);
+
+/** Provenance and bills of materials beside the image. Throws as `findEvidence` does. */
+export const findAttestations = (registry: Registry, image: Reference, digest: string): Promise<FoundEvidence> =>
+  find(registry, attestations, image, digest);

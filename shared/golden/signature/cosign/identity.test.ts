@@ -23,6 +23,7 @@ const judgeWith = (rule: CosignRule, text = sigstore.root) =>
 const evidenceOf = ({ payload, signature, annotations = {} }: SimpleSignature) => ({
   form: 'simple' as const,
   where: 'x',
+  digest: 'x',
   bytes: payload,
   annotations: { 'dev.cosignproject.cosign/signature': signature, ...annotations },
 });
@@ -108,7 +109,7 @@ describe('refused is', () => {
     expect(await verify({ payload, signature })).toMatchObject({ is: 'refused', reason: 'WrongKey' });
     const judge = await judgeWith({ identities: [signer], trustRoot: { configMap } });
     const bytes = Buffer.from(JSON.stringify(bundleOf(ecKey(), statementOf(digest), {})));
-    const statement = readStatement({ form: 'bundle', where: 'x', bytes, annotations: {} });
+    const statement = readStatement({ form: 'bundle', where: 'x', digest: 'x', bytes, annotations: {} });
     if ('is' in judge || 'problem' in statement) throw new Error('no judge');
     expect(await judge(statement.value, 'x')).toMatchObject({ is: 'refused' });
   });

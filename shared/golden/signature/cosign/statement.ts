@@ -65,7 +65,9 @@ const readSimple = ({ bytes, annotations }: Evidence): ReadStatement => {
   const { critical, optional } = payload.data;
   const digests = [critical.image['docker-manifest-digest']];
   const signedAt = timeOf(optional?.timestamp);
-  const bundle = bundleOfAnnotations(bytes, signature.data, annotations);
+  const messageDigest = { algorithm: 'SHA2_256', digest: createHash('sha256').update(bytes).digest('base64') };
+  const content = { messageSignature: { messageDigest, signature: signature.data.toString('base64') } };
+  const bundle = bundleOfAnnotations(content, annotations);
   return { value: { kind: 'cosign', signed: bytes, signatures: [signature.data], digests, signedAt, bundle } };
 };
 
@@ -91,8 +93,8 @@ const logEntryOf = (text: string | undefined): object | undefined => {
   };
 };
 
-/** The form before bundles had its parts in annotations. `undefined`: a key signed, without a certificate. */
-const bundleOfAnnotations = (payload: Buffer, signature: Buffer, annotations: Evidence['annotations']): unknown => {
+/** The form before bundles had its parts in annotations. `undefined`: a key signed, without a certificate. `content`: what is signed, and by what. */
+const bundleOfAnnotations = (content: object, annotations: Evidence['annotations']): unknown => {
   const pem = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----/.exec(
     annotations[annotation.certificate] ?? '',
   )?.[1];
@@ -107,24 +109,23 @@ const bundleOfAnnotations = (payload: Buffer, signature: Buffer, annotations: Ev
       tlogEntries: entry === undefined ? [] : [entry],
       timestampVerificationData: { rfc3161Timestamps: stamps },
     },
-    messageSignature: {
-      messageDigest: { algorithm: 'SHA2_256', digest: createHash('sha256').update(payload).digest('base64') },
-      signature: signature.toString('base64'),
-    },
+    ...content,
   };
 };
+
+const Envelope = z.looseObject({
+  payload: Base64,
+  payloadType: z.literal('application/vnd.in-toto+json'),
+  signatures: z
+    .array(z.looseObject({ sig: Base64 }))
+    .min(1)
+    .max(16),
+});
 
 const Bundle = z.looseObject({
   mediaType: z.string(),
   verificationMaterial: z.looseObject({}),
-  dsseEnvelope: z.looseObject({
-    payload: Base64,
-    payloadType: z.literal('application/vnd.in-toto+json'),
-    signatures: z
-      .array(z.looseObject({ sig: Base64 }))
-      .min(1)
-      .max(16),
-  }),
+  dsseEnvelope: Envelope,
 });
 
 const InToto = z.looseObject({
@@ -140,16 +141,18 @@ const signPredicate = 'https://sigstore.dev/cosign/sign/v1';
 const encodeDsse = (type: string, payload: Buffer): Buffer =>
   Buffer.concat([Buffer.from(`DSSEv1 ${Buffer.byteLength(type)} ${type} ${payload.length} `), payload]);
 
-const readBundle = ({ bytes }: Evidence): ReadStatement => {
-  const json = jsonOf(bytes);
-  const bundle = Bundle.safeParse(json);
-  if (!bundle.success) return problem('is not a sigstore bundle with a signed in-toto statement');
-  const { payload, payloadType, signatures } = bundle.data.dsseEnvelope;
+/** What a signed in-toto statement says, whatever it is about. */
+export interface Attested extends Statement {
+  readonly predicateType: string;
+}
+
+const readEnvelope = (
+  { payload, payloadType, signatures }: z.infer<typeof Envelope>,
+  bundle: unknown,
+): { readonly value: Attested } | { readonly problem: string } => {
   const statement = InToto.safeParse(jsonOf(payload));
-  if (!statement.success) return problem('holds no in-toto statement');
+  if (!statement.success) return { problem: 'holds no in-toto statement' };
   const { predicateType, subject } = statement.data;
-  if (predicateType !== signPredicate)
-    return problem(`is an attestation of type ${predicateType.slice(0, 100)}, not a signature of the image`);
   const digests = subject.flatMap(({ digest }) =>
     Object.entries(digest).map(([algorithm, hex]) => `${algorithm}:${hex}`),
   );
@@ -159,11 +162,39 @@ const readBundle = ({ bytes }: Evidence): ReadStatement => {
       signed: encodeDsse(payloadType, payload),
       signatures: signatures.map(({ sig }) => sig),
       digests,
-      bundle: json,
+      bundle,
+      predicateType,
     },
   };
 };
 
+/** Of an attestation, in a bundle or in an envelope alone. `problem` completes "the attestation at … ". */
+export const readAttested = ({
+  form,
+  bytes,
+  annotations,
+}: Evidence): { readonly value: Attested } | { readonly problem: string } => {
+  const json = jsonOf(bytes);
+  if (form === 'bundle') {
+    const bundle = Bundle.safeParse(json);
+    if (bundle.success) return readEnvelope(bundle.data.dsseEnvelope, json);
+    return { problem: 'is not a sigstore bundle with a signed in-toto statement' };
+  }
+  const envelope = Envelope.safeParse(json);
+  if (!envelope.success) return { problem: 'is not an envelope with a signed in-toto statement' };
+  return readEnvelope(envelope.data, bundleOfAnnotations({ dsseEnvelope: json }, annotations));
+};
+
+const readBundle = (evidence: Evidence): ReadStatement => {
+  const read = readAttested(evidence);
+  if ('problem' in read) return read;
+  const { predicateType } = read.value;
+  if (predicateType === signPredicate) return read;
+  return problem(`is an attestation of type ${predicateType.slice(0, 100)}, not a signature of the image`);
+};
+
 /** `problem` completes "the signature at … ". */
 export const readStatement = (evidence: Evidence): ReadStatement =>
-  evidence.form === 'bundle' ? readBundle(evidence) : readSimple(evidence);
+  evidence.form === 'simple' ? readSimple(evidence) : readBundle(evidence);
+
+export const isApproval = ({ predicateType }: Attested): boolean => predicateType === signPredicate;
