@@ -205,6 +205,17 @@ describe('an image', () => {
   });
 });
 
+const atOnce = { [cdiAnnotations.immediateBinding]: 'true' };
+const noChange = async (_name: string): Promise<void> => undefined;
+
+/** Every pod of ours is made again, as for an upgrade, while the disk is being written. */
+const replaceBullion = async (name: string): Promise<void> => {
+  const place = ['-n', 'bullion-system'];
+  await untilStatus(kube, dataVolumes, at(name), ({ phase }) => phase === 'ImportInProgress', 120);
+  await kubectl('rollout', 'restart', 'deployment', ...place);
+  await kubectl('rollout', 'status', 'deployment', ...place, '--timeout=240s');
+};
+
 describe.each(['Block', 'Filesystem'] as const)('a DataVolume of a %s volume', (volumeMode) => {
   const mode = volumeMode.toLowerCase();
   const storage = (storageClassName: string) => ({
@@ -226,9 +237,10 @@ describe.each(['Block', 'Filesystem'] as const)('a DataVolume of a %s volume', (
   });
 
   it.each([
-    ['waits', 'for its first consumer is imported when there is one, and that', {}],
-    ['hurries', 'for none is imported, and a pod that is there before', { [cdiAnnotations.immediateBinding]: 'true' }],
-  ])('that %s %s sees the whole disk', async (how, _what, marks) => {
+    ['waits', 'for its first consumer is imported when there is one, and that', {}, noChange],
+    ['hurries', 'for none is imported, and a pod that is there before', atOnce, noChange],
+    ['endures', 'that Bullion is replaced is imported, and its consumer', {}, replaceBullion],
+  ])('that %s %s sees the whole disk', async (how, _what, marks, change) => {
     const name = `${how}-${mode}`;
     const isBlock = volumeMode === 'Block';
     const args = ['digest', isBlock ? '/dev/volume' : '/volume/disk.img'];
@@ -236,7 +248,8 @@ describe.each(['Block', 'Filesystem'] as const)('a DataVolume of a %s volume', (
     await kube.create(dataVolumes, aDataVolume(name, spec, marks, namespace));
     const digest = createHash('sha256').update(await readFile(raw));
     const consumer = probePod({ key: at(`first-${name}`), args, claim: name, isBlock });
-    expect(await outputOf(consumer)).toBe(`${digest.digest('hex')}\n`);
+    const [output] = await Promise.all([outputOf(consumer, 300), change(name)]);
+    expect(output).toBe(`${digest.digest('hex')}\n`);
     expect(await untilDone(name)).toMatchObject({ phase: 'Succeeded' });
     const { uid } = (await kube.get(dataVolumes, at(name)))!.metadata;
     await untilGone(kube, persistentVolumeClaims, at(`prime-${uid}`), 60);

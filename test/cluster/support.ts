@@ -75,10 +75,16 @@ export const probePod = ({ key, args, claim, isBlock = false }: ProbePod): Pod =
 });
 
 /** Output of a pod that ends well. */
-export const outputOf = async (pod: Pod): Promise<string> => {
+export const outputOf = async (pod: Pod, seconds = 120): Promise<string> => {
   await kube.create(pods, pod);
   const key = { namespace: pod.metadata.namespace ?? '', name: pod.metadata.name };
-  const ended = await until(kube, pods, key, (now) => ['Succeeded', 'Failed'].includes(now?.status?.phase ?? ''), 120);
+  const ended = await until(
+    kube,
+    pods,
+    key,
+    (now) => ['Succeeded', 'Failed'].includes(now?.status?.phase ?? ''),
+    seconds,
+  );
   const output = await kubectl('logs', '-n', key.namespace, key.name);
   if (ended?.status?.phase !== 'Succeeded') throw new Error(`pod ${key.name} failed: ${output}`);
   await kube.delete(pods, key);
