@@ -7,6 +7,7 @@ import { alignColumns } from '#cli/output.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { foresee, servedTypeOf } from '#shared/catalogue/foresee.ts';
 import { createObserver } from '#shared/golden/poll/observe.ts';
+import { createVerifier } from '#shared/golden/signature/verify.ts';
 import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 import { createFileLook } from '#shared/transfer/file-look.ts';
 
@@ -54,10 +55,12 @@ const run = async (call: Call): Promise<ExitCode> => {
   const objects = objectsIn(await contentOf(path), path);
   const now = (): number => terminal.now().getTime();
   const plainRegistries = () => Promise.resolve(textOf(values, 'plain-registry')?.split(',') ?? []);
+  const reach = { kube, allowedAddresses: everywhere, plainRegistries, now };
   const tools = {
     kube,
     look: createFileLook(() => Promise.resolve({ allowedAddresses: everywhere })),
-    observe: createObserver({ kube, allowedAddresses: everywhere, plainRegistries, architecture: 'amd64', now }),
+    observe: createObserver({ ...reach, architecture: 'amd64' }),
+    verify: createVerifier(reach),
     now: now(),
   };
   let code: ExitCode = exitCodes.done;
@@ -77,7 +80,7 @@ export const planCommand: ClusterCommand = {
   arguments: '',
   summary: 'Shows what would happen if a file were applied. Nothing is created.',
   more:
-    'Of images, DataImportCrons, DataVolumes, volumes, claims and GoldenImagePolicies: whether the cluster accepts them, what their source is like, and what would be created first and why.\n' +
+    'Of images, DataImportCrons, DataVolumes, volumes, claims and GoldenImagePolicies: whether the cluster accepts them, what their source is like, and what would be created first and why; of policies, who signed the newest versions, and which versions would be removed.\n' +
     'Sources are asked from here, without the Secrets of headers; the cluster may reach others. The exit code is 1 where something would be refused or fail.\n\n  bullion plan -f disks.yaml -n vms',
   options: {
     filename: { type: 'string', short: 'f', value: 'FILE', help: 'YAML or JSON; - is standard input' },

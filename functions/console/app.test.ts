@@ -284,6 +284,8 @@ describe('golden images', () => {
     ['rollback?channel=stable', ['stable goes from fedora-2 to fedora-1', 'name="version" value="fedora-1"']],
     ['mark-bad?version=fedora-2', ['stable goes back from fedora-2 to fedora-1']],
     ['mark-bad?version=fedora-3', ['No channel has it now']],
+    ['deprecate?version=fedora-2', ['Who makes a disk from fedora-2 is warned', 'name="replacement"', 'no new disks']],
+    ['deprecate?channel=stable', ['Who makes a disk from channel stable is warned']],
   ])('%s names what will happen, and does nothing yet', async (address, words) => {
     const world = await withPolicy();
     const before = JSON.stringify(specOf(world));
@@ -309,6 +311,17 @@ describe('golden images', () => {
       { pins: { stable: { version: 'fedora-1', reason: 'slow' } } },
     ],
     ['mark-bad', { version: 'fedora-2', reason: 'panics' }, { bad: [{ version: 'fedora-2', reason: 'panics' }] }],
+    [
+      'deprecate',
+      { channel: 'stable', reason: 'old', disks: 'no new disks', replacement: 'next' },
+      { deprecated: [{ channel: 'stable', obsolete: true, reason: 'old', replacement: 'next' }] },
+    ],
+    [
+      'deprecate',
+      { version: 'fedora-2', reason: 'old', disks: 'with a warning', replacement: '' },
+      { deprecated: [{ version: 'fedora-2', reason: 'old' }] },
+    ],
+    ['undeprecate', { version: 'fedora-2' }, { deprecated: [] }],
   ])('%s is decided once it was confirmed', async (what, fields, spec) => {
     const world = await withPolicy();
     const answer = await world.post(`/golden/golden/fedora/${what}`, fields as Record<string, string>);

@@ -1,5 +1,6 @@
 // What `bullion plan` says of objects, on a cluster in memory: by the functions' own planners, and without a trace.
 import { beforeEach, describe, expect, it } from 'vitest';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
@@ -11,6 +12,7 @@ import { aStorageClass, aStorageProfile } from '#test/support/builders.ts';
 import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
 
 const mib = 2 ** 20;
+const nobody = undefined as never;
 const url = 'https://images.example/disk.qcow2';
 const aVolume = (spec: object = { source: { http: { url } } }): KubeObject =>
   ({
@@ -41,7 +43,7 @@ describe('what would come of an object', () => {
     const before = memory.all();
     const look = async () => ({ is: 'found', inspection: found }) as never;
     const observe = async () => ({ is: 'failed', message: 'not asked' }) as never;
-    const { verdict, rows } = await foresee({ kube, look, observe, now: 0, ...over }, object);
+    const { verdict, rows } = await foresee({ kube, look, observe, verify: nobody, now: 0, ...over }, object);
     expect(memory.all()).toEqual(before);
     return {
       verdict,
@@ -88,13 +90,54 @@ describe('what would come of an object', () => {
       throw new InvalidInput('the volume is not valid', [{ field: 'spec.source', message: 'is missing' }]);
     };
     const { verdict, rows } = await foresee(
-      { kube: { ...memory, apply }, look: undefined as never, observe: undefined as never, now: 0 },
+      { kube: { ...memory, apply }, look: nobody, observe: nobody, verify: nobody, now: 0 },
       aVolume({}),
     );
     expect([verdict, rows]).toEqual([
       'would be refused',
       [['because', 'the volume is not valid; spec.source is missing']],
     ]);
+  });
+
+  it.each([
+    [
+      { is: 'verified', message: 'it is signed', attestations: [{ predicateType: 'urn:sbom', by: 'k' }] },
+      'fedora: Verified: it is signed',
+    ],
+    [{ is: 'refused', reason: 'Unsigned', message: 'it has no signature' }, 'fedora: Unsigned: it has no signature'],
+    [{ is: 'refused', reason: 'WrongKey', message: 'it fits no key' }, 'fedora: WrongKey: it fits no key'],
+    [{ is: 'unreachable', reason: 'Unavailable', message: 'no answer' }, 'fedora: Unavailable: no answer'],
+  ])('is what the signature rule of a policy says: $is', async (outcome, signature) => {
+    memory.seed(dataImportCronKind.type, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataImportCron',
+      metadata: { name: 'fedora', namespace: 'vms' },
+      spec: {
+        schedule: '',
+        managedDataSource: 'fedora',
+        source: { registry: { url: 'docker://registry.example/fedora:42' } },
+      },
+    });
+    const policy = {
+      apiVersion: 'bullion.dev/v1alpha1',
+      kind: 'GoldenImagePolicy',
+      metadata: { name: 'fedora', namespace: 'vms' },
+      spec: {
+        dataImportCrons: { names: ['fedora'] },
+        channels: [{ name: 'stable', dataSource: 'fedora' }],
+        verify: { signature: { cosign: { keys: { configMap: 'keys' } } } },
+      },
+    };
+    const digest = `sha256:${'a'.repeat(64)}`;
+    const asked: string[] = [];
+    const verify = async (request: { readonly digest: string }) => {
+      asked.push(request.digest);
+      return outcome as never;
+    };
+    const observe = async () => ({ is: 'found', digest, message: 'it is there', memory: {} }) as never;
+    const said = await plan(policy as never, { observe, verify });
+    expect([said, asked]).toMatchObject([{ signature }, [digest]]);
+    expect(await plan(policy as never)).toMatchObject({ signature: expect.stringMatching(/not reached from here/) });
   });
 
   it('is not known of other kinds', async () => {

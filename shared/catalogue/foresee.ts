@@ -1,6 +1,7 @@
 // What would come of an object if it were applied: whether the cluster takes it, whether its source answers, what would be created first and why. By the
 // same reading and planning as the functions, under the rights of who asks; nothing is written.
 import { isDeepStrictEqual } from 'node:util';
+import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
@@ -11,6 +12,8 @@ import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/ob
 import { formatBytes } from '#shared/api/quantity.ts';
 import { backends } from '#shared/backends/registry.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
+import { policyRows } from '#shared/catalogue/foresee-policy.ts';
+import type { VerifySignature } from '#shared/golden/signature/outcome.ts';
 import type { Observe } from '#shared/golden/poll/observe.ts';
 import { type CronSource, readCronSource } from '#shared/golden/source.ts';
 import type { Action } from '#shared/populate/actions.ts';
@@ -38,6 +41,7 @@ export interface ForesightTools {
   readonly kube: KubeClient;
   readonly look: LookAtFile;
   readonly observe: Observe;
+  readonly verify: VerifySignature;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
@@ -190,9 +194,11 @@ const stepsOf = async (tools: ForesightTools, type: ResourceType, object: KubeOb
   const resource = reconciler.read(object);
   const refusal = reconciler.refusalOf(resource, backends, settings);
   if (refusal !== undefined) return [['fails', `${refusal.reason}: ${refusal.message}`]];
-  return orRow('not foreseen', () =>
-    planned({ ...tools, kube: withObject(tools.kube, type, object) }, { reconciler, object, count: 1 }),
-  );
+  const around = { ...tools, kube: withObject(tools.kube, type, object) };
+  const steps = await orRow('not foreseen', () => planned(around, { reconciler, object, count: 1 }));
+  if (type.kind !== goldenImagePolicyKind.type.kind) return steps;
+  const judged = await orRow('not foreseen', () => policyRows(around, object as GoldenImagePolicy));
+  return [...judged, ...steps];
 };
 
 /** Steps that are followed to the claim: snapshots of its source come before it. */

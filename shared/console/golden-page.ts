@@ -46,7 +46,9 @@ const signatureOf = ({ spec }: GoldenImagePolicy, version: VersionStatus | undef
   const check = version?.checks?.find(({ name }) => name === 'signature');
   if (check === undefined) return 'not checked yet';
   const tones = { Passed: 'ok', Failed: 'bad', Pending: 'busy' } as const;
-  return html`${badge(tones[check.state], check.state)} <small class="why">${check.message}</small>`;
+  const attested = (check.attestations ?? []).map(({ predicateType }) => predicateType).join(', ');
+  return html`${badge(tones[check.state], check.state)}
+    <small class="why">${check.message}${attested === '' ? '' : `; attested: ${attested}`}</small>`;
 };
 
 const endOf = (deprecation: VersionStatus['deprecation']): Markup | '' =>
@@ -186,6 +188,19 @@ const link = (
   query: Readonly<Record<string, string>>,
 ): Markup => html`<a class="button" href="${pathOf(`${policyPath(policy)}/${what}`, query)}">${words}</a>`;
 
+/** What was ended by hand is undone by hand. */
+const endLink = (
+  policy: GoldenImagePolicy,
+  about: { readonly channel: string } | { readonly version: string },
+): Markup => {
+  const isEnded = policy.spec.deprecated?.some((mark) =>
+    'channel' in about ? mark.channel === about.channel : mark.version === about.version,
+  );
+  return isEnded === true
+    ? link(policy, 'undeprecate', 'Not deprecated…', about)
+    : link(policy, 'deprecate', 'Deprecate…', about);
+};
+
 const channelRow = (policy: GoldenImagePolicy, channel: ChannelStatus, now: Date): Markup => {
   const { name, next, version, since, soakSeconds = 0, soakedSeconds = 0 } = channel;
   const pin = policy.spec.pins?.[name];
@@ -204,6 +219,7 @@ const channelRow = (policy: GoldenImagePolicy, channel: ChannelStatus, now: Date
       ${next === undefined ? '' : link(policy, 'promote', 'Promote…', { channel: name, version: next })}
       ${version === undefined ? '' : link(policy, 'rollback', 'Roll back…', { channel: name })}
       ${pin === undefined ? '' : link(policy, 'unpin', 'Unpin…', { channel: name })}
+      ${endLink(policy, { channel: name })}
     </td>
   </tr>`;
 };
@@ -231,6 +247,7 @@ const versionRow = (policy: GoldenImagePolicy, version: VersionStatus, now: Date
     <td class="actions">
       ${state === 'Verified' ? others.map((channel) => link(policy, 'pin', `Pin ${channel.name}…`, { channel: channel.name, version: name })) : ''}
       ${state === 'Bad' ? link(policy, 'good', 'Not bad…', { version: name }) : state === 'Gone' ? '' : link(policy, 'mark-bad', 'Mark bad…', { version: name })}
+      ${state === 'Gone' ? '' : endLink(policy, { version: name })}
     </td>
   </tr>`;
 };

@@ -5,10 +5,12 @@ import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import {
   decide,
+  deprecated,
   goodAgain,
   markedBad,
   pinned,
   promoted,
+  undeprecated,
   unpinned,
   versionBefore,
 } from '#shared/catalogue/decisions.ts';
@@ -74,6 +76,33 @@ const fallOf = (policy: GoldenImagePolicy, channel: string, version: string): st
   }
 };
 
+/** A channel, or a version. */
+const endingOf = ({ channel, version }: Fields): Parameters<typeof deprecated>[0] & { readonly words: string } => {
+  if (channel !== undefined && channel !== '') return { channel, words: `channel ${channel}` };
+  return { version: need({ version: version ?? '' }, 'version'), words: version ?? '' };
+};
+
+const noNewDisks = 'no new disks';
+
+const endOf = (fields: Fields): Deed => {
+  const { words, ...ending } = endingOf(fields);
+  const { reason = '', replacement = '', disks } = fields;
+  const mark = {
+    reason,
+    ...(disks === noNewDisks ? { obsolete: true } : {}),
+    ...(replacement === '' ? {} : { replacement }),
+  };
+  return {
+    title: `Deprecate ${words}`,
+    effects: [
+      `Who makes a disk from ${words} is warned, or refused where no new disks are made.`,
+      `Channels keep what they have. ${keep}`,
+    ],
+    decision: deprecated(ending, mark),
+    asksWhy: true,
+  };
+};
+
 /** By the last part of the address. */
 const deeds: Readonly<Record<string, (policy: GoldenImagePolicy, fields: Fields) => Deed>> = {
   promote: (policy, fields) => {
@@ -124,6 +153,12 @@ const deeds: Readonly<Record<string, (policy: GoldenImagePolicy, fields: Fields)
       isGrave: true,
     };
   },
+  deprecate: (_policy, fields) => endOf(fields),
+  undeprecate: (_policy, fields) => {
+    const { words, ...ending } = endingOf(fields);
+    const effects = [`Disks are made from ${words} without a warning, unless its age has ended it.`];
+    return { title: `Deprecate ${words} no more`, effects, decision: undeprecated(ending), asksWhy: false };
+  },
   good: (_policy, fields) => {
     const version = need(fields, 'version');
     return {
@@ -136,7 +171,7 @@ const deeds: Readonly<Record<string, (policy: GoldenImagePolicy, fields: Fields)
 };
 
 const confirmPage = (policy: GoldenImagePolicy, what: string, fields: Fields, deed: Deed, trouble?: string): Page => {
-  const { reason = '', soak: _soak, ...others } = fields;
+  const { reason = '', soak: _soak, disks: _disks, replacement = '', ...others } = fields;
   const path = policyPath(policy);
   return {
     title: deed.title,
@@ -150,6 +185,12 @@ const confirmPage = (policy: GoldenImagePolicy, what: string, fields: Fields, de
         ${hidden({ ...others, ...deed.shown })}
         ${field({ name: 'reason', label: 'Why', value: reason, required: deed.asksWhy, hint: 'Recorded with the decision.' })}
         ${what === 'promote' ? field({ name: 'soak', label: 'Soak time', oneOf: ['wait for it', 'skip it'] }) : ''}
+        ${
+          what === 'deprecate'
+            ? html`${field({ name: 'disks', label: 'New disks', oneOf: ['with a warning', noNewDisks] })}
+              ${field({ name: 'replacement', label: 'Replacement', value: replacement, hint: 'DataSource of this namespace to use instead; may be empty.' })}`
+            : ''
+        }
         <div class="actions">
           <button class="${deed.isGrave === true ? 'danger' : 'main'}">${deed.title}</button>
           <a class="button" href="${path}">Cancel</a>

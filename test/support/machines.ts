@@ -7,8 +7,8 @@ import { isConflict, isNotFound } from '#shared/runtime/errors.ts';
 import { installCrds } from '#local-cluster/install.ts';
 
 export interface Machines {
-  /** Those that start from now on fail while they run, with these words of their guest. */
-  readonly fail: (message: string) => void;
+  /** Those that run from now on fail, with these words of their guest; `undefined`: they come up again. */
+  readonly fail: (message: string | undefined) => void;
   readonly stop: () => Promise<void>;
 }
 

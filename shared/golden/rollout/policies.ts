@@ -61,8 +61,9 @@ export const keeperOf = (policy: GoldenImagePolicy): ((version: string) => strin
     (known.has(version) ? undefined : `GoldenImagePolicy ${metadata.name} has not observed it yet`);
 };
 
-/** Fingerprint of what a policy keeps: after a change its crons judge their versions again. */
+/** Fingerprint of what a policy keeps: after a change its crons judge their versions again. Of one that asks for nothing, that it is there. */
 export const ruleOf = (policy: GoldenImagePolicy): string => {
+  if (policy.spec.retention === undefined) return `none/${policy.metadata.name}`;
   const names = [...new Set(keptBy(policy).map(([version = '']) => version))].toSorted((a, b) => a.localeCompare(b));
   const known = (policy.status?.versions ?? []).map(({ name }) => name);
   const text = JSON.stringify([policy.metadata.name, policy.spec.retention, names, known]);

@@ -17,6 +17,7 @@ import type {
 } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { annotations } from '#shared/api/names.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { type CronSource, readCronSource } from '#shared/golden/source.ts';
 import { parseSchedule } from '#shared/golden/schedule.ts';
 import type { PolicyRetention } from '#shared/golden/rollout/policies.ts';
@@ -72,6 +73,8 @@ export interface ObservedCron {
   readonly inUse: ReadonlyMap<string, string>;
   /** By name: when the last disk was made that names the version itself. RFC 3339. */
   readonly lastDisks: ReadonlyMap<string, string>;
+  /** What a policy that is gone has marked as deprecated or obsolete. */
+  readonly left: readonly { readonly type: ResourceType; readonly object: KubeObject }[];
   /** Storage of versions, where a policy has it outlive them. */
   readonly storage: ObservedStorage;
   /** Of a source in another namespace: what its service account may clone there; `undefined`: nothing. */

@@ -16,7 +16,7 @@ import type { CronResource, ObservedVersion } from '#shared/resources/data-impor
 import {
   KeptRecord,
   type KeptStorage,
-  type Manifest,
+  type Recipe,
   type ObservedStorage,
   type UnkeptStorage,
   noStorage,
@@ -63,7 +63,7 @@ export const keptMetadata = (
 const isPassing = (key: string): boolean =>
   /^(?:pv|volume|volume\.beta|snapshot\.storage|kubectl)\.kubernetes\.io\//.test(key) || key === annotations.deleted;
 
-const manifestOf = ({ metadata }: KubeObject, spec: object): Manifest => ({
+const manifestOf = ({ metadata }: KubeObject, spec: object): Recipe => ({
   labels: metadata.labels,
   annotations: Object.fromEntries(Object.entries(metadata.annotations ?? {}).filter(([key]) => !isPassing(key))),
   spec: { ...spec },

@@ -12,7 +12,7 @@ import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
 import { readClass } from '#shared/populate/reading.ts';
 import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
-import { labels } from '#shared/api/names.ts';
+import { annotations, labels } from '#shared/api/names.ts';
 import { isLocked } from '#shared/resources/protected/golden.ts';
 import { keeperOf, policyOf, retentionOf, ruleOf } from '#shared/golden/rollout/policies.ts';
 import type {
@@ -78,8 +78,29 @@ export const check = async (kube: KubeClient, cron: CronResource): Promise<Obser
     readKept(kube, cron, { policy, versions, isDue }),
     readRight(kube, cron),
   ]);
+  const left = policy === undefined && cron.state.retention !== undefined ? await readLeft(kube, cron, versions) : [];
   const around = { dataSource, policy, rival, foreign, storageClass, profile, snapshotClasses, storage, right };
-  return { ...around, ...kept, versions: withStorage(versions, storage) };
+  return { ...around, left, ...kept, versions: withStorage(versions, storage) };
+};
+
+/** Marks of a policy that is gone, on versions and on the DataSources that it left where they were. */
+const readLeft = async (
+  kube: KubeClient,
+  { namespace, ref }: CronResource,
+  versions: ObservedCron['versions'],
+): Promise<ObservedCron['left']> => {
+  const sources = await listOf(kube, dataSourceKind.type, {
+    namespace,
+    labelSelector: `${cdiLabels.cron}=${ref.name}`,
+  });
+  const all = [
+    ...sources.map((object) => ({ type: dataSourceKind.type as ResourceType, object })),
+    ...[...versions.values()].flatMap(({ volume, snapshot }) => [
+      ...(volume === undefined ? [] : [{ type: persistentVolumeClaims as ResourceType, object: volume }]),
+      ...(snapshot === undefined ? [] : [{ type: volumeSnapshots as ResourceType, object: snapshot }]),
+    ]),
+  ];
+  return all.filter(({ object }) => object.metadata.annotations?.[annotations.deprecation] !== undefined);
 };
 
 /** What is removed takes its storage along. */

@@ -1,7 +1,8 @@
 // The next step of a cron towards its newest version being in use. Pure.
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
-import { create, type PlanContext } from '#shared/populate/actions.ts';
+import { annotations } from '#shared/api/names.ts';
+import { type Action, amend, create, type PlanContext } from '#shared/populate/actions.ts';
 import { isoTime, retryHint } from '#shared/populate/state.ts';
 import { notAuthorized } from '#shared/golden/source.ts';
 import { shortDigest } from '#shared/golden/version.ts';
@@ -39,7 +40,7 @@ export const plan = (cron: CronResource, observed: ObservedCron, context: PlanCo
   const { actions, notes, deleted } = planStorage(cron, observed, context.now);
   const times = [...(step.next === undefined ? [] : [step.next]), ...deleted.map(({ until }) => Date.parse(until))];
   return {
-    actions: [...actions, ...step.actions],
+    actions: [...actions, ...unmarked(observed), ...step.actions],
     state: {
       ...step.state,
       retention: retentionOf(observed, times, context.now),
@@ -49,24 +50,29 @@ export const plan = (cron: CronResource, observed: ObservedCron, context: PlanCo
   };
 };
 
-/** What the versions were judged by, and when they are judged again; nothing where no policy asks for anything. */
-const retentionOf = (
-  { policy, storage: { kept, unkept } }: ObservedCron,
-  times: readonly number[],
-  now: number,
-): CronState['retention'] => {
-  const { retention, rule = '' } = policy ?? {};
-  const isWanted = retention?.undeleteFor !== undefined;
+/** A policy that is gone has left its marks on versions and DataSources: nobody else would remove them. */
+const unmarked = ({ left }: ObservedCron): readonly Action[] =>
+  left.map(({ type, object }) =>
+    amend(type, object.metadata, { metadata: { annotations: { [annotations.deprecation]: null } } }),
+  );
+
+const isUndeletable = ({ policy }: ObservedCron): boolean => policy?.retention?.undeleteFor !== undefined;
+
+/** What the versions were judged by, and when they are judged again; nothing where there is no policy. */
+const retentionOf = (observed: ObservedCron, times: readonly number[], now: number): CronState['retention'] => {
+  const { kept, unkept } = observed.storage;
+  const { policy } = observed;
+  const isWanted = isUndeletable(observed);
   const pending = isWanted ? unkept.length : kept.length;
   const keeps = isWanted || pending > 0;
-  if (retention === undefined && !keeps) return undefined;
+  if (policy === undefined && !keeps) return undefined;
   // Where nobody came to see that a claim is gone.
   const next = Math.min(...times, keeps ? now + lookForDeletedMs : Number.POSITIVE_INFINITY);
   return {
-    rule,
+    rule: policy?.rule ?? '',
     next: Number.isFinite(next) ? isoTime(next) : undefined,
-    keeps: keeps ? true : undefined,
-    pending: pending === 0 ? undefined : pending,
+    keeps: keeps || undefined,
+    pending: pending || undefined,
   };
 };
 

@@ -4,17 +4,17 @@ import type { PersistentVolume } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshotContent } from '#shared/api/foreign/snapshot.ts';
 
 const Texts = z.record(z.string(), z.string()).optional();
-const Manifest = z.object({ labels: Texts, annotations: Texts, spec: z.looseObject({}) });
-export type Manifest = z.infer<typeof Manifest>;
+const Recipe = z.object({ labels: Texts, annotations: Texts, spec: z.looseObject({}) });
+export type Recipe = z.infer<typeof Recipe>;
 
 export const KeptRecord = z.object({
   version: z.string(),
   /** What would happen to it without us. */
   policy: z.enum(['Delete', 'Retain']),
   /** The claim or the snapshot. */
-  made: Manifest,
+  made: Recipe,
   /** The data volume that imported it. */
-  import: Manifest.optional(),
+  import: Recipe.optional(),
   /** RFC 3339: since when its claim or snapshot is gone. */
   deleted: z.string().optional(),
 });

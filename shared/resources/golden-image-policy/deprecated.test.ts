@@ -145,6 +145,25 @@ describe('the end of a version', () => {
     expect(deprecationIn(volumeOf('a'))?.state).toBe('Deprecated');
   });
 
+  it('leaves no mark behind when the policy goes', async () => {
+    await change({
+      deprecated: [
+        { channel: 'stable', reason },
+        { version: nameOf('a'), obsolete: true, reason },
+      ],
+    });
+    await tick(world.deps);
+    expect(deprecationIn(volumeOf('a'))?.state).toBe('Obsolete');
+    await world.kube.delete(type, key);
+    // Nothing but the tick comes to see it.
+    await tick(world.deps);
+    await tick(world.deps);
+    await reconcile(world.deps, refOf(sourceNow()), { which: 'all' });
+    expect([deprecationIn(volumeOf('a')), deprecationIn(sourceNow())]).toEqual([undefined, undefined]);
+    expect(sourceNow().status?.conditions?.some((condition) => condition.type === 'Deprecated')).toBe(false);
+    expect(sourceNow().spec.source.pvc?.name).toBe(nameOf('a'));
+  });
+
   it('puts a mark right that somebody removed', async () => {
     await change({ deprecated: [{ version: nameOf('a'), reason, by: 'jane' }] });
     world.kube.edit(dataSourceKind.type, { namespace, name: 'fedora' }, ({ metadata }) => {

@@ -151,7 +151,7 @@ export const policiesConcernedBy = async (kube: KubeClient, changed: KubeObject)
 /** The cron was last judged by something else, or a version may have come of age since. `now`: milliseconds since the epoch. */
 const isToBeJudged = ({ status }: DataImportCron, policy: GoldenImagePolicy | undefined, now: number): boolean => {
   const { retention } = status ?? {};
-  if (policy?.spec.retention === undefined) return retention !== undefined;
+  if (policy === undefined) return retention !== undefined;
   return retention?.rule !== ruleOf(policy) || Date.parse(retention.next ?? '') <= now;
 };
 

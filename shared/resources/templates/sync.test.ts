@@ -5,6 +5,7 @@ import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { type HyperConverged, type Ssp, hyperConvergeds, ssps, sspVersions } from '#shared/api/foreign/boot-sources.ts';
 import { kubeEvents, namespaces, nodes, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
+import { selects } from '#shared/golden/rollout/policies.ts';
 import { holdsTemplates } from '#shared/resources/templates/observed.ts';
 import { syncTemplates } from '#shared/resources/templates/sync.ts';
 import { Denied, NotFound } from '#shared/runtime/errors.ts';
@@ -72,6 +73,14 @@ const fedora = template('fedora-cron', 'fedora');
 const dangling = { pvc: { namespace, name: 'fedora' } };
 
 describe('templates of an SSP', () => {
+  it('reaches a policy of golden images by the labels of a template', async () => {
+    anSsp([template('fedora', 'fedora', { labels: { os: 'fedora' } }), template('centos', 'centos')]);
+    await sync();
+    const policy = { spec: { dataImportCrons: { matchLabels: { os: 'fedora' } } } } as never;
+    const selected = kube.all(dataImportCronKind.type).filter((one) => selects(policy, one));
+    expect(selected.map(({ metadata }) => metadata.name)).toEqual(['fedora']);
+  });
+
   it('become crons, and every boot source has a DataSource', async () => {
     anSsp([fedora]);
     await sync();
