@@ -48,7 +48,7 @@ export const policyRows: readonly AdmissionRow[] = [
     'policy/after-earlier',
     aPolicy(),
     aPolicy({ channels: [stable, candidate] }),
-    /channels\[0\]\.after\.channel.*does not stand before/,
+    /channels\[0\]\.after\.channel.*does not come before/,
   ),
   row('policy/soak', after({ soak: '7d' }), after({ soak: 'a day' }), /channels\[1\]\.after\.soak.*not a duration/),
   row('policy/times-of-checks', boots({ timeout: '10m' }), boots({ timeout: 'soon' }), /boot\.timeout/),
