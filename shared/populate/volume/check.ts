@@ -127,16 +127,17 @@ const readWithClaim = async (
 ): Promise<Partial<ObservedVolume>> => {
   const workers = job === undefined ? [] : await readWorkers(kube, volume.ref);
   const claim = await readMarked(kube, volume.ref, { claim: read, job, workers });
+  const isFetched = job !== undefined && readTransfer(job, workers, 0).is === 'succeeded';
   const observed = {
     claim,
     pods: workers,
     sourceSnapshot: await readSourceSnapshot(kube, volume),
-    ...(await readPrime(kube, volume, claim)),
+    ...(await readPrime(kube, volume, claim, isFetched)),
   };
   if (populationOf(claim) !== undefined) return { ...observed, ...(await readSnapshotting(kube, volume, claim)) };
   const around = { ...observed, restored: await readRestored(kube, volume.ref, claim) };
   if (job === undefined) return { ...around, ...(await readWithoutJob(kube, volume, around)) };
-  return readTransfer(job, workers, 0).is === 'succeeded'
+  return isFetched
     ? { ...around, ...(await readFetched(kube, volume, claim)) }
     : { ...around, warnings: await readWarnings(kube, volume, [claim, job, ...workers]) };
 };
@@ -182,10 +183,11 @@ const readPrime = async (
   kube: KubeClient,
   { ref }: Volume,
   claim: PersistentVolumeClaim | undefined,
+  isFetched = false,
 ): Promise<Pick<ObservedVolume, 'prime' | 'primeVolume'>> => {
   if (claim === undefined || !isPrimed(claim)) return {};
   const { own: prime } = await readOwn(kube, persistentVolumeClaims, ref, primeName(ref));
-  const name = handoverTo(claim)?.volume;
+  const name = handoverTo(claim)?.volume ?? (isFetched ? prime?.spec.volumeName : undefined);
   const isMoving = name !== undefined && claim.status?.phase !== 'Bound';
   return { prime, ...(isMoving ? { primeVolume: await kube.get(persistentVolumes, { name }) } : {}) };
 };

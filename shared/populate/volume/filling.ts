@@ -196,7 +196,7 @@ const planByJob = (volume: Volume, observed: Filling, context: PlanContext): Pla
   const filled =
     target === claim
       ? fill(counted, observed, population, context)
-      : handOver(counted, { claim, prime: target }, population, context);
+      : handOver(counted, { ...observed, prime: target }, population, context);
   return { ...filled, actions: [...keeping.actions, ...filled.actions] };
 };
 

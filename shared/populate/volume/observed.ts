@@ -65,7 +65,7 @@ export interface ObservedVolume {
   readonly handed?: PersistentVolume | undefined;
   /** The claim that is filled in place of the claim of the disk (prime.ts). */
   readonly prime?: PersistentVolumeClaim | undefined;
-  /** Its persistent volume; read only while that is being bound to the claim of the disk. */
+  /** Its persistent volume; read only once the disk is complete, until the volume is bound to the claim of the disk. */
   readonly primeVolume?: PersistentVolume | undefined;
   /** Snapshot of the filled volume, if one is requested. */
   readonly snapshot?: VolumeSnapshot | undefined;

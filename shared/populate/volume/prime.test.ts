@@ -145,9 +145,37 @@ const rows: readonly Row[] = [
   [
     'it is handed over once it is complete',
     waiting,
-    { ...around, claim: aClaim(chosen), prime: aPrime('Bound'), job: complete, pods: [done] },
+    {
+      ...around,
+      claim: aClaim(chosen),
+      prime: aPrime('Bound'),
+      primeVolume: aVolumeOf('prime'),
+      job: complete,
+      pods: [done],
+    },
     ['patch PersistentVolumeClaim disk', 'patch PersistentVolume pv'],
     { phase: 'Verifying', reason: 'HandingOver' },
+  ],
+  [
+    'a volume of somebody else that the second claim names is not touched',
+    waiting,
+    {
+      ...around,
+      claim: aClaim(chosen),
+      prime: aPrime('Bound'),
+      primeVolume: aVolumeOf('of-others'),
+      job: complete,
+      pods: [done],
+    },
+    ['delete Job import-<uid>', `delete ${prime}`],
+    { reason: 'ChildDeleted' },
+  ],
+  [
+    'nor is one that its user wrote into the record of the handover',
+    waiting,
+    { ...around, claim: aClaim(handover), prime: aPrime('Bound'), primeVolume: aVolumeOf('of-others'), job: complete },
+    ['delete Job import-<uid>', `delete ${prime}`, 'patch PersistentVolumeClaim disk'],
+    { reason: 'ChildDeleted' },
   ],
   [
     'again where only the record of it was written',
@@ -269,7 +297,14 @@ describe('a disk in a class that waits for its first consumer', () => {
   });
 
   it('gets the volume with the UID of its claim, recorded before', () => {
-    const observed = { ...around, claim: aClaim(chosen), prime: aPrime('Bound'), job: complete, pods: [done] };
+    const observed = {
+      ...around,
+      claim: aClaim(chosen),
+      prime: aPrime('Bound'),
+      primeVolume: aVolumeOf('prime'),
+      job: complete,
+      pods: [done],
+    };
     const [record, bound] = bodiesOf(planVolume(waiting, observed, context));
     expect(record).toMatchObject({
       metadata: { annotations: { [annotations.handover]: expect.stringContaining('"volume":"pv"') as string } },

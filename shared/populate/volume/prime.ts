@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import {
   type Job,
+  type PersistentVolume,
   type PersistentVolumeClaim,
   type StorageClass,
   type TypedLocalReference,
@@ -15,7 +16,7 @@ import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { annotations } from '#shared/api/names.ts';
 import { keyOf, type ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
-import { type Action, type Plan, type PlanContext, amend, patch, remove, removeJob } from '#shared/populate/actions.ts';
+import { type Action, type Plan, type PlanContext, patch, remove, removeJob } from '#shared/populate/actions.ts';
 import { Population } from '#shared/populate/population.ts';
 import { restingState, storageWaitingState, waitingState } from '#shared/populate/state.ts';
 import type { ObservedVolume } from '#shared/populate/volume/observed.ts';
@@ -96,30 +97,46 @@ export const isPrimeDue = (claim: PersistentVolumeClaim): boolean =>
 interface Complete {
   readonly claim: PersistentVolumeClaim;
   readonly prime: PersistentVolumeClaim;
+  readonly primeVolume?: PersistentVolume | undefined;
+  readonly job?: Job | undefined;
 }
+
+/**
+ * Whether it may be bound to the claim: it is the volume of the prime claim, or of the claim already. What a claim says of it proves nothing, since
+ * its user may write that, and a persistent volume belongs to no namespace.
+ */
+const isOfThem = (
+  volume: PersistentVolume | undefined,
+  { claim, prime }: Pick<ObservedVolume, 'prime'> & { readonly claim: PersistentVolumeClaim },
+): volume is PersistentVolume => {
+  const holder = volume?.spec.claimRef?.uid;
+  const isLeaving = volume?.metadata.deletionTimestamp !== undefined;
+  return holder !== undefined && !isLeaving && [claim.metadata.uid, prime?.metadata.uid].includes(holder);
+};
 
 const handingOver = (volume: Volume, { metadata }: PersistentVolumeClaim, context: PlanContext): Plan['state'] => {
   const message = `the disk is complete, and its volume is being bound to claim ${metadata.name}`;
   return waitingState(volume, volume.state, { phase: 'Verifying', reason: 'HandingOver', message }, context);
 };
 
-const rebind = (claim: PersistentVolumeClaim, name: string): Action => {
+/** Only the volume as it was read: another claim may have got it since. */
+const rebind = (claim: PersistentVolumeClaim, volume: PersistentVolume): Action => {
   const { uid } = claim.metadata;
   const claimRef = { apiVersion: 'v1', kind: claim.kind, ...keyOf(claim), uid, resourceVersion: null };
-  return amend(persistentVolumes, { name }, { spec: { claimRef } });
+  return patch(persistentVolumes, volume, { spec: { claimRef } });
 };
 
 /** The claim records what it will hold before it gets the volume. */
 export const planHandover = (
   volume: Volume,
-  { claim, prime }: Complete,
+  { claim, prime, primeVolume, job }: Complete,
   population: Population,
   context: PlanContext,
 ): Plan => {
-  const name = prime.spec.volumeName ?? '';
-  const record = { [annotations.handover]: JSON.stringify({ volume: name, population }) };
+  if (!isOfThem(primeVolume, { claim, prime })) return startOver(volume, { prime, job }, context);
+  const record = { [annotations.handover]: JSON.stringify({ volume: primeVolume.metadata.name, population }) };
   return {
-    actions: [patch(persistentVolumeClaims, claim, { metadata: { annotations: record } }), rebind(claim, name)],
+    actions: [patch(persistentVolumeClaims, claim, { metadata: { annotations: record } }), rebind(claim, primeVolume)],
     state: handingOver(volume, claim, context),
   };
 };
@@ -131,7 +148,7 @@ export const planAround = (volume: Volume, observed: Primed, context: PlanContex
   const { claim, prime, job } = observed;
   const handover = handoverTo(claim);
   const isBound = claim.status?.phase === 'Bound';
-  if (!isBound && handover !== undefined) return planRebinding(volume, observed, handover.volume, context);
+  if (!isBound && handover !== undefined) return planRebinding(volume, observed, context);
   const target = isBound ? claim.metadata.name : primeName(volume.ref);
   const isAstray = job !== undefined && writtenBy(job) !== target;
   const isUseless = prime !== undefined && (isBound || !isWhole(prime));
@@ -142,9 +159,9 @@ export const planAround = (volume: Volume, observed: Primed, context: PlanContex
 const writtenBy = ({ spec }: Job): string | undefined =>
   spec.template.spec.volumes?.find(({ name }) => name === 'target')?.persistentVolumeClaim?.claimName;
 
-const planRebinding = (volume: Volume, observed: Primed, name: string, context: PlanContext): Plan => {
+const planRebinding = (volume: Volume, observed: Primed, context: PlanContext): Plan => {
   const { claim, primeVolume } = observed;
-  if (primeVolume === undefined || primeVolume.metadata.deletionTimestamp !== undefined) {
+  if (!isOfThem(primeVolume, observed)) {
     const { actions, state } = startOver(volume, observed, context);
     const forget = patch(persistentVolumeClaims, claim, {
       metadata: { annotations: { [annotations.handover]: null } },
@@ -152,11 +169,15 @@ const planRebinding = (volume: Volume, observed: Primed, name: string, context: 
     return { actions: [...actions, forget], state };
   }
   const isDone = primeVolume.spec.claimRef?.uid === claim.metadata.uid;
-  return { actions: isDone ? [] : [rebind(claim, name)], state: handingOver(volume, claim, context) };
+  return { actions: isDone ? [] : [rebind(claim, primeVolume)], state: handingOver(volume, claim, context) };
 };
 
 /** Its volume is lost, or somebody else provisioned one for the claim, which a Job then fills in place. */
-const startOver = (volume: Volume, { prime, job }: Primed, context: PlanContext): Plan => {
+const startOver = (
+  volume: Volume,
+  { prime, job }: Pick<ObservedVolume, 'prime' | 'job'>,
+  context: PlanContext,
+): Plan => {
   const message = 'the volume that was being filled is not the one of the claim; starting again';
   const next = { ...volume.state, attempts: 0, attemptsFailed: 0, transfer: undefined, progress: 0 };
   return {
