@@ -43,6 +43,7 @@ const noNames = new Set([
   'issuer',
   'subject',
   'subjectRegExp',
+  'attestations[]',
   'checksums',
   'signature',
   'soak',

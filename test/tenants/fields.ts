@@ -12,7 +12,7 @@ export const noReferences = new Set(
   [
     'pullMethod architecture tags checksum extraHeaders[] description displayName createdBy schedule retentionPolicy',
     'kind apiGroup previous current diskId uuid backingFile thumbprint extraArgs path',
-    'digest reason by at soak channel version inline[] issuer subject subjectRegExp image command[] args[] value key timeout runningFor',
+    'digest reason by at soak channel version inline[] issuer subject subjectRegExp attestations[] image command[] args[] value key timeout runningFor',
     'after obsoleteAfter maxAge unusedFor undeleteFor',
   ].flatMap((names) => names.split(' ')),
 );
