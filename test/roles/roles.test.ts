@@ -87,6 +87,10 @@ const unreached: readonly (readonly [RegExp, string])[] = [
     new RegExp(`^${driver}: patch volumesnapshots`),
     'the size a restored disk needs: data-import-cron/rights-and-sizes.test',
   ],
+  [
+    new RegExp(`^${driver}: (?:create|patch|delete) volumesnapshotcontents`),
+    'snapshots that can be brought back: data-import-cron/undelete.test',
+  ],
   [new RegExp(`^${driver}: delete virtualmachineimagedownloaders`), 'a day later: downloader/downloader.test'],
   [new RegExp(`^${driver}: delete pods`), 'the pod that shows a local export: volume-export/ending.test'],
   [new RegExp(`^${driver}: update leases`), 'a name whose holder is gone: resources/name-claim.test'],

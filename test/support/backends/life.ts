@@ -17,7 +17,7 @@ import { type World, type WorldOptions, createWorld, imageIn } from '#test/suppo
 
 const hours = 3_600_000;
 /** Limit of calls of all functions from creation to usable, for an import with one attempt. */
-const mostCalls = 30;
+const mostCalls = 31;
 /** Calls of the tick that are independent of images. */
 const housekeeping = /^cron-tick: \w+ (storageclasses|storageprofiles|volumesnapshotclasses|cdiconfigs)\//;
 const success: AttemptScript = { runMs: 4_000, end: aSuccess() };
