@@ -1,6 +1,14 @@
 // The end of an export: who wrote to the disk meanwhile, a Job that is behind its worker, a Job that does not stop, a name that is taken.
 import { describe, expect, it } from 'vitest';
-import { type Pod, jobs, persistentVolumeClaims, pods as podType, storageClasses } from '#shared/api/foreign/core.ts';
+import {
+  type Job,
+  type PersistentVolumeClaim,
+  type Pod,
+  jobs,
+  persistentVolumeClaims,
+  pods as podType,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import { refOf } from '#shared/api/object.ts';
@@ -147,24 +155,52 @@ describe('a Job that does not stop', () => {
 });
 
 describe('a finished export that a late pass started again', () => {
-  const metadata = (uid: string) => ({ name, namespace: 'ns', uid });
+  const metadata = (uid: string) => ({ name: uid, namespace: 'ns', uid });
   const begun = {
     job: aJob(name),
-    snapshot: { apiVersion: 'snapshot.storage.k8s.io/v1', kind: 'VolumeSnapshot', metadata: metadata('s'), spec: {} },
-    copy: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: metadata('c'), spec: {} },
+    snapshot: {
+      apiVersion: 'snapshot.storage.k8s.io/v1',
+      kind: 'VolumeSnapshot',
+      metadata: metadata('snapshot'),
+      spec: {},
+    },
+    copy: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: metadata('copy'), spec: {} },
   } as unknown as Partial<ObservedExport>;
   const clearJob = aJob('abort-uid-1');
-  const file = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: metadata('f'), spec: {} };
+  const file = {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: metadata('file'),
+    spec: {},
+  } as PersistentVolumeClaim;
+  const reading = ['delete copy', 'delete snapshot'];
+  const going: Job = { ...aJob(name), metadata: { ...aJob(name).metadata, deletionTimestamp: iso(0) } };
 
-  it.each([
-    ['Available', ['copy', 'snapshot', 'job', 'clearJob']],
-    ['Failed', ['copy', 'snapshot', 'job', 'file']],
-  ] as const)('stays %s, and what was begun goes', (phase, gone) => {
-    const all = { ...begun, clearJob, file };
+  it.each<readonly [string, ExportState['phase'], Partial<ObservedExport>, readonly string[]]>([
+    ['parts in the store are removed', 'Available', {}, ['create abort-uid-1', ...reading, `delete ${name}`]],
+    ['once', 'Available', { clearJob }, [...reading, `delete ${name}`]],
+    ['not of a Job that is going', 'Available', { job: going }, [...reading]],
+    ['not of a Job that has ended', 'Available', { job: aJob(name, 'Complete') }, [...reading, `delete ${name}`]],
+    [
+      'what removed them goes',
+      'Available',
+      { job: undefined, clearJob: aJob('abort-uid-1', 'Complete') },
+      [...reading, 'delete abort-uid-1'],
+    ],
+    [
+      'the object is not removed',
+      'Available',
+      { job: undefined, clearJob: aJob('discard-uid-1') },
+      [...reading, 'delete discard-uid-1'],
+    ],
+    ['a failed one keeps no file', 'Failed', { clearJob, file }, [...reading, `delete ${name}`, 'delete file']],
+  ])('stays as it is, and what was begun goes: %s', (_what, phase, over, expected) => {
     const resource = anExport({ phase, reason: 'X', children: { job: name } });
-    const { actions, state } = planExport(resource, observedWith(all), context);
+    const { actions, state } = planExport(resource, observedWith({ ...begun, ...over }), context);
     expect(state).toEqual(resource.state);
-    expect(actions.map((action) => 'uid' in action && action.uid)).toEqual(gone.map((key) => all[key]!.metadata.uid));
+    expect(
+      actions.map((action) => `${action.do} ${action.do === 'create' ? action.object.metadata.name : action.key.name}`),
+    ).toEqual(expected);
   });
 
   it('is cleaned up by the late pass itself, once that detects the situation', async () => {

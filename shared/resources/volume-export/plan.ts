@@ -18,10 +18,12 @@ import {
   usableState,
   waitingState,
 } from '#shared/populate/state.ts';
-import { type TransferRun, readTransfer } from '#shared/populate/job/attempts.ts';
+import { type TransferRun, isFinished, readTransfer } from '#shared/populate/job/attempts.ts';
+import { transferJobName } from '#shared/populate/job/transfer-job.ts';
 import { buildSnapshot } from '#shared/populate/storage/snapshot.ts';
 import type { PlannedStep } from '#shared/resources/reconciler.ts';
 import {
+  buildClearJob,
   buildCopy,
   buildExportJob,
   buildFileClaim,
@@ -50,7 +52,7 @@ type Going = VolumeExport & { readonly destination: ExportDestination };
 export const planExport = (resource: VolumeExport, observed: ObservedExport, context: PlanContext): ExportPlan => {
   const { destination, state } = resource;
   if (state.phase === 'Available' || (isFinal(state) && !isRetryDue(resource)))
-    return { actions: removeBegunAgain(state, observed), state };
+    return { actions: removeBegunAgain(resource, observed, context), state };
   if (destination === undefined) return { actions: [], state };
   const going = { ...resource, destination };
   if (isRetryDue(resource)) return planRestart(going, observed, context);
@@ -201,12 +203,30 @@ const planDone = (
   };
 };
 
-/** A pass that read the export before its end was recorded finds no children any more, and starts again. */
-const removeBegunAgain = ({ phase }: ExportState, observed: ObservedExport): readonly Action[] => [
-  ...removeReading(observed),
-  ...removeJob(observed.job),
-  ...(phase === 'Available' ? removeJob(observed.clearJob) : remove(persistentVolumeClaims, observed.file)),
-];
+/**
+ * A pass that read the export before its end was recorded finds no children any more, and starts again. Its Job may have begun an upload when it is
+ * stopped: what is left of that is removed from the store, and the object stays.
+ */
+const removeBegunAgain = (
+  resource: VolumeExport,
+  observed: ObservedExport,
+  { settings }: PlanContext,
+): readonly Action[] => {
+  const { destination, ref, state } = resource;
+  const { job, clearJob, file } = observed;
+  if (state.phase !== 'Available')
+    return [...removeReading(observed), ...removeJob(job), ...remove(persistentVolumeClaims, file)];
+  const isBegunAgain = job !== undefined && !isFinished(job) && !isLeaving(job);
+  const mayHaveParts = isBegunAgain && clearJob === undefined && destination?.is === 'store';
+  const isClearing = clearJob?.metadata.name === transferJobName('abort', ref) && !isFinished(clearJob);
+  return [
+    // Before the Job goes: nothing else shows that it is due.
+    ...(mayHaveParts ? [create(jobs, buildClearJob(resource, destination, 'abort', settings))] : []),
+    ...removeReading(observed),
+    ...removeJob(job),
+    ...removeJob(isClearing ? undefined : clearJob),
+  ];
+};
 
 /** A local export can be fetched from a pod, and its claim is marked as complete. */
 const shownActions = (
