@@ -3,8 +3,7 @@ import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
 import { listOutputOption, customTable, outputOf, printedList, tableOf } from '#cli/output.ts';
 import { type Job, jobs } from '#shared/api/foreign/core.ts';
 import { annotations, labels, systemNamespace, transferQueue } from '#shared/api/names.ts';
-import { isFinished } from '#shared/populate/job/attempts.ts';
-import { isQueued } from '#shared/populate/queue/advance.ts';
+import { isFinished, isQueued } from '#shared/populate/job/attempts.ts';
 import { toAge } from '#shared/runtime/age.ts';
 
 const placeOf = (job: Job): string => job.metadata.annotations?.[annotations.queuePlace] ?? '';

@@ -1,17 +1,5 @@
 // Settings of `mutate`.
 import { z } from 'zod';
-import {
-  admissionTlsSettings,
-  cdiSettings,
-  kubeSettings,
-  serverSettings,
-  tlsSettings,
-} from '#shared/runtime/config.ts';
+import { admissionSettings } from '#shared/runtime/config.ts';
 
-export const Config = z.object({
-  ...serverSettings,
-  ...tlsSettings,
-  ...admissionTlsSettings,
-  ...kubeSettings,
-  ...cdiSettings,
-});
+export const Config = z.object(admissionSettings);

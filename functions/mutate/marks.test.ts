@@ -56,7 +56,16 @@ const own: readonly string[] = [...ownMarks.labels, ...ownMarks.annotations];
 describe('marks', () => {
   it('are all that is trusted on what stores an image', () => {
     const trusted = ['owner-uid', 'owner-kind', 'role', 'source', 'content', 'asked-content', 'exporting'];
-    const notes = ['owner-name', 'owner-namespace', 'populated', 'granted', 'content', 'exporting', 'clone'];
+    const notes = [
+      'owner-name',
+      'owner-namespace',
+      'populated',
+      'granted',
+      'content',
+      'exporting',
+      'clone',
+      'handover',
+    ];
     const more = ['inspected', 'snapshot-class', 'attempt', 'deprecation', 'deleted'];
     const keys = [...trusted, ...notes, ...more].map((name) => `bullion.dev/${name}`);
     expect(new Set(own)).toEqual(new Set([...keys, 'harvesterhci.io/goldenImage']));

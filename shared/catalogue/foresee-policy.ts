@@ -48,12 +48,7 @@ const retentionOf = async ({ kube, now }: PolicyTools, cron: CronResource): Prom
   const kept = await readKept(kube, cron, { versions, policy, isDue: true });
   return prunableVersions(cron, { versions, policy, ...kept }, now).flatMap(({ name, keptBy }): readonly Row[] =>
     keptBy === undefined
-      ? [
-          [
-            'deletes',
-            `version ${name}, which nothing keeps${grace === undefined ? '' : `, once ${toSpan(grace)} are over`}`,
-          ],
-        ]
+      ? [['deletes', `version ${name}, which nothing keeps${grace === undefined ? '' : `, after ${toSpan(grace)}`}`]]
       : [],
   );
 };

@@ -1,5 +1,5 @@
 // The certificate that admission serves, read from its Secret by name. It is not mounted: a kubelet that does not find a Secret when a pod starts looks for it
-// ever more seldom. Called by the entry points of validate and mutate, and by infra/single.
+// less and less often. Called by the entry points of validate and mutate, and by infra/single.
 import { secrets } from '#shared/api/foreign/core.ts';
 import { admissionCertificate, systemNamespace } from '#shared/api/names.ts';
 import { createAuthority } from '#shared/certificate/issue.ts';
@@ -20,7 +20,7 @@ const readPair = async (kube: Pick<KubeClient, 'get'>): Promise<TlsPair | undefi
   return pair.cert === '' || pair.key === '' ? undefined : pair;
 };
 
-/** For probes of the kubelet, which believes every certificate; nobody else connects before the pod is ready. */
+/** For probes of the kubelet, which does not verify certificates; nothing else connects before the pod is ready. */
 const placeholder = (): TlsPair => {
   const day = 86_400_000;
   const now = Date.now();

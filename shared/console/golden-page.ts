@@ -1,10 +1,9 @@
-// Golden images: what each channel has, which versions there are, and what people decided about them.
+// Golden images: the list of policies, of sources that are followed, and of DataSources; and what it has in common with the page of one policy.
 import { html } from 'hono/html';
 import {
   type ChannelStatus,
   type GoldenImagePolicy,
   type VersionStatus,
-  goldenImagePolicyKind,
 } from '#shared/api/bullion/golden-image-policy.ts';
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
@@ -12,7 +11,7 @@ import { findCondition } from '#shared/api/conditions.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { deprecationIn, sentenceOf, stricter } from '#shared/golden/rollout/deprecation.ts';
 import { type Markup, type Page, type Tone, badge, pathOf, table } from '#shared/console/markup.ts';
-import { objectPath, typeName } from '#shared/console/query.ts';
+import { objectPath } from '#shared/console/query.ts';
 import { toAge, toSpan } from '#shared/runtime/age.ts';
 
 export interface Golden {
@@ -24,7 +23,8 @@ export interface Golden {
 export const policyPath = ({ metadata: { namespace = '', name } }: KubeObject): string =>
   `/golden/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
 
-const ago = (time: string | undefined, now: Date): string => (time === undefined ? '–' : `${toAge(time, now)} ago`);
+export const ago = (time: string | undefined, now: Date): string =>
+  time === undefined ? '–' : `${toAge(time, now)} ago`;
 
 const until = (time: string | undefined, now: Date): string => {
   if (time === undefined) return '–';
@@ -36,12 +36,12 @@ const until = (time: string | undefined, now: Date): string => {
 const toneOf = ({ next, version }: ChannelStatus): Tone =>
   version === undefined ? 'idle' : next === undefined ? 'ok' : 'busy';
 
-const channelState = (policy: GoldenImagePolicy, channel: ChannelStatus): Markup => {
+export const channelState = (policy: GoldenImagePolicy, channel: ChannelStatus): Markup => {
   const end = stricter(channel.deprecation, versionNamed(policy, channel.version)?.deprecation);
   return html`${badge(toneOf(channel), channel.reason)} <small class="why">${channel.message}</small> ${endOf(end)}`;
 };
 
-const signatureOf = ({ spec }: GoldenImagePolicy, version: VersionStatus | undefined): Markup | string => {
+export const signatureOf = ({ spec }: GoldenImagePolicy, version: VersionStatus | undefined): Markup | string => {
   if (spec.verify?.signature === undefined) return 'not asked for';
   const check = version?.checks?.find(({ name }) => name === 'signature');
   if (check === undefined) return 'not checked yet';
@@ -51,7 +51,7 @@ const signatureOf = ({ spec }: GoldenImagePolicy, version: VersionStatus | undef
     <small class="why">${check.message}${attested === '' ? '' : `; attested: ${attested}`}</small>`;
 };
 
-const endOf = (deprecation: VersionStatus['deprecation']): Markup | '' =>
+export const endOf = (deprecation: VersionStatus['deprecation']): Markup | '' =>
   deprecation === undefined
     ? ''
     : html`${badge(deprecation.state === 'Obsolete' ? 'bad' : 'busy', deprecation.state)}
@@ -96,7 +96,7 @@ const cronRow = (cron: DataImportCron, now: Date): Markup => {
 };
 
 /** Ready, or why not. */
-const readiness = (conditions: Parameters<typeof findCondition>[0]): Markup => {
+export const readiness = (conditions: Parameters<typeof findCondition>[0]): Markup => {
   const { status, reason = 'Not observed yet', message = '' } = findCondition(conditions, 'Ready') ?? {};
   return status === 'True'
     ? badge('ok', 'Ready')
@@ -117,9 +117,9 @@ const sourceRow = (source: DataSource, now: Date): Markup => {
   </tr>`;
 };
 
-const minor = (heading: string) => ({ heading, isMinor: true }) as const;
+export const minor = (heading: string) => ({ heading, isMinor: true }) as const;
 
-const section = (title: string, columns: Parameters<typeof table>[1], rows: readonly Markup[]): Markup | '' =>
+export const section = (title: string, columns: Parameters<typeof table>[1], rows: readonly Markup[]): Markup | '' =>
   rows.length === 0
     ? ''
     : html`<h2>${title}</h2>
@@ -178,138 +178,5 @@ export const goldenPage = ({ policies, crons, dataSources }: Golden, namespace: 
         crons.map((cron) => cronRow(cron, now)),
       )}
       ${sourcesSection(dataSources, now)}`,
-  };
-};
-
-const link = (
-  policy: GoldenImagePolicy,
-  what: string,
-  words: string,
-  query: Readonly<Record<string, string>>,
-): Markup => html`<a class="button" href="${pathOf(`${policyPath(policy)}/${what}`, query)}">${words}</a>`;
-
-/** What was ended by hand is undone by hand. */
-const endLink = (
-  policy: GoldenImagePolicy,
-  about: { readonly channel: string } | { readonly version: string },
-): Markup => {
-  const isEnded = policy.spec.deprecated?.some((mark) =>
-    'channel' in about ? mark.channel === about.channel : mark.version === about.version,
-  );
-  return isEnded === true
-    ? link(policy, 'undeprecate', 'Not deprecated…', about)
-    : link(policy, 'deprecate', 'Deprecate…', about);
-};
-
-const channelRow = (policy: GoldenImagePolicy, channel: ChannelStatus, now: Date): Markup => {
-  const { name, next, version, since, soakSeconds = 0, soakedSeconds = 0 } = channel;
-  const pin = policy.spec.pins?.[name];
-  const soak =
-    soakSeconds > 0 && next !== undefined
-      ? html`<progress max="${soakSeconds}" value="${soakedSeconds}" aria-label="Soak time of ${next}"></progress>`
-      : '';
-  return html`<tr>
-    <th scope="row">${name} <small class="why">DataSource ${channel.dataSource}</small></th>
-    <td>
-      ${version ?? '–'}
-      <small class="why">${ago(since, now)}${pin === undefined ? '' : `, pinned: ${pin.reason}`}</small>
-    </td>
-    <td>${channelState(policy, channel)} ${soak}</td>
-    <td class="actions">
-      ${next === undefined ? '' : link(policy, 'promote', 'Promote…', { channel: name, version: next })}
-      ${version === undefined ? '' : link(policy, 'rollback', 'Roll back…', { channel: name })}
-      ${pin === undefined ? '' : link(policy, 'unpin', 'Unpin…', { channel: name })}
-      ${endLink(policy, { channel: name })}
-    </td>
-  </tr>`;
-};
-
-const versionTones: Readonly<Record<VersionStatus['state'], Tone>> = {
-  Waiting: 'busy',
-  Verified: 'ok',
-  Failed: 'bad',
-  Bad: 'bad',
-  Gone: 'idle',
-};
-
-const versionRow = (policy: GoldenImagePolicy, version: VersionStatus, now: Date): Markup => {
-  const { name, arrived, state, message, digest } = version;
-  const having = (policy.status?.channels ?? []).filter((channel) => channel.version === name);
-  const others = (policy.status?.channels ?? []).filter((channel) => channel.version !== name);
-  return html`<tr>
-    <td class="number"><time datetime="${arrived}">${ago(arrived, now)}</time></td>
-    <th scope="row">
-      ${name} <small class="why"><code>${digest}</code></small>
-    </th>
-    <td>${badge(versionTones[state], state)} <small class="why">${message}</small> ${endOf(version.deprecation)}</td>
-    <td>${having.length === 0 ? '–' : having.map((channel) => channel.name).join(', ')}</td>
-    <td class="minor">${signatureOf(policy, version)}</td>
-    <td class="actions">
-      ${state === 'Verified' ? others.map((channel) => link(policy, 'pin', `Pin ${channel.name}…`, { channel: channel.name, version: name })) : ''}
-      ${state === 'Bad' ? link(policy, 'good', 'Not bad…', { version: name }) : state === 'Gone' ? '' : link(policy, 'mark-bad', 'Mark bad…', { version: name })}
-      ${state === 'Gone' ? '' : endLink(policy, { version: name })}
-    </td>
-  </tr>`;
-};
-
-const historyOf = ({ status }: GoldenImagePolicy, now: Date): Markup | '' =>
-  section(
-    'History',
-    [
-      { heading: 'When', isNumber: true },
-      { heading: 'What' },
-      { heading: 'Channel' },
-      { heading: 'From' },
-      { heading: 'To' },
-      { heading: 'Who' },
-      { heading: 'Why' },
-    ],
-    (status?.history ?? []).toReversed().map(
-      ({ time, reason, channel, from, to, by, message }) =>
-        html`<tr>
-          <td class="number">${ago(time, now)}</td>
-          <td>${reason}</td>
-          <td>${channel ?? '–'}</td>
-          <td>${from ?? '–'}</td>
-          <td>${to}</td>
-          <td>${by ?? 'the policy'}</td>
-          <td>${message}</td>
-        </tr>`,
-    ),
-  );
-
-export const policyPage = (policy: GoldenImagePolicy, now: Date): Page => {
-  const { metadata, spec, status } = policy;
-  const { type } = goldenImagePolicyKind;
-  const crons = spec.dataImportCrons.names?.join(', ') ?? JSON.stringify(spec.dataImportCrons.matchLabels);
-  const { namespace, name } = metadata;
-  return {
-    title: name,
-    section: '/golden',
-    live: pathOf('/live/object', { namespace, name, since: `${typeName(type)}:${metadata.resourceVersion}` }),
-    body: html`<h1>${metadata.name}</h1>
-      <p>${readiness(status?.conditions)}</p>
-      <p>
-        Namespace ${metadata.namespace} · follows ${crons} ·
-        <a href="${objectPath(type, metadata)}">the whole policy</a>
-      </p>
-      ${section(
-        'Channels',
-        [{ heading: 'Channel' }, { heading: 'Version' }, { heading: 'State' }, { heading: 'Decide' }],
-        (status?.channels ?? []).map((channel) => channelRow(policy, channel, now)),
-      )}
-      ${section(
-        'Versions, the newest first',
-        [
-          { heading: 'Arrived', isNumber: true },
-          { heading: 'Version' },
-          { heading: 'State' },
-          { heading: 'In channels' },
-          minor('Signature'),
-          { heading: 'Decide' },
-        ],
-        (status?.versions ?? []).toReversed().map((version) => versionRow(policy, version, now)),
-      )}
-      ${historyOf(policy, now)}`,
   };
 };

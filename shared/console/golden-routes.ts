@@ -16,7 +16,8 @@ import {
 } from '#shared/catalogue/decisions.ts';
 import { listIfAny } from '#shared/catalogue/objects.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { type Golden, goldenPage, policyPage, policyPath } from '#shared/console/golden-page.ts';
+import { type Golden, goldenPage, policyPath } from '#shared/console/golden-page.ts';
+import { policyPage } from '#shared/console/policy-page.ts';
 import { streamChanges } from '#shared/console/live.ts';
 import { type Page, field, hidden, notice } from '#shared/console/markup.ts';
 import { namespaceOf, wordsOf } from '#shared/console/session.ts';

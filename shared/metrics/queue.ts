@@ -1,7 +1,7 @@
 // Metrics of the queue of transfers: how many wait, and for how long.
 import { type Job, jobs } from '#shared/api/foreign/core.ts';
+import { isQueued } from '#shared/populate/job/attempts.ts';
 import { type Counter, type Metric, gauge } from '#shared/metrics/metric.ts';
-import { isQueued } from '#shared/populate/queue/advance.ts';
 
 const queued = gauge('bullion_queued_transfers', 'Transfers that wait because limits allow no more at once.');
 const waits = gauge(

@@ -1,7 +1,7 @@
 // How children are watched, and which of their changes reconcile the owner. Used where backends and volumes declare their watched children.
 import type { Job } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
-import { isQueued } from '#shared/populate/queue/advance.ts';
+import { isQueued } from '#shared/populate/job/attempts.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { type Owner, ownerOf } from '#shared/api/owner.ts';
 

@@ -148,6 +148,15 @@ export const admissionTlsSettings = {
   ),
 } as const;
 
+/** Settings of `validate` and `mutate`. */
+export const admissionSettings = {
+  ...serverSettings,
+  ...tlsSettings,
+  ...admissionTlsSettings,
+  ...kubeSettings,
+  ...cdiSettings,
+} as const;
+
 export const publicUrlSettings = {
   publicUrl: setting(
     'PUBLIC_URL',

@@ -151,7 +151,6 @@ export const markRules: readonly MarkRule[] = [
   note(annotations.heldUntil, 'lease', 'keep hosts from being polled for others'),
   note(annotations.kept, 'claim', 'have storage of others kept, or claims made from it'),
   note(annotations.undelete, 'cron', 'bring back what others deleted'),
-  note(annotations.handover, 'claim', 'be handed a volume of others'),
   ...[annotations.template, annotations.templateSpec, annotations.autoUpdate].map((key) =>
     note(key, 'cron', 'pass for what an administrator’s template made'),
   ),

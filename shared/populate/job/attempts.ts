@@ -1,6 +1,7 @@
 // Derives the state of a transfer from its Job and pods: the number of attempts, their results, and the reason of the current wait. Pure;
 // called by backends.
 import type { ContainerStatus, Job, Pod } from '#shared/api/foreign/core.ts';
+import { labels } from '#shared/api/names.ts';
 import { backoffSeconds } from '#shared/populate/job/transfer-job.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import { type Inspection, type TransferReport, parseReport } from '#shared/transfer/report.ts';
@@ -49,6 +50,12 @@ const isTrue = (job: Job, type: string): boolean =>
 export const isComplete = (job: Job): boolean => isTrue(job, 'Complete');
 export const isFailed = (job: Job): boolean => isTrue(job, 'Failed');
 export const isFinished = (job: Job): boolean => isComplete(job) || isFailed(job);
+
+/** Waits for other transfers, and is complete but for its start. */
+export const isQueued = ({ metadata, spec }: Job): boolean =>
+  metadata.labels?.[labels.queue] === 'waiting' &&
+  spec.suspend === true &&
+  metadata.labels[labels.starting] === undefined;
 
 const terminatedOf = (pod: Pod): NonNullable<ContainerStatus['state']>['terminated'] =>
   pod.status?.containerStatuses?.find((status) => status.name === 'transfer')?.state?.terminated;

@@ -17,9 +17,8 @@ import {
   retryHint,
   waitingState,
 } from '#shared/populate/state.ts';
-import type { TransferRun } from '#shared/populate/job/attempts.ts';
+import { type TransferRun, isQueued } from '#shared/populate/job/attempts.ts';
 import { annotations, labels, systemNamespace, transferQueue } from '#shared/api/names.ts';
-import { isQueued } from '#shared/populate/queue/advance.ts';
 import { redact } from '#shared/runtime/redact.ts';
 
 type Unfinished = Exclude<TransferRun, { is: 'succeeded' }>;

@@ -7,7 +7,7 @@ import { type Job, jobs, priorityClasses } from '#shared/api/foreign/core.ts';
 import { annotations, labels, systemNamespace, transferQueue } from '#shared/api/names.ts';
 import { keyOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { isFinished } from '#shared/populate/job/attempts.ts';
+import { isFinished, isQueued } from '#shared/populate/job/attempts.ts';
 import { parseLimits, readLimits } from '#shared/populate/queue/limits.ts';
 import { type WaitingTransfer, orderQueue } from '#shared/populate/queue/order.ts';
 import { isConflict, isNotFound } from '#shared/runtime/errors.ts';
@@ -46,13 +46,6 @@ const writeLedger = async (kube: KubeClient, lease: Lease | undefined, ledger: L
 interface QueuedJob extends WaitingTransfer {
   readonly job: Job;
 }
-
-const queueOf = ({ metadata }: Job): string | undefined => metadata.labels?.[labels.queue];
-const isLeft = (job: Job): boolean => isFinished(job) || job.metadata.deletionTimestamp !== undefined;
-
-/** Waits for other transfers, and is complete but for its start. */
-export const isQueued = (job: Job): boolean =>
-  queueOf(job) === 'waiting' && job.spec.suspend === true && job.metadata.labels?.[labels.starting] === undefined;
 
 /** Values of the priority classes that are named. They are read only if there are any. */
 const readPriorities = async (kube: KubeClient, waiting: readonly Job[]): Promise<ReadonlyMap<string, number>> => {
@@ -125,7 +118,8 @@ const find = async (kube: KubeClient, ledger: Ledger): Promise<Found> => {
   const listed = await Array.fromAsync(kube.listAll(jobs, { labelSelector: labels.queue }));
   const found = Object.groupBy(listed, (job) => {
     if (isFinished(job)) return 'ended';
-    if (isLeft(job) || job.metadata.labels?.[labels.starting] !== undefined) return 'other';
+    if (job.metadata.deletionTimestamp !== undefined || job.metadata.labels?.[labels.starting] !== undefined)
+      return 'other';
     if (!isQueued(job)) return 'running';
     return ledger.admitted.includes(job.metadata.uid ?? '') ? 'due' : 'waiting';
   });

@@ -26,7 +26,6 @@ export interface QueueOrder<T extends WaitingTransfer> {
 const createCounts = (limit: number | undefined) => {
   const counts = new Map<string, number>();
   return {
-    of: (key: string) => counts.get(key) ?? 0,
     add: (key: string) => counts.set(key, (counts.get(key) ?? 0) + 1),
     isFull: (key: string) => limit !== undefined && (counts.get(key) ?? 0) >= limit,
   };

@@ -82,6 +82,16 @@ const onPrime = aJobOn(primeName(ref));
 const complete = aJobOn(primeName(ref), { succeeded: 1, conditions: [{ type: 'Complete', status: 'True' }] });
 const done = aPod(complete, 'a', 'Succeeded', { report: aSuccess() });
 
+/** Its Job has ended, and the volume is still that of the prime claim. */
+const filled = {
+  ...around,
+  claim: aClaim(chosen),
+  prime: aPrime('Bound'),
+  primeVolume: aVolumeOf('prime'),
+  job: complete,
+  pods: [done],
+};
+
 const actionsOf = ({ actions }: Plan): readonly string[] =>
   actions.map((action) => {
     const name = action.do === 'create' ? action.object.metadata.name : action.key.name;
@@ -145,28 +155,14 @@ const rows: readonly Row[] = [
   [
     'it is handed over once it is complete',
     waiting,
-    {
-      ...around,
-      claim: aClaim(chosen),
-      prime: aPrime('Bound'),
-      primeVolume: aVolumeOf('prime'),
-      job: complete,
-      pods: [done],
-    },
+    filled,
     ['patch PersistentVolumeClaim disk', 'patch PersistentVolume pv'],
     { phase: 'Verifying', reason: 'HandingOver' },
   ],
   [
     'a volume of somebody else that the second claim names is not touched',
     waiting,
-    {
-      ...around,
-      claim: aClaim(chosen),
-      prime: aPrime('Bound'),
-      primeVolume: aVolumeOf('of-others'),
-      job: complete,
-      pods: [done],
-    },
+    { ...filled, primeVolume: aVolumeOf('of-others') },
     ['delete Job import-<uid>', `delete ${prime}`],
     { reason: 'ChildDeleted' },
   ],
@@ -180,14 +176,7 @@ const rows: readonly Row[] = [
   [
     'again where only the record of it was written',
     waiting,
-    {
-      ...around,
-      claim: aClaim({ ...chosen, ...handover }),
-      prime: aPrime('Bound'),
-      primeVolume: aVolumeOf('prime'),
-      job: complete,
-      pods: [done],
-    },
+    { ...filled, claim: aClaim({ ...chosen, ...handover }) },
     ['patch PersistentVolume pv'],
     { reason: 'HandingOver' },
   ],
@@ -297,15 +286,7 @@ describe('a disk in a class that waits for its first consumer', () => {
   });
 
   it('gets the volume with the UID of its claim, recorded before', () => {
-    const observed = {
-      ...around,
-      claim: aClaim(chosen),
-      prime: aPrime('Bound'),
-      primeVolume: aVolumeOf('prime'),
-      job: complete,
-      pods: [done],
-    };
-    const [record, bound] = bodiesOf(planVolume(waiting, observed, context));
+    const [record, bound] = bodiesOf(planVolume(waiting, filled, context));
     expect(record).toMatchObject({
       metadata: { annotations: { [annotations.handover]: expect.stringContaining('"volume":"pv"') as string } },
     });

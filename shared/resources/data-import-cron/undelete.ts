@@ -145,7 +145,7 @@ export const planStorage = (cron: CronResource, observed: ObservedCron, now: num
   const grace = cron.deleting ? undefined : policy?.retention?.undeleteFor;
   const moment = { grace, now };
   const wanted = wantedBackIn(cron, observed);
-  // Kept only once the status says so: whoever comes later has to know that there is something to undo.
+  // Marked only once the status records it, so that a later pass knows that there are marks to remove.
   const isNoted = cron.state.retention?.keeps === true;
   const lost = storage.kept.filter(({ isLive }) => !isLive);
   const fate = (one: KeptStorage): readonly Action[] => {

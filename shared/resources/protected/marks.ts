@@ -30,6 +30,7 @@ export const ownMarks = {
     annotations.content,
     annotations.exporting,
     annotations.clone,
+    annotations.handover,
     annotations.inspected,
     annotations.snapshotClass,
     annotations.deprecation,
