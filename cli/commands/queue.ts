@@ -40,7 +40,7 @@ const run = async ({ kube, namespace, values, terminal }: Call) => {
   if (printed !== undefined) terminal.out(printed);
   else if (found.length === 0)
     terminal.err(
-      `No transfers are limited${isEverywhere ? '' : ` in namespace ${namespace}`}: limits are in ConfigMap ${systemNamespace}/${transferQueue}.\n`,
+      `No transfers are running or waiting${isEverywhere ? '' : ` in namespace ${namespace}`}, as far as ConfigMap ${systemNamespace}/${transferQueue} limits them.\n`,
     );
   else
     terminal.out(

@@ -104,13 +104,20 @@ describe('transfers', () => {
     expect(startedIn(kube)).toEqual(['one', 'three', 'two']);
   });
 
-  it('of a user who resumes one by hand count as running', async () => {
-    const { kube, start, pass } = given({ running: '2' });
-    for (const name of ['one', 'two', 'three', 'four']) await start(name);
-    await kube.mergePatch(jobs, { namespace: 'a', name: 'import-three' }, { spec: { suspend: false } });
+  it.each([
+    ['waiting', false],
+    ['running', true],
+    ['running', false],
+  ])('take no turn of others by what their user writes: %s, suspended %s', async (state, suspend) => {
+    const { kube, start, pass } = given({ running: '1' });
+    await start('one');
+    await start('two', { namespace: 'b' });
+    const labelled = { metadata: { labels: { [labels.queue]: state } }, spec: { suspend } };
+    await kube.mergePatch(jobs, { namespace: 'b', name: 'import-two' }, labelled);
+    await start('three');
     end(kube, 'one');
     await pass();
-    expect(startedIn(kube)).toEqual(['one', 'three', 'two']);
+    expect(startedIn(kube)).toContain('three');
   });
 
   it('are expected to start at the pace of those before them', async () => {

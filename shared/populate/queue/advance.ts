@@ -1,6 +1,6 @@
 // Admits transfers that wait, as far as the limits allow. Called where a transfer is created or has ended, and by the tick. Passes exclude each other by
 // the Lease of the queue: a pass records there which Jobs it admits before it resumes them, so that no other pass admits more in their place, and one
-// that was interrupted is completed by the next.
+// that was interrupted is completed by the next. Only what is recorded there counts as running: labels of Jobs are written by whoever may edit them.
 import { z } from 'zod';
 import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
 import { type Job, jobs, priorityClasses } from '#shared/api/foreign/core.ts';
@@ -13,7 +13,7 @@ import { type WaitingTransfer, orderQueue } from '#shared/populate/queue/order.t
 import { isConflict, isNotFound } from '#shared/runtime/errors.ts';
 
 const Ledger = z.object({
-  /** UIDs of Jobs that were admitted and may still be suspended. */
+  /** UIDs of Jobs that were admitted and have not ended. They may still be suspended. */
   admitted: z.array(z.string()).default([]),
   /** Seconds since the epoch: when Jobs were admitted, the latest last. */
   times: z.array(z.number()).default([]),
@@ -105,8 +105,9 @@ const showPlace = async (kube: KubeClient, job: Job, place: string): Promise<voi
   await change(kube, job, { annotations: { [annotations.queuePlace]: place } });
 };
 
-/** What a pass found: Jobs that run, or may, and those that wait. */
+/** What a pass found, of Jobs that limits apply to. */
 interface Found {
+  /** Admitted. */
   readonly running: readonly Job[];
   /** Admitted by an earlier pass that did not resume them. */
   readonly due: readonly Job[];
@@ -120,8 +121,9 @@ const find = async (kube: KubeClient, ledger: Ledger): Promise<Found> => {
     if (isFinished(job)) return 'ended';
     if (job.metadata.deletionTimestamp !== undefined || job.metadata.labels?.[labels.starting] !== undefined)
       return 'other';
-    if (!isQueued(job)) return 'running';
-    return ledger.admitted.includes(job.metadata.uid ?? '') ? 'due' : 'waiting';
+    const isAdmitted = ledger.admitted.includes(job.metadata.uid ?? '');
+    if (isQueued(job)) return isAdmitted ? 'due' : 'waiting';
+    return isAdmitted ? 'running' : 'other';
   });
   const { running = [], due = [], waiting = [], ended = [] } = found;
   return { running, due, waiting, ended };
@@ -132,8 +134,12 @@ const decide = async (kube: KubeClient, { running, due, waiting }: Found) => {
   const toTransfers = (some: readonly Job[]) => some.map((job) => transferOf(job, priorities));
   const { limits } = (await readLimits(kube)) ?? parseLimits({});
   const order = orderQueue(limits, toTransfers(waiting), toTransfers([...running, ...due]));
-  const count = running.length + due.length + order.admitted.length;
-  return { ...order, isFull: order.waiting.length > 0 && count >= (limits.running ?? Infinity) };
+  const admitted = [...running, ...due, ...order.admitted.map(({ job }) => job)];
+  return {
+    ...order,
+    uids: admitted.map(({ metadata }) => metadata.uid ?? ''),
+    isFull: order.waiting.length > 0 && admitted.length >= (limits.running ?? Infinity),
+  };
 };
 
 const runPass = async (kube: KubeClient, { now, cause }: Pass): Promise<void> => {
@@ -142,11 +148,10 @@ const runPass = async (kube: KubeClient, { now, cause }: Pass): Promise<void> =>
   if (cause === 'created' && ledger.isFull) return;
   const found = await find(kube, ledger);
   if (Object.values(found).every((some) => some.length === 0) && !ledger.isFull) return;
-  const { admitted, waiting, isFull } = await decide(kube, found);
+  const { admitted, waiting, uids, isFull } = await decide(kube, found);
   const times = [...ledger.times, ...admitted.map(() => Math.floor(now / 1000))].slice(-mostTimes);
-  const resumed = [...found.due, ...admitted.map(({ job }) => job)];
-  await writeLedger(kube, lease, { admitted: resumed.map(({ metadata }) => metadata.uid ?? ''), times, isFull });
-  for (const job of resumed) await admit(kube, job);
+  await writeLedger(kube, lease, { admitted: uids, times, isFull });
+  for (const job of [...found.due, ...admitted.map(({ job }) => job)]) await admit(kube, job);
   for (const job of found.ended) await change(kube, job, { labels: { [labels.queue]: null } });
   const pace = paceOf(times, now);
   for (const [index, { job }] of waiting.entries())
