@@ -11,6 +11,8 @@ import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { labels } from '#shared/api/names.ts';
 import { refOf } from '#shared/api/object.ts';
+import { policyRows } from '#shared/catalogue/foresee-policy.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import { minute, nameOf, namespace, useCronWorld } from '#test/support/cron-world.ts';
 
@@ -64,6 +66,13 @@ const run = async (command: ClusterCommand, values: Record<string, boolean>, pos
 const lineOf = (out: string, char: string): string => out.split('\n').find((line) => line.includes(nameOf(char))) ?? '';
 const volumes = () => world.all().volumes;
 
+/** The policy in place of the one that is there. */
+const withPolicy = (policy: GoldenImagePolicy): KubeClient['listAll'] =>
+  async function* listAll(asked, options) {
+    for await (const one of world.kube.listAll(asked, options))
+      yield one.kind === policy.kind ? (policy as unknown as typeof one) : one;
+  };
+
 describe('bullion prune', () => {
   it('says what would go, what comes free, and what keeps the others', async () => {
     await fill({ pins: { stable: { version: nameOf('d'), reason } } });
@@ -78,6 +87,22 @@ describe('bullion prune', () => {
     expect(lineOf(out, 'd')).toMatch(/stays: its cron offers it/);
     expect(err).toContain('1 of 4 versions go, 5.0 GiB come free');
     expect(volumes()).toHaveLength(4);
+  });
+
+  it('says of a policy that is not applied yet what its retention would delete', async () => {
+    await fill();
+    const policy = world.kube.all(type)[0]!;
+    world.kube.edit(type, policy.metadata, ({ spec }) => void Object.assign(spec, { retention: { keep: 9 } }));
+    const observe = async () => ({ is: 'failed', message: 'not asked' }) as never;
+    const tools = { kube: world.kube, observe, verify: undefined as never, now: world.time };
+    const rowsOf = async (retention: object) => {
+      const planned = { ...policy, spec: { ...policy.spec, retention } } as GoldenImagePolicy;
+      return policyRows({ ...tools, kube: { ...world.kube, listAll: withPolicy(planned) } as KubeClient }, planned);
+    };
+    expect(await rowsOf({ keep: 9 })).toEqual([]);
+    expect(await rowsOf({ keep: 1, undeleteFor: '7d' })).toEqual(
+      ['b', 'a'].map((char) => ['deletes', `version ${nameOf(char)}, which nothing keeps, after 7d`]),
+    );
   });
 
   it('deletes nothing without --yes', async () => {

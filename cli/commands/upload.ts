@@ -139,7 +139,7 @@ export const uploadCommand: ClusterCommand = {
       help: 'storage backend of a new image (csi); backingimage accepts its file by POST only',
       oneOf: resumableBackends,
     },
-    size: { type: 'string', value: 'SIZE', help: 'size of the disk in bytes (from the file)' },
+    size: { type: 'string', value: 'SIZE', help: 'size of the disk, such as 20Gi (that in the file)' },
     checksum: {
       type: 'string',
       value: 'sha256:HEX',
