@@ -35,7 +35,7 @@ export const isLeaving = ({ metadata }: KubeObject): boolean => metadata.deletio
  * An attempt failed or the last one ended, or the Job waits for its turn. The start of an attempt is observed by its progress. Pods are not
  * watched: the tick reconciles owners of stuck ones.
  */
-export const hasAttemptEnded = (job: Job): boolean =>
+export const jobMatters = (job: Job): boolean =>
   (job.status?.failed ?? 0) > 0 || (job.status?.conditions ?? []).length > 0 || isQueued(job);
 
 export const isSnapshotDecided = ({ status }: VolumeSnapshot): boolean =>

@@ -17,13 +17,7 @@ import { finalizers } from '#shared/api/names.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { type ImageState, isFinal, isRetryDue } from '#shared/populate/filled.ts';
-import {
-  follow,
-  hasAttemptEnded,
-  isLeaving,
-  isSnapshotDecided,
-  type WatchedChild,
-} from '#shared/populate/watched-child.ts';
+import { follow, jobMatters, isLeaving, isSnapshotDecided, type WatchedChild } from '#shared/populate/watched-child.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 import { fillable, refusalOfFaults } from '#shared/resources/fillable.ts';
@@ -70,7 +64,7 @@ const isTakenOver = ({ metadata }: KubeObject): boolean =>
   metadata.annotations?.[cdiAnnotations.uploadTarget] !== undefined && metadata.ownerReferences === undefined;
 
 const watchedChildren: readonly WatchedChild[] = [
-  follow(jobs, ['create', 'delete'], hasAttemptEnded),
+  follow(jobs, ['create', 'delete'], jobMatters),
   {
     ...claims,
     matters: (object, change) => claims.matters(object, change) || (change === 'add' && isTakenOver(object)),

@@ -16,7 +16,7 @@ import { initialize, madeState, planDelete } from '#shared/backends/cdi/plan.ts'
 import { cdiSources } from '#shared/backends/cdi/manifests.ts';
 import { hasNews } from '#shared/backends/cdi/following.ts';
 import { type ObservedCdi, check } from '#shared/backends/cdi/observed.ts';
-import { follow, hasAttemptEnded, isLeaving } from '#shared/populate/watched-child.ts';
+import { follow, jobMatters, isLeaving } from '#shared/populate/watched-child.ts';
 
 const reads = [pods, storageClasses, storageProfiles, kubeEvents, harvesterImageKind.type] as readonly unknown[];
 
@@ -35,7 +35,7 @@ export const cdi: Backend<ObservedCdi> = {
   rootDiskOf: ({ ref }) => ({ is: 'copy', volume: ref.name }),
   watchedChildren: [
     follow<DataVolume>(dataVolumeKind.type, ['create', 'delete'], hasNews),
-    follow(jobs, ['create', 'delete'], hasAttemptEnded),
+    follow(jobs, ['create', 'delete'], jobMatters),
     follow<PersistentVolumeClaim>(
       persistentVolumeClaims,
       ['create', 'patch', 'delete'],

@@ -22,13 +22,7 @@ import { planRemoval } from '#shared/populate/volume/removal.ts';
 import { filledState } from '#shared/populate/volume/state.ts';
 import { populationOf } from '#shared/populate/population.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
-import {
-  follow,
-  hasAttemptEnded,
-  isLeaving,
-  isSnapshotDecided,
-  type WatchedChild,
-} from '#shared/populate/watched-child.ts';
+import { follow, jobMatters, isLeaving, isSnapshotDecided, type WatchedChild } from '#shared/populate/watched-child.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import type { Image } from '#shared/backends/image.ts';
 
@@ -39,7 +33,7 @@ const isCopied = (volume: PersistentVolumeClaim): boolean =>
   volume.status?.phase === 'Bound' && recordOf(volume) !== undefined && populationOf(volume) === undefined;
 
 const watchedChildren: readonly WatchedChild[] = [
-  follow(jobs, ['create', 'delete'], hasAttemptEnded),
+  follow(jobs, ['create', 'delete'], jobMatters),
   follow<PersistentVolumeClaim>(
     persistentVolumeClaims,
     ['create', 'patch', 'delete'],

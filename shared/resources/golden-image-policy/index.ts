@@ -28,7 +28,7 @@ import {
   readPolicy,
 } from '#shared/resources/golden-image-policy/policy.ts';
 import { isLookedAt, isReady } from '#shared/resources/golden-image-policy/verdict.ts';
-import { follow, hasAttemptEnded } from '#shared/populate/watched-child.ts';
+import { follow, jobMatters } from '#shared/populate/watched-child.ts';
 import type { Planner, Reconciler, Refusal } from '#shared/resources/reconciler.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { done, waiting } from '#shared/runtime/outcome.ts';
@@ -96,7 +96,7 @@ export const goldenImagePolicyReconciler: Reconciler<GoldenImagePolicy, PolicyRe
     { type: dataSourceKind.type, verbs: ['create', 'patch'], ownerOf, matters: () => true },
     // Of throw-away clones and what runs on them. The tick looks at those that do not start, and at time-outs.
     follow(dataVolumes, ['create', 'delete'], ({ status }) => /^(Succeeded|Failed)$/.test(status?.phase ?? '')),
-    follow(jobs, ['create', 'delete'], hasAttemptEnded),
+    follow(jobs, ['create', 'delete'], jobMatters),
     follow(virtualMachineInstances, ['create', 'delete'], hasMachineMoved),
   ],
   reads: () => [dataVolumes, persistentVolumeClaims, volumeSnapshots, pods, virtualMachineInstances],

@@ -13,7 +13,7 @@ import { type VirtualMachineVolumeExport, volumeExportKind } from '#shared/api/h
 import { finalizers } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import { type ImageState, isFinal, isRetryDue } from '#shared/populate/filled.ts';
-import { follow, hasAttemptEnded, isSnapshotDecided } from '#shared/populate/watched-child.ts';
+import { follow, jobMatters, isSnapshotDecided } from '#shared/populate/watched-child.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 import { fillable, noObjectStore, refusalOfFaults, refusals } from '#shared/resources/fillable.ts';
 import { toExport, toExportStatus } from '#shared/resources/volume-export/dialect.ts';
@@ -23,7 +23,7 @@ import { planExport } from '#shared/resources/volume-export/plan.ts';
 import { type ObservedExport, checkExport, claimNameOf } from '#shared/resources/volume-export/observed.ts';
 
 const watchedChildren = [
-  follow(jobs, ['create', 'delete'], hasAttemptEnded),
+  follow(jobs, ['create', 'delete'], jobMatters),
   follow(volumeSnapshots, ['create', 'delete'], isSnapshotDecided),
   // Bound by the Job that mounts it; its deletion is relevant for a retry.
   follow(persistentVolumeClaims, ['create', 'patch', 'delete'], () => false),
