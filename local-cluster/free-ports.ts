@@ -13,20 +13,18 @@ const maxTries = 100;
 
 /** Ports of one process. Another that starts at the same time finds the same ports free until they are used, so it looks elsewhere first. */
 const perProcess = 250;
+const own = range.from + (pid % ((range.below - range.from) / perProcess)) * perProcess;
 
-const rangeOf = (process: number): { readonly from: number; readonly below: number } => {
-  const from = range.from + (process % ((range.below - range.from) / perProcess)) * perProcess;
-  return { from, below: from + perProcess };
-};
+/** In turn, so that a port which was chosen and is not used yet is not chosen again. */
+let turn = randomInt(perProcess);
+const next = (): number => own + (turn = (turn + 1) % perProcess);
 
 /** Different free ports on loopback. Throws Unavailable if hardly any is left. */
 export const freePorts = async (count: number): Promise<readonly number[]> => {
-  const own = rangeOf(pid);
   const found = new Set<number>();
   for (let tries = 0; found.size < count; tries += 1) {
     if (tries >= maxTries) throw new Unavailable(`no free port between ${range.from} and ${range.below} on 127.0.0.1`);
-    const { from, below } = tries < maxTries / 2 ? own : range;
-    const port = randomInt(from, below);
+    const port = tries < maxTries / 2 ? next() : randomInt(range.from, range.below);
     if (!found.has(port) && (await isFree(port))) found.add(port);
   }
   return [...found];
