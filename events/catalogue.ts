@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { CloudEvent } from '#events/event.ts';
 import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
 import { Observation } from '#shared/golden/poll/observation.ts';
-import { TransferProgress } from '#shared/transfer/progress.ts';
+import { TransferProgress } from '#shared/transfer/report.ts';
 
 /** The whole object, as ApiServerSource sends it in Resource mode. Unknown fields are preserved. */
 const ObjectData = z.looseObject({

@@ -1,4 +1,4 @@
-// One POST of an event over the network, and one to a function in the same process. Called by senders and the broker; undici-post.ts uses sockets.
+// One POST of an event over the network, and one to a function in the same process. Called by senders and the broker; `send.ts` uses sockets.
 import type { Message } from '#events/event.ts';
 
 export interface Answer {

@@ -5,10 +5,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { CloudEvent } from '#events/event.ts';
 import { createHandlerPost, type FetchHandler } from '#events/post.ts';
 import { createSender, type SocketSenderOptions } from '#events/send.ts';
-import { withContext } from '#shared/runtime/context.ts';
+import { parseTraceparent, withContext } from '#shared/runtime/trace.ts';
 import { startServer } from '#shared/runtime/serve.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
-import { parseTraceparent } from '#shared/runtime/trace.ts';
 
 const event: CloudEvent = {
   id: 'e-1',

@@ -2,8 +2,7 @@
 import { type Encoding, encodeEvent } from '#events/message.ts';
 import type { CloudEvent } from '#events/event.ts';
 import type { Post, Answer } from '#events/post.ts';
-import { currentContext } from '#shared/runtime/context.ts';
-import { newTrace, traceHeaders, traceOfExtensions } from '#shared/runtime/trace.ts';
+import { currentContext, newTrace, traceHeaders, traceOfExtensions } from '#shared/runtime/trace.ts';
 import { withLimits } from '#shared/runtime/deadline.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 

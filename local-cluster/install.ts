@@ -1,6 +1,6 @@
 // Applies manifests to the local cluster. Called by cluster.ts and tests.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type CustomResourceDefinition, crds } from '#shared/api/foreign/crd.ts';
+import { type CustomResourceDefinition, crds } from '#shared/api/foreign/kubernetes.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { InvalidInput, Unavailable, isNotFound } from '#shared/runtime/errors.ts';

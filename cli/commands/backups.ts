@@ -6,7 +6,7 @@ import { outputOf, outputOption } from '#cli/output.ts';
 import { tableOf } from '#cli/output.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { clusterOf } from '#shared/backup/clusters.ts';
-import type { BackupDeps } from '#shared/backup/deps.ts';
+import type { BackupDeps } from '#shared/backup/settings.ts';
 import { type Entry, type Look, lookThrough } from '#shared/backup/look.ts';
 import { readMemory } from '#shared/backup/memory.ts';
 import { createOpenTarget, findTarget, targetName } from '#shared/backup/open.ts';

@@ -8,7 +8,7 @@ import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts'
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import { formatQuantity, parseQuantity } from '#shared/api/quantity.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 import { backends, registrationOf } from '#shared/backends/registry.ts';
 import type { Volume } from '#shared/populate/volume/volume.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';

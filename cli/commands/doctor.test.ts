@@ -2,11 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import { doctorCommand } from '#cli/commands/doctor.ts';
 import { exitCodes } from '#cli/command.ts';
-import { type Installation, type KnativeObject, observeInstallation } from '#cli/doctor/observe.ts';
+import { type Installation, type KnativeObject, observeInstallation, troubleOf } from '#cli/doctor/observe.ts';
 import { judgeInstallation } from '#cli/doctor/judge.ts';
-import { troubleOf } from '#cli/doctor/trouble.ts';
-import type { WebhookConfiguration } from '#shared/api/foreign/admission.ts';
-import type { Deployment } from '#shared/api/foreign/apps.ts';
+import type { Deployment, WebhookConfiguration } from '#shared/api/foreign/kubernetes.ts';
 import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';

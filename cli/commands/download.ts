@@ -1,7 +1,7 @@
 // `bullion download <name>`: an image or a volume as a file.
 import { stat } from 'node:fs/promises';
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
-import { openConnection } from '#cli/exchange/connection.ts';
+import { openConnection } from '#cli/exchange/answer.ts';
 import { type Fetching, fetchFile } from '#cli/exchange/fetch.ts';
 import { getTicket } from '#shared/catalogue/ticket.ts';
 import { createLine } from '#cli/line.ts';

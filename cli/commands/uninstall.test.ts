@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { exitCodes } from '#cli/command.ts';
 import { uninstallCommand } from '#cli/commands/uninstall.ts';
-import { crds } from '#shared/api/foreign/crd.ts';
+import { crds } from '#shared/api/foreign/kubernetes.ts';
 import { configMaps, secrets } from '#shared/api/foreign/core.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { finalizers } from '#shared/api/names.ts';

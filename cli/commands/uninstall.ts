@@ -1,13 +1,83 @@
 // `bullion uninstall`: removes images first and what moves them afterwards, so that no object waits for functions that are gone.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, type ClusterCommand, type ExitCode, exitCodes } from '#cli/command.ts';
 import { createLine } from '#cli/line.ts';
-import { doors, outside, removeAll, removeDefinitions, removeNamespace } from '#cli/uninstall/installation.ts';
-import { type Held, installedKinds, letGo, listObjects, release } from '#cli/uninstall/objects.ts';
+import { type Held, installedKinds, letGo, listObjects, partOfUs, release } from '#cli/uninstall.ts';
 import { timeoutOf } from '#cli/wait.ts';
+import { namespaces, persistentVolumes } from '#shared/api/foreign/core.ts';
+import {
+  crds,
+  mutatingWebhookConfigurations,
+  validatingWebhookConfigurations,
+} from '#shared/api/foreign/kubernetes.ts';
 import { finalizers, systemNamespace } from '#shared/api/names.ts';
-import type { ResourceType } from '#shared/api/object.ts';
+import { keyOf, type KubeObject, type ResourceType } from '#shared/api/object.ts';
 import { findTarget, targetName } from '#shared/backup/open.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { releaseMachines } from '#shared/resources/machine-disks/hold.ts';
+
+// What was installed, removed in the order in which nothing waits for what is gone: doors first, then functions, definitions last.
+
+const lookMs = 500;
+
+const typeOf = (apiVersion: string, kind: string, namespaced = false): ResourceType => {
+  const [group = '', version = ''] = apiVersion.split('/');
+  return { group, version, kind, plural: `${kind.toLowerCase()}s`, namespaced };
+};
+const rbac = 'rbac.authorization.k8s.io/v1';
+
+/** An outage of what answers them would keep everything else from going. */
+const doors: readonly ResourceType[] = [
+  validatingWebhookConfigurations,
+  mutatingWebhookConfigurations,
+  typeOf('apiregistration.k8s.io/v1', 'APIService'),
+];
+
+/** Outside our namespace, which takes along all that is in it. The volume is of the component `nfs-backups`: the export itself stays. */
+const outside: readonly ResourceType[] = [
+  persistentVolumes,
+  typeOf(rbac, 'RoleBinding', true),
+  typeOf(rbac, 'ClusterRoleBinding'),
+  typeOf(rbac, 'ClusterRole'),
+];
+
+/** Of a kind, all that carries our label; gives how many there were. */
+const removeAll = async (kube: KubeClient, type: ResourceType): Promise<number> => {
+  let count = 0;
+  const found: KubeObject[] = [];
+  for await (const object of kube.listAll(type, { labelSelector: partOfUs })) found.push(object);
+  for (const object of found) {
+    await kube.delete(type, keyOf(object));
+    count += 1;
+  }
+  return count;
+};
+
+interface UninstallWait {
+  readonly kube: KubeClient;
+  readonly deadline: number;
+  readonly signal: AbortSignal;
+}
+
+/** Whether it is over before the time is. */
+const until = async ({ deadline, signal }: UninstallWait, isOver: () => Promise<boolean>): Promise<boolean> => {
+  for (;;) {
+    if (await isOver()) return true;
+    if (performance.now() >= deadline || signal.aborted) return false;
+    await sleep(lookMs, undefined, { signal }).catch(() => undefined);
+  }
+};
+
+/** Functions, Broker, sources, secrets. */
+const removeNamespace = async (wait: UninstallWait): Promise<boolean> => {
+  await wait.kube.delete(namespaces, { name: systemNamespace });
+  return until(wait, async () => (await wait.kube.get(namespaces, { name: systemNamespace })) === undefined);
+};
+
+const removeDefinitions = async (wait: UninstallWait): Promise<boolean> => {
+  await removeAll(wait.kube, crds);
+  return until(wait, async () => (await wait.kube.list(crds, { labelSelector: partOfUs })).items.length === 0);
+};
 
 const defaultTimeoutMs = 10 * 60_000;
 /** Lines about objects that are shown before the rest is only counted. */

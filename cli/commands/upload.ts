@@ -1,25 +1,25 @@
 // `bullion upload <name> <file>`: makes an image or a volume and fills it with a file of this machine.
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
 import { printImage } from '#cli/output.ts';
-import { TimeIsOver } from '#cli/exchange/answer.ts';
-import { type Connection, openConnection } from '#cli/exchange/connection.ts';
+import { type Connection, openConnection, TimeIsOver } from '#cli/exchange/answer.ts';
 import { sendFile } from '#cli/exchange/send.ts';
-import { getTicket } from '#shared/catalogue/ticket.ts';
+import { getTicket, resumableBackends } from '#shared/catalogue/ticket.ts';
 import { type AnyImage, imageTypes } from '#shared/catalogue/image.ts';
 import { type Line, createLine } from '#cli/line.ts';
 import { outputOf, outputOption, printedObject } from '#cli/output.ts';
 import { kindOf, targetOptions } from '#cli/target.ts';
 import {
-  type LocalFile,
-  diskBytesOf,
   digestOf,
+  diskBytesOf,
+  ensureImage,
+  ensureVolume,
   expectedOf,
+  type LocalFile,
   lookAtFile,
   needsSize,
   requireSame,
-} from '#cli/upload/local-file.ts';
-import { ensureImage, ensureVolume, untilPhase } from '#cli/upload/target.ts';
-import { resumableBackends } from '#shared/catalogue/upload.ts';
+  untilPhase,
+} from '#cli/upload.ts';
 import { timeoutOf, waitUntilOver } from '#cli/wait.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';

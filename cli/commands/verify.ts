@@ -9,7 +9,7 @@ import {
   listOf,
   textOf,
 } from '#cli/command.ts';
-import type { SignatureRule } from '#shared/api/bullion/signature.ts';
+import type { SignatureRule } from '#shared/api/bullion/verify.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isDigest } from '#shared/clients/registry/reference.ts';
 import { createRegistryPace } from '#shared/clients/registry/refusal.ts';

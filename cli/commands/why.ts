@@ -1,9 +1,56 @@
 // `bullion why <name>`: reads everything that tells where an object stands, of whichever kind we serve.
 import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
-import { findAny } from '#shared/catalogue/objects.ts';
-import { gather } from '#shared/catalogue/gather.ts';
-import { outputOf, outputOption, printedList } from '#cli/output.ts';
-import { renderStory } from '#cli/why.ts';
+import { alignColumns, outputOf, outputOption, printedList, wrap } from '#cli/output.ts';
+import type { KubeEvent } from '#shared/api/foreign/core.ts';
+import { findAny, gather } from '#shared/catalogue/objects.ts';
+import { isImage } from '#shared/catalogue/image.ts';
+import { childRow, isRetryAsked, refOf, shownOf, type Story, summaryOf, timeOf } from '#shared/catalogue/story.ts';
+import { toAge } from '#shared/runtime/age.ts';
+
+// One screen that answers "why is this object where it is", 80 columns wide.
+
+/** A message that was said above, or by the event before, is not said again. */
+const eventLines = (events: readonly KubeEvent[], said: readonly string[], now: Date): readonly string[] => {
+  const known = [...said];
+  return events.flatMap((event) => {
+    const { type = 'Normal', reason = '', involvedObject, message = '', count = 1 } = event;
+    const when = `${toAge(timeOf(event), now)}${count > 1 ? ` (x${count})` : ''}`;
+    const head = `${when.padEnd(10)} ${type.padEnd(7)} ${reason} ${refOf(involvedObject.kind, involvedObject.name)}`;
+    const isKnown = known.some((text) => text.includes(message));
+    known.push(message);
+    return [...wrap(head, '           '), ...(isKnown ? [] : wrap(`           ${message}`, '           '))];
+  });
+};
+
+const renderStory = (
+  story: Story,
+  now: Date,
+  { hasAllEvents = false }: { readonly hasAllEvents?: boolean } = {},
+): string => {
+  const { found, children } = story;
+  const { image, type } = found;
+  const name = `${image.metadata.namespace}/${image.metadata.name}`;
+  const kind = isImage(type) ? 'Image' : type.kind;
+  const heading = `${kind} ${name} (${type.group || 'v1'}), made ${toAge(image.metadata.creationTimestamp, now)} ago`;
+  const rows = summaryOf(found, now).filter((row): row is [string, string] => (row[1] ?? '') !== '');
+  const width = Math.max(...rows.map(([word]) => word.length));
+  const summary = rows.flatMap(([word, text]) => wrap(`  ${word.padEnd(width)}  ${text}`, ' '.repeat(width + 4)));
+  const unobserved = isRetryAsked(found) ? ['  a retry was asked for'] : [];
+  const made = children.map((child) => childRow(child, now));
+  const events = shownOf(story, hasAllEvents);
+  const said = rows.map(([, text]) => text);
+  return [
+    ...wrap(heading, '  '),
+    ...summary,
+    ...unobserved,
+    '',
+    ...(made.length === 0 ? ['Nothing was created for it yet.'] : alignColumns([['CHILD', 'STATE', 'AGE'], ...made])),
+    '',
+    ...(events.length === 0 ? ['No events in the last hour.'] : ['EVENTS', ...eventLines(events, said, now)]),
+  ]
+    .map((line) => `${line}\n`)
+    .join('');
+};
 
 const run = async ({ kube, namespace, positionals, values, terminal }: Call) => {
   const found = await findAny(kube, namespace, positionals[0] ?? '');

@@ -1,8 +1,7 @@
 // Findings about an installation: what works, what does not, and what to do. Pure.
 import type { Installation, KnativeObject, ObservedKind } from '#cli/doctor/observe.ts';
 import type { Read } from '#shared/catalogue/objects.ts';
-import type { WebhookConfiguration } from '#shared/api/foreign/admission.ts';
-import type { Deployment } from '#shared/api/foreign/apps.ts';
+import type { Deployment, WebhookConfiguration } from '#shared/api/foreign/kubernetes.ts';
 import { findCondition } from '#shared/api/conditions.ts';
 import { systemNamespace, transferQueue } from '#shared/api/names.ts';
 import { defaultClassOf, isMadeByHand } from '#shared/populate/storage/profile.ts';

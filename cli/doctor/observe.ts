@@ -1,19 +1,76 @@
 // What `bullion doctor` reads, with the rights of who asks: a kind that may not be listed is reported as such.
-import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '#shared/api/foreign/admission.ts';
-import type { WebhookConfiguration } from '#shared/api/foreign/admission.ts';
-import { type Deployment, deployments } from '#shared/api/foreign/apps.ts';
+import { whyName } from '#cli/output.ts';
+import { partOfUs } from '#cli/uninstall.ts';
+import { findCondition, type StatusCondition } from '#shared/api/conditions.ts';
 import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
+import {
+  type Deployment,
+  deployments,
+  mutatingWebhookConfigurations,
+  validatingWebhookConfigurations,
+  type WebhookConfiguration,
+} from '#shared/api/foreign/kubernetes.ts';
 import { type VolumeSnapshotClass, volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
-import type { StatusCondition } from '#shared/api/conditions.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
-import type { AnyImage } from '#shared/catalogue/image.ts';
-import { type Read, readAll, readOr, withDetail } from '#shared/catalogue/objects.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
-import { type Trouble, troubleOf } from '#cli/doctor/trouble.ts';
-import { partOfUs } from '#cli/uninstall/objects.ts';
-import { readLimits } from '#shared/populate/queue/limits.ts';
+import { type AnyImage, type Found, hasFailed, readyOf } from '#shared/catalogue/image.ts';
+import { type Read, readAll, readOr, withDetail } from '#shared/catalogue/objects.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { readLimits } from '#shared/populate/queue/limits.ts';
+import { toSpan } from '#shared/runtime/age.ts';
+
+// What is wrong with one object, from its own status: it failed, nothing has looked at it, or its deletion does not end. Pure.
+
+/** Milliseconds in which a function must have written a status: one that starts from zero takes seconds, and each minute repairs lost events. */
+const longestUnobserved = 3 * 60_000;
+/** Milliseconds after which a deletion has not ended by itself. */
+const longestDeletion = 10 * 60_000;
+
+interface Trouble {
+  readonly is: 'failed' | 'unobserved' | 'deleting';
+  /** `hypercloud/jammy -n vms`, `datavolume/root -n vms`: as `bullion why` takes it. */
+  readonly object: string;
+  readonly message: string;
+}
+
+const nameOf = (found: Found): string => {
+  const { namespace } = found.image.metadata;
+  return `${whyName(found)}${namespace === undefined ? '' : ` -n ${namespace}`}`;
+};
+
+const since = (time: string | undefined, now: number): number => now - Date.parse(time ?? '');
+
+/** A claim still held by a running pod is deleted when that ends: the finalizers say who is waited for. */
+const deletingOf = ({ metadata }: KubeObject, now: number): string | undefined => {
+  const span = since(metadata.deletionTimestamp, now);
+  if (!(span > longestDeletion)) return undefined;
+  return `is being deleted for ${toSpan(span)}, held by ${metadata.finalizers?.join(', ') ?? 'nothing'}`;
+};
+
+const wordsOf = ({ reason, message }: Partial<StatusCondition> = {}): string | undefined =>
+  reason === undefined || message === undefined ? (message ?? reason) : `${reason}: ${message}`;
+
+const failureOf = (found: Found): string | undefined => {
+  const degraded = findCondition(found.image.status?.conditions, 'Degraded');
+  if (degraded?.status === 'True') return wordsOf(degraded) ?? 'is degraded';
+  return hasFailed(found) ? (wordsOf(readyOf(found)) ?? 'failed') : undefined;
+};
+
+/** `undefined`: nothing that its owner would have to look at. `now`: milliseconds since 1970. */
+export const troubleOf = (found: Found, now: number): Trouble | undefined => {
+  const { image } = found;
+  const trouble = (is: Trouble['is'], message: string): Trouble => ({ is, object: nameOf(found), message });
+  const deleting = deletingOf(image, now);
+  if (deleting !== undefined) return trouble('deleting', deleting);
+  const failure = failureOf(found);
+  if (failure !== undefined) return trouble('failed', failure);
+  const age = since(image.metadata.creationTimestamp, now);
+  const isObserved = image.status !== undefined || image.metadata.deletionTimestamp !== undefined;
+  return isObserved || !(age > longestUnobserved)
+    ? undefined
+    : trouble('unobserved', `was created ${toSpan(age)} ago, and no function has written its status`);
+};
 
 /** An object of Knative: whether it works is in its condition Ready. */
 export interface KnativeObject extends KubeObject {

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type ForwarderOptions, startForwarder } from '#events/forward/forwarder.ts';
-import { startSource } from '#events/forward/run.ts';
-import { parseApiServerSource, resolveSource } from '#events/forward/source.ts';
+import { parseApiServerSource, resolveSource, startSource } from './source.ts';
 import { createHandlerPost } from '#events/post.ts';
 import { createSender } from '#events/send.ts';
 import { guessPlural } from '#events/build.ts';

@@ -1,9 +1,13 @@
 // Resolves an ApiServerSource manifest to what is forwarded. Called by the local cluster, which reads the manifests of infra/knative.
 import { z } from 'zod';
-import type { ForwardedResource, ForwarderOptions } from '#events/forward/forwarder.ts';
+import { type ForwardedResource, type Forwarder, type ForwarderOptions, startForwarder } from './forwarder.ts';
+import type { Post } from '#events/post.ts';
+import { createSender } from '#events/send.ts';
+import { sleep as realSleep, type Sleep } from '#events/sender.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { InvalidInput, NotFound } from '#shared/runtime/errors.ts';
+import { InvalidInput, messageOf, NotFound } from '#shared/runtime/errors.ts';
+import type { Logger } from '#shared/runtime/log.ts';
 
 const LabelSelector = z.object({
   matchLabels: z.record(z.string(), z.string()).optional(),
@@ -19,7 +23,7 @@ const LabelSelector = z.object({
 });
 
 /** The supported part of `sources.knative.dev/v1` ApiServerSource. Unknown fields are rejected, as they would change what is sent. */
-export const ApiServerSource = z.looseObject({
+const ApiServerSource = z.looseObject({
   kind: z.literal('ApiServerSource'),
   metadata: z.looseObject({ name: z.string(), namespace: z.string().default('default') }),
   spec: z.strictObject({
@@ -34,7 +38,7 @@ export const ApiServerSource = z.looseObject({
     sink: z.unknown(),
   }),
 });
-export type ApiServerSource = z.infer<typeof ApiServerSource>;
+type ApiServerSource = z.infer<typeof ApiServerSource>;
 
 /** Throws InvalidInput that names every error. */
 export const parseApiServerSource = (manifest: unknown): ApiServerSource => {
@@ -118,4 +122,61 @@ const toSelectorText = (selector: z.infer<typeof LabelSelector> | undefined): st
   });
   const text = [...equal, ...terms].join(',');
   return text === '' ? undefined : text;
+};
+
+// Runs an ApiServerSource from its manifest: waits for its kinds, then forwards their changes.
+
+interface SourceOptions {
+  readonly client: KubeClient;
+  /** Of kind ApiServerSource. Its `spec.sink` is ignored: events are sent to `sink`. */
+  readonly manifest: unknown;
+  readonly sink: string;
+  readonly post?: Post;
+  readonly replay?: 'none' | 'add' | undefined;
+  /** Milliseconds between two checks for a kind that is not served yet. Default: one second. */
+  readonly lookAgainMs?: number | undefined;
+  readonly log: Logger;
+  readonly sleep?: Sleep;
+}
+
+/** Throws InvalidInput when the manifest is invalid. Waits for a kind that is not served, as Knative's adapter restarts until it is. */
+export const startSource = (options: SourceOptions): Forwarder => {
+  const { client, log, replay = 'none', lookAgainMs = 1_000, sleep = realSleep } = options;
+  const source = parseApiServerSource(options.manifest);
+  const { name, namespace } = source.metadata;
+  const send = createSender({
+    sink: options.sink,
+    // Knative's source also waits without limit: giving up on a broker that is still delivering would only repeat the event.
+    timeoutMs: 'none',
+    headers: { 'kn-namespace': namespace },
+    sleep,
+    ...(options.post === undefined ? {} : { post: options.post }),
+  });
+  const stop = new AbortController();
+  const counts = { sent: 0, lost: 0 };
+
+  const start = async (): Promise<Forwarder | undefined> => {
+    let reported: string | undefined;
+    while (!stop.signal.aborted) {
+      try {
+        const resolved = await resolveSource(client, source);
+        return startForwarder({ ...resolved, client, log, replay, send, sleep, counts });
+      } catch (error) {
+        // Once for each reason: a cluster may never have the kind.
+        if (messageOf(error) !== reported) log.warn('source is waiting for its kinds', { source: name, error });
+        reported = messageOf(error);
+        await sleep(lookAgainMs, stop.signal);
+      }
+    }
+    return undefined;
+  };
+  const started = start();
+  return {
+    counts,
+    ready: started.then((forwarder) => forwarder?.ready),
+    stop: async () => {
+      stop.abort();
+      await (await started)?.stop();
+    },
+  };
 };

@@ -1,6 +1,6 @@
 // Backs up images to the backup target, records their deletion there, and restores missing images of the cluster.
 import type { Hono } from 'hono';
-import type { BackupDeps } from '#shared/backup/deps.ts';
+import type { BackupDeps } from '#shared/backup/settings.ts';
 import { handleBackupEvent } from '#shared/backup/handle.ts';
 import { eventFunction } from '#shared/runtime/event-function.ts';
 

@@ -1,7 +1,7 @@
 // Entry point of `console`.
 import { createApp } from '#functions/console/app.ts';
 import { Config } from '#functions/console/config.ts';
-import { createVisitors } from '#shared/console/visitors.ts';
+import { createVisitors } from '#shared/console/visit.ts';
 import { loadConfig, tlsFilesOf } from '#shared/runtime/config.ts';
 import { createLogger } from '#shared/runtime/log.ts';
 import { serve } from '#shared/runtime/serve.ts';

@@ -4,11 +4,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { TransferJobConfig } from '#functions/transfer-job/config.ts';
 import { createProgressSender, createReporter } from '#functions/transfer-job/reporter.ts';
 import { subjectOf } from '#events/build.ts';
-import { withContext, currentContext } from '#shared/runtime/context.ts';
+import {
+  continueTrace,
+  currentContext,
+  parseTraceparent,
+  type SpanAttributes,
+  spanTime,
+  traceOfObject,
+  withContext,
+  withSpan,
+} from '#shared/runtime/trace.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
-import { traceOfObject, withSpan, spanTime } from '#shared/runtime/span.ts';
-import { type SpanAttributes, parseTraceparent, continueTrace } from '#shared/runtime/trace.ts';
 import { createTracer } from '#shared/runtime/tracer.ts';
 import { parseSpec, serializeReport, toFailure } from '#shared/transfer/failure.ts';
 import type { TransferReport } from '#shared/transfer/report.ts';

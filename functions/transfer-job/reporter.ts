@@ -7,7 +7,7 @@ import type { Send } from '#events/sender.ts';
 import { signEvent } from '#events/signature.ts';
 import { subjectOf } from '#events/build.ts';
 import type { TransferJobConfig } from '#functions/transfer-job/config.ts';
-import type { TransferProgress } from '#shared/transfer/progress.ts';
+import type { TransferProgress } from '#shared/transfer/report.ts';
 
 /** Timeout of the sink in milliseconds. Limits the time for the report with the inspection. */
 const waitMs = 2000;

@@ -1,7 +1,7 @@
 import { createApp, createTokenApp } from '#functions/transfer/app.ts';
 import { TransferConfig, toServeSettings } from '#functions/transfer/config.ts';
 import { createLateKubeClient } from '#shared/clients/kube/late.ts';
-import { readFrontProxy } from '#shared/exchange/front-proxy.ts';
+import { readFrontProxy } from '#shared/exchange/access/caller.ts';
 import { createExchangeDeps } from '#shared/exchange/settings.ts';
 import { loadConfig, tlsFilesOf } from '#shared/runtime/config.ts';
 import { createLogger } from '#shared/runtime/log.ts';

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { findAssets } from '#local-cluster/envtest/assets.ts';
 import { findDefinitions } from '#local-cluster/envtest/knative/assets.ts';
-import { buildOpenCrd } from '#infra/local/operator-crds.ts';
+import { buildOpenCrd } from '#infra/local/manifests.ts';
 import { type RealApiServer, startRealApiServer } from '#local-cluster/real-api-server/server.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';

@@ -1,10 +1,20 @@
 // Declarations of the code, collected for the builders: served kinds, and the kinds that are created and read for them.
-import type { ChildAccess } from '#infra/generate/rbac.ts';
+import { eventFunctions } from './event-functions.ts';
+import {
+  buildApiServerSources,
+  buildBroker,
+  buildOptionalSources,
+  buildPingSource,
+  buildTrigger,
+  type EventSources,
+} from './knative.ts';
+import type { GeneratedManifest } from './manifest.ts';
+import type { ChildAccess } from './rbac.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { jobs } from '#shared/api/foreign/core.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
-import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
-import { type Registration, backends } from '#shared/backends/registry.ts';
+import { apiVersionOf, type ResourceType } from '#shared/api/object.ts';
+import { backends, type Registration } from '#shared/backends/registry.ts';
 import { reconcilers } from '#shared/resources/registry.ts';
 
 export const objects: readonly ResourceType[] = servedKinds.map((kind) => kind.type);
@@ -42,4 +52,20 @@ export const reads: readonly ResourceType[] = [
   ...new Map(
     reconcilers.flatMap((reconciler) => reconciler.reads(backends)).map((type) => [keyOf(type), type]),
   ).values(),
+];
+
+// The objects of Eventing, from what the code declares: for the files under infra/knative, and for infra/single, which runs without Knative.
+
+export const sources: EventSources = { objects, children: children.map(({ type }) => type) };
+
+export const buildTriggers = (): readonly GeneratedManifest[] =>
+  eventFunctions.flatMap((fn) => fn.subscriptions.map((subscription) => buildTrigger(fn, subscription, sources)));
+
+/** All of them, including sources of kinds that a cluster may not have. */
+export const buildEventing = (): readonly GeneratedManifest[] => [
+  buildBroker(),
+  ...buildTriggers(),
+  ...buildApiServerSources(sources),
+  ...buildOptionalSources(sources),
+  buildPingSource(),
 ];

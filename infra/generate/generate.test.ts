@@ -4,7 +4,7 @@ import { parseAllDocuments } from 'yaml';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { renderBlocks, toList, toTable } from '#infra/generate/readme.ts';
-import { fieldDescriptions } from '#infra/generate/field-descriptions.ts';
+import { fieldDescriptions } from './crd.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { type JsonSchema, pruneObject, validateObject } from '#local-cluster/api-server/schema/structural.ts';
 import { readUpstreamCrds } from '#test/support/shared-folder.ts';

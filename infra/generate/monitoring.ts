@@ -6,7 +6,7 @@ import { type GeneratedManifest, functionsImage, partOf, settingsFrom } from '#i
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { apiServer, dns, policy, tcp } from '#infra/generate/network.ts';
 import { metricsFunction, transferFunction } from '#infra/generate/wiring.ts';
-import { deployments } from '#shared/api/foreign/apps.ts';
+import { deployments } from '#shared/api/foreign/kubernetes.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import { listings } from '#shared/metrics/collect.ts';
 

@@ -1,8 +1,7 @@
 // Every generated file of the repository by its path: written by main.ts, or compared in --check.
 import { buildCrd } from '#infra/generate/crd.ts';
-import { children, goldenOwners, jobOwners, made, needed, objects, reads } from '#infra/generate/declared.ts';
+import { buildTriggers, children, goldenOwners, jobOwners, made, needed, objects, reads, sources } from './declared.ts';
 import { buildService, buildTransferService } from '#infra/generate/services.ts';
-import { buildTriggers, sources } from '#infra/generate/eventing.ts';
 import {
   buildApiServerSources,
   buildBroker,
@@ -22,8 +21,12 @@ import {
   buildTransferAccess,
 } from '#infra/generate/rbac.ts';
 import { buildUserRoles } from '#infra/generate/user-roles.ts';
-import { buildCertificate, buildCertificateAccess } from '#infra/generate/certificate.ts';
-import { buildAdmissionWorkload, buildWebhookConfiguration } from '#infra/generate/webhooks.ts';
+import {
+  buildAdmissionWorkload,
+  buildCertificate,
+  buildCertificateAccess,
+  buildWebhookConfiguration,
+} from './webhooks.ts';
 import { backupHolders, eventFunctions } from '#infra/generate/event-functions.ts';
 import { admissionFunctions, diskUsers, templateHolders, transferFunction } from '#infra/generate/wiring.ts';
 import { servedKinds, reportedKinds } from '#shared/api/kinds.ts';

@@ -10,16 +10,14 @@ import {
   templateHolders,
 } from '#infra/generate/wiring.ts';
 import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
-import { cdis } from '#shared/api/foreign/cdi.ts';
+import { cdis, hyperConvergeds } from '#shared/api/foreign/boot-sources.ts';
 import { cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { harvesterSettings, virtualMachineBackups } from '#shared/api/foreign/backup.ts';
-import { hyperConvergeds } from '#shared/api/foreign/boot-sources.ts';
-import { subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
-import { leases } from '#shared/api/foreign/coordination.ts';
+import { leases, subjectAccessReviews, tokenReviews } from '#shared/api/foreign/kubernetes.ts';
 import {
   configMaps,
   csiDrivers,
@@ -33,7 +31,6 @@ import {
   secrets,
 } from '#shared/api/foreign/core.ts';
 import { virtualMachineInstances } from '#shared/api/foreign/kubevirt.ts';
-import { tokenReviews } from '#shared/api/foreign/authentication.ts';
 import { downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
@@ -41,7 +38,7 @@ import { keysSecretName } from '#shared/exchange/access/keys.ts';
 import { admissionCertificate, optionalSources, systemNamespace, transferQueue } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import { apiServerSources } from '#shared/resources/event-sources.ts';
-import { trustSetting } from '#shared/resources/trust.ts';
+import { trustSetting } from '#shared/resources/network-settings.ts';
 
 /** A kind of child, and its verbs besides reading. */
 export interface ChildAccess {

@@ -4,13 +4,13 @@ import type { AdmissionFunction, Webhook } from '#infra/generate/wiring.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
-import { templateVersions } from '#shared/api/foreign/harvester.ts';
+import { templateVersions } from '#shared/api/foreign/backup.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { clusterControllers, labels, ownAccountPrefix } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
-import { encryptionKeyFields, neededFields } from '#shared/resources/protected/encryption-key.ts';
+import { encryptionKeyFields, neededFields } from '#shared/resources/protected/storage-class.ts';
 import { goldenTypes, lockableTypes } from '#shared/resources/protected/golden.ts';
 import { keptMarks, ownMarks } from '#shared/resources/protected/marks.ts';
 

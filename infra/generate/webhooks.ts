@@ -1,9 +1,10 @@
 // Webhook configurations and the admission Deployment under infra/webhooks. The local cluster uses the same configurations with its own address
 // and certificate.
-import { apart, probesAt, restricted } from '#infra/generate/services.ts';
-import { type GeneratedManifest, functionsImage, partOf, settingsFrom } from '#infra/generate/manifest.ts';
-import { scopeOf } from '#infra/generate/webhook-scopes.ts';
-import { type AdmissionFunction, type Webhook, admissionFunctions } from '#infra/generate/wiring.ts';
+import { functionsImage, type GeneratedManifest, partOf, settingsFrom } from './manifest.ts';
+import { apart, probesAt, restricted } from './services.ts';
+import { scopeOf } from './webhook-scopes.ts';
+import { type AdmissionFunction, admissionFunctions, type Webhook } from './wiring.ts';
+import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '#shared/api/foreign/kubernetes.ts';
 import { admissionCertificate, systemNamespace, unguardedNamespaces } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 
@@ -122,3 +123,76 @@ const buildService = (fn: AdmissionFunction): GeneratedManifest => ({
   metadata: { name: fn.name, namespace: systemNamespace, labels: partOf(fn.name) },
   spec: { selector: partOf(workload), ports: [{ name: 'https', port: 443, targetPort: fn.name }] },
 });
+
+// The webhook certificate: permissions of cron-tick, and the objects for cert-manager as an alternative.
+
+const { configuration, authoritySecret, serverSecret, hosts } = admissionCertificate;
+const name = 'bullion-certificate';
+const keeper = { kind: 'ServiceAccount', name: 'cron-tick', namespace: systemNamespace };
+const rbac = 'rbac.authorization.k8s.io';
+
+/** Two Secrets of our own namespace by name, and the two configurations that must trust them. Creation cannot be restricted by name. */
+export const buildCertificateAccess = (): readonly GeneratedManifest[] => [
+  {
+    apiVersion: `${rbac}/v1`,
+    kind: 'Role',
+    metadata: { name, namespace: systemNamespace, labels: partOf('cron-tick') },
+    rules: [
+      {
+        apiGroups: [''],
+        resources: ['secrets'],
+        resourceNames: [authoritySecret, serverSecret],
+        verbs: ['get', 'update'],
+      },
+      { apiGroups: [''], resources: ['secrets'], verbs: ['create'] },
+    ],
+  },
+  {
+    apiVersion: `${rbac}/v1`,
+    kind: 'RoleBinding',
+    metadata: { name, namespace: systemNamespace, labels: partOf('cron-tick') },
+    roleRef: { apiGroup: rbac, kind: 'Role', name },
+    subjects: [keeper],
+  },
+  {
+    apiVersion: `${rbac}/v1`,
+    kind: 'ClusterRole',
+    metadata: { name, labels: partOf('cron-tick') },
+    rules: [
+      {
+        apiGroups: ['admissionregistration.k8s.io'],
+        resources: [validatingWebhookConfigurations.plural, mutatingWebhookConfigurations.plural],
+        resourceNames: [configuration],
+        verbs: ['get', 'patch'],
+      },
+    ],
+  },
+  {
+    apiVersion: `${rbac}/v1`,
+    kind: 'ClusterRoleBinding',
+    metadata: { name, labels: partOf('cron-tick') },
+    roleRef: { apiGroup: rbac, kind: 'ClusterRole', name },
+    subjects: [keeper],
+  },
+];
+
+/** cert-manager renews the certificate and injects its CA bundle into the webhook configurations. */
+export const buildCertificate = (): readonly GeneratedManifest[] => [
+  {
+    apiVersion: 'cert-manager.io/v1',
+    kind: 'Issuer',
+    metadata: { name: 'admission', namespace: systemNamespace, labels: partOf('admission') },
+    spec: { selfSigned: {} },
+  },
+  {
+    apiVersion: 'cert-manager.io/v1',
+    kind: 'Certificate',
+    metadata: { name: serverSecret, namespace: systemNamespace, labels: partOf('admission') },
+    spec: {
+      secretName: serverSecret,
+      dnsNames: hosts,
+      issuerRef: { kind: 'Issuer', name: 'admission' },
+      privateKey: { algorithm: 'ECDSA', size: 256, rotationPolicy: 'Always' },
+    },
+  },
+];

@@ -9,7 +9,7 @@ import {
   secrets,
   storageClasses,
 } from '#shared/api/foreign/core.ts';
-import { templateVersions } from '#shared/api/foreign/harvester.ts';
+import { templateVersions } from '#shared/api/foreign/backup.ts';
 import { backingImageDataSources, backingImages } from '#shared/api/foreign/longhorn.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';

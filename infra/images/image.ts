@@ -6,8 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { listEntries } from '#infra/bundle/build.ts';
 import { type BlobDescriptor, writeImage, writeLayer } from '#infra/images/layout.ts';
-import { type DebianPackage, unpackPackages } from '#infra/images/packages.ts';
-import { buildSbom } from '#infra/images/sbom.ts';
+import { buildSbom, type DebianPackage, unpackPackages } from './packages.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));

@@ -28,10 +28,9 @@ import {
   imageKinds,
   startedBy,
 } from '#infra/images/image.ts';
-import { type BlobDescriptor, writeLayer } from '#infra/images/layout.ts';
+import { type BlobDescriptor, pushImage, writeLayer } from './layout.ts';
 import { kustomizeOutputs } from '#infra/generate/kustomize.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
-import { pushImage } from '#infra/images/push.ts';
 import { buildFilePod } from '#shared/resources/volume-export/children.ts';
 import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
 import { imageRef, testSettings } from '#test/support/builders.ts';

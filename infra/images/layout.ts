@@ -2,11 +2,12 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
+import { Unavailable } from '#shared/runtime/errors.ts';
 
 export interface BlobDescriptor {
   readonly mediaType: string;
@@ -14,12 +15,12 @@ export interface BlobDescriptor {
   readonly size: number;
 }
 
-export interface Layer extends BlobDescriptor {
+interface Layer extends BlobDescriptor {
   /** Digest of the uncompressed tar. */
   readonly diffId: string;
 }
 
-export interface ImageConfig {
+interface ImageConfig {
   readonly env: readonly string[];
   readonly entrypoint: readonly string[];
   readonly user: string;
@@ -98,4 +99,58 @@ export const writeImage = async (
   await writeFile(join(dir, 'oci-layout'), JSON.stringify({ imageLayoutVersion: '1.0.0' }));
   await writeFile(join(dir, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [manifest] }));
   return manifest;
+};
+
+// Pushes an OCI layout to a registry, over its HTTP API.
+
+interface Manifest {
+  readonly config: BlobDescriptor;
+  readonly layers: readonly BlobDescriptor[];
+}
+
+interface PushOptions {
+  readonly layoutDir: string;
+  readonly manifest: BlobDescriptor;
+  /** Such as `http://127.0.0.1:5000`. */
+  readonly registry: string;
+  readonly repository: string;
+  readonly tag: string;
+}
+
+/** Existing blobs are not sent again. Throws Unavailable with the registry's message. */
+export const pushImage = async ({ layoutDir, manifest, registry, repository, tag }: PushOptions): Promise<void> => {
+  const base = `${registry}/v2/${repository}`;
+  const blob = (digest: string) => readFile(join(layoutDir, 'blobs', 'sha256', digest.replace('sha256:', '')));
+  const text = await blob(manifest.digest);
+  const { config, layers } = JSON.parse(text.toString()) as Manifest;
+  for (const { digest } of [config, ...layers]) {
+    const body = await blob(digest);
+    if ((await send(`${base}/blobs/${digest}`, { method: 'HEAD' })).ok) continue;
+    await attempt(async () => {
+      const started = await expectOk(await send(`${base}/blobs/uploads/`, { method: 'POST' }), 'start an upload');
+      const target = new URL(started.headers.get('location') ?? '', registry);
+      target.searchParams.set('digest', digest);
+      const headers = { 'content-type': 'application/octet-stream' };
+      await expectOk(await fetch(target, { method: 'PUT', headers, body }), `take ${digest}`);
+    });
+  }
+  const headers = { 'content-type': manifest.mediaType };
+  await expectOk(await send(`${base}/manifests/${tag}`, { method: 'PUT', headers, body: text }), `take ${tag}`);
+};
+
+/** A registry closes connections that were idle while a layer was read; a request on such a connection is sent again. */
+const attempt = async <T>(work: () => Promise<T>, left = 2): Promise<T> => {
+  try {
+    return await work();
+  } catch (error) {
+    if (left === 0 || !(error instanceof TypeError)) throw error;
+    return attempt(work, left - 1);
+  }
+};
+
+const send = (url: string, init: RequestInit): Promise<Response> => attempt(() => fetch(url, init));
+
+const expectOk = async (response: Response, what: string): Promise<Response> => {
+  if (response.ok) return response;
+  throw new Unavailable(`the registry failed to ${what}: ${response.status} ${await response.text()}`);
 };

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { buildBundles, bundleDir } from '#infra/bundle/build.ts';
 import { buildImage, imageKinds } from '#infra/images/image.ts';
-import { pushImage } from '#infra/images/push.ts';
+import { pushImage } from './layout.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const usage = 'npm run images [-- --push http://registry.example:5000/bullion:v1]\n';

@@ -1,20 +1,19 @@
 // The local cluster: API server, controllers, eventing and every function in one process. Called by main.ts, the demo and flow tests.
 import { join, resolve } from 'node:path';
-import { startAdmission } from '#infra/local/admission.ts';
+import { type LocalConsole, startAdmission, startLocalConsole, startLocalTransfer } from './servers.ts';
 import { createAccounts } from '#infra/local/accounts.ts';
 import type { Audit } from '#local-cluster/api-server/handlers/call.ts';
 import { type ApiServerKind, startApiServer, stopLeftoverApiServer } from '#local-cluster/api.ts';
 import type { Report } from '#local-cluster/controllers/controller.ts';
 import { snapshotCrds } from '#local-cluster/controllers/snapshots/crds.ts';
 import { type Controllers, logFileOf, startControllers } from '#local-cluster/controllers/start.ts';
-import { operatorCrds } from '#infra/local/operator-crds.ts';
+import { operatorCrds, readAccess, readCrds, readEventing, repositoryDir, systemNamespace } from './manifests.ts';
 import { ensureClasses } from '#local-cluster/controllers/volumes/classes.ts';
 import { type Eventing, type StartEventing, brokerUrl, startEventing } from '#infra/local/eventing.ts';
 import { type Functions, createFunctions, functionAccounts, functionSettings } from '#infra/local/functions.ts';
 import { applyObjects, installCrds } from '#local-cluster/install.ts';
 import { openLogFile } from '#local-cluster/log-file.ts';
 import { lockDataDir } from '#local-cluster/lock.ts';
-import { readAccess, readCrds, readEventing, repositoryDir, systemNamespace } from '#infra/local/manifests.ts';
 import type { BackingFiles } from '#local-cluster/longhorn/files.ts';
 import { longhornCrds } from '#local-cluster/longhorn/crds.ts';
 import {
@@ -25,8 +24,6 @@ import {
   unpackImage,
 } from '#local-cluster/longhorn/local.ts';
 import { type LocalObjectStore, startLocalObjectStore } from '#local-cluster/object-store/local.ts';
-import { startLocalTransfer } from '#infra/local/transfer.ts';
-import { type LocalConsole, startLocalConsole } from '#infra/local/console.ts';
 import { type Undo, createUndo } from '#local-cluster/undo.ts';
 import { choosePorts } from '#infra/local/ports.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';

@@ -1,7 +1,6 @@
 // Knative Eventing in this process: the broker with its Triggers, the API source and the ping source of `infra/knative`. Called by cluster.ts.
 import { randomUUID } from 'node:crypto';
-import { startSource } from '#events/forward/run.ts';
-import { parseApiServerSource, resolveSource } from '#events/forward/source.ts';
+import { parseApiServerSource, resolveSource, startSource } from '#events/forward/source.ts';
 import { type Post, createHandlerPost } from '#events/post.ts';
 import { createSender } from '#events/send.ts';
 import type { Send } from '#events/sender.ts';

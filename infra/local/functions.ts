@@ -15,7 +15,7 @@ import { backupSettings, createBackupDeps } from '#shared/backup/settings.ts';
 import { createObjectImportDeps, objectImportSettings } from '#shared/object-import/settings.ts';
 import { TransferConfig } from '#functions/transfer/config.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import type { ExchangeDeps } from '#shared/exchange/deps.ts';
+import { type ExchangeDeps } from '#shared/exchange/deps.ts';
 import { createExchangeDeps } from '#shared/exchange/settings.ts';
 import { createReconcileDeps, reconcileSettings } from '#shared/resources/settings.ts';
 import { toPopulateSettings } from '#shared/resources/step-settings.ts';

@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type DemoTerminal, createScreen, formatSeconds, progressLine } from '#infra/local/demo/progress.ts';
+import { type DemoTerminal, createScreen, formatSeconds, progressLine } from '#infra/local/demo/import.ts';
 import { lockDataDir } from '#local-cluster/lock.ts';
 import { parseDemoOptions, parseStartOptions } from '#infra/local/options.ts';
 import { choosePorts } from '#infra/local/ports.ts';

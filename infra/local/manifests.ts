@@ -3,9 +3,50 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { readManifests } from '#local-cluster/broker/manifest.ts';
+import type { CustomResourceDefinition } from '#local-cluster/controllers/snapshots/crds.ts';
+import { harvesterSettings, virtualMachineBackups } from '#shared/api/foreign/backup.ts';
+import { hyperConvergeds, ssps, sspVersions } from '#shared/api/foreign/boot-sources.ts';
 import type { ConfigMap } from '#shared/api/foreign/core.ts';
 import { optionalSources } from '#shared/api/names.ts';
-import type { KubeObject } from '#shared/api/object.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+
+// HyperConverged, SSP, and the kinds of Harvester for backups, so that their manifests can be applied without their operators. The schemas
+// accept any content.
+
+const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } as const;
+
+/** Serves a kind with any content, in its own version and in older ones. */
+export const buildOpenCrd = (
+  { group, version, kind, plural, namespaced }: ResourceType,
+  fields: object = { spec: open, status: open },
+  older: readonly string[] = [],
+): CustomResourceDefinition => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: `${plural}.${group}` },
+  spec: {
+    group,
+    scope: namespaced ? 'Namespaced' : 'Cluster',
+    names: { kind, listKind: `${kind}List`, plural, singular: kind.toLowerCase() },
+    versions: [version, ...older].map((name) => ({
+      name,
+      served: true,
+      storage: name === version,
+      schema: { openAPIV3Schema: { type: 'object', properties: fields } },
+      subresources: { status: {} },
+    })),
+  },
+});
+
+export const operatorCrds: readonly CustomResourceDefinition[] = [
+  buildOpenCrd(hyperConvergeds),
+  buildOpenCrd(ssps, undefined, sspVersions.slice(1)),
+  buildOpenCrd(virtualMachineBackups),
+  buildOpenCrd(harvesterSettings, {
+    value: { type: 'string' },
+    default: { type: 'string' },
+  }),
+];
 
 /** Root of the repository. */
 export const repositoryDir = join(import.meta.dirname, '../..');

@@ -1,7 +1,7 @@
 // Who leads, by the Lease: a table of turns, and replicas that share a memory-kube and a clock.
 import { describe, expect, it } from 'vitest';
 import { type ObservedLease, leaseKey, leaseTimes, planTurn, startElection } from '#infra/single/leader.ts';
-import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
+import { type Lease, leases } from '#shared/api/foreign/kubernetes.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';

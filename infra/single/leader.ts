@@ -1,7 +1,7 @@
 // Leader election by a Lease, as in client-go: of several replicas one sends events. Doing so twice for a moment is harmless, since an event is a
 // hint. Called by single.ts.
 import type { Sleep } from '#events/sender.ts';
-import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
+import { type Lease, leases } from '#shared/api/foreign/kubernetes.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isConflict, isNotFound } from '#shared/runtime/errors.ts';

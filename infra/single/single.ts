@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { createHandlerPost } from '#events/post.ts';
 import { sleep } from '#events/sender.ts';
-import { buildEventing } from '#infra/generate/eventing.ts';
+import { buildEventing } from '#infra/generate/declared.ts';
 import { type Bus, brokerUrl, createBus, startSenders } from '#infra/local/eventing.ts';
 import { createFunctions } from '#infra/local/functions.ts';
 import type { SingleConfig } from '#infra/single/config.ts';

@@ -24,7 +24,7 @@ export const fits: Readonly<Record<string, Fit>> = {
     why: `asks the object store: ${ownSockets}. The Worker \`r2-notifications\` tells it of objects`,
   },
   'backup-metadata': {
-    held: 'shared/clients/store/files.ts',
+    held: 'shared/clients/store/folder-write.ts',
     why: 'writes into an NFS export that is mounted: what a Worker writes with `node:fs` is gone with its request. It asks object stores as `import-object` does',
   },
   console: {
@@ -32,7 +32,7 @@ export const fits: Readonly<Record<string, Fit>> = {
     why: 'trusts the authority of its cluster, as its pod or a kubeconfig has it: `node:tls` of Workers trusts no `ca`',
   },
   transfer: {
-    held: 'shared/exchange/front-proxy.ts',
+    held: 'shared/exchange/access/caller.ts',
     why: "serves an aggregated API, where the API server is known by its client certificate: a Worker's request has no socket to ask. It also sends bodies on to Jobs at addresses of pods, which no Worker reaches",
   },
   'transfer-job': {

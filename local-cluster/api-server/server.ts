@@ -3,15 +3,16 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { buildKubeconfig } from '#local-cluster/real-api-server/kubeconfig.ts';
+import { type Authority, type KeyPair, loadAuthority } from '#local-cluster/api-server/auth/certificates.ts';
+import { listen } from '#local-cluster/api-server/http/listen.ts';
+import type { Handle } from '#local-cluster/api-server/http/router.ts';
+import { isSame } from '#local-cluster/api-server/objects/equal.ts';
+import type { ApiObject } from '#local-cluster/api-server/objects/object.ts';
+import { type ApiCore, type ApiOptions, createApi } from '#local-cluster/api-server/server/api.ts';
+import { buildKubeconfig } from '#local-cluster/real-api-server/certificates.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createFetchTransport } from '#shared/clients/kube/fetch.ts';
 import { createClientOver } from '#shared/clients/kube/verbs.ts';
-import { type Authority, loadAuthority } from './auth/certificates.ts';
-import { listen } from './http/listen.ts';
-import type { Handle } from './http/router.ts';
-import { type ApiOptions, createApi } from './server/api.ts';
-import { loadFrontProxy, publishFrontProxy } from './server/front-proxy.ts';
 
 export interface ApiServerOptions extends ApiOptions {
   /** All data of the server; the same folder gives the same cluster again. */
@@ -88,3 +89,44 @@ const answerWithin =
     const signals = [closing, ...(signal === null || signal === undefined ? [] : [signal])];
     return handle(new Request(url, { ...init, signal: AbortSignal.any(signals) }));
   };
+
+// The identity of this server for extension servers: a separate authority, the client certificate, and the ConfigMap that publishes both.
+
+const clientName = 'front-proxy-client';
+
+interface FrontProxy {
+  readonly caPem: string;
+  readonly certificate: KeyPair;
+}
+
+const loadFrontProxy = async (dataDir: string): Promise<FrontProxy> => {
+  const folder = join(dataDir, 'front-proxy');
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const { caPem, issue } = await loadAuthority(folder);
+  return { caPem, certificate: await issue(clientName, []) };
+};
+
+const key = { collection: 'configmaps', namespace: 'kube-system', name: 'extension-apiserver-authentication' };
+
+/** As in kube-apiserver: the keys and their JSON lists are an interface. */
+const publishFrontProxy = ({ store, uuid, clock }: Pick<ApiCore, 'store' | 'uuid' | 'clock'>, caPem: string): void => {
+  const data = {
+    'requestheader-allowed-names': JSON.stringify([clientName]),
+    'requestheader-client-ca-file': caPem,
+    'requestheader-extra-headers-prefix': '["X-Remote-Extra-"]',
+    'requestheader-group-headers': '["X-Remote-Group"]',
+    'requestheader-uid-headers': '["X-Remote-Uid"]',
+    'requestheader-username-headers': '["X-Remote-User"]',
+  };
+  const entry = store.get(key);
+  const creationTimestamp = `${clock().toISOString().slice(0, 19)}Z`;
+  const object: ApiObject = entry?.object() ?? {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: key.name, namespace: key.namespace, uid: uuid(), creationTimestamp },
+  };
+  if (isSame(object['data'], data)) return;
+  object['data'] = data;
+  if (entry === undefined) store.create(key, object);
+  else store.replace(entry, entry.version, object);
+};

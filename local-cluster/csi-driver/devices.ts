@@ -1,4 +1,4 @@
-// Loop devices, file systems and mounts of volumes on this node. Called by node.ts and controller.ts.
+// Loop devices, file systems and mounts of volumes on this node. Called by services.ts.
 import { execFile } from 'node:child_process';
 import { open, readFile, rm, mkdir, rmdir, stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';

@@ -1,4 +1,4 @@
-// Volumes and snapshots as sparse files: what survives a restart of the driver is in their names. Called by controller.ts and node.ts.
+// Volumes and snapshots as sparse files: what survives a restart of the driver is in their names. Called by services.ts.
 import { execFile } from 'node:child_process';
 import { mkdir, open, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

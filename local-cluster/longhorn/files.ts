@@ -9,7 +9,7 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { type Key, decrypting, encrypting } from '#local-cluster/longhorn/cipher.ts';
 import { inspectDisk } from '#shared/transfer/format/inspect.ts';
-import { fileReader } from '#shared/transfer/sink/scratch.ts';
+import { fileReader } from '#shared/transfer/sink/file.ts';
 
 const run = promisify(execFile);
 

@@ -4,8 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createAuthority, openAuthority } from '#local-cluster/api-server/auth/certificates.ts';
 import { type NodePaths, network, nodeName } from '#local-cluster/node/layout.ts';
-import type { ControlPlaneFiles } from '#local-cluster/real-api-server/certificates.ts';
-import { buildKubeconfig } from '#local-cluster/real-api-server/kubeconfig.ts';
+import { buildKubeconfig, type ControlPlaneFiles } from '#local-cluster/real-api-server/certificates.ts';
 
 /** Users as Kubernetes' own roles know them. */
 const users = {

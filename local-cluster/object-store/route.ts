@@ -12,7 +12,7 @@ import {
 import { StoreFault } from '#local-cluster/object-store/fault.ts';
 import { copyObject, deleteObject, getObject, putObject } from '#local-cluster/object-store/object-operations.ts';
 import type { Operation } from '#local-cluster/object-store/operation.ts';
-import type { StoreRequest } from '#local-cluster/object-store/request.ts';
+import type { StoreRequest } from './request.ts';
 import {
   abortUpload,
   completeUpload,

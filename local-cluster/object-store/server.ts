@@ -3,8 +3,8 @@ import { type IncomingMessage, type ServerResponse, createServer } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { StoreFault, toErrorDocument } from '#local-cluster/object-store/fault.ts';
-import type { Answer } from '#local-cluster/object-store/operation.ts';
-import { type StoreRequest, parseRequest } from '#local-cluster/object-store/request.ts';
+import { type Answer } from '#local-cluster/object-store/operation.ts';
+import { parseRequest, type StoreRequest } from './request.ts';
 import { isPublicOperation, operationOf } from '#local-cluster/object-store/route.ts';
 import { type Signed, type StoreCredentials, verifySignature } from '#local-cluster/object-store/signature.ts';
 import { type Store, createStore } from '#local-cluster/object-store/store.ts';

@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { CloudEvent } from '#events/event.ts';
 import { createHandlerPost } from '#events/post.ts';
 import { createSender } from '#events/send.ts';
-import { buildPing, parsePingSource, startPing } from '#local-cluster/ping/ping.ts';
-import { parseSchedule } from '#local-cluster/ping/schedule.ts';
+import { buildPing, parsePingSource, parseSchedule, startPing } from './ping.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 
 describe('parseSchedule', () => {

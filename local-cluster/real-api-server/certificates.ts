@@ -4,7 +4,28 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { stringify } from 'yaml';
 import { createAuthority, openAuthority } from '#local-cluster/api-server/auth/certificates.ts';
+
+// The kubeconfig of a local API server.
+
+export const buildKubeconfig = (access: { readonly url: string; readonly caPem: string; readonly token: string }) =>
+  stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'bullion',
+    clusters: [
+      {
+        name: 'bullion',
+        cluster: {
+          server: access.url,
+          'certificate-authority-data': Buffer.from(access.caPem).toString('base64'),
+        },
+      },
+    ],
+    users: [{ name: 'admin', user: { token: access.token } }],
+    contexts: [{ name: 'bullion', context: { cluster: 'bullion', user: 'admin', namespace: 'default' } }],
+  });
 
 /** Paths of PEM files, all in one folder that only the user can read. */
 export interface ControlPlaneFiles {

@@ -6,9 +6,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { freePorts } from '#local-cluster/free-ports.ts';
-import { ensureControlPlaneFiles, ensureToken } from '#local-cluster/real-api-server/certificates.ts';
+import { buildKubeconfig, ensureControlPlaneFiles, ensureToken } from './certificates.ts';
 import { apiServerFlags, type ControlPlaneLayout, etcdFlags } from '#local-cluster/real-api-server/flags.ts';
-import { buildKubeconfig } from '#local-cluster/real-api-server/kubeconfig.ts';
 import { type Daemon, type DaemonSpec, startDaemon, stopLeftover } from '#local-cluster/real-api-server/process.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 

@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type UsedSource, isGranted, toGrantText } from '#shared/access/grant.ts';
-import { isAllowed } from '#shared/access/sources.ts';
-import { grantFor } from '#shared/access/sources.ts';
+import { grantFor, isAllowed, isGranted, toGrantText, type UsedSource } from './permissions.ts';
 import { annotations, unguardedNamespaces } from '#shared/api/names.ts';
 import { clusterOf, rightOf, withAccess } from '#test/support/admission.ts';
 

@@ -2,13 +2,12 @@
 import { describe, expect, it } from 'vitest';
 import { labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import type { Backend } from '#shared/backends/backend.ts';
+import type { Backend, Image } from './backend.ts';
 import { imagePhases } from '#shared/populate/filled.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { anImage } from '#test/support/builders.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';
 import type { Plan } from '#shared/populate/actions.ts';
-import type { Image } from '#shared/backends/image.ts';
 
 /** Passes until no more actions are planned, in an otherwise unchanged cluster. */
 const maxPasses = 10;

@@ -1,10 +1,10 @@
-// A claim that an image is exported from is marked, and not deleted until the export has ended (`protected/exported.ts`).
+// A claim that an image is exported from is marked, and not deleted until the export has ended (`protected/rules.ts`).
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { annotations, labels } from '#shared/api/names.ts';
 import { type Action, patch } from '#shared/populate/actions.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from './backend.ts';
 
 /** The claim that an image is exported from; `undefined` if there is none, or if it is being deleted. */
 export const readExported = async (kube: KubeClient, { source }: Image): Promise<PersistentVolumeClaim | undefined> => {

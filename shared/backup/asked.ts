@@ -11,7 +11,7 @@ import { backingImages, longhornNamespace } from '#shared/api/foreign/longhorn.t
 import { harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import type { BackupDeps } from '#shared/backup/deps.ts';
+import type { BackupDeps } from './settings.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
 /** `<namespace>/<name>` of an image. */

@@ -2,7 +2,7 @@
 // silence may another cluster that restored its images remove them.
 import { parse, stringify } from 'yaml';
 import { z } from 'zod';
-import type { BackupDeps } from '#shared/backup/deps.ts';
+import type { BackupDeps } from './settings.ts';
 import { type Memory, remember } from '#shared/backup/memory.ts';
 import { mostMetadataBytes } from '#shared/backup/remote.ts';
 import type { BackupTarget } from '#shared/backup/target.ts';

@@ -10,9 +10,9 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { annotations } from '#shared/api/names.ts';
-import { childrenOf, isOwnedBy } from '#shared/api/owner.ts';
+import { childrenOf, isOwnedBy } from '#shared/api/object.ts';
 import type { BackedImage } from '#shared/backup/image.ts';
-import type { BackupDeps } from '#shared/backup/deps.ts';
+import type { BackupDeps } from './settings.ts';
 import { placeOf } from '#shared/backup/document.ts';
 import { type BackupData, shortHashOf } from '#shared/backup/metadata.ts';
 import { dataPrefix } from '#shared/backup/place.ts';

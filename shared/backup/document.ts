@@ -1,5 +1,5 @@
 // Converts an image to the metadata in a target, and back. Pure.
-import { toGrantText } from '#shared/access/grant.ts';
+import { toGrantText } from '#shared/access/permissions.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { annotations, finalizers } from '#shared/api/names.ts';
 import { foreignSecretsIn } from '#shared/backends/rules/encryption.ts';

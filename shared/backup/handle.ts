@@ -2,12 +2,18 @@
 import { type KnownEvent, eventTypes } from '#events/catalogue.ts';
 import { backupBackingImages, virtualMachineBackups } from '#shared/api/foreign/backup.ts';
 import { jobs } from '#shared/api/foreign/core.ts';
-import { type KubeObject, type ObjectKey, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
-import { groupKindOf, ownerOf } from '#shared/api/owner.ts';
+import {
+  apiVersionOf,
+  groupKindOf,
+  type KubeObject,
+  type ObjectKey,
+  ownerOf,
+  type ResourceType,
+} from '#shared/api/object.ts';
 import { labels } from '#shared/api/names.ts';
 import { markImagesOf } from '#shared/backup/asked.ts';
 import { clusterOf } from '#shared/backup/clusters.ts';
-import type { BackupDeps } from '#shared/backup/deps.ts';
+import type { BackupDeps } from './settings.ts';
 import { type BackedImage, imageTypeOf, imageTypes, readImage } from '#shared/backup/image.ts';
 import { findCondition } from '#shared/api/conditions.ts';
 import { dataCondition } from '#shared/backup/report.ts';

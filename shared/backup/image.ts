@@ -7,7 +7,7 @@ import type { KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts'
 import { apiVersionOf } from '#shared/api/object.ts';
 import { type RestoreMark, readRestored } from '#shared/populate/restore-source.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 
 export interface ImageObjectStatus extends CommonImageStatus {
   readonly backup?: BackupStatus | undefined;

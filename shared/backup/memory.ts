@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { configMaps } from '#shared/api/foreign/core.ts';
 import { systemNamespace } from '#shared/api/names.ts';
-import type { BackupDeps } from '#shared/backup/deps.ts';
+import type { BackupDeps } from './settings.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 
 const name = 'backup-memory';

@@ -1,17 +1,68 @@
 // The metadata of one image in a target: read, compared, and replaced only if it belongs to this image. `choose` is pure.
-import type { Store } from '#shared/clients/store/store.ts';
-import {
-  type ImageMetadata,
-  haveSameBytes,
-  parseMetadata,
-  isSameMetadata,
-  serializeMetadata,
-} from '#shared/backup/metadata.ts';
+import type { BackedImage } from './image.ts';
+import { haveSameBytes, type ImageMetadata, isSameMetadata, parseMetadata, serializeMetadata } from './metadata.ts';
+import { metadataKeys } from './place.ts';
+import { keepForAWhile } from '#shared/backup/sweep/plan.ts';
+import type { BackupTarget } from './target.ts';
+import { isTaken, type Store } from '#shared/clients/store/store.ts';
+import { AppError } from '#shared/runtime/errors.ts';
+
+// Writes the metadata of one image to its key in a target; replaces only the version that was read.
+
+interface Writing {
+  readonly backed: BackedImage;
+  readonly target: BackupTarget;
+  readonly store: Store;
+}
+
+/** Concurrent writers may cause conflicts: then all keys are read again. */
+const maxRounds = 4;
+
+export const writeMetadata = async (
+  { backed, target, store }: Writing,
+  metadata: ImageMetadata,
+): Promise<{ readonly key: string; readonly revision: string }> => {
+  const before = backed.object.status?.backup;
+  const known = before?.target === target.name ? before.object : undefined;
+  const places = metadataKeys(metadata.image);
+  const keys = [...new Set([...places.filter((key) => key === known), ...places])];
+  for (let round = 1; ; round += 1) {
+    const choice = choose(metadata, await Promise.all(keys.map((key) => readRemote(store, key))));
+    if (choice === undefined) throw new AppErrorOfPlaces(keys);
+    if (choice.is === 'there') return { key: choice.key, revision: choice.revision };
+    try {
+      await keepWhatLosesItsName(store, metadata, choice.before);
+      const revision = await store.write(choice.key, serializeMetadata(metadata), choice.expected);
+      return { key: choice.key, revision };
+    } catch (error) {
+      if (!isTaken(error) || round === maxRounds) throw error;
+    }
+  }
+};
+
+const keepWhatLosesItsName = async (
+  store: Store,
+  { data }: ImageMetadata,
+  before: ImageMetadata | undefined,
+): Promise<void> => {
+  if (before?.data.kept !== 'chunks' || haveSameBytes(data, before.data)) return;
+  await keepForAWhile(store, before.data.disk);
+};
+
+/** Happens only if a user writes objects by hand: the last key contains a digest of the identity. */
+class AppErrorOfPlaces extends AppError {
+  override readonly code = 'PlacesTaken' as const;
+  override readonly retryable = false;
+
+  constructor(keys: readonly string[]) {
+    super(`other images use the keys ${keys.join(', ')}: remove the last one by hand`);
+  }
+}
 
 /** Size limit of a document. */
 export const mostMetadataBytes = 2 ** 20;
 
-export interface Remote {
+interface Remote {
   readonly key: string;
   /** Default: the object does not exist. */
   readonly revision?: string | undefined;
@@ -32,7 +83,7 @@ export const readRemote = async (store: Store, key: string): Promise<Remote> => 
     : { key, revision, problem: parsed.problem, isLater: parsed.isLater };
 };
 
-export type Choice =
+type Choice =
   /** The existing metadata is up to date. */
   | { readonly is: 'there'; readonly key: string; readonly revision: string }
   | {
@@ -67,7 +118,7 @@ const judge = (own: ImageMetadata, remote: Remote): Choice | undefined => {
 };
 
 /** In order; the last key is unique to this image. */
-export const choose = (own: ImageMetadata, remotes: readonly Remote[]): Choice | undefined => {
+const choose = (own: ImageMetadata, remotes: readonly Remote[]): Choice | undefined => {
   for (const remote of remotes) {
     const choice = judge(own, remote);
     if (choice !== undefined) return choice;

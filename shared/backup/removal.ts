@@ -3,14 +3,14 @@
 import { finalizers } from '#shared/api/names.ts';
 import { clusterOf, isLost } from '#shared/backup/clusters.ts';
 import { stopData } from '#shared/backup/data.ts';
-import type { BackupDeps } from '#shared/backup/deps.ts';
+import type { BackupDeps } from './settings.ts';
 import type { BackedImage } from '#shared/backup/image.ts';
 import { type Deleted, readMemory, remember } from '#shared/backup/memory.ts';
 import { parseTombstone, serializeTombstone, shortHashOf } from '#shared/backup/metadata.ts';
 import { metadataKeys, tombstoneKey } from '#shared/backup/place.ts';
 import { mostMetadataBytes, readRemote } from '#shared/backup/remote.ts';
 import type { ReadTarget, BackupTarget } from '#shared/backup/target.ts';
-import { keepForAWhile } from '#shared/backup/sweep/guard.ts';
+import { keepForAWhile } from '#shared/backup/sweep/plan.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import { type Store, isTaken } from '#shared/clients/store/store.ts';
 import { AppError } from '#shared/runtime/errors.ts';

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type BackupEventType, buildBackupEvent } from '#events/build.ts';
 import { type DesiredCondition, findCondition, setConditions } from '#shared/api/conditions.ts';
 import type { BackupStatus } from '#shared/api/image-status.ts';
-import type { BackupDeps } from '#shared/backup/deps.ts';
+import type { BackupDeps } from './settings.ts';
 import type { BackedImage, BackupImageObject, ImageObjectStatus } from '#shared/backup/image.ts';
 import { shortHashOf } from '#shared/backup/metadata.ts';
 import { isoTime } from '#shared/populate/state.ts';

@@ -1,7 +1,7 @@
 // One pass over a target: all entries, or only those not restored yet. Records the results. Called by the tick.
 import { isTrue } from '#shared/api/conditions.ts';
 import { clusterOf } from '#shared/backup/clusters.ts';
-import type { BackupDeps } from '#shared/backup/deps.ts';
+import type { BackupDeps } from './settings.ts';
 import { imageTypes, readImage } from '#shared/backup/image.ts';
 import {
   type Look,

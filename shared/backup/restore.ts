@@ -3,7 +3,7 @@ import { type BackupBackingImage, backupBackingImages } from '#shared/api/foreig
 import { namespaces, storageClasses } from '#shared/api/foreign/core.ts';
 import { longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { harvesterImageKind, harvesterLabels } from '#shared/api/harvester/image.ts';
-import type { BackupDeps } from '#shared/backup/deps.ts';
+import type { BackupDeps } from './settings.ts';
 import { buildRestored } from '#shared/backup/document.ts';
 import { type BackedImage, type BackupImageObject, imageTypeOf, readImage } from '#shared/backup/image.ts';
 import { type Entry, type Tombstones, isNotedAsDeleted } from '#shared/backup/look.ts';

@@ -1,6 +1,6 @@
 // Secrets that must exist before data can be transferred. Only their existence is checked, never their content.
 import { secrets } from '#shared/api/foreign/core.ts';
-import type { BackupDeps } from '#shared/backup/deps.ts';
+import type { BackupDeps } from './settings.ts';
 import type { ImageMetadata } from '#shared/backup/metadata.ts';
 import type { BackupTarget } from '#shared/backup/target.ts';
 import { secretAt, secretStages } from '#shared/backends/rules/encryption.ts';

@@ -1,14 +1,37 @@
 // The configuration of backup-metadata, and the dependencies created from it.
 import { z } from 'zod';
-import { backends } from '#shared/backends/registry.ts';
-import type { BackupDeps } from '#shared/backup/deps.ts';
-import { createOpenTarget, targetName } from '#shared/backup/open.ts';
+import type { Send } from '#events/sender.ts';
+import { type BackendRegistry, backends } from '#shared/backends/registry.ts';
+import { createOpenTarget, type OpenTarget, targetName } from './open.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createLateKubeClient, type LateKubeClient } from '#shared/clients/kube/late.ts';
-import { toProxies } from '#shared/resources/proxy-settings.ts';
-import { type Reach, createSinkSender, reconcileSettings } from '#shared/resources/settings.ts';
+import type { PopulateSettings } from '#shared/populate/settings.ts';
+import { toProxies } from '#shared/resources/network-settings.ts';
+import { createSinkSender, type Reach, reconcileSettings } from '#shared/resources/settings.ts';
 import { toPopulateSettings } from '#shared/resources/step-settings.ts';
 import { setting, wholeNumber } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
+
+// Dependencies of the backup function.
+
+export interface BackupDeps {
+  readonly kube: KubeClient;
+  readonly backends: BackendRegistry;
+  readonly settings: PopulateSettings;
+  /** Connects to a target. */
+  readonly open: OpenTarget;
+  /** Secret with credentials of the target in each namespace that has images to back up. */
+  readonly secretName: string;
+  /** Seconds until a failed backup is retried. */
+  readonly retrySeconds: number;
+  /** Seconds without a heartbeat after which a cluster that shares a target is considered lost. */
+  readonly lostSeconds: number;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  readonly log: Logger;
+  /** Default: no events are sent. */
+  readonly send?: Send | undefined;
+}
 
 export const backupSettings = {
   ...reconcileSettings,
@@ -34,7 +57,7 @@ export const backupSettings = {
   ),
 } as const;
 
-export type BackupConfig = z.output<z.ZodObject<typeof backupSettings>>;
+type BackupConfig = z.output<z.ZodObject<typeof backupSettings>>;
 
 export const createBackupDeps = (
   config: BackupConfig,

@@ -3,21 +3,21 @@
 import { finalizers } from '#shared/api/names.ts';
 import { clusterOf } from '#shared/backup/clusters.ts';
 import { type DataStep, advanceData } from '#shared/backup/data.ts';
-import type { BackupDeps } from '#shared/backup/deps.ts';
+import type { BackupDeps } from './settings.ts';
 import { buildMetadata } from '#shared/backup/document.ts';
 import { type BackedImage, type BackupImageObject, imageTypeOf, readImage } from '#shared/backup/image.ts';
 import { type BackupData, type ImageMetadata, serializeMetadata, shortHashOf } from '#shared/backup/metadata.ts';
 import { findTarget } from '#shared/backup/open.ts';
 import { removeBackup } from '#shared/backup/removal.ts';
 import { type BackupReport, dataCondition, metadataCondition, reportBackup } from '#shared/backup/report.ts';
-import { outsideSweeps } from '#shared/backup/sweep/guard.ts';
+import { outsideSweeps } from '#shared/backup/sweep/plan.ts';
 import type { ReadTarget, BackupTarget } from '#shared/backup/target.ts';
 import type { BackupStatus } from '#shared/api/image-status.ts';
 import { findCondition } from '#shared/api/conditions.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { AppError, isConflict } from '#shared/runtime/errors.ts';
 import { type Outcome, done, failed, retry, waiting } from '#shared/runtime/outcome.ts';
-import { writeMetadata } from '#shared/backup/write-metadata.ts';
+import { writeMetadata } from './remote.ts';
 
 interface Ref {
   readonly apiVersion: string;

@@ -1,7 +1,7 @@
 // The configured backup target of a cluster: Harvester's setting, or a ConfigMap with its Secret. Pure.
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
-import { type S3Credentials, parseS3Credentials } from '#shared/clients/s3/credentials.ts';
+import { type S3Credentials, parseS3Credentials } from '#shared/clients/s3/place.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 
 export interface S3Target {

@@ -3,7 +3,7 @@ import { findCondition } from '#shared/api/conditions.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import { markImagesOfBackups } from '#shared/backup/asked.ts';
 import { clusterOf, sendHeartbeat, wasSilent } from '#shared/backup/clusters.ts';
-import type { BackupDeps } from '#shared/backup/deps.ts';
+import type { BackupDeps } from './settings.ts';
 import { logFailure, lookAtTarget } from '#shared/backup/restore-pass.ts';
 import { isItsMinute, noteDeletions } from '#shared/backup/removal.ts';
 import { type BackedImage, imageTypes, readImage } from '#shared/backup/image.ts';

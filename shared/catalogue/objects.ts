@@ -1,11 +1,15 @@
 // Every object that Bullion serves, read as one thing, and the names that people call its kind by.
-import { type AnyImage, type Found, findImage, isImage } from '#shared/catalogue/image.ts';
-import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type KubeEvent, kubeEvents, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
 import { downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
-import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import { labels } from '#shared/api/names.ts';
+import { apiVersionOf, type KubeObject, type ResourceType } from '#shared/api/object.ts';
+import { backends, type Registration } from '#shared/backends/registry.ts';
+import { type AnyImage, findImage, type Found, isImage } from './image.ts';
+import type { Story } from './story.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
-import { Denied, InvalidInput, NotFound, isNotFound, messageOf } from '#shared/runtime/errors.ts';
+import { reconcilerOf } from '#shared/resources/registry.ts';
+import { Denied, InvalidInput, isNotFound, messageOf, NotFound } from '#shared/runtime/errors.ts';
 
 /** What could be read of a kind. */
 export type Read<T> =
@@ -104,3 +108,31 @@ export const findAny = async (kube: KubeClient, namespace: string, wanted: strin
 const nothingThere = (namespace: string, wanted: string): string =>
   `there is no image ${wanted} in namespace ${namespace}, and no other object of that name: ` +
   'bullion images -A lists the images of all namespaces, -n names another one';
+
+// Reads everything that explains where an object stands, of whichever kind we serve.
+
+const childTypesOf = ({ type }: Found): readonly ResourceType[] => {
+  const reconciler = reconcilerOf({ apiVersion: apiVersionOf(type), kind: type.kind });
+  const types = [...(reconciler?.watchedChildren(backends) ?? []).map((watchedChild) => watchedChild.type), pods];
+  // Backends make some kinds alike, each would be listed as often.
+  return [...new Map(types.map((type) => [`${type.group}/${type.plural}`, type])).values()];
+};
+
+/** What a product makes for a backend lies in the namespace of the product. */
+const placeOf = (type: ResourceType, namespace: string | undefined): string | undefined => {
+  const needs = Object.values(backends).flatMap((one: Registration) => (one.served ? (one.backend.needs ?? []) : []));
+  const theirs = needs.find((need) => need.type.plural === type.plural && need.type.group === type.group);
+  return type.namespaced ? (theirs?.namespace ?? namespace) : undefined;
+};
+
+export const gather = async (kube: KubeClient, found: Found): Promise<Story> => {
+  const { namespace, uid } = found.image.metadata;
+  const selector = `${labels.ownerUid}=${uid}`;
+  const lists = await Promise.all(
+    childTypesOf(found).map((type) => listIfAny(kube, type, placeOf(type, namespace), selector)),
+  );
+  const children = lists.flat();
+  const concerned = new Set([uid, ...children.map(({ metadata }) => metadata.uid)]);
+  const events: readonly KubeEvent[] = await listIfAny(kube, kubeEvents, namespace);
+  return { found, children, events: events.filter(({ involvedObject }) => concerned.has(involvedObject.uid)) };
+};

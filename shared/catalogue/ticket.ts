@@ -1,10 +1,12 @@
 // Leave to send or take the bytes of one thing: a token that the cluster gives, with whatever way of logging in the kubeconfig has.
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
-import { type Found, groupOf, isImage } from '#shared/catalogue/image.ts';
-import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { backendNames } from '#shared/api/harvester/image.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
-import { uploadTokenResource, type TargetName } from '#shared/exchange/target-name.ts';
-import { InvalidInput, NotFound, isNotFound } from '#shared/runtime/errors.ts';
+import { backends, type Registration } from '#shared/backends/registry.ts';
+import { type AnyImage, type Found, groupOf, imageTypes, isImage } from './image.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { type TargetName, uploadTokenResource } from '#shared/exchange/target-name.ts';
+import { InvalidInput, isNotFound, NotFound } from '#shared/runtime/errors.ts';
 
 interface TokenRequest extends KubeObject {
   readonly spec: object;
@@ -93,4 +95,47 @@ export const targetOf = (found: Found): TargetName => {
   if (volume === undefined)
     throw new InvalidInput(`image ${name} has no volume yet: bullion why ${name} -n ${namespace} says why`);
   return { plural: 'persistentvolumeclaims', namespace, name: volume };
+};
+
+// Images that are filled by an upload.
+
+const isResumable = (one: Registration): boolean =>
+  one.served && one.backend.capabilities.sources.includes('upload') && one.backend.capabilities.uploadsWhole !== true;
+
+/** Those an interrupted upload resumes into. */
+export const resumableBackends = backendNames.filter((name) => isResumable(backends[name]));
+
+export const notForUploads = (what: string): InvalidInput => {
+  const message = `${what} is there and is not filled by an upload: choose another name`;
+  return new InvalidInput(message, [{ field: 'name', message }]);
+};
+
+export const isForUploads = ({ spec = {} }: AnyImage): boolean => 'sourceType' in spec && spec.sourceType === 'upload';
+
+interface UploadWish {
+  readonly name: string;
+  readonly namespace: string;
+  readonly storageClass?: string | undefined;
+  readonly backend?: string | undefined;
+  readonly displayName?: string | undefined;
+}
+
+/** The image, made where it is missing. Throws InvalidInput where one of the name is there that takes no upload. */
+export const ensureUploadImage = async (kube: KubeClient, wish: UploadWish): Promise<AnyImage> => {
+  const { name, namespace, storageClass, backend, displayName = name } = wish;
+  const wanted: AnyImage = {
+    apiVersion: 'harvesterhci.io/v1beta1',
+    kind: 'VirtualMachineImage',
+    metadata: { name, namespace },
+    spec: {
+      backend: resumableBackends.find((known) => known === backend) ?? 'csi',
+      displayName,
+      sourceType: 'upload',
+      ...(storageClass === undefined ? {} : { targetStorageClassName: storageClass }),
+    },
+  };
+  const type = imageTypes.harvester;
+  const found = await kube.get(type, { namespace, name });
+  if (found !== undefined && !isForUploads(found)) throw notForUploads(`image ${name}`);
+  return found ?? kube.create(type, wanted);
 };

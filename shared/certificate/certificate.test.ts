@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { type TLSSocket, connect } from 'node:tls';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '#shared/api/foreign/admission.ts';
+import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '#shared/api/foreign/kubernetes.ts';
 import { type Secret, secrets } from '#shared/api/foreign/core.ts';
 import { admissionCertificate, systemNamespace } from '#shared/api/names.ts';
 import { createAuthority, issueServer } from '#shared/certificate/issue.ts';

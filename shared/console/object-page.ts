@@ -3,7 +3,7 @@ import { html } from 'hono/html';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { type Found, readyOf } from '#shared/catalogue/image.ts';
-import { isForUploads } from '#shared/catalogue/upload.ts';
+import { isForUploads } from '#shared/catalogue/ticket.ts';
 import { type Story, childRow, isRetryAsked, refOf, shownOf, summaryOf, timeOf } from '#shared/catalogue/story.ts';
 import { progressOf, stateBadge } from '#shared/console/list-page.ts';
 import {

@@ -1,8 +1,7 @@
 // What is asked of one object, and done to it.
 import { type Found, startAgain } from '#shared/catalogue/image.ts';
-import { gather } from '#shared/catalogue/gather.ts';
+import { gather, withDetail } from '#shared/catalogue/objects.ts';
 import { readInventory } from '#shared/catalogue/inventory.ts';
-import { withDetail } from '#shared/catalogue/objects.ts';
 import { getTicket, targetOf } from '#shared/catalogue/ticket.ts';
 import {
   type ConsoleApp,

@@ -1,8 +1,7 @@
 // A file from the browser into an image: the script sends it to the transfer function, with a ticket for this image alone, and resumes there.
 import { html } from 'hono/html';
 import { imageTypes } from '#shared/catalogue/image.ts';
-import { type Ticket, getTicket } from '#shared/catalogue/ticket.ts';
-import { ensureUploadImage } from '#shared/catalogue/upload.ts';
+import { ensureUploadImage, getTicket, type Ticket } from '#shared/catalogue/ticket.ts';
 import { type Page, field, notice } from '#shared/console/markup.ts';
 import { objectPath, uploadPath } from '#shared/console/query.ts';
 import { namespaceOf, wordsOf } from '#shared/console/session.ts';

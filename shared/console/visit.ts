@@ -1,12 +1,48 @@
 // What the routes of the console share: who looks, with which client, and how a page is answered.
 import type { Context, Hono } from 'hono';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import type { Live } from '#shared/console/live.ts';
-import { type Page, toDocument } from '#shared/console/markup.ts';
-import type { Session } from '#shared/console/session.ts';
-import type { ConnectVisitor } from '#shared/console/visitors.ts';
-import { InvalidInput } from '#shared/runtime/errors.ts';
+import type { Live } from './live.ts';
+import { type Page, toDocument } from './markup.ts';
+import type { Session, VisitorIdentity } from './session.ts';
+import { Denied, InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
+
+// Clients of the API server with the rights of who looks, and none of our own.
+
+type ConnectVisitor = (identity: VisitorIdentity) => Promise<KubeClient>;
+
+/** Connections are kept for so many people at once. */
+const mostKept = 64;
+
+/** The address and the authority of a kubeconfig, or of the pod, with the token of the visitor in place of its user. */
+export const createVisitors = (kubeconfig?: string): ConnectVisitor => {
+  const kept = new Map<string, KubeClient>();
+  return async (identity) => {
+    if (identity === 'owner') throw new Denied('log in with a token');
+    const { token } = identity;
+    const client = kept.get(token) ?? (await connect(kubeconfig, token));
+    // What was used last is kept longest.
+    kept.delete(token);
+    kept.set(token, client);
+    for (const oldest of [...kept.keys()].slice(0, -mostKept)) kept.delete(oldest);
+    return client;
+  };
+};
+
+const connect = async (kubeconfig: string | undefined, token: string): Promise<KubeClient> => {
+  const { createKubeClient, loadKubeConfig } = await import('#shared/clients/kube/create.ts');
+  const config = loadKubeConfig(kubeconfig);
+  const cluster = config.getCurrentCluster();
+  const name = 'visitor';
+  if (cluster === null) throw new Unavailable('the kubeconfig has no current cluster');
+  config.loadFromOptions({
+    clusters: [cluster],
+    users: [{ name, token }],
+    contexts: [{ name, cluster: cluster.name, user: name }],
+    currentContext: name,
+  });
+  return createKubeClient(config);
+};
 
 export interface ConsoleDeps {
   readonly connect: ConnectVisitor;
@@ -22,7 +58,7 @@ export interface ConsoleDeps {
 }
 
 /** What a page knows of who looks. */
-export interface ConsoleVisit {
+interface ConsoleVisit {
   readonly kube: KubeClient;
   readonly session: Session;
   readonly now: Date;

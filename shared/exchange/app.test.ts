@@ -1,6 +1,6 @@
 // A request without a valid token is rejected before its body is read, on every route.
 import { expect, it } from 'vitest';
-import { tokenReviews } from '#shared/api/foreign/authentication.ts';
+import { tokenReviews } from '#shared/api/foreign/kubernetes.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createExchange } from '#shared/exchange/app.ts';
 import { createExchangeDeps } from '#shared/exchange/settings.ts';

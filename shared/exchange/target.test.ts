@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { apiVersionOf } from '#shared/api/object.ts';
-import { childMetadata } from '#shared/api/owner.ts';
+import { apiVersionOf, childMetadata } from '#shared/api/object.ts';
 import { findTarget } from '#shared/exchange/target.ts';
 import { closedBecause } from '#shared/exchange/upload/open.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';

@@ -2,8 +2,7 @@
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
-import { apiVersionOf } from '#shared/api/object.ts';
-import { type Owner, groupKindOf, isOwnedBy, ownerOf } from '#shared/api/owner.ts';
+import { apiVersionOf, groupKindOf, isOwnedBy, type Owner, ownerOf } from '#shared/api/object.ts';
 import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';

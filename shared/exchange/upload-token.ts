@@ -3,27 +3,88 @@
 import { createHash } from 'node:crypto';
 import { Hono } from 'hono';
 import { z } from 'zod';
-import type { Requester } from '#shared/access/sources.ts';
+import type { Requester } from '#shared/access/permissions.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { type Deed, permit } from '#shared/exchange/access/caller.ts';
 import type { KeyRing } from '#shared/exchange/access/keys.ts';
-import { type Deed, permit } from '#shared/exchange/access/permit.ts';
-import { openApi } from '#shared/exchange/upload-token-schema.ts';
 import { Problem, respondProblem, toProblem } from '#shared/exchange/http/problem.ts';
-import {
-  type TargetName,
-  isObjectName,
-  targetPlurals,
-  targetText,
-  uploadTokenResource,
-} from '#shared/exchange/target-name.ts';
+import { isObjectName, type TargetName, targetPlurals, targetText, uploadTokenResource } from './target-name.ts';
 import { signToken } from '#shared/runtime/token.ts';
+
+// UploadTokenRequest as OpenAPI v3, for validation and `kubectl explain`.
+
+const { group, resource } = uploadTokenResource;
+const text = { type: 'string' };
+
+const schemaName = (version: string): string => `io.kubevirt.cdi.upload.${version}.UploadTokenRequest`;
+
+const schemaOf = (version: string): object => ({
+  description:
+    'Requests a token for an upload into a claim. The token is in status.token and is valid for five minutes.',
+  type: 'object',
+  'x-kubernetes-group-version-kind': [{ group: group, version, kind: 'UploadTokenRequest' }],
+  properties: {
+    apiVersion: text,
+    kind: text,
+    metadata: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+    spec: {
+      type: 'object',
+      properties: {
+        pvcName: { ...text, description: 'name of the claim to upload into' },
+        target: {
+          type: 'object',
+          description: 'target of the token, instead of pvcName',
+          properties: { resource: { ...text, enum: [...targetPlurals] }, name: text },
+        },
+        operation: { ...text, enum: ['upload', 'download'], description: 'operation on the target' },
+      },
+    },
+    status: {
+      type: 'object',
+      properties: {
+        token: { ...text, description: 'the token' },
+        url: { ...text, description: 'URL of the transfer function that accepts the token' },
+      },
+    },
+  },
+});
+
+/** The documents for `kubectl` validation and explain. */
+const openApi = (version: string): object => {
+  const reference = { $ref: `#/components/schemas/${schemaName(version)}` };
+  const body = { content: { 'application/json': { schema: reference } } };
+  return {
+    openapi: '3.0.0',
+    info: { title: 'Bullion', version },
+    paths: {
+      [`/apis/${group}/${version}/namespaces/{namespace}/${resource}`]: {
+        post: {
+          'x-kubernetes-action': 'post',
+          'x-kubernetes-group-version-kind': { group: group, version, kind: 'UploadTokenRequest' },
+          parameters: ['dryRun', 'fieldManager', 'fieldValidation'].map((name) => ({
+            name,
+            in: 'query',
+            schema: text,
+          })),
+          requestBody: body,
+          responses: { 201: { description: 'Created', ...body } },
+        },
+      },
+    },
+    components: {
+      schemas: {
+        [schemaName(version)]: schemaOf(version),
+      },
+    },
+  };
+};
 
 export const uploadTokenGroup = uploadTokenResource.group;
 /** As in the original: v1alpha1 is the same. */
 export const uploadTokenVersions = ['v1beta1', 'v1alpha1'] as const;
 
 /** Long enough for a client to start its upload; the upload itself may take longer. */
-export const uploadTokenSeconds = 300;
+const uploadTokenSeconds = 300;
 
 /** Far more than a request needs. */
 const mostBytes = 1024 * 1024;
@@ -52,7 +113,7 @@ const UploadTokenRequest = z.looseObject({
 });
 type Spec = z.infer<typeof UploadTokenRequest>['spec'];
 
-const resource = (version: string) => ({
+const resourceOf = (version: string) => ({
   name: uploadTokenResource.resource,
   singularName: 'uploadtokenrequest',
   namespaced: true,
@@ -149,7 +210,7 @@ export const createUploadTokenApi = (deps: UploadTokenDeps): Hono => {
         kind: 'APIResourceList',
         apiVersion: 'v1',
         groupVersion: `${uploadTokenGroup}/${version}`,
-        resources: [resource(version)],
+        resources: [resourceOf(version)],
       }),
     );
     app.get(`/openapi/v3${path}`, (c) => c.json(openApi(version)));

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Pod, pods } from '#shared/api/foreign/core.ts';
 import { labels } from '#shared/api/names.ts';
-import { childrenOf } from '#shared/api/owner.ts';
+import { childrenOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { KeyRing } from '#shared/exchange/access/keys.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';

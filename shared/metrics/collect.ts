@@ -1,17 +1,15 @@
 // All metrics, recomputed from the cluster for each scrape: they survive scale to zero and restarts.
 import { cdiLabels } from '#shared/api/cdi/names.ts';
-import { deployments } from '#shared/api/foreign/apps.ts';
+import { deployments } from '#shared/api/foreign/kubernetes.ts';
 import { jobs, nodes, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { labels, systemNamespace } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Counter } from '#shared/metrics/metric.ts';
-import { createImportCounter } from '#shared/metrics/imports.ts';
+import { createImportCounter, createQueueCounter, createRestartCounter } from './imports.ts';
 import { gauge, type Metric } from '#shared/metrics/metric.ts';
 import { createObjectCounter, resourceOf } from '#shared/metrics/objects.ts';
-import { createQueueCounter } from '#shared/metrics/queue.ts';
-import { createRestartCounter } from '#shared/metrics/imports.ts';
 import { createStorageCounter } from '#shared/metrics/objects.ts';
 import { createOutdatedCounter, createVersionCounter } from '#shared/metrics/objects.ts';
 import { createCronCounter } from '#shared/resources/data-import-cron/metrics.ts';

@@ -5,10 +5,10 @@ import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { createHttpClient } from '#shared/clients/http/client.ts';
 import { type Connect, createLateKubeClient } from '#shared/clients/kube/late.ts';
 import { createS3Client } from '#shared/clients/s3/client.ts';
-import { parseS3Credentials } from '#shared/clients/s3/credentials.ts';
+import { parseS3Credentials } from '#shared/clients/s3/place.ts';
 import type { ObjectImportDeps } from '#shared/object-import/drive.ts';
 import { ImportRules } from '#shared/object-import/rules.ts';
-import { proxySettings, toProxies } from '#shared/resources/proxy-settings.ts';
+import { proxySettings, toProxies } from '#shared/resources/network-settings.ts';
 import { type StepConfig, stepSettings } from '#shared/resources/step-settings.ts';
 import {
   callerSettings,

@@ -1,8 +1,7 @@
 // Common parts of images, volumes and exports: an object that is filled by attempts, and the state recorded in its status.
 import type { ObjectRef } from '#shared/api/object.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
-import type { TransferProgress } from '#shared/transfer/progress.ts';
-import type { Inspection } from '#shared/transfer/report.ts';
+import type { Inspection, TransferProgress } from '#shared/transfer/report.ts';
 import type { CloneStrategy } from '#shared/populate/clone/strategy.ts';
 
 /** Phases in order, of images and exports; the last three may follow any other. A dialect maps them to the phases of its kind. */

@@ -3,8 +3,7 @@ import { z } from 'zod';
 import { travellingLabels } from '#shared/api/cdi/names.ts';
 import type { AccessMode, PersistentVolumeClaim, VolumeMode } from '#shared/api/foreign/core.ts';
 import { annotations, labels } from '#shared/api/names.ts';
-import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
-import { childMetadata } from '#shared/api/owner.ts';
+import { childMetadata, type KubeObject, type ObjectRef } from '#shared/api/object.ts';
 import { formatQuantity, parseQuantity } from '#shared/api/quantity.ts';
 import { Inspection, archiveFormat } from '#shared/transfer/report.ts';
 

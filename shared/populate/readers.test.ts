@@ -4,11 +4,10 @@ import { type Job, jobs, pods } from '#shared/api/foreign/core.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { cdi } from '#shared/backends/cdi/index.ts';
 import { csi } from '#shared/backends/csi/index.ts';
-import type { Backend } from '#shared/backends/backend.ts';
+import type { Backend, Image } from '#shared/backends/backend.ts';
 import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
 import { aHyperCloudImage, aPod, aSuccess, anImage, imageRef } from '#test/support/builders.ts';
 import { createTestReconciler, execute } from '#test/support/reconcile.ts';
-import type { Image } from '#shared/backends/image.ts';
 
 const lost = (backend: string): Image =>
   anImage({ backend, retryToken: 'again', state: { phase: 'Failed', reason: 'VolumeLost', message: 'gone' } });

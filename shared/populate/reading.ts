@@ -13,8 +13,14 @@ import {
   storageClasses,
 } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshotClass, volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
-import type { Condition, KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts';
-import { childrenOf, isOwnedBy } from '#shared/api/owner.ts';
+import {
+  childrenOf,
+  type Condition,
+  isOwnedBy,
+  type KubeObject,
+  type ObjectRef,
+  type ResourceType,
+} from '#shared/api/object.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
 import { defaultClassOf } from '#shared/populate/storage/profile.ts';
 import { chooseSnapshotClass } from '#shared/populate/storage/snapshot.ts';

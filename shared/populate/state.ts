@@ -8,7 +8,7 @@ import {
   initialState,
 } from '#shared/populate/filled.ts';
 import type { TransferRun } from '#shared/populate/job/attempts.ts';
-import type { TransferPhase } from '#shared/transfer/progress.ts';
+import type { TransferPhase } from '#shared/transfer/report.ts';
 import type { Plan, PlanContext } from '#shared/populate/actions.ts';
 
 export interface Step {

@@ -2,8 +2,7 @@
 import type { Job } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import { isQueued } from '#shared/populate/job/attempts.ts';
-import type { KubeObject, ResourceType } from '#shared/api/object.ts';
-import { type Owner, ownerOf } from '#shared/api/owner.ts';
+import { type KubeObject, type Owner, ownerOf, type ResourceType } from '#shared/api/object.ts';
 
 export type Change = 'add' | 'update' | 'delete';
 

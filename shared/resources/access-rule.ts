@@ -1,8 +1,14 @@
 // Checks whether the author of an object may use its sources: `mutate` checks and records it, `validate` checks and enforces it, before any
 // other answer. Why this cannot be forged: shared/access/README.md.
 import { isDeepStrictEqual } from 'node:util';
-import { type Grant, type UsedSource, anyName, toGrantText } from '#shared/access/grant.ts';
-import { type Requester, grantFor } from '#shared/access/sources.ts';
+import {
+  anyName,
+  type Grant,
+  grantFor,
+  type Requester,
+  toGrantText,
+  type UsedSource,
+} from '#shared/access/permissions.ts';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { annotations, ownAccountPrefix } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';

@@ -14,10 +14,10 @@ import {
 } from '#shared/resources/access-rule.ts';
 import type { CdiLook } from '#shared/resources/cdi-mode.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { reviewClaim } from '#shared/resources/data-volume/render-claim.ts';
-import { reviewProtected, unmarked } from '#shared/resources/protected/review.ts';
+import { reviewClaim } from '#shared/resources/data-volume/defaults.ts';
+import { reviewProtected, unmarked } from '#shared/resources/protected/rules.ts';
 import { withClassLabel } from '#shared/resources/protected/storage-class.ts';
-import { imagesOfClasses } from '#shared/resources/named-classes.ts';
+import { imagesOfClasses } from './image-rules.ts';
 import type { DefaultRequest, RequestRule, RuleReason, RuleRequest } from '#shared/resources/rule.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 import { type AddressPolicy, createAddressPolicy } from '#shared/clients/http/address.ts';

@@ -15,7 +15,7 @@ import type { CdiLook } from '#shared/resources/cdi-mode.ts';
 import { dataImportCronRules } from '#shared/resources/data-import-cron/rules.ts';
 import { readCron } from '#shared/resources/data-import-cron/cron.ts';
 import { dataVolumeDefaults } from '#shared/resources/data-volume/defaults.ts';
-import { dataVolumeSources } from '#shared/resources/data-volume/sources.ts';
+import { dataVolumeSources } from '#shared/resources/data-volume/source.ts';
 import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
 import { dataVolumeRequestRules } from '#shared/resources/data-volume/rules.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
@@ -36,7 +36,7 @@ import { volumeExportRequestRules } from '#shared/resources/volume-export/rules.
 import type { VolumeDialect } from '#shared/resources/volume-reconciler.ts';
 import type { Volume } from '#shared/populate/volume/volume.ts';
 import type { AdmissionAnswer } from '#shared/runtime/admission-function.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 
 /** Admission rules of a kind. */
 export interface AdmittedKind<T extends KubeObject = KubeObject, S = unknown> {

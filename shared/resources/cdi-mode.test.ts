@@ -1,6 +1,6 @@
 // Which project reconciles the kinds of CDI, by the objects in the cluster.
 import { describe, expect, it } from 'vitest';
-import { cdis } from '#shared/api/foreign/cdi.ts';
+import { cdis } from '#shared/api/foreign/boot-sources.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { createCdiLook } from '#shared/resources/cdi-mode.ts';
 import { testTime } from '#test/support/builders.ts';

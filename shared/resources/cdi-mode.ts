@@ -1,6 +1,6 @@
 // Decides who serves the kinds of cdi.kubevirt.io: by a setting, or by whether a CDI is installed. Created once, called by admission and the
 // reconciler.
-import { cdis } from '#shared/api/foreign/cdi.ts';
+import { cdis } from '#shared/api/foreign/boot-sources.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { CdiSetting } from '#shared/runtime/config.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';

@@ -6,8 +6,15 @@ import { type PersistentVolumeClaim, persistentVolumeClaims, storageClasses } fr
 import { type VirtualMachine, claimNamesOf } from '#shared/api/foreign/kubevirt.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
-import { type KubeObject, type ResourceType, apiVersionOf, refOf } from '#shared/api/object.ts';
-import { type Owner, groupKindOf, ownerOf } from '#shared/api/owner.ts';
+import {
+  apiVersionOf,
+  groupKindOf,
+  type KubeObject,
+  type Owner,
+  ownerOf,
+  refOf,
+  type ResourceType,
+} from '#shared/api/object.ts';
 import type { Filled } from '#shared/populate/filled.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import { populationOf } from '#shared/populate/population.ts';

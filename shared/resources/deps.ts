@@ -4,7 +4,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { BackendRegistry } from '#shared/backends/registry.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { CdiLook } from '#shared/resources/cdi-mode.ts';
-import type { TrustLook } from '#shared/resources/trust.ts';
+import type { TrustLook } from '#shared/resources/network-settings.ts';
 import type { ConfigLook } from '#shared/resources/cdi-config/look.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import type { Announce } from '#shared/resources/announcer.ts';

@@ -5,7 +5,7 @@ import { annotations } from '#shared/api/names.ts';
 import { type KubeObject, refOf } from '#shared/api/object.ts';
 import type { ImageState } from '#shared/populate/filled.ts';
 import type { Resource } from '#shared/resources/reconciler.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 
 /** Common fields of the image kinds. */
 export interface ImageObject extends KubeObject {

@@ -19,10 +19,9 @@ import type { VolumeDialect } from '#shared/resources/volume-reconciler.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
-import { compressions, imageFormats } from '#shared/transfer/report.ts';
-import { transferPhases } from '#shared/transfer/progress.ts';
+import { compressions, imageFormats, transferPhases } from '#shared/transfer/report.ts';
 import { aHarvesterImage, aHyperCloudImage } from '#test/support/builders.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 
 const now = '2026-01-02T03:04:05Z';
 const uid = '22222222-2222-4222-8222-222222222222';

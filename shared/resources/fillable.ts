@@ -1,15 +1,73 @@
 // Common behaviour of objects whose volume is filled, images and volumes: when they are settled, what is reported, and the meaning of a
 // failure.
-import { type Filled, type ImageState, initialState, isFinal, isRetryDue } from '#shared/populate/filled.ts';
-import { failedState, waitingState } from '#shared/populate/state.ts';
-import type { Reconciler, Refusal } from '#shared/resources/reconciler.ts';
-import { foldProgress } from '#shared/resources/progress.ts';
-import { announcementOf, isSettled, notesOf } from '#shared/resources/transitions.ts';
-import { type AppError, messageOf } from '#shared/runtime/errors.ts';
-import { type Outcome, done, failed, waiting } from '#shared/runtime/outcome.ts';
-import type { ObjectRef } from '#shared/api/object.ts';
-import type { Owner } from '#shared/api/owner.ts';
+import type { ObjectRef, Owner } from '#shared/api/object.ts';
 import type { PlanContext } from '#shared/populate/actions.ts';
+import {
+  type Filled,
+  type ImageState,
+  initialState,
+  isFinal,
+  isRetryDue,
+  type TransferState,
+} from '#shared/populate/filled.ts';
+import { failedState, progressOf, reportedState, waitingState } from '#shared/populate/state.ts';
+import type { Reconciler, Refusal } from './reconciler.ts';
+import { announcementOf, isSettled, notesOf } from './transitions.ts';
+import { type AppError, messageOf } from '#shared/runtime/errors.ts';
+import { done, failed, type Outcome, waiting } from '#shared/runtime/outcome.ts';
+import { redact } from '#shared/runtime/redact.ts';
+import type { TransferProgress } from '#shared/transfer/report.ts';
+
+// Merges a progress report into the state of an image. Reports may be late, repeated or out of order; status only moves forward.
+
+/** Milliseconds between two writes. */
+const writeInterval = 2000;
+
+/** The state with the report; `undefined` if there is no change, or too soon after the last one. `now` is ms since the epoch. */
+export const foldProgress = (image: Filled, report: TransferProgress, now: number): ImageState | undefined => {
+  const { state } = image;
+  if (image.deleting || isFinal(state) || state.phase === 'Snapshotting') return undefined;
+  if (!isOfPresentJob(state, report) || !isNewer(state.transfer, report)) return undefined;
+  const isNews = report.inspection !== undefined && state.inspection?.virtualSize === undefined;
+  if (!isNews && isTooSoon(state.transfer, now)) return undefined;
+  return withReport(image, report, now);
+};
+
+/** Pods are named after their Job. */
+const isOfPresentJob = ({ children }: ImageState, { run }: TransferProgress): boolean =>
+  children?.job !== undefined && run.startsWith(`${children.job}-`);
+
+const isNewer = (known: TransferState | undefined, report: TransferProgress): boolean => {
+  if (known === undefined) return true;
+  if (known.run === report.run) return report.sequence > known.sequence;
+  return Date.parse(report.startedAt) > Date.parse(known.startedAt);
+};
+
+const isTooSoon = (known: TransferState | undefined, now: number): boolean =>
+  known !== undefined && Math.abs(now - Date.parse(known.reportedAt)) < writeInterval;
+
+const withReport = (image: Filled, report: TransferProgress, now: number): ImageState => {
+  const { state } = image;
+  const { inspection, note, ...rest } = report;
+  const isSameRun = state.transfer?.run === report.run;
+  // A run that reports has started, even if its Job does not report it yet. A new run that reports before the failure of the last one was
+  // counted belongs to the same attempt.
+  const attempts = Math.max(state.attempts, isSameRun ? 1 : state.attemptsFailed + 1);
+  const percent = progressOf(report);
+  const next: ImageState = {
+    ...state,
+    inspection: inspection ?? state.inspection,
+    progress: attempts > state.attempts ? percent : Math.max(state.progress, percent),
+    attempts,
+    deadline: undefined,
+    nextAttemptTime: undefined,
+  };
+  return reportedState(image, next, {
+    ...rest,
+    ...(note === undefined ? {} : { note: redact(note) }),
+    reportedAt: new Date(now).toISOString(),
+  });
+};
 
 type Life = Pick<
   Reconciler<never, Filled>,

@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { KubeObject } from '#shared/api/object.ts';
-import type { Backend } from '#shared/backends/backend.ts';
+import type { Backend, Image } from '#shared/backends/backend.ts';
 import { type BackendRegistry, backends } from '#shared/backends/registry.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { imageRules } from '#shared/resources/image-rules.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 import { aHarvesterImage, clusterOf } from '#test/support/admission.ts';
-import type { Image } from '#shared/backends/image.ts';
 
 const fault = (message: string): Fault => ({ field: 'spec.x', message });
 

@@ -1,12 +1,11 @@
 // Reconciles an image kind: by the backend in its spec; an image is not removed while it is being cloned. Called by registry.ts.
 import { finalizers, labels } from '#shared/api/names.ts';
-import type { KubeObject } from '#shared/api/object.ts';
-import { groupKindOf, sourceLabel } from '#shared/api/owner.ts';
-import type { Backend } from '#shared/backends/backend.ts';
+import { groupKindOf, type KubeObject, sourceLabel } from '#shared/api/object.ts';
+import type { Backend, Image } from '#shared/backends/backend.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { isFromServer } from '#shared/populate/source.ts';
 import { type Filled, isFinal } from '#shared/populate/filled.ts';
-import { contentOf } from '#shared/populate/singleflight/content.ts';
+import { contentOf } from '#shared/populate/singleflight/read.ts';
 import { terminatingState } from '#shared/populate/state.ts';
 import { type BackendRegistry, type Registration, registrationOf } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -15,7 +14,6 @@ import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
 import type { Reconciler, Links, Planner, Refusal } from '#shared/resources/reconciler.ts';
 import { unfitSource } from '#shared/resources/image-rules.ts';
 import { fillable, noObjectStore, refusalOfFaults, refusals } from '#shared/resources/fillable.ts';
-import type { Image } from '#shared/backends/image.ts';
 
 const servedBy = (backends: BackendRegistry): readonly Backend[] =>
   Object.values<Registration>(backends).flatMap((registration) => (registration.served ? [registration.backend] : []));

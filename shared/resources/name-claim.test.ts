@@ -1,7 +1,7 @@
 // Images of the same display name that were created concurrently, so that admission saw only one.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { leases } from '#shared/api/foreign/coordination.ts';
+import { leases } from '#shared/api/foreign/kubernetes.ts';
 import { jobs } from '#shared/api/foreign/core.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { type VirtualMachineVolumeExport, volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';

@@ -2,10 +2,9 @@
 // one that first creates the Lease of the name may start, and the other one fails with a message. Creating a Lease is atomic, so stale reads do
 // no harm, and a Lease without its holder is taken over.
 import { createHash } from 'node:crypto';
-import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
+import { type Lease, leases } from '#shared/api/foreign/kubernetes.ts';
 import { annotations, systemNamespace } from '#shared/api/names.ts';
-import { type KubeObject, keyOf } from '#shared/api/object.ts';
-import { childMetadata, movedTo } from '#shared/api/owner.ts';
+import { childMetadata, keyOf, type KubeObject, movedTo } from '#shared/api/object.ts';
 import type { Reconciler, Refusal, Resource, UniqueName } from '#shared/resources/reconciler.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isConflict } from '#shared/runtime/errors.ts';

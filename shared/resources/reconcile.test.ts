@@ -6,8 +6,7 @@ import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/i
 import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
 import { annotations, finalizers, labels } from '#shared/api/names.ts';
-import { type KubeObject, type ResourceType, refOf } from '#shared/api/object.ts';
-import { sourceLabel } from '#shared/api/owner.ts';
+import { type KubeObject, refOf, type ResourceType, sourceLabel } from '#shared/api/object.ts';
 import { removeAbandoned } from '#shared/populate/job/start-transfer.ts';
 import { backends } from '#shared/backends/registry.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';

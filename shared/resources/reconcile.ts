@@ -4,18 +4,17 @@ import { cdiGroup } from '#shared/api/cdi/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { Action, PlanContext } from '#shared/populate/actions.ts';
 import { isoTime } from '#shared/populate/state.ts';
-import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
+import { configuredSettings } from './cdi-config/look.ts';
 import { isUpToDate } from '#shared/resources/up-to-date.ts';
 import type { Reconciler, ReconciledState, Planner, Resource, Start } from '#shared/resources/reconciler.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { hold, writeMetadata, announceFinal, recordNotes, writeStatus } from '#shared/resources/write.ts';
 import { claimName, releaseName } from '#shared/resources/name-claim.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
-import { trustedSettings } from '#shared/resources/trust.ts';
+import { trustedSettings } from './network-settings.ts';
 import { AppError, isConflict, isNotFound } from '#shared/runtime/errors.ts';
 import { type Outcome, done, retry, waiting } from '#shared/runtime/outcome.ts';
-import { currentContext } from '#shared/runtime/context.ts';
-import { spanTime, traceOfObject, withSpan } from '#shared/runtime/span.ts';
+import { currentContext, spanTime, traceOfObject, withSpan } from '#shared/runtime/trace.ts';
 import type { ReconcileDeps, Reconciliation } from '#shared/resources/deps.ts';
 
 /** The object to reconcile. With a UID, a later object with the same name is ignored. */

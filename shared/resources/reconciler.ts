@@ -2,8 +2,7 @@
 // `fillable.ts` is shared by kinds whose volume is filled.
 import type { CloudEvent } from '#events/event.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
-import type { KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts';
-import type { Owner } from '#shared/api/owner.ts';
+import type { KubeObject, ObjectRef, Owner, ResourceType } from '#shared/api/object.ts';
 import type { Action, PlanContext } from '#shared/populate/actions.ts';
 import type { BackendRegistry } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -13,7 +12,7 @@ import type { AppError } from '#shared/runtime/errors.ts';
 import type { Outcome } from '#shared/runtime/outcome.ts';
 import type { VerifySignature } from '#shared/golden/signature/outcome.ts';
 import type { LookAtFile } from '#shared/transfer/file-look.ts';
-import type { TransferProgress } from '#shared/transfer/progress.ts';
+import type { TransferProgress } from '#shared/transfer/report.ts';
 import type { WatchedChild } from '#shared/populate/watched-child.ts';
 
 /** Status fields that all kinds share. */

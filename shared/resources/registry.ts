@@ -1,6 +1,5 @@
 // The reconcilers of all kinds, and the look-up of the owner that a child or an event names.
-import { groupKindOf } from '#shared/api/owner.ts';
-import { apiVersionOf } from '#shared/api/object.ts';
+import { apiVersionOf, groupKindOf } from '#shared/api/object.ts';
 import type { KindName } from '#shared/api/kinds.ts';
 import { dataImportCronReconciler } from '#shared/resources/data-import-cron/index.ts';
 import { dataSourceReconciler } from '#shared/resources/data-source/index.ts';

@@ -7,7 +7,7 @@ import { startTransfer } from '#shared/populate/job/start-transfer.ts';
 import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import { recordProgress } from '#shared/resources/report.ts';
-import type { TransferProgress } from '#shared/transfer/progress.ts';
+import type { TransferProgress } from '#shared/transfer/report.ts';
 import { aFault, aHyperCloudImage, aPod, testSettings, testTime } from '#test/support/builders.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';
 import { seedWorker, signedProgress } from '#test/support/transfer-secret.ts';

@@ -3,7 +3,7 @@ import type { CloudEvent } from '#events/event.ts';
 import { isSignedBy } from '#events/signature.ts';
 import { jobs, pods } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
-import { isOwnedBy } from '#shared/api/owner.ts';
+import { isOwnedBy } from '#shared/api/object.ts';
 import { isInspection, isoTime } from '#shared/populate/state.ts';
 import { isOver } from '#shared/populate/job/attempts.ts';
 import { type ReconcileTarget, reconcile } from '#shared/resources/reconcile.ts';
@@ -11,7 +11,7 @@ import { reconcilerOf } from '#shared/resources/registry.ts';
 import { writeStatus } from '#shared/resources/write.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
-import type { TransferProgress } from '#shared/transfer/progress.ts';
+import type { TransferProgress } from '#shared/transfer/report.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 const maxRounds = 3;

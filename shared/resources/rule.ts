@@ -3,7 +3,7 @@
 import type { KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 
 /** Rules that need only the object. Checked at creation. */
 export interface SpecRule<T extends KubeObject> {

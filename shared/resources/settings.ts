@@ -7,10 +7,10 @@ import { type Connect, createLateKubeClient } from '#shared/clients/kube/late.ts
 import { createObserver } from '#shared/golden/poll/observe.ts';
 import { createVerifier } from '#shared/golden/signature/verify.ts';
 import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
-import { toProxies } from '#shared/resources/proxy-settings.ts';
+import { toProxies } from '#shared/resources/network-settings.ts';
 import { createStepDeps, stepSettings } from '#shared/resources/step-settings.ts';
 import { callerSettings, kubeSettings, serverSettings, sinkSettings, traceSettings } from '#shared/runtime/config.ts';
-import { trustedSettings } from '#shared/resources/trust.ts';
+import { trustedSettings } from '#shared/resources/network-settings.ts';
 import { createFileLook } from '#shared/transfer/file-look.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';

@@ -10,8 +10,7 @@ import {
   initialState,
 } from '#shared/populate/filled.ts';
 import { contentCondition } from '#shared/populate/loss.ts';
-import { Inspection } from '#shared/transfer/report.ts';
-import { transferPhases } from '#shared/transfer/progress.ts';
+import { Inspection, transferPhases } from '#shared/transfer/report.ts';
 import { z } from 'zod';
 import { cloneStrategies } from '#shared/populate/clone/strategy.ts';
 

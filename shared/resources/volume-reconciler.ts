@@ -21,15 +21,14 @@ import { follow, jobMatters, isLeaving, isSnapshotDecided, type WatchedChild } f
 import type { Note } from '#shared/resources/transitions.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 import { fillable, refusalOfFaults } from '#shared/resources/fillable.ts';
+import { mayLieElsewhere, type Orphans, readOrphans } from '#shared/populate/volume/elsewhere-observed.ts';
 import { removeOrphans } from '#shared/populate/volume/elsewhere.ts';
-import { mayLieElsewhere } from '#shared/populate/volume/elsewhere-observed.ts';
 import { contentLinkOf, contentGroupKind } from '#shared/resources/fillable.ts';
 import { contentOfVolume } from '#shared/populate/volume/volume.ts';
 import { isPrimeDue, isPrimed } from '#shared/populate/volume/prime.ts';
 import { planVolume } from '#shared/populate/volume/plan.ts';
 import { checkVolume } from '#shared/populate/volume/check.ts';
 import type { ObservedVolume, OriginReaders } from '#shared/populate/volume/observed.ts';
-import { type Orphans, readOrphans } from '#shared/populate/volume/elsewhere-observed.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import { isFromServer } from '#shared/populate/source.ts';
 import { populationOf } from '#shared/populate/population.ts';

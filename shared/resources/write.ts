@@ -3,14 +3,13 @@ import { isDeepStrictEqual } from 'node:util';
 import { buildPolicyVersionEvent, buildVersionEvent } from '#events/build.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { kubeEvents } from '#shared/api/foreign/core.ts';
-import { type KubeObject, type ObjectRef, refOf } from '#shared/api/object.ts';
+import { type KubeObject, type ObjectRef, refOf, sourceLabel } from '#shared/api/object.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import type { ReconciledState, Resource } from '#shared/resources/reconciler.ts';
 import { type Note, type VersionNote, toKubeEvent } from '#shared/resources/transitions.ts';
 import { isNamespaceLeaving } from '#shared/clients/kube/wire.ts';
 import { isConflict, messageOf } from '#shared/runtime/errors.ts';
 import { labels } from '#shared/api/names.ts';
-import { sourceLabel } from '#shared/api/owner.ts';
 import type { ReconcileDeps, Reconciliation } from '#shared/resources/deps.ts';
 
 /** Attempts to write one status while others change unrelated fields. */

@@ -9,7 +9,7 @@ import {
   type AdmissionStatus,
 } from '#shared/api/admission.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import { withContext } from '#shared/runtime/context.ts';
+import { withContext } from './trace.ts';
 import type { DirectAnswer, DirectApp } from '#shared/runtime/direct.ts';
 import { type Fault, InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
 import { diffJson } from '#shared/runtime/json-patch.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { eventTypes } from '#events/catalogue.ts';
-import { currentContext } from '#shared/runtime/context.ts';
+import { currentContext } from './trace.ts';
 import { Conflict, Denied, Unavailable } from '#shared/runtime/errors.ts';
 import { type EventFunctionOptions, anyEventFunction, eventFunction } from '#shared/runtime/event-function.ts';
 import { createLogger } from '#shared/runtime/log.ts';

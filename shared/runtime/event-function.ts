@@ -6,20 +6,22 @@ import type { KnownEvent } from '#events/catalogue.ts';
 import { encodeEvent } from '#events/message.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { decodeRequest, parseEvent } from '#events/receive.ts';
-import { type InvocationContext, currentContext, withContext } from '#shared/runtime/context.ts';
+import {
+  continueTrace,
+  currentContext,
+  type InvocationContext,
+  type SpanAttributes,
+  type Trace,
+  traceOfExtensions,
+  traceOfRequest,
+  withContext,
+  withSpan,
+} from './trace.ts';
 import { withLimits } from '#shared/runtime/deadline.ts';
 import { InvalidInput, isRetryable, messageOf } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { type Outcome, retry } from '#shared/runtime/outcome.ts';
 import { respond, respondBug, respondUndecodable } from '#shared/runtime/outcome.ts';
-import { withSpan } from '#shared/runtime/span.ts';
-import {
-  type SpanAttributes,
-  type Trace,
-  continueTrace,
-  traceOfExtensions,
-  traceOfRequest,
-} from '#shared/runtime/trace.ts';
 
 /** 2 MiB: etcd holds objects of 1.5 MiB, and managedFields and encoding come on top. */
 const maxEventBytes = 2 * 1024 * 1024;

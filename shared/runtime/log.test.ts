@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { withContext } from '#shared/runtime/context.ts';
+import { newTrace, withContext } from './trace.ts';
 import { createLogger } from '#shared/runtime/log.ts';
-import { newTrace } from '#shared/runtime/trace.ts';
 
 const collect = () => {
   const lines: string[] = [];

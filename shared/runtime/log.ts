@@ -1,5 +1,5 @@
 // One JSON line per entry: a constant message, fields and the context of the invocation, all redacted.
-import { currentContext } from '#shared/runtime/context.ts';
+import { currentContext } from './trace.ts';
 import { redact, redactData } from '#shared/runtime/redact.ts';
 
 export const logLevels = ['debug', 'info', 'warn', 'error'] as const;

@@ -1,11 +1,9 @@
 // Sends spans to a collector in the background. Created by the entry points; the exporter is loaded with the first span, and never if no
 // collector is configured.
-import type { InvocationContext } from '#shared/runtime/context.ts';
-import { withContext } from '#shared/runtime/context.ts';
+import { type InvocationContext, type Span, type Tracer, withContext } from './trace.ts';
 import type { DirectApp } from '#shared/runtime/direct.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
-import type { Span, Tracer } from '#shared/runtime/trace.ts';
 
 /** Milliseconds for which spans are collected before they are sent together. */
 const lingerMs = 1_000;

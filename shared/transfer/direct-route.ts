@@ -24,8 +24,7 @@ import { rangedReader } from '#shared/transfer/plan.ts';
 import { importScratch } from '#shared/transfer/scratch-route.ts';
 import { flushWhile } from '#shared/transfer/sink/flushing.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
-import { createConnections } from '#shared/transfer/source/connections.ts';
-import { readSegments } from '#shared/transfer/source/segments.ts';
+import { createConnections, readSegments } from '#shared/transfer/source/segments.ts';
 
 /** More would be slower for a server on the same machine; four are rarely enough for a remote one. */
 const firstConnections = 4;

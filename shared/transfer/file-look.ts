@@ -5,7 +5,7 @@ import { planTransfer, rangedReader } from '#shared/transfer/plan.ts';
 import { readQcow2Header } from '#shared/transfer/format/qcow2/header.ts';
 import { checkEnd } from '#shared/transfer/format/qcow2/refcounts.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
-import { type ClientSpec, openClient, parseUrl } from '#shared/transfer/source/client.ts';
+import { type ClientSpec, openClient, parseUrl } from '#shared/transfer/source/access.ts';
 import { createHttpSource } from '#shared/transfer/source/http/read.ts';
 
 export type LookedAtFile =

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createMeter } from '#shared/transfer/meter.ts';
-import { createScale } from '#shared/transfer/pace.ts';
-import { TransferProgress } from '#shared/transfer/progress.ts';
+import { createMeter, createScale } from './meter.ts';
+import { TransferProgress } from './report.ts';
 
 const setup = () => {
   const clock = { now: Date.parse('2026-12-01T10:00:00Z') };

@@ -8,7 +8,7 @@ import { contentOf, verifiedDigests } from '#shared/transfer/published.ts';
 import { type Inspection, archiveFormat } from '#shared/transfer/report.ts';
 import { flushWhile } from '#shared/transfer/sink/flushing.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
-import { type Scratch, fileReader, withScratch } from '#shared/transfer/sink/scratch.ts';
+import { type Scratch, fileReader, withScratch } from '#shared/transfer/sink/file.ts';
 import { createSparseWriter } from '#shared/transfer/sink/writer.ts';
 import { checkQcow2, convertImage, requireQemuImg } from '#shared/transfer/tool/qemu-img.ts';
 

@@ -12,19 +12,18 @@ import { TransferError, writing } from '#shared/transfer/fault.ts';
 import { bufferReader, corrupt } from '#shared/transfer/format/disk.ts';
 import type { ClusterMap } from '#shared/transfer/format/qcow2/cluster-map.ts';
 import { type Qcow2Header, readQcow2Header } from '#shared/transfer/format/qcow2/header.ts';
-import { type Kept, createKept } from '#shared/transfer/format/qcow2/kept.ts';
+import { createKept, createSegmentPlanner, type Kept, queueOf } from '#shared/transfer/format/qcow2/segments.ts';
 import { type PassingTables, createPassingTables, isAllKept } from '#shared/transfer/format/qcow2/passing.ts';
-import { createSegmentPlanner, queueOf } from '#shared/transfer/format/qcow2/segments.ts';
 import { readClusterMap } from '#shared/transfer/format/qcow2/tables.ts';
-import { type Pass, type PassResult, complete } from '#shared/transfer/pass.ts';
+import { complete, type Pass, type PassResult } from '#shared/transfer/pass.ts';
+import { headBytes } from '#shared/transfer/source/source.ts';
 import { contentOf, verifiedDigests } from '#shared/transfer/published.ts';
 import { readFully, writeFully } from '#shared/transfer/file-bytes.ts';
 import { importScratch } from '#shared/transfer/scratch-route.ts';
-import { type Scratch, fileReader, withScratch } from '#shared/transfer/sink/scratch.ts';
+import { type Scratch, fileReader, withScratch } from '#shared/transfer/sink/file.ts';
 import { flushWhile } from '#shared/transfer/sink/flushing.ts';
 import { createFlushing } from '#shared/transfer/sink/flushing.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
-import { headBytes } from '#shared/transfer/source/source.ts';
 
 /** The file from its first byte, of which some was read already. */
 async function* joined(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer, void, undefined> {

@@ -191,6 +191,17 @@ describe('files and folders that documents name', () => {
     expect(named.filter((name) => !isThere(document, name))).toEqual([]);
   });
 
+  it('exist, where a comment names them', () => {
+    const code = paths.filter((one) => /^\/(?!test\/documents).*\.ts$/.test(one) && !one.includes('node_modules'));
+    const gone = code.flatMap((one) =>
+      [...textOf(`.${one}`).matchAll(/^ *(?:\/\/|\/?\*).*/gm)]
+        .flatMap(([comment]) => comment.match(path) ?? [])
+        .filter((name) => name.endsWith('.ts') && !paths.some((other) => other.endsWith(`/${name}`)))
+        .map((name) => `${one}: ${name}`),
+    );
+    expect(gone).toEqual([]);
+  });
+
   it('are found', () => {
     const text =
       'in `a/b.ts` and `shared/gone/`, not in `<kind>/c.ts`, `*/d.ts` or https://e.example/f.md\n\n    g.ts ─▶ h.ts';

@@ -3,8 +3,7 @@ import { jobs, persistentVolumeClaims, pods, storageClasses } from '#shared/api/
 import { backingImages } from '#shared/api/foreign/longhorn.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { finalizers } from '#shared/api/names.ts';
-import type { KubeObject } from '#shared/api/object.ts';
-import { ownerOf } from '#shared/api/owner.ts';
+import { type KubeObject, ownerOf } from '#shared/api/object.ts';
 import { populationOf } from '#shared/populate/population.ts';
 import { isFinished } from '#shared/populate/job/attempts.ts';
 import type { ImageObject } from '#shared/resources/dialect.ts';

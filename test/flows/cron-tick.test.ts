@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { kubeEvents, secrets } from '#shared/api/foreign/core.ts';
-import { validatingWebhookConfigurations } from '#shared/api/foreign/admission.ts';
+import { validatingWebhookConfigurations } from '#shared/api/foreign/kubernetes.ts';
 import { admissionCertificate, systemNamespace } from '#shared/api/names.ts';
 import { renewCertificate } from '#shared/certificate/renew.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';

@@ -1,7 +1,7 @@
 // What operators observe of an import: its trace, from the event to the last byte, and its metrics.
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { traceOfObject } from '#shared/runtime/span.ts';
+import { traceOfObject } from '#shared/runtime/trace.ts';
 import {
   type TestCluster,
   anImage,

@@ -9,7 +9,7 @@ import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { proveIdentical } from '#infra/local/demo/prove.ts';
 import { leaseKey, leaseTimes } from '#infra/single/leader.ts';
-import { leases } from '#shared/api/foreign/coordination.ts';
+import { leases } from '#shared/api/foreign/kubernetes.ts';
 import { jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { anImage, deleteImage, followUntil, images, isOver, namespace } from '#test/support/cluster.ts';

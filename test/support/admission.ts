@@ -2,7 +2,7 @@
 import type { Hono } from 'hono';
 import type { AdmissionResponse } from '#shared/api/admission.ts';
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
-import { type SubjectAccessReview, subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
+import { type SubjectAccessReview, subjectAccessReviews } from '#shared/api/foreign/kubernetes.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
 export type Loose = Record<string, unknown>;

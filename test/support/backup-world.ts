@@ -11,7 +11,7 @@ import {
   secrets,
   storageClasses,
 } from '#shared/api/foreign/core.ts';
-import type { BackupDeps } from '#shared/backup/deps.ts';
+import type { BackupDeps } from '#shared/backup/settings.ts';
 import { type BackupImageObject, imageTypeOf } from '#shared/backup/image.ts';
 import { dataPrefix } from '#shared/backup/place.ts';
 import { tickBackups } from '#shared/backup/tick.ts';

@@ -12,7 +12,7 @@ import type { VolumeSnapshot, VolumeSnapshotClass } from '#shared/api/foreign/sn
 import type { HarvesterImage } from '#shared/api/harvester/image.ts';
 import type { HyperCloudImage } from '#shared/api/hypercloud/image.ts';
 import { finalizers } from '#shared/api/names.ts';
-import { childMetadata } from '#shared/api/owner.ts';
+import { childMetadata } from '#shared/api/object.ts';
 import { type ImageState, initialState } from '#shared/populate/filled.ts';
 import type { JobSource } from '#shared/populate/source.ts';
 import { buildBackingImage } from '#shared/backends/backingimage/manifests.ts';
@@ -21,7 +21,7 @@ import { type PopulateSettings, defaultSettings } from '#shared/populate/setting
 import { buildVolume, type Population } from '#shared/populate/population.ts';
 import type { LookedAtFile } from '#shared/transfer/file-look.ts';
 import type { TransferReport } from '#shared/transfer/report.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 
 export const testTime = Date.parse('2026-01-02T03:04:05Z');
 

@@ -1,6 +1,6 @@
 // Objects that Knative's own processes need in a cluster without Knative.
 import { configMaps, namespaces } from '#shared/api/foreign/core.ts';
-import { crds } from '#shared/api/foreign/crd.ts';
+import { crds } from '#shared/api/foreign/kubernetes.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 

@@ -1,5 +1,5 @@
 // A stand-in for KubeVirt: it serves VirtualMachineInstances and sets their status as KubeVirt does. Nothing is started.
-import { buildOpenCrd } from '#infra/local/operator-crds.ts';
+import { buildOpenCrd } from '#infra/local/manifests.ts';
 import { type VirtualMachineInstance, virtualMachineInstances } from '#shared/api/foreign/kubevirt.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isoTime } from '#shared/populate/state.ts';

@@ -5,7 +5,7 @@ import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
-import { deployments } from '#shared/api/foreign/apps.ts';
+import { deployments } from '#shared/api/foreign/kubernetes.ts';
 import { nodes, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { annotations, labels } from '#shared/api/names.ts';

@@ -4,7 +4,7 @@ import type { EventOf, eventTypes } from '#events/catalogue.ts';
 import { signEvent } from '#events/signature.ts';
 import { type Job, jobs, pods, secretTexts, secrets } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
-import type { TransferProgress } from '#shared/transfer/progress.ts';
+import type { TransferProgress } from '#shared/transfer/report.ts';
 import { secretFiles, unsealSpec } from '#shared/transfer/sealed.ts';
 import { aPod } from '#test/support/builders.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';

@@ -2,8 +2,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { TransferProgress } from '#shared/transfer/progress.ts';
-import { TransferReport } from '#shared/transfer/report.ts';
+import { type TransferProgress, TransferReport } from '#shared/transfer/report.ts';
 import { runTransfer } from '#shared/transfer/run.ts';
 import { TransferSpec } from '#shared/transfer/spec.ts';
 import { sharedDirectory } from '#test/support/directory.ts';

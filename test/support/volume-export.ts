@@ -3,7 +3,7 @@ import type { Job, Pod } from '#shared/api/foreign/core.ts';
 import type { VirtualMachineVolumeExport } from '#shared/api/hypercloud/volume-export.ts';
 import { initialState } from '#shared/populate/filled.ts';
 import { toExport } from '#shared/resources/volume-export/dialect.ts';
-import type { ExportState, VolumeExport } from '#shared/resources/volume-export/export.ts';
+import type { ExportState, VolumeExport } from '#shared/resources/volume-export/rules.ts';
 import type { ObservedExport } from '#shared/resources/volume-export/observed.ts';
 import { testSettings, testTime } from '#test/support/builders.ts';
 

@@ -6,7 +6,7 @@ import { signEvent } from '#events/signature.ts';
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { annotations } from '#shared/api/names.ts';
 import { type KubeObject, type ObjectRef, refOf } from '#shared/api/object.ts';
-import type { Deed } from '#shared/exchange/access/permit.ts';
+import type { Deed } from '#shared/exchange/access/caller.ts';
 import { forgedGrant } from '#test/tenants/fields.ts';
 import { loot, tenant, victim } from '#test/tenants/row.ts';
 import type { World } from '#test/tenants/world.ts';

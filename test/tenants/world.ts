@@ -7,7 +7,7 @@ import { objects } from '#infra/generate/declared.ts';
 import { scopeOf } from '#infra/generate/webhook-scopes.ts';
 import { admissionFunctions } from '#infra/generate/wiring.ts';
 import type { AdmissionResponse } from '#shared/api/admission.ts';
-import { leases } from '#shared/api/foreign/coordination.ts';
+import { leases } from '#shared/api/foreign/kubernetes.ts';
 import {
   configMaps,
   jobs,

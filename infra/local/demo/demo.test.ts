@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { bootDisk } from '#infra/local/demo/boot.ts';
-import { bootLine, buildBootSector, writeBootDisk } from '#infra/local/demo/boot-disk.ts';
+import { bootDisk, bootLine, buildBootSector, writeBootDisk } from './boot-disk.ts';
 import { parseRange, startFileServer } from '#infra/local/demo/file-server.ts';
 
 const hasEmulator = await promisify(execFile)('qemu-system-x86_64', ['--version']).then(

@@ -1,13 +1,17 @@
 // Serves files over HTTP with ranges, like a mirror. Called by the demo and by flow tests.
-import { createReadStream } from 'node:fs';
+import { createReadStream, existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { type IncomingMessage, type ServerResponse, createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { basename, join, resolve } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { bootLine, writeBootDisk } from './boot-disk.ts';
+import { run } from './prove.ts';
 import { boundConnections } from '#shared/runtime/connections.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
 
-export interface FileServerOptions {
+interface FileServerOptions {
   /** Bytes per second of one answer. Default: no limit. */
   readonly bytesPerSecond?: number;
   /** Default: 127.0.0.1. */
@@ -106,4 +110,45 @@ const throttle = (bytesPerSecond: number | undefined): Transform => {
       setTimeout(done, Math.max(0, due), null, chunk);
     },
   });
+};
+
+// The source of the demo's image: a generated disk, a file, or an address.
+
+const mib = 2 ** 20;
+
+export interface DemoSource {
+  readonly url: string;
+  /** The published file on this machine; undefined for an address. */
+  readonly file?: string;
+  /** The expected output on the serial port, if known. */
+  readonly says?: string;
+  /** Description in one line. */
+  readonly about: string;
+}
+
+/** Throws InvalidInput if the argument is neither an address nor a file. */
+export const prepareSource = async (
+  argument: string | undefined,
+  server: FileServer,
+  dir: string,
+): Promise<DemoSource> => {
+  if (argument === undefined) return makeDisk(server, dir);
+  if (/^https?:\/\//i.test(argument)) return { url: argument, about: argument };
+  const file = resolve(argument);
+  if (!existsSync(file) || !(await stat(file)).isFile())
+    throw new InvalidInput(`${argument} is neither a http(s) address nor a file`);
+  return { url: server.offer(basename(file), file), file, about: `file ${file}` };
+};
+
+const makeDisk = async (server: FileServer, dir: string): Promise<DemoSource> => {
+  const raw = join(dir, 'demo.raw');
+  const file = join(dir, 'demo.qcow2');
+  await writeBootDisk(raw, { bytes: 256 * mib, dataBytes: 64 * mib });
+  await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, file]);
+  return {
+    url: server.offer('demo.qcow2', file),
+    file,
+    says: bootLine,
+    about: 'a generated bootable disk of 256 MiB',
+  };
 };

@@ -4,12 +4,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { type Cluster, startCluster } from '#infra/local/cluster.ts';
-import { bootDisk } from '#infra/local/demo/boot.ts';
-import { startFileServer } from '#infra/local/demo/file-server.ts';
-import { buildDemoImage, diskOf, followImage, readyOf } from '#infra/local/demo/import.ts';
-import { type Screen, createScreen, formatSeconds, progressLine } from '#infra/local/demo/progress.ts';
+import { bootDisk } from './boot-disk.ts';
+import { type DemoSource, prepareSource, startFileServer } from './file-server.ts';
+import {
+  buildDemoImage,
+  createScreen,
+  diskOf,
+  followImage,
+  formatSeconds,
+  progressLine,
+  readyOf,
+  type Screen,
+} from './import.ts';
 import { fetchReference, proveIdentical } from '#infra/local/demo/prove.ts';
-import { type DemoSource, prepareSource } from '#infra/local/demo/source.ts';
 import { HostConfig, parseDemoOptions, demoUsage, toEnvironment } from '#infra/local/options.ts';
 import { ensurePrograms, qemuImg, thisHost } from '#infra/local/system-programs.ts';
 import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';

@@ -5,7 +5,30 @@ import type { ObjectHint } from '#shared/object-import/notification.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { newTrace, traceHeaders } from '#shared/runtime/trace.ts';
 
-export interface AdmissionServer {
+// The used part of Cloudflare's queue API. Its own types would replace those of Node for the whole repository.
+
+export interface QueueMessage {
+  readonly id: string;
+  readonly timestamp: Date;
+  readonly body: unknown;
+  /** Deliveries of this message, including this one. */
+  readonly attempts: number;
+  /** Acknowledges the message. */
+  ack(): void;
+  /** Delivers the message again, after this many seconds (12 hours at most). */
+  retry(options?: { readonly delaySeconds?: number }): void;
+}
+
+export interface MessageBatch {
+  readonly queue: string;
+  readonly messages: readonly QueueMessage[];
+}
+
+export interface QueueProducer {
+  send(body: unknown, options?: { readonly contentType?: 'json' | 'bytes' }): Promise<unknown>;
+}
+
+interface AdmissionServer {
   /** URL of import-object. */
   readonly url: string;
   /** NOTIFICATION_TOKEN of import-object. */
@@ -13,7 +36,7 @@ export interface AdmissionServer {
 }
 
 /** Identifies the message in logs. */
-export interface About {
+interface About {
   /** The same for a notification that was sent twice. */
   readonly id: string;
   /** When the queue received it. */

@@ -1,5 +1,5 @@
 // For tests of the Worker: R2's side of its queue, and a reader of the dead letters.
-import type { MessageBatch } from '#infra/workers/r2-notifications/queue.ts';
+import type { MessageBatch } from './notify.ts';
 
 export default {
   async queue(batch: MessageBatch, { DEAD_LETTERS_URL }: { readonly DEAD_LETTERS_URL: string }): Promise<void> {

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { QueueMessage } from '#infra/workers/r2-notifications/queue.ts';
+import type { QueueAnswer, QueueMessage } from './notify.ts';
 import { relay } from '#infra/workers/r2-notifications/relay.ts';
-import type { QueueAnswer } from '#infra/workers/r2-notifications/notify.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { anR2Message } from '#test/support/r2.ts';
 

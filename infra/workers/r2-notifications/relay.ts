@@ -1,8 +1,13 @@
 // Handles one batch of R2's notifications: each object is reported once, each message is acknowledged, retried or moved to the dead letters.
 // Called by worker.ts.
-import type { MessageBatch, QueueMessage, QueueProducer } from '#infra/workers/r2-notifications/queue.ts';
-import type { Notify } from '#infra/workers/r2-notifications/notify.ts';
-import { type QueueVerdict, verdictOf } from '#infra/workers/r2-notifications/notify.ts';
+import {
+  type MessageBatch,
+  type Notify,
+  type QueueMessage,
+  type QueueProducer,
+  type QueueVerdict,
+  verdictOf,
+} from './notify.ts';
 import { shortHash } from '#shared/object-import/description.ts';
 import { type ObjectHint, readNotification } from '#shared/object-import/notification.ts';
 import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';

@@ -1,8 +1,7 @@
 // The Worker: receives R2's notifications from a queue, and notifies import-object. wrangler.jsonc has its queues and settings.
 import { z } from 'zod';
-import type { MessageBatch, QueueProducer } from '#infra/workers/r2-notifications/queue.ts';
+import { createNotifier, type MessageBatch, type QueueProducer } from './notify.ts';
 import { relay } from '#infra/workers/r2-notifications/relay.ts';
-import { createNotifier } from '#infra/workers/r2-notifications/notify.ts';
 import { type WorkerEnvironment, beginWorker, safeUrl, workerSettings } from '#infra/workers/settings.ts';
 import { setting, wholeNumber } from '#shared/runtime/config.ts';
 

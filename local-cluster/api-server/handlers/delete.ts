@@ -1,16 +1,97 @@
 // DELETE of one object: at once, or with a deletion timestamp for finalizers, a grace period or the garbage collector.
-import { type ApiObject, fieldsAt, omit } from '../objects/object.ts';
-import { toStored, apiVersionOf } from '../registry/resource.ts';
-import { respond } from '../http/respond.ts';
-import { type ResourceName, type StatusBody, conflict, notFound, isApiError } from '../status/status.ts';
-import type { Entry } from '../store/change.ts';
-import { checkProtected } from '../admission/namespace.ts';
+import { checkProtected } from '#local-cluster/api-server/admission/namespace.ts';
+import { readBody } from './body.ts';
 import { type Call, isDryRun, storeKey, timestamp } from './call.ts';
-import { type DeleteOptions, type Propagation, readDeleteOptions } from './delete-options.ts';
 import { shapeResult } from './get.ts';
-import { readObject } from './write.ts';
-import { openList } from './list.ts';
 import { parseListOptions } from './list-options.ts';
+import { openList } from './list.ts';
+import { readObject } from './write.ts';
+import { respond } from '#local-cluster/api-server/http/respond.ts';
+import { type ApiObject, type Fields, fieldsAt, isFields, omit } from '#local-cluster/api-server/objects/object.ts';
+import { apiVersionOf, toStored } from '#local-cluster/api-server/registry/resource.ts';
+import { type Cause, forbidden, notSupported } from '#local-cluster/api-server/schema/cause.ts';
+import {
+  badRequest,
+  conflict,
+  invalid,
+  isApiError,
+  notFound,
+  type ResourceName,
+  type StatusBody,
+} from '#local-cluster/api-server/status/status.ts';
+import type { Entry } from '#local-cluster/api-server/store/change.ts';
+
+// DeleteOptions, from the body or the query of a DELETE.
+
+type Propagation = 'Background' | 'Foreground' | 'Orphan';
+
+interface DeleteOptions {
+  readonly gracePeriodSeconds: number | undefined;
+  readonly propagation: Propagation | undefined;
+  readonly uid: string | undefined;
+  readonly resourceVersion: string | undefined;
+  readonly dryRun: readonly string[];
+  /** As sent to a webhook. */
+  readonly raw: Fields;
+}
+
+const policies: readonly Propagation[] = ['Foreground', 'Background', 'Orphan'];
+
+const fromQuery = (query: URLSearchParams): Fields => ({
+  ...(query.has('gracePeriodSeconds') ? { gracePeriodSeconds: Number(query.get('gracePeriodSeconds')) } : {}),
+  ...(query.has('propagationPolicy') ? { propagationPolicy: query.get('propagationPolicy') } : {}),
+  ...(query.has('orphanDependents') ? { orphanDependents: query.get('orphanDependents') === 'true' } : {}),
+  ...(query.has('dryRun') ? { dryRun: query.getAll('dryRun') } : {}),
+});
+
+const propagationOf = (raw: Fields): Propagation | undefined => {
+  if (raw['orphanDependents'] !== undefined && raw['orphanDependents'] !== null) {
+    return raw['orphanDependents'] === true ? 'Orphan' : 'Background';
+  }
+  return policies.find((policy) => policy === raw['propagationPolicy']);
+};
+
+const causesOf = (raw: Fields): Cause[] => {
+  const policy = raw['propagationPolicy'];
+  const causes: Cause[] = [];
+  if (
+    policy !== undefined &&
+    policy !== null &&
+    raw['orphanDependents'] !== undefined &&
+    raw['orphanDependents'] !== null
+  ) {
+    causes.push(forbidden('propagationPolicy', 'orphanDependents and deletionPropagation cannot be both set'));
+  }
+  if (typeof policy === 'string' && !policies.some((known) => known === policy)) {
+    causes.push(notSupported('propagationPolicy', policy, [...policies, 'nil']));
+  }
+  const dryRun = Array.isArray(raw['dryRun']) ? raw['dryRun'].map(String) : [];
+  if (dryRun.some((value) => value !== 'All')) causes.push(notSupported('dryRun', dryRun as never, ['All']));
+  return causes;
+};
+
+const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
+
+/** Parses and validates the options; throws a 400 or 422. */
+const readDeleteOptions = async (call: Call): Promise<DeleteOptions> => {
+  const body = await readBody(call.request);
+  if (body !== undefined && !isFields(body)) throw badRequest('the body must be an object of kind DeleteOptions');
+  if (body?.['kind'] !== undefined && body['kind'] !== 'DeleteOptions' && body['kind'] !== '') {
+    throw badRequest(`decoded object cannot be converted to DeleteOptions`);
+  }
+  const raw: Fields = body ?? fromQuery(call.info.query);
+  const causes = causesOf(raw);
+  if (causes.length > 0) throw invalid({ group: 'meta.k8s.io', kind: 'DeleteOptions' }, '', causes);
+  const preconditions = isFields(raw['preconditions']) ? raw['preconditions'] : {};
+  return {
+    gracePeriodSeconds: typeof raw['gracePeriodSeconds'] === 'number' ? raw['gracePeriodSeconds'] : undefined,
+    propagation: propagationOf(raw),
+    uid: text(preconditions['uid']),
+    resourceVersion: text(preconditions['resourceVersion']),
+    dryRun: Array.isArray(raw['dryRun']) ? raw['dryRun'].map(String) : [],
+    raw,
+  };
+};
 
 const foreground = 'foregroundDeletion';
 const orphan = 'orphan';
@@ -42,7 +123,7 @@ const checkPreconditions = (resource: ResourceName, object: ApiObject, options: 
   }
 };
 
-export interface Deletion {
+interface Deletion {
   readonly object: ApiObject;
   /** Whether it was removed from the store, and does not wait. */
   readonly gone: boolean;

@@ -16,8 +16,7 @@ import { type Resource, type ScalePaths, type Subresource, groupVersion } from '
 import { badRequest, failure } from '../status/status.ts';
 import { toLabelMatcher } from '../selectors/label.ts';
 import { compileJsonPath } from '../tables/json-path.ts';
-import { readAs } from './subresource-body.ts';
-import { readBody } from './body.ts';
+import { readAs, readBody } from './body.ts';
 import type { Call } from './call.ts';
 import { deleteObject } from './delete.ts';
 import { getObject } from './get.ts';

@@ -9,7 +9,7 @@ import { conflict, invalid, notFound } from '../status/status.ts';
 import { type Call, timestamp } from './call.ts';
 import { getObject } from './get.ts';
 import { type WriteOptions, managerOf, parseWriteOptions } from './options.ts';
-import { readAs } from './subresource-body.ts';
+import { readAs } from './body.ts';
 
 /** The pod or secret that a token is bound to; throws a 404 or 409 when it does not exist or has another UID. */
 const boundObject = (call: Call, reference: unknown) => {

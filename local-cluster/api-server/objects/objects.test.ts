@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { findDuplicateFields } from './duplicate-fields.ts';
+import { findDuplicateFields } from '#local-cluster/api-server/handlers/body.ts';
 import { dnsLabel, dnsSubdomain, generateName, qualifiedName } from './names.ts';
 import { findUnknownFields } from './decode.ts';
 

@@ -1,4 +1,4 @@
-// Lists, sets and IP addresses in CEL as extended by Kubernetes. Registered by cel-library.ts.
+// Lists, sets and IP addresses in CEL as extended by Kubernetes. Registered by cel-values.ts.
 
 import { BlockList, isIP, isIPv4 } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';

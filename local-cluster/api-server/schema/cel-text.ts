@@ -1,5 +1,5 @@
 // Strings and URLs in CEL beyond the language library: charAt, replace, format, find, url. Registered by
-// cel-library.ts.
+// cel-values.ts.
 
 import type { Environment } from '@marcbachmann/cel-js';
 import { compileGoRegExp } from './go-regexp.ts';

@@ -1,6 +1,6 @@
 // Deletes objects without an existing owner, of every kind that the server serves, including custom ones.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { crds } from '#shared/api/foreign/crd.ts';
+import { crds } from '#shared/api/foreign/kubernetes.ts';
 import { type KubeObject, type OwnerReference, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { startSource } from '#events/forward/run.ts';
+import { startSource } from '#events/forward/source.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { createPost } from '#events/send.ts';
 import { encodeEvent } from '#events/message.ts';
@@ -21,7 +21,7 @@ import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts
 import { silentLogger as log } from '#shared/runtime/log.ts';
 import { type RunningServer, startServer } from '#shared/runtime/serve.ts';
 import { takeTurn } from '#test/support/turn.ts';
-import { crds } from '#shared/api/foreign/crd.ts';
+import { crds } from '#shared/api/foreign/kubernetes.ts';
 import { looseCrd, prepareKnative, triggers } from '#test/support/knative.ts';
 
 const assetsDir = findAssets(process.env);

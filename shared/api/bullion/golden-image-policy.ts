@@ -1,8 +1,7 @@
 // bullion.dev GoldenImagePolicy: how versions of one golden image reach its users, channel by channel, and how they are taken back.
 import { z } from 'zod';
 import { DeprecationRule, DeprecationStatus, RetentionRule } from '#shared/api/bullion/lifecycle.ts';
-import { Boot, Check } from '#shared/api/bullion/proof.ts';
-import { Attestation, SignatureRule } from '#shared/api/bullion/signature.ts';
+import { Attestation, Boot, Check, SignatureRule } from './verify.ts';
 import { ConditionSchema } from '#shared/api/image-status.ts';
 import { Int64, ObjectName, type ServedKind, withRules } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';

@@ -1,6 +1,6 @@
 // cdi.kubevirt.io DataImportCron, in the released form of its operator and in the short form of its design document.
 import { z } from 'zod';
-import { CdiCondition } from '#shared/api/cdi/conditions.ts';
+import { CdiCondition } from '#shared/api/conditions.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import { NamespaceName, ObjectName, Int64, type ServedKind, withRules } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';

@@ -1,6 +1,6 @@
 // cdi.kubevirt.io DataSource: a name for a golden volume, a snapshot, or another DataSource.
 import { z } from 'zod';
-import { CdiCondition } from '#shared/api/cdi/conditions.ts';
+import { CdiCondition } from '#shared/api/conditions.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import { NamespaceName, ObjectName, Int64, type ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';

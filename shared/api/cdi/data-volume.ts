@@ -1,6 +1,6 @@
 // cdi.kubevirt.io DataVolume: every field of the original; unsupported fields are rejected with a message, never dropped.
 import { z } from 'zod';
-import { CdiCondition } from '#shared/api/cdi/conditions.ts';
+import { CdiCondition } from '#shared/api/conditions.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import { imageStatusShape } from '#shared/api/image-status.ts';
 import { NamespaceName, ObjectName, Int64, QuantityValue, type ServedKind, withRules } from '#shared/api/kind.ts';

@@ -1,6 +1,6 @@
 // cdi.kubevirt.io StorageProfile: the capabilities of a storage class, and settings of an administrator. One per class, with its name.
 import { z } from 'zod';
-import { CdiCondition } from '#shared/api/cdi/conditions.ts';
+import { CdiCondition } from '#shared/api/conditions.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import { ObjectName, Int64, type ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';

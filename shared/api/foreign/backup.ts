@@ -1,8 +1,18 @@
 // Kinds of Harvester and Longhorn that backups use: only the fields we read.
 import type { Condition, KubeObject, ResourceType } from '#shared/api/object.ts';
 
+// Kinds of harvesterhci.io that are read but not served.
+
+export const templateVersions: ResourceType<KubeObject> = {
+  group: 'harvesterhci.io',
+  version: 'v1beta1',
+  kind: 'VirtualMachineTemplateVersion',
+  plural: 'virtualmachinetemplateversions',
+  namespaced: true,
+};
+
 /** One of Harvester's settings. Not namespaced. */
-export interface HarvesterSetting extends KubeObject {
+interface HarvesterSetting extends KubeObject {
   readonly value?: string;
   readonly default?: string;
 }

@@ -1,6 +1,17 @@
 // HyperConverged and SSP: the fields with the golden images of a cluster. Read only, except for the generated schedule of a HyperConverged.
 import type { DataImportCronSpec } from '#shared/api/cdi/data-import-cron.ts';
+import { cdiGroup } from '#shared/api/cdi/names.ts';
 import type { Condition, KubeObject, ResourceType } from '#shared/api/object.ts';
+
+// The object of an installed CDI, which its operator creates or reads. Only its existence matters.
+
+export const cdis: ResourceType<KubeObject> = {
+  group: cdiGroup,
+  version: 'v1beta1',
+  kind: 'CDI',
+  plural: 'cdis',
+  namespaced: false,
+};
 
 /** One entry of a list of templates; `spec` may lack required fields of the resulting object. */
 export interface CronTemplateEntry {

@@ -9,7 +9,7 @@ import { isSent, movingOf } from '#shared/populate/source.ts';
 import { describeFailure } from '#shared/populate/job/following.ts';
 import { backoffSeconds } from '#shared/populate/job/transfer-job.ts';
 import { redact } from '#shared/runtime/redact.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 
 type Running = Extract<Copies, { is: 'running' }>;
 

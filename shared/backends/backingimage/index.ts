@@ -3,7 +3,7 @@ import { virtualMachineBackups } from '#shared/api/foreign/backup.ts';
 import { persistentVolumeClaims, persistentVolumes, storageClasses } from '#shared/api/foreign/core.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { backingImages, type BackingImage } from '#shared/api/foreign/longhorn.ts';
-import type { Backend } from '#shared/backends/backend.ts';
+import type { Backend, Image } from '#shared/backends/backend.ts';
 import { need, type ObservedBackingImage, check } from '#shared/backends/backingimage/observed.ts';
 import { longhornSources } from '#shared/backends/backingimage/origin.ts';
 import { filledState, initialize, planDelete } from '#shared/backends/backingimage/plan.ts';
@@ -11,7 +11,6 @@ import { mutator, validator } from '#shared/backends/backingimage/validator.ts';
 import type { ImageState } from '#shared/populate/filled.ts';
 import { foldCopies } from '#shared/backends/backingimage/copies.ts';
 import { follow, type WatchedChild } from '#shared/populate/watched-child.ts';
-import type { Image } from '#shared/backends/image.ts';
 
 // The children the backingimage backend watches.
 

@@ -1,12 +1,122 @@
 // The backing image and the storage class of an image. Called by the plans of this folder.
-import { type StorageClass } from '#shared/api/foreign/core.ts';
+import { createHash } from 'node:crypto';
+import { mayUseOf } from '#shared/access/permissions.ts';
+import type { StorageClass } from '#shared/api/foreign/core.ts';
 import { type BackingImage, longhornDriver, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { annotations } from '#shared/api/names.ts';
-import type { ObjectMeta } from '#shared/api/object.ts';
-import { childMetadata } from '#shared/api/owner.ts';
-import { backingImageNames, storageClassNames } from '#shared/backends/backingimage/names.ts';
-import { copiesIn } from '#shared/backends/backingimage/parameters.ts';
-import type { Image } from '#shared/backends/image.ts';
+import { childMetadata, type ObjectMeta } from '#shared/api/object.ts';
+import type { Image } from '#shared/backends/backend.ts';
+import {
+  foreignSecretProblem,
+  secretAt,
+  secretKey,
+  type SecretName,
+  secretStages,
+} from '#shared/backends/rules/encryption.ts';
+
+// Names of the backing image and the storage class of an image: from its UID, from its backup, or as Harvester named them.
+
+/** Longest name in Longhorn. */
+const maxNameLength = 40;
+
+/** Candidates, the first that exists wins; `own` is the name for a new one. */
+export interface Names {
+  readonly own: string;
+  readonly candidates: readonly string[];
+}
+
+type Named = Pick<Image, 'ref' | 'source'>;
+
+/** The way Longhorn shortens long names: the end is replaced by a part of the SHA-512 of the whole. */
+export const correctedName = (name: string): string => {
+  const lower = name.toLowerCase();
+  if (name.length <= maxNameLength) return lower;
+  const suffix = `-${createHash('sha512').update(name).digest('hex').slice(0, 8)}`;
+  return lower.slice(0, maxNameLength - suffix.length).replace(/-+$/, '') + suffix;
+};
+
+/** The name in its backup: volumes in backups refer to it, so a restored image must have it again. */
+const restoreName = ({ source }: Named): string | undefined => {
+  if (source?.type !== 'restore') return undefined;
+  const name = new URLSearchParams(source.url.split('?')[1] ?? '').get('backingImage') ?? '';
+  return /^[a-z0-9][a-z0-9_.-]+$/.test(name) ? name : undefined;
+};
+
+const namesOf = (own: string, legacy: readonly (string | undefined)[]): Names => ({
+  own,
+  candidates: [...new Set([...legacy.filter((name) => name !== undefined), own])],
+});
+
+export const backingImageNames = (image: Named): Names => {
+  const { namespace = '', name, uid } = image.ref;
+  const restored = restoreName(image);
+  const legacy = `${namespace}-${name}`;
+  return namesOf(restored ?? `vmi-${uid}`, [restored, legacy, correctedName(legacy), `vmi-${uid}`]);
+};
+
+export const storageClassNames = (image: Named): Names => {
+  const { name, uid } = image.ref;
+  const restored = restoreName(image);
+  const ofBackup = restored === undefined ? undefined : `lh-${restored.replace(/^vmi-/, '')}`;
+  return namesOf(ofBackup ?? `lh-${uid}`, [ofBackup, `lh-${uid}`, `longhorn-${name}`]);
+};
+
+// Parameters of the storage class for volumes of an image: decided once, from a template class. Pure.
+
+type Parameters = Readonly<Record<string, string>>;
+
+const defaults: Parameters = { numberOfReplicas: '3', staleReplicaTimeout: '30', migratable: 'true' };
+
+/** Parameters that may differ from the defaults. Other parameters of the template do not apply to disks of an image. */
+const allowed: readonly string[] = [
+  'nodeSelector',
+  'diskSelector',
+  'numberOfReplicas',
+  'staleReplicaTimeout',
+  'dataLocality',
+  'encrypted',
+  ...secretStages.flatMap((stage) => [secretKey(stage, 'name'), secretKey(stage, 'namespace')]),
+];
+
+const permitted = (parameters: Parameters, keys = allowed): Parameters =>
+  Object.fromEntries(Object.entries(parameters).filter(([key]) => keys.includes(key)));
+
+const known: readonly string[] = [...allowed, ...Object.keys(defaults)];
+
+/** The backing image that a class belongs to. */
+export const backingImageOf = ({ parameters }: StorageClass): string | undefined => parameters?.['backingImage'];
+
+/** A class of another driver has no valid parameters for Longhorn. */
+const isTemplate = (storageClass: StorageClass | undefined): storageClass is StorageClass =>
+  storageClass?.provisioner === longhornDriver && backingImageOf(storageClass) === undefined;
+
+export const classParameters = (asked: Parameters | undefined, template: StorageClass | undefined): Parameters => ({
+  ...defaults,
+  ...permitted(isTemplate(template) ? (template.parameters ?? {}) : (asked ?? {})),
+});
+
+/** The parameters decided at admission. If admission was bypassed they are decided now, by the same rules. */
+export const parametersOf = ({ storage }: Image, template: StorageClass | undefined): Parameters =>
+  storage.classParameters === undefined
+    ? classParameters(undefined, template)
+    : permitted(storage.classParameters, known);
+
+/** Why the class of an image must not be created: it would read a Secret that the author may not read; `undefined`: no problem. */
+export const secretProblem = (
+  { ref, grants }: Pick<Image, 'ref' | 'grants'>,
+  parameters: Parameters,
+): string | undefined =>
+  foreignSecretProblem(parameters, { namespace: ref.namespace, mayUse: mayUseOf(ref.namespace, grants) });
+
+/** Minimum of copies in Longhorn; `undefined` if the parameter is not a number. */
+export const copiesIn = (parameters: Parameters): number | undefined => {
+  const count = Number(parameters['numberOfReplicas']);
+  return Number.isInteger(count) && count > 0 ? count : undefined;
+};
+
+/** The Secret with the encryption key; `undefined` if there is none. */
+export const secretOf = (parameters: Parameters | undefined): SecretName | undefined =>
+  secretAt(parameters, 'node-publish');
 
 /** Back reference that Harvester's own tools read. */
 export const imageIdAnnotation = 'harvesterhci.io/imageId';

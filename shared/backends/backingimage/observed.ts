@@ -9,18 +9,22 @@ import { type BackingImage, backingImages, longhornNamespace } from '#shared/api
 import { labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { foldCopies } from '#shared/backends/backingimage/copies.ts';
-import { imageIdAnnotation, imageIdOf } from '#shared/backends/backingimage/manifests.ts';
-import { type Names, backingImageNames, storageClassNames } from '#shared/backends/backingimage/names.ts';
+import {
+  backingImageNames,
+  backingImageOf,
+  imageIdAnnotation,
+  imageIdOf,
+  type Names,
+  storageClassNames,
+} from './manifests.ts';
 import { type ObservedOrigin, readOrigin } from '#shared/backends/backingimage/origin.ts';
-import { backingImageOf } from '#shared/backends/backingimage/parameters.ts';
 import { readExported } from '#shared/backends/source-claim.ts';
 import { isRetryDue } from '#shared/populate/filled.ts';
 import { readClass } from '#shared/populate/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { type Need, isInstalled } from '#shared/backends/backend.ts';
+import { type Image, isInstalled, type Need } from '#shared/backends/backend.ts';
 import { virtualMachineBackups } from '#shared/api/foreign/backup.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
-import type { Image } from '#shared/backends/image.ts';
 import type { LookAtFile } from '#shared/transfer/file-look.ts';
 
 export interface ObservedBackingImage {

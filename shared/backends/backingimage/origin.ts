@@ -1,5 +1,5 @@
 // The source of a backing image that is another object: a Longhorn volume, or another image. Reads it, and determines obstacles.
-import { mayUseOf, readGrants } from '#shared/access/grant.ts';
+import { mayUseOf, readGrants } from '#shared/access/permissions.ts';
 import {
   type PersistentVolume,
   type PersistentVolumeClaim,
@@ -12,17 +12,13 @@ import { backingImages, longhornDriver, longhornNamespace } from '#shared/api/fo
 import { isTrue } from '#shared/api/conditions.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { labels } from '#shared/api/names.ts';
-import { refOf } from '#shared/api/object.ts';
-import { groupKindOf, sourceLabel } from '#shared/api/owner.ts';
+import { groupKindOf, refOf, sourceLabel } from '#shared/api/object.ts';
 import { foldCopies } from '#shared/backends/backingimage/copies.ts';
-import type { BackingImageSource } from '#shared/backends/backingimage/manifests.ts';
-import { backingImageNames } from '#shared/backends/backingimage/names.ts';
-import { secretOf } from '#shared/backends/backingimage/parameters.ts';
+import { backingImageNames, type BackingImageSource, secretOf } from './manifests.ts';
 import { foreignSecretProblem, isEncrypted } from '#shared/backends/rules/encryption.ts';
-import type { ImageCloneSource } from '#shared/backends/image.ts';
+import type { Image, ImageCloneSource } from '#shared/backends/backend.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type Source, type SourceType, isOneOf } from '#shared/populate/source.ts';
-import type { Image } from '#shared/backends/image.ts';
 import type { LookAtFile } from '#shared/transfer/file-look.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 

@@ -11,7 +11,7 @@ import type { ObservedBackingImage } from '#shared/backends/backingimage/observe
 import type { ImageState } from '#shared/populate/filled.ts';
 import { aBackingImage, anImage as anyImage, imageRef, testSettings, testTime } from '#test/support/builders.ts';
 import type { Plan } from '#shared/populate/actions.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 
 type Copy = BackingImageCopy & { readonly state: CopyState };
 

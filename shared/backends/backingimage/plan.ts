@@ -14,8 +14,7 @@ import {
 import { foldCopies } from '#shared/backends/backingimage/copies.ts';
 import { planFailed } from '#shared/backends/backingimage/following.ts';
 import { planRunning } from '#shared/backends/backingimage/following.ts';
-import { attemptOf, buildStorageClass, marksOf } from '#shared/backends/backingimage/manifests.ts';
-import { parametersOf, secretProblem } from '#shared/backends/backingimage/parameters.ts';
+import { attemptOf, buildStorageClass, marksOf, parametersOf, secretProblem } from './manifests.ts';
 import type { ObservedBackingImage } from '#shared/backends/backingimage/observed.ts';
 import { halfSector } from '#shared/backends/backingimage/origin.ts';
 import { planStart } from '#shared/backends/backingimage/starting.ts';
@@ -35,7 +34,7 @@ import {
   restartingState,
   terminatingState,
 } from '#shared/populate/state.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 import { roundToSector } from '#shared/transfer/format/disk.ts';
 
 export const initialize = (image: Image, observed: ObservedBackingImage, context: PlanContext): Plan => {

@@ -3,9 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { persistentVolumeClaims, persistentVolumes, storageClasses } from '#shared/api/foreign/core.ts';
 import { backingImages } from '#shared/api/foreign/longhorn.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
-import { backingImageNames, correctedName, storageClassNames } from '#shared/backends/backingimage/names.ts';
+import { backingImageNames, classParameters, correctedName, storageClassNames } from './manifests.ts';
 import { readOrigin } from '#shared/backends/backingimage/origin.ts';
-import { classParameters } from '#shared/backends/backingimage/parameters.ts';
 import { initialize } from '#shared/backends/backingimage/plan.ts';
 import { check } from '#shared/backends/backingimage/observed.ts';
 import { validator } from '#shared/backends/backingimage/validator.ts';
@@ -20,7 +19,7 @@ import {
 } from '#test/support/builders.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
-import type { Image, ImageSource } from '#shared/backends/image.ts';
+import type { Image, ImageSource } from '#shared/backends/backend.ts';
 
 const { uid } = imageRef;
 const ref = { ...imageRef, namespace: 'default', name: 'ubuntu' };

@@ -6,15 +6,17 @@ import {
   type BackingImageSource,
   buildBackingImage,
   buildStorageClass,
-} from '#shared/backends/backingimage/manifests.ts';
+  copiesIn,
+  parametersOf,
+  secretProblem,
+} from './manifests.ts';
 import { longhornMissing } from '#shared/backends/backingimage/observed.ts';
 import { cloneLabels } from '#shared/backends/backingimage/origin.ts';
-import { copiesIn, parametersOf, secretProblem } from '#shared/backends/backingimage/parameters.ts';
 import type { ObservedBackingImage } from '#shared/backends/backingimage/observed.ts';
 import { markExported } from '#shared/backends/source-claim.ts';
 import { failedState, restingState, retryHint, waitingState } from '#shared/populate/state.ts';
 import { isSent } from '#shared/populate/source.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 
 export const planStart = (image: Image, observed: ObservedBackingImage, context: PlanContext): Plan => {
   if (!observed.isInstalled) return wait(image, 'BackendUnavailable', longhornMissing, context);

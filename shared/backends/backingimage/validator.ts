@@ -2,13 +2,11 @@
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import { isTrue } from '#shared/api/conditions.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
-import type { BackendMutator, BackendValidator } from '#shared/backends/backend.ts';
-import { backingImageOf, classParameters, copiesIn } from '#shared/backends/backingimage/parameters.ts';
-import type { ImageCloneSource } from '#shared/backends/image.ts';
+import type { BackendMutator, BackendValidator, Image, ImageCloneSource } from '#shared/backends/backend.ts';
+import { backingImageOf, classParameters, copiesIn } from './manifests.ts';
 import { isEncrypted } from '#shared/backends/rules/encryption.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
-import type { Image } from '#shared/backends/image.ts';
 
 const fault = (field: string, message: string): Fault => ({ field, message });
 

@@ -9,7 +9,7 @@ import { isLeaving } from '#shared/populate/watched-child.ts';
 import { failedState, isPast, isoTime, restingState, retryHint, waitingState } from '#shared/populate/state.ts';
 import { inspectedOf } from '#shared/populate/population.ts';
 import { redact } from '#shared/runtime/redact.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 
 /** A problem in CDI's Running condition, which CDI would retry forever. */
 const isTrouble = (reason: string): boolean =>

@@ -1,19 +1,18 @@
 // The DataVolume of an image, in a form that CDI and our own DataVolumes both support.
 import { createHash } from 'node:crypto';
-import { toGrantText } from '#shared/access/grant.ts';
+import { toGrantText } from '#shared/access/permissions.ts';
 import { type DataVolume, type DataVolumeSpec, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import type { ConfigMap, PersistentVolumeClaim, StorageClass } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
-import { apiVersionOf } from '#shared/api/object.ts';
-import { childMetadata } from '#shared/api/owner.ts';
+import { apiVersionOf, childMetadata } from '#shared/api/object.ts';
 import { formatQuantity } from '#shared/api/quantity.ts';
 import type { Cloned } from '#shared/backends/source-claim.ts';
 import { type Source, type SourceType, isOneOf } from '#shared/populate/source.ts';
 import { inspectedMark } from '#shared/populate/population.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 
 /** Its claim has the same name, where Harvester's clients look for it. */
 export const dataVolumeName = ({ ref }: Pick<Image, 'ref'>): string => ref.name;

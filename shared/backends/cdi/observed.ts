@@ -21,7 +21,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type SucceededRun, readSucceeded } from '#shared/populate/job/attempts.ts';
 import { isFetched } from '#shared/populate/source.ts';
 import { transferJobName } from '#shared/populate/job/transfer-job.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 
 export interface RestoreStage {
   readonly volume?: PersistentVolumeClaim | undefined;

@@ -23,7 +23,7 @@ import {
   testTime,
 } from '#test/support/builders.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 
 const context = { now: testTime, settings: testSettings };
 const later = (seconds: number) => ({ ...context, now: testTime + seconds * 1000 });

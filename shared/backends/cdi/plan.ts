@@ -33,13 +33,13 @@ import {
   usableState,
   waitingState,
 } from '#shared/populate/state.ts';
-import { inClass } from '#shared/populate/storage/class-annotations.ts';
+import { inClass } from '#shared/populate/storage/profile.ts';
 import { isFetched, isForJob, isSent } from '#shared/populate/source.ts';
 import { populationOf, volumeModeOf } from '#shared/populate/population.ts';
 import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 
 export const initialize = (image: Image, observed: ObservedCdi, context: PlanContext): Plan => {
   if (image.state.phase !== 'Available' && isRetryDue(image)) return planRestart(image, observed, context);

@@ -7,7 +7,7 @@ import { cdi } from '#shared/backends/cdi/index.ts';
 import type { ImageState } from '#shared/populate/filled.ts';
 import { aHyperCloudImage, aPod, aSuccess, anImage, imageRef } from '#test/support/builders.ts';
 import { createTestReconciler, execute } from '#test/support/reconcile.ts';
-import type { Image, ImageSource } from '#shared/backends/image.ts';
+import type { Image, ImageSource } from '#shared/backends/backend.ts';
 
 const sources: readonly (readonly [string, ImageSource])[] = [
   ['s3', { type: 's3', endpoint: 'https://store.example', region: 'x', bucket: 'b', key: 'disks/1', pathStyle: false }],

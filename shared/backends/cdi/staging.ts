@@ -9,7 +9,7 @@ import { planVolume } from '#shared/populate/volume/plan.ts';
 import type { Volume } from '#shared/populate/volume/volume.ts';
 import { populationOf } from '#shared/populate/population.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 
 /** The source of the DataVolume, once it is ready. */
 export const readyStage = (image: Image, { stage }: ObservedCdi): ObservedCdi['cloned'] =>

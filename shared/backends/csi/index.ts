@@ -10,7 +10,7 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
-import type { Backend, BackendMutator, BackendValidator } from '#shared/backends/backend.ts';
+import type { Backend, BackendMutator, BackendValidator, Image } from '#shared/backends/backend.ts';
 import type { ImageState } from '#shared/populate/filled.ts';
 import { originReaders, volumeOf } from '#shared/backends/csi/volume.ts';
 import { markExported } from '#shared/backends/source-claim.ts';
@@ -24,7 +24,6 @@ import { populationOf } from '#shared/populate/population.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 import { follow, jobMatters, isLeaving, isSnapshotDecided, type WatchedChild } from '#shared/populate/watched-child.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
-import type { Image } from '#shared/backends/image.ts';
 
 // The children the csi backend watches, and which of their changes can affect an image.
 

@@ -21,7 +21,7 @@ import {
   testTime,
 } from '#test/support/builders.ts';
 import type { Plan } from '#shared/populate/actions.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 
 const context = { now: testTime, settings: testSettings };
 const observed = (over: Partial<ObservedVolume> = {}): ObservedVolume => ({ pods: [], ...over });

@@ -3,7 +3,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { ObjectKey } from '#shared/api/object.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 import { readCloned } from '#shared/backends/source-claim.ts';
 import { type Origin, readClaimOrigin, waitFor } from '#shared/populate/clone/origin.ts';
 import { isCopied, isForJob } from '#shared/populate/source.ts';

@@ -1,5 +1,5 @@
 // The encryption parameters of a storage class and the Secrets they refer to: Longhorn's parameters, which are those of CSI. Pure.
-import { type MayUse, type UsedSource, anyName } from '#shared/access/grant.ts';
+import { type MayUse, type UsedSource, anyName } from '#shared/access/permissions.ts';
 
 type Parameters = Readonly<Record<string, string>>;
 

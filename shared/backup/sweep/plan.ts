@@ -1,7 +1,32 @@
 // Finds disks and chunks of a target that are not referenced any more. Pure.
-import type { ListedObject } from '#shared/clients/store/store.ts';
-import { type ChunkIndex, chunkKey, indexKey } from '#shared/transfer/chunks/chunk-index.ts';
 import { dataPrefix } from '#shared/backup/place.ts';
+import type { ListedObject, Store } from '#shared/clients/store/store.ts';
+import { type ChunkIndex, chunkKey, indexKey, mostTableBytes } from '#shared/transfer/chunks/chunk-index.ts';
+import { describeSweep, isQuiet, isSameSweep, readSweeps } from '#shared/transfer/chunks/sweeps.ts';
+
+// Operations that must not overlap with sweeps: writes that rely on existing content of a target, and disks that lose a reference.
+
+type Guarded<T> = { readonly is: 'sound'; readonly value: T } | { readonly is: 'swept'; readonly message: string };
+
+/** `work` must be short: a sweep is announced for longer than that before it starts. After `swept` it must be repeated from its start. */
+export const outsideSweeps = async <T>(store: Store, now: number, work: () => Promise<T>): Promise<Guarded<T>> => {
+  const before = await readSweeps(store, dataPrefix);
+  if (!isQuiet(before, now)) return { is: 'swept', message: describeSweep(before, dataPrefix) };
+  const value = await work();
+  const after = await readSweeps(store, dataPrefix);
+  return isSameSweep(before, after)
+    ? { is: 'sound', value }
+    : { is: 'swept', message: describeSweep(after, dataPrefix) };
+};
+
+// A disk that loses a reference is kept as long as a new one: another cluster may be restoring it, or may rely on that reference.
+
+/** A sweep keeps disks with a recent table. */
+export const keepForAWhile = async (store: Store, disk: string): Promise<void> => {
+  const key = indexKey(dataPrefix, disk);
+  const table = await store.read(key, mostTableBytes);
+  if (table !== undefined) await store.write(key, table.bytes);
+};
 
 /** Milliseconds for which new objects are kept: a running backup has chunks without a table, and a table without metadata. */
 export const graceMs = 7 * 24 * 3_600_000;
@@ -27,7 +52,7 @@ const chunkOf = (key: string): string | undefined => {
 
 const isOld = ({ modified }: ListedObject, now: number): boolean => modified + graceMs <= now;
 
-export interface TableChoice {
+interface TableChoice {
   readonly going: readonly ListedObject[];
   /** Digests of the disks to keep. */
   readonly staying: readonly string[];

@@ -6,8 +6,7 @@ import { Agent, type Dispatcher, Pool, ProxyAgent, buildConnector } from 'undici
 import type { AddressPolicy } from '#shared/clients/http/address.ts';
 import { HttpFailure, toHttpFailure, toProxyFailure } from '#shared/clients/http/errors.ts';
 import { type Floor, exchange } from '#shared/clients/http/exchange.ts';
-import { currentContext } from '#shared/runtime/context.ts';
-import { traceHeaders } from '#shared/runtime/trace.ts';
+import { currentContext, traceHeaders } from '#shared/runtime/trace.ts';
 import { type Proxies, proxyFor } from '#shared/clients/http/proxy.ts';
 
 export interface HttpResponse {

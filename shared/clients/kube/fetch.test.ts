@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { namespaces } from '#shared/api/foreign/core.ts';
 import { createFetchTransport } from '#shared/clients/kube/fetch.ts';
 import { createClientOver } from '#shared/clients/kube/verbs.ts';
-import { withContext } from '#shared/runtime/context.ts';
+import { withContext } from '#shared/runtime/trace.ts';
 import { Denied, Unavailable } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { startServer } from '#shared/runtime/serve.ts';

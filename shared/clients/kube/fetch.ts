@@ -3,9 +3,8 @@
 import { accepted } from '#shared/clients/kube/wire.ts';
 import { faultOf } from '#shared/clients/kube/wire.ts';
 import type { Transport, TransportAnswer, TransportRequest } from '#shared/clients/kube/wire.ts';
-import { currentContext } from '#shared/runtime/context.ts';
+import { currentContext, traceHeaders } from '#shared/runtime/trace.ts';
 import { Unavailable, messageOf } from '#shared/runtime/errors.ts';
-import { traceHeaders } from '#shared/runtime/trace.ts';
 
 /** Timeout in milliseconds of a request that is not a watch. */
 const requestTimeoutMs = 30_000;

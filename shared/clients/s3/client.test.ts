@@ -11,7 +11,7 @@ import { type HttpClient, createHttpClient } from '#shared/clients/http/client.t
 import { redactData } from '#shared/runtime/redact.ts';
 import { type ObjectContent, createS3Client } from './client.ts';
 import type { S3Options } from './send.ts';
-import { parseS3Credentials } from './credentials.ts';
+import { parseS3Credentials } from './place.ts';
 
 const credentials = { accessKeyId: 'tester', secretAccessKey: 's3cret-key-of-tests' };
 const temporary = { accessKeyId: 'guest', secretAccessKey: 'other-s3cret', sessionToken: 'token-of-guest' };

@@ -1,9 +1,8 @@
 // Objects in an S3-compatible store. The SDK is loaded with the first request, so that a function without a store starts faster.
 import type { Readable } from 'node:stream';
 import type { HttpResponse } from '#shared/clients/http/client.ts';
-import { pourOf } from '#shared/clients/s3/handler.ts';
+import { createSend, pourOf, type S3ObjectKey, type S3Options } from './send.ts';
 import { createMultipart, type MultipartUploads } from '#shared/clients/s3/multipart.ts';
-import { createSend, type S3Options, type S3ObjectKey } from '#shared/clients/s3/send.ts';
 
 /** Headers that identify an object. */
 export interface ObjectFacts {

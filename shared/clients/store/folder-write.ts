@@ -1,11 +1,62 @@
 // Atomic conditional writes into a folder. A file system cannot compare and replace in one step, so the writer holds a lock: a second link to
 // its draft, which only one writer can create, on NFS too.
 import { createHash, randomUUID } from 'node:crypto';
+import * as node from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type FileSystem, areSame, codeOf, ifThere, linkNew, syncFolder } from '#shared/clients/store/files.ts';
-import type { Expected } from '#shared/clients/store/store.ts';
+import type { Expected } from './store.ts';
 import { Conflict, Unavailable } from '#shared/runtime/errors.ts';
+
+// File system operations of a folder store that allow for network mounts: an NFS server may have done what it reports as failed.
+
+export type FileSystem = Pick<
+  typeof node,
+  'link' | 'mkdir' | 'open' | 'readFile' | 'readdir' | 'rename' | 'stat' | 'unlink'
+>;
+export const fileSystem: FileSystem = node;
+
+export const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined);
+
+const isMissing = (error: unknown): boolean => codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR';
+
+export const ifThere = async <T>(work: () => Promise<T>): Promise<T | undefined> => {
+  try {
+    return await work();
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+};
+
+/** Whether two paths are the same file. */
+const areSame = async (files: FileSystem, a: string, b: string): Promise<boolean> => {
+  const [one, other] = await Promise.all([a, b].map((path) => ifThere(() => files.stat(path))));
+  return one !== undefined && other !== undefined && one.ino === other.ino && one.dev === other.dev;
+};
+
+/** `false`: the name is taken. A request that was resent after its answer was lost finds its own link. */
+const linkNew = async (files: FileSystem, from: string, to: string): Promise<boolean> => {
+  try {
+    await files.link(from, to);
+    return true;
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
+    return areSame(files, from, to);
+  }
+};
+
+/** File systems that do not support this for folders do not need it. */
+const unsyncable: readonly unknown[] = ['EINVAL', 'ENOTSUP', 'EISDIR', 'EPERM', 'EACCES'];
+
+/** Makes a new name durable across a power failure. */
+const syncFolder = async (files: FileSystem, folder: string): Promise<void> => {
+  try {
+    await using handle = await files.open(folder, 'r');
+    await handle.sync();
+  } catch (error) {
+    if (!unsyncable.includes(codeOf(error))) throw error;
+  }
+};
 
 /** Prefix of drafts, which are never listed. */
 export const draftPrefix = '.draft-';
@@ -20,7 +71,7 @@ const lookMs = 50;
 
 export const revisionOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
-export interface FolderWrite {
+interface FolderWrite {
   readonly files: FileSystem;
   readonly key: string;
   readonly path: string;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { type FileSystem, fileSystem } from '#shared/clients/store/files.ts';
+import { type FileSystem, fileSystem } from './folder-write.ts';
 import { createFolderStore } from '#shared/clients/store/folder.ts';
 import { type Store, isTaken } from '#shared/clients/store/store.ts';
 

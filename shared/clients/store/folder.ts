@@ -1,7 +1,6 @@
 // A folder as a Store: a mounted NFS export. Keys are paths below it.
 import { basename, join } from 'node:path';
-import { type FileSystem, codeOf, fileSystem, ifThere } from '#shared/clients/store/files.ts';
-import { draftPrefix, revisionOf, writeFile } from '#shared/clients/store/folder-write.ts';
+import { codeOf, draftPrefix, fileSystem, type FileSystem, ifThere, revisionOf, writeFile } from './folder-write.ts';
 import type { ListedObject, Store } from '#shared/clients/store/store.ts';
 import { InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
 

@@ -1,9 +1,14 @@
 // Authenticates a caller: by a token of the cluster (TokenReview), or by a token of the transfer function, which is limited to one target.
-import { tokenReviews } from '#shared/api/foreign/authentication.ts';
-import type { Requester } from '#shared/access/sources.ts';
+import { z } from 'zod';
+import { grantFor, isAllowed, type Requester, type Wish } from '#shared/access/permissions.ts';
+import { configMaps } from '#shared/api/foreign/core.ts';
+import { tokenReviews } from '#shared/api/foreign/kubernetes.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import type { KeyRing } from '#shared/exchange/access/keys.ts';
+import type { KeyRing } from './keys.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
+import { downloaderResource, type TargetName, targetText, uploadTokenResource } from '#shared/exchange/target-name.ts';
+import { NotFound } from '#shared/runtime/errors.ts';
+import { peerNameOf } from '#shared/runtime/serve.ts';
 import { type TokenClaims, verifyToken } from '#shared/runtime/token.ts';
 
 export type Caller =
@@ -66,4 +71,80 @@ export const authenticate = async (
     default:
       throw unauthorized('the token was not issued here');
   }
+};
+
+// Authorizes a caller for an operation on a target. A token of the transfer function was authorized when it was issued, for its target only.
+
+export type Deed = 'upload' | 'download';
+
+/** An upload changes an image, so it needs that permission; for a volume it needs CDI's. */
+const uploadWish = ({ plural, namespace, name }: TargetName): Wish =>
+  plural === 'virtualmachineimages'
+    ? { verb: 'update', group: 'harvesterhci.io', resource: plural, namespace, name }
+    : { verb: 'create', ...uploadTokenResource, namespace };
+
+/** Read access to a disk object does not include its data: a download needs Harvester's permission for downloads, or CDI's for copies. */
+const mayDownload = async (
+  kube: KubeClient,
+  { requester }: Caller & { by: 'cluster' },
+  { plural, namespace, name }: TargetName,
+): Promise<boolean> => {
+  if (plural !== 'virtualmachineimages')
+    return (await grantFor(kube, requester, { use: 'clone-claim', namespace, name })) !== undefined;
+  return isAllowed(kube, requester, { verb: 'create', ...downloaderResource, namespace });
+};
+
+/** Throws a Problem (403). Does not reveal whether the target exists: call it before the look-up. */
+export const permit = async (kube: KubeClient, caller: Caller, deed: Deed, target: TargetName): Promise<void> => {
+  if (caller.by === 'token') {
+    const { verb, target: text } = caller.claims;
+    if (verb === deed && text === targetText(target)) return;
+    throw new Problem(
+      403,
+      'Forbidden',
+      `this token is for ${verb} of ${text}, not for ${deed} of ${targetText(target)}`,
+    );
+  }
+  const allowed =
+    deed === 'upload'
+      ? await isAllowed(kube, caller.requester, uploadWish(target))
+      : await mayDownload(kube, caller, target);
+  if (allowed) return;
+  const { username } = caller.requester;
+  throw new Problem(
+    403,
+    'Forbidden',
+    `${username} may not ${deed} ${targetText(target)}: ask for a role that allows it`,
+  );
+};
+
+// The client certificate authority of the cluster's API server as an aggregator, as the API server publishes it.
+
+const key = { namespace: 'kube-system', name: 'extension-apiserver-authentication' } as const;
+
+interface FrontProxy {
+  /** PEM of its CA. */
+  readonly ca: string;
+  readonly isFrontProxy: (request: Request) => boolean;
+}
+
+const Names = z.array(z.string());
+
+/** Read once, as by every extension server: a cluster that rotates its CA restarts them. Throws NotFound if there is none. */
+export const readFrontProxy = async (kube: KubeClient): Promise<FrontProxy> => {
+  const data = (await kube.get(configMaps, key))?.data ?? {};
+  const ca = data['requestheader-client-ca-file'];
+  if (ca === undefined) {
+    throw new NotFound(
+      `ConfigMap ${key.name} in ${key.namespace} has no requestheader-client-ca-file: the API server aggregates no APIs; start it with --requestheader-client-ca-file`,
+    );
+  }
+  const allowed = Names.parse(JSON.parse(data['requestheader-allowed-names'] ?? '[]'));
+  return {
+    ca,
+    isFrontProxy: (request) => {
+      const name = peerNameOf(request);
+      return name !== undefined && (allowed.length === 0 || allowed.includes(name));
+    },
+  };
 };

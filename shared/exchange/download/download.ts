@@ -2,8 +2,7 @@
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Dispatcher, request } from 'undici';
-import { authenticate } from '#shared/exchange/access/caller.ts';
-import { permit } from '#shared/exchange/access/permit.ts';
+import { authenticate, permit } from '#shared/exchange/access/caller.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import {
   dispositionOf,
@@ -13,12 +12,11 @@ import {
   queryOf,
   standardFor,
 } from '#shared/exchange/download/file-name.ts';
-import { openServing } from '#shared/exchange/download/serving.ts';
+import { type DownloadVolume, findVolume, openServing } from './serving.ts';
 import { toWeb } from '#shared/exchange/http/agent.ts';
-import { type DownloadVolume, findVolume } from '#shared/exchange/download/volume.ts';
 import { unhurriedAgent } from '#shared/exchange/http/agent.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
-import { downloadFromLonghorn } from '#shared/exchange/longhorn/download.ts';
+import { downloadFromLonghorn } from '#shared/exchange/longhorn.ts';
 import { findTarget } from '#shared/exchange/target.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';
 import type { ExportFormat } from '#shared/transfer/export/format.ts';

@@ -1,6 +1,5 @@
 // A signed URL: whoever has it may download one target for a limited time, without an account of the cluster.
-import { authenticate } from '#shared/exchange/access/caller.ts';
-import { permit } from '#shared/exchange/access/permit.ts';
+import { authenticate, permit } from '#shared/exchange/access/caller.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { formOf } from '#shared/exchange/download/file-name.ts';
 import { publicUrlOf } from '#shared/exchange/http/public-url.ts';

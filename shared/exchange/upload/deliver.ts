@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
-import { uploadToLonghorn } from '#shared/exchange/longhorn/upload.ts';
+import { uploadToLonghorn } from '#shared/exchange/longhorn.ts';
 import type { ExchangeTarget } from '#shared/exchange/target.ts';
 import type { FileBody } from '#shared/exchange/upload/file-part.ts';
 import { lookAhead, requireRoom } from '#shared/exchange/upload/look-ahead.ts';

@@ -1,6 +1,6 @@
 // The state of an upload, for clients that resume it.
 import { authenticate } from '#shared/exchange/access/caller.ts';
-import { permit } from '#shared/exchange/access/permit.ts';
+import { permit } from '#shared/exchange/access/caller.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { findTarget } from '#shared/exchange/target.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';

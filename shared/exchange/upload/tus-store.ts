@@ -8,7 +8,7 @@ import { Problem } from '#shared/exchange/http/problem.ts';
 import { type ExchangeTarget, findTarget } from '#shared/exchange/target.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';
 import { announcedSum, followed, requireSize } from '#shared/exchange/upload/deliver.ts';
-import { requireTaken } from '#shared/exchange/upload/harvester.ts';
+import { requireTaken } from '#shared/exchange/harvester.ts';
 import { lookAtPiece } from '#shared/exchange/upload/look-ahead.ts';
 import { offer } from '#shared/exchange/upload/offer.ts';
 import { type OpenUpload, openUpload } from '#shared/exchange/upload/open.ts';

@@ -1,7 +1,6 @@
 // tus 1.0 at /files/<plural>/<namespace>/<name>. The protocol is that of @tus/server, which is loaded on first use.
-import { authenticate } from '#shared/exchange/access/caller.ts';
+import { authenticate, permit } from '#shared/exchange/access/caller.ts';
 import type { MemoryLocker } from '@tus/server';
-import { permit } from '#shared/exchange/access/permit.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { tooLarge } from '#shared/exchange/upload/deliver.ts';
 import { prefixOf, publicUrlOf } from '#shared/exchange/http/public-url.ts';

@@ -1,6 +1,5 @@
 // One look at a source, with the access its cron names. Made once at the edge; called by the tick and when a new cron is observed.
-import { serviceAccountRequester } from '#shared/access/sources.ts';
-import { grantFor } from '#shared/access/sources.ts';
+import { grantFor, serviceAccountRequester } from '#shared/access/permissions.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import type { HttpClient } from '#shared/clients/http/client.ts';
 import { type RegistryPace, createRegistryPace } from '#shared/clients/registry/refusal.ts';

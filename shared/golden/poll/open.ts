@@ -9,8 +9,7 @@ import { type RegistryClient, createRegistryClient } from '#shared/clients/regis
 import { type SecretData, findCredentials } from '#shared/clients/registry/credentials.ts';
 import type { RegistryPace } from '#shared/clients/registry/refusal.ts';
 import { type S3Client, createS3Client } from '#shared/clients/s3/client.ts';
-import { parseS3Credentials } from '#shared/clients/s3/credentials.ts';
-import { s3PlaceOf } from '#shared/clients/s3/place.ts';
+import { parseS3Credentials, s3PlaceOf } from '#shared/clients/s3/place.ts';
 import type { HttpCronSource, RegistryCronSource, S3CronSource } from '#shared/golden/source.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 

@@ -1,5 +1,5 @@
 // Whether a file is signed as the policy wants: by the signature of a checksum file that names it. The format of the signature is passed in.
-import type { GpgRule } from '#shared/api/bullion/signature.ts';
+import type { GpgRule } from '#shared/api/bullion/verify.ts';
 import { digestsNamed } from '#shared/golden/checksums.ts';
 import { type SignatureRefusal, type Verified, bestOf, refuse } from '#shared/golden/signature/outcome.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';

@@ -1,9 +1,35 @@
 // What a look at the signatures of one version came to. Pure.
-import type { Attestation, SignatureRule } from '#shared/api/bullion/signature.ts';
+import type { Attestation, SignatureRule } from '#shared/api/bullion/verify.ts';
 import type { CronSource } from '#shared/golden/source.ts';
-import type { AppError } from '#shared/runtime/errors.ts';
-import { messageOf } from '#shared/runtime/errors.ts';
+import { type AppError, messageOf } from '#shared/runtime/errors.ts';
 import { redact } from '#shared/runtime/redact.ts';
+
+// The keys that a policy names, out of its ConfigMap.
+
+interface ConfigMapData {
+  readonly data?: Readonly<Record<string, string>> | undefined;
+  /** Base64. */
+  readonly binaryData?: Readonly<Record<string, string>> | undefined;
+}
+
+/** A ConfigMap of the policy's namespace; `undefined` where it does not exist. */
+export type ReadConfigMap = (name: string) => Promise<ConfigMapData | undefined>;
+
+export const contentsOf = async (read: ReadConfigMap, name = ''): Promise<readonly Buffer[] | SignatureRefusal> => {
+  const found = await read(name);
+  if (found === undefined)
+    return refuse('InvalidPolicy', `ConfigMap ${name} of the policy does not exist: create it with the public keys`);
+  const { data = {}, binaryData = {} } = found;
+  return [
+    ...Object.values(data).map((text) => Buffer.from(text)),
+    ...Object.values(binaryData).map((text) => Buffer.from(text, 'base64')),
+  ];
+};
+
+export const textsOf = async (read: ReadConfigMap, name?: string): Promise<readonly string[] | SignatureRefusal> => {
+  const contents = await contentsOf(read, name);
+  return 'is' in contents ? contents : contents.map((bytes) => bytes.toString('utf8'));
+};
 
 /** Why a version is not offered, the reason that is nearest to a good signature first: of several signatures that one is reported. */
 const reasons = [

@@ -1,7 +1,7 @@
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { SignatureRule } from '#shared/api/bullion/signature.ts';
+import type { SignatureRule } from '#shared/api/bullion/verify.ts';
 import { configMaps, secrets } from '#shared/api/foreign/core.ts';
 import { createRegistryPace } from '#shared/clients/registry/refusal.ts';
 import { parseReference } from '#shared/clients/registry/reference.ts';

@@ -1,6 +1,6 @@
 // Who signed a version of a golden image: reads the keys, looks the signature up where the source is, and decides. The digest that is asked about
 // is the one that is published: nothing is said of any other.
-import type { SignatureRule } from '#shared/api/bullion/signature.ts';
+import type { SignatureRule } from '#shared/api/bullion/verify.ts';
 import { configMaps } from '#shared/api/foreign/core.ts';
 import type { HttpClient } from '#shared/clients/http/client.ts';
 import { followRedirects, toDestination } from '#shared/clients/http/redirect.ts';
@@ -20,14 +20,15 @@ import {
 import { minisign, readMinisignKeys } from '#shared/golden/signature/minisign.ts';
 import { openPgp, readKeyring } from '#shared/golden/signature/openpgp.ts';
 import {
+  contentsOf,
+  type ReadConfigMap,
+  refuse,
   type SignatureOutcome,
   type SignatureRefusal,
   type SignatureRequest,
-  type VerifySignature,
-  refuse,
   unreachable,
-} from '#shared/golden/signature/outcome.ts';
-import { type ReadConfigMap, contentsOf } from '#shared/golden/signature/trust.ts';
+  type VerifySignature,
+} from './outcome.ts';
 import type { HttpCronSource, RegistryCronSource, S3CronSource } from '#shared/golden/source.ts';
 import { AppError, InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';

@@ -1,5 +1,5 @@
 // Looks up the source of a clone: a golden image, a claim or a snapshot. Only reads; decides nothing about the volume itself.
-import type { MayUse } from '#shared/access/grant.ts';
+import type { MayUse } from '#shared/access/permissions.ts';
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import {
   type AccessMode,
@@ -9,8 +9,7 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { labels } from '#shared/api/names.ts';
-import type { ObjectKey } from '#shared/api/object.ts';
-import { ownerOf } from '#shared/api/owner.ts';
+import { type ObjectKey, ownerOf } from '#shared/api/object.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { findWriter } from '#shared/populate/clone/writer.ts';
 import { readClass, readSnapshotClass } from '#shared/populate/reading.ts';

@@ -1,7 +1,6 @@
 // Stores an upload until it is a disk, in a claim of its own, so that the upload resumes when its pod or node is gone.
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
-import type { ObjectRef } from '#shared/api/object.ts';
-import { childMetadata } from '#shared/api/owner.ts';
+import { childMetadata, type ObjectRef } from '#shared/api/object.ts';
 import { formatQuantity } from '#shared/api/quantity.ts';
 import { fileVolumeBytesFor } from '#shared/populate/population.ts';
 import { requestedBytes } from '#shared/populate/population.ts';

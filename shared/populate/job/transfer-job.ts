@@ -1,7 +1,6 @@
 // Builds transfer Jobs: the only place that knows the interface of transfer-job. Called by backends.
 import type { Container, EnvVar, Job, PodSpec, PodVolume, VolumeMode } from '#shared/api/foreign/core.ts';
-import type { ObjectRef } from '#shared/api/object.ts';
-import { childMetadata } from '#shared/api/owner.ts';
+import { childMetadata, type ObjectRef } from '#shared/api/object.ts';
 import { annotations, labels } from '#shared/api/names.ts';
 import { parseReference } from '#shared/clients/registry/reference.ts';
 import { type JobBackup, mountsOfBackup, toBackupRequest } from '#shared/populate/job/output.ts';
@@ -10,8 +9,7 @@ import { type PodWishes, podSpecOf, scratchOf } from '#shared/populate/job/pod-p
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { type JobSource, isSent, mountsOfSource, toTransferSource } from '#shared/populate/source.ts';
 import { toServeRequest } from '#shared/populate/sources/upload.ts';
-import { traceOfObject } from '#shared/runtime/span.ts';
-import { toTraceparent } from '#shared/runtime/trace.ts';
+import { toTraceparent, traceOfObject } from '#shared/runtime/trace.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 import type { Checksum, TransferContent, TransferSpec } from '#shared/transfer/spec.ts';
 

@@ -2,7 +2,7 @@
 // the Lease of the queue: a pass records there which Jobs it admits before it resumes them, so that no other pass admits more in their place, and one
 // that was interrupted is completed by the next. Only what is recorded there counts as running: labels of Jobs are written by whoever may edit them.
 import { z } from 'zod';
-import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
+import { type Lease, leases } from '#shared/api/foreign/kubernetes.ts';
 import { type Job, jobs, priorityClasses } from '#shared/api/foreign/core.ts';
 import { annotations, labels, systemNamespace, transferQueue } from '#shared/api/names.ts';
 import { keyOf } from '#shared/api/object.ts';

@@ -1,16 +1,53 @@
 // Finds who fetches the requested bytes, and volumes that already hold them. Called before backends and volumes create a claim.
-import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
+import { createHash } from 'node:crypto';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type Lease, leases } from '#shared/api/foreign/kubernetes.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { labels } from '#shared/api/names.ts';
-import { type KubeObject, type ObjectRef, apiVersionOf } from '#shared/api/object.ts';
-import { contentLabels, contentName, isOfContent } from '#shared/populate/singleflight/content.ts';
-import type { ObservedSingleflight } from '#shared/populate/singleflight/singleflight.ts';
-import { type ReadyOrigin, readClaimOrigin, readSnapshotOrigin } from '#shared/populate/clone/origin.ts';
-import { listIfServed } from '#shared/populate/reading.ts';
-import { populationOf } from '#shared/populate/population.ts';
+import { apiVersionOf, type KubeObject, type ObjectRef } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { readClaimOrigin, readSnapshotOrigin, type ReadyOrigin } from '#shared/populate/clone/origin.ts';
+import { populationOf } from '#shared/populate/population.ts';
+import { listIfServed } from '#shared/populate/reading.ts';
+import type { ObservedSingleflight } from './singleflight.ts';
+import { isFile, pinOf, type Source } from '#shared/populate/source.ts';
+import type { Checksum } from '#shared/transfer/spec.ts';
+
+// Identifies equal content of two volumes before either is filled: by a digest that the source is pinned to. Pure.
+
+/** The requested content of a volume. */
+export interface Wanted {
+  readonly from: Source | undefined;
+  readonly checksum?: Checksum | undefined;
+}
+
+const strong: readonly string[] = ['sha256', 'sha512'];
+
+/** `undefined`: the content of the source can change or is not verified. Digests of broken algorithms do not count. */
+export const contentOf = ({ from, checksum }: Wanted): string | undefined => {
+  if (from === undefined) return undefined;
+  return isFile(from) && checksum !== undefined && strong.includes(checksum.algorithm)
+    ? fileContent(`${checksum.algorithm}:${checksum.hex}`)
+    : pinOf(from);
+};
+
+/** `digest`: `<algorithm>:<hex>`, or a validator in its place. */
+export const fileContent = (digest: string): string => `file ${digest}`;
+
+/** Labels that find volumes with a content: a volume whose digest was determined later still has the label of its validator, too. */
+const contentLabels = (content: string): readonly string[] =>
+  content.startsWith(fileContent('validator:')) ? [labels.content, labels.askedContent] : [labels.content];
+
+/** Whether a volume was filled with that content, according to its digests. */
+const isOfContent = (content: string, digests: Readonly<Record<string, string>>): boolean => {
+  const [, algorithm = '', hex = ''] = /^file (sha256|sha512):([0-9a-f]+)$/.exec(content) ?? [];
+  return algorithm === '' || digests[algorithm] === hex;
+};
+
+/** Identifies one content in one storage class: name of the Lease of its fetcher, and label of every golden volume and snapshot that holds it. */
+export const contentName = (content: string, className: string): string =>
+  `content-${createHash('sha256').update(`${content} ${className}`).digest('hex').slice(0, 40)}`;
 
 /** The lease and its holder are read before the kept volumes: the volume of a finished holder is then found. */
 export const readSingleflight = async (

@@ -1,6 +1,6 @@
 // The reason for fetching again is reported however often its status is lost in between.
 import { describe, expect, it } from 'vitest';
-import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
+import { type Lease, leases } from '#shared/api/foreign/kubernetes.ts';
 import { annotations } from '#shared/api/names.ts';
 import { decideSingleflight } from '#shared/populate/singleflight/singleflight.ts';
 import { anImage } from '#test/support/builders.ts';

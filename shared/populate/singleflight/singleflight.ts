@@ -3,8 +3,8 @@
 // conflict and reconcile again, and those that wait record it on the Lease. Every golden volume and snapshot with the content is labelled with
 // it, so the bytes are not fetched again while one of them exists, whichever is deleted. Only golden ones count: any other volume is the disk
 // of a machine that writes to it, so a clone would be a copy of that machine's disk instead of the image; a copy of such a disk is retained
-// before its machine may start (resources/volume/retained-copy.ts). A volume that fetches bytes although others had them records why. Pure.
-import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
+// before its machine may start (volume/retained-copy.ts). A volume that fetches bytes although others had them records why. Pure.
+import { type Lease, leases } from '#shared/api/foreign/kubernetes.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { KubeObject, ObjectRef, OwnerReference, ResourceType } from '#shared/api/object.ts';
 import { type Action, create, patch } from '#shared/populate/actions.ts';
@@ -120,7 +120,7 @@ export const decideSingleflight = (ref: ObjectRef, observed: ObservedSinglefligh
   return { is: 'following', origin, actions: markAwaited(lease) };
 };
 
-// Reference counting of the retained copy of a fetched disk (resources/volume/retained-copy.ts): all volumes cloned from it own it, and it is
+// Reference counting of the retained copy of a fetched disk (volume/retained-copy.ts): all volumes cloned from it own it, and it is
 // deleted with the last of them. Pure; called by plans of clones.
 
 /** One of several owners: none is the controller. */

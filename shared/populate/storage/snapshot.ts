@@ -1,9 +1,8 @@
 // The snapshot of a filled volume: its class and its manifest. Called by backends.
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot, VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
-import type { ObjectRef } from '#shared/api/object.ts';
+import { childMetadata, type ObjectRef } from '#shared/api/object.ts';
 import { annotations, labels } from '#shared/api/names.ts';
-import { childMetadata } from '#shared/api/owner.ts';
 import { type Population, contentLabel, type VolumeRequest, buildVolume } from '#shared/populate/population.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 

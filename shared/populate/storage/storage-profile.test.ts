@@ -3,14 +3,14 @@ import { describe, expect, it } from 'vitest';
 import type { StorageProfile, StorageProfileSpec } from '#shared/api/cdi/storage-profile.ts';
 import type { AccessMode, PersistentVolume, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
-import { overheadOf } from '#shared/populate/storage/class-annotations.ts';
 import {
   type ClaimProfile,
   claimSetsOf,
   completeClaim,
   leastBytesOf,
   namedSnapshotClass,
-} from '#shared/populate/storage/profile.ts';
+  overheadOf,
+} from './profile.ts';
 import { describeClass } from '#shared/populate/storage/storage-profile.ts';
 import { aSnapshotClass, aStorageClass, aStorageProfile } from '#test/support/builders.ts';
 

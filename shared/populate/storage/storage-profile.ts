@@ -9,9 +9,8 @@ import {
   capabilitiesOf,
   recognitionOf,
 } from '#shared/populate/storage/capabilities.ts';
-import { classAnnotationOf } from '#shared/populate/storage/class-annotations.ts';
+import { askedStrategyOf, claimSetsOf, classAnnotationOf, setsOfVolumes } from './profile.ts';
 import type { CloneStrategy } from '#shared/populate/clone/strategy.ts';
-import { askedStrategyOf, claimSetsOf, setsOfVolumes } from '#shared/populate/storage/profile.ts';
 import { chooseSnapshotClass } from '#shared/populate/storage/snapshot.ts';
 
 export interface ProfileDescription {

@@ -28,7 +28,7 @@ import { parseQuantity } from '#shared/api/quantity.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { buildClaim } from '#shared/populate/volume/making.ts';
 import { labels } from '#shared/api/names.ts';
-import { childMetadata } from '#shared/api/owner.ts';
+import { childMetadata } from '#shared/api/object.ts';
 import { filledState } from '#shared/populate/volume/state.ts';
 
 export const needsBinder = (

@@ -1,5 +1,5 @@
 // Reads the input of a claim: its source, its class, and other volumes with the same bytes. Called while there is no claim.
-import { mayUseOf } from '#shared/access/grant.ts';
+import { mayUseOf } from '#shared/access/permissions.ts';
 import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
 import {
   type Job,

@@ -10,7 +10,7 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
-import { childrenOf } from '#shared/api/owner.ts';
+import { childrenOf } from '#shared/api/object.ts';
 import { cloneName } from '#shared/populate/clone/plan.ts';
 import { listIfServed, readOwn, readWorkers } from '#shared/populate/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';

@@ -2,7 +2,7 @@
 // byte crosses the network for it, and no port is opened. Pure.
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { movedTo } from '#shared/api/owner.ts';
+import { movedTo } from '#shared/api/object.ts';
 import { type Action, remove, removeJob, type Plan, type PlanContext } from '#shared/populate/actions.ts';
 import { cloneName } from '#shared/populate/clone/plan.ts';
 import type { ImageState } from '#shared/populate/filled.ts';

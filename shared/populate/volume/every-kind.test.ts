@@ -10,7 +10,7 @@ import {
   storageClasses,
 } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
-import { childMetadata } from '#shared/api/owner.ts';
+import { childMetadata } from '#shared/api/object.ts';
 import { volumeOf } from '#shared/backends/csi/volume.ts';
 import { type ImageState, initialState } from '#shared/populate/filled.ts';
 import { checkVolume } from '#shared/populate/volume/check.ts';

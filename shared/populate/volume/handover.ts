@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { type PersistentVolume, type PersistentVolumeClaim, persistentVolumes } from '#shared/api/foreign/core.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
-import { childMetadata } from '#shared/api/owner.ts';
+import { childMetadata } from '#shared/api/object.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { type Action, create, patch, type Plan, type PlanContext } from '#shared/populate/actions.ts';
 import { waitingState } from '#shared/populate/state.ts';

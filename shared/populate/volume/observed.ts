@@ -1,5 +1,5 @@
 // The observed state of a volume when its next step is decided. Read by check.ts.
-import type { MayUse } from '#shared/access/grant.ts';
+import type { MayUse } from '#shared/access/permissions.ts';
 import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
 import type {
   Job,

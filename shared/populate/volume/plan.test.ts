@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type PersistentVolume, type PersistentVolumeClaim, persistentVolumes } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import { annotations } from '#shared/api/names.ts';
-import { childMetadata } from '#shared/api/owner.ts';
+import { childMetadata } from '#shared/api/object.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { diskBytesIn, volumeBytesFor } from '#shared/populate/population.ts';
 import { type ImageState, initialState } from '#shared/populate/filled.ts';

@@ -1,14 +1,14 @@
 // Plans a volume: create its claim, let the storage or a Job fill it, mark it, restart. Pure.
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { childMetadata } from '#shared/api/owner.ts';
+import { childMetadata } from '#shared/api/object.ts';
 import { type Plan, type PlanContext, patch, remove, removeJob } from '#shared/populate/actions.ts';
 import { type ImageState, isRetryDue } from '#shared/populate/filled.ts';
 import { isFinished, readTransfer } from '#shared/populate/job/attempts.ts';
 import { lostState } from '#shared/populate/loss.ts';
 import { type Population, populationOf } from '#shared/populate/population.ts';
 import { countAttempts, restartedState, takenState, unchanged, waitingState } from '#shared/populate/state.ts';
-import { inClass } from '#shared/populate/storage/class-annotations.ts';
+import { inClass } from '#shared/populate/storage/profile.ts';
 import { isPromiseOpen, planAdopted, planBinding, planPromised } from '#shared/populate/volume/binding.ts';
 import { planClaim } from '#shared/populate/volume/claim.ts';
 import { planFilling, releaseSource } from '#shared/populate/volume/filling.ts';

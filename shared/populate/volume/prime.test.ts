@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Job, PersistentVolume, PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { annotations } from '#shared/api/names.ts';
-import { childMetadata } from '#shared/api/owner.ts';
+import { childMetadata } from '#shared/api/object.ts';
 import type { Plan } from '#shared/populate/actions.ts';
 import { type ImageState, initialState } from '#shared/populate/filled.ts';
 import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';

@@ -14,8 +14,7 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { annotations } from '#shared/api/names.ts';
-import { keyOf, type ObjectRef } from '#shared/api/object.ts';
-import { childMetadata } from '#shared/api/owner.ts';
+import { childMetadata, keyOf, type ObjectRef } from '#shared/api/object.ts';
 import { type Action, type Plan, type PlanContext, patch, remove, removeJob } from '#shared/populate/actions.ts';
 import { Population } from '#shared/populate/population.ts';
 import { restingState, storageWaitingState, waitingState } from '#shared/populate/state.ts';

@@ -2,7 +2,7 @@
 // (populate/singleflight): a snapshot if the class supports it and binds at once; else a full copy, which needs the same space again and is
 // made only if a volume waits for it. There is one per content and class, owned by all volumes cloned from it, and deleted with the last of
 // them.
-import { leases } from '#shared/api/foreign/coordination.ts';
+import { leases } from '#shared/api/foreign/kubernetes.ts';
 import {
   type Pod,
   type StorageClass,
@@ -21,7 +21,7 @@ import {
   type PlanContext,
   type Plan,
 } from '#shared/populate/actions.ts';
-import { contentName } from '#shared/populate/singleflight/content.ts';
+import { contentName } from '#shared/populate/singleflight/read.ts';
 import { isAwaited } from '#shared/populate/singleflight/singleflight.ts';
 import { holderOf } from '#shared/populate/singleflight/singleflight.ts';
 import { readOwn, readSnapshotClass } from '#shared/populate/reading.ts';

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
-import { leases } from '#shared/api/foreign/coordination.ts';
+import { leases } from '#shared/api/foreign/kubernetes.ts';
 import {
   type PersistentVolume,
   persistentVolumeClaims,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
-import { leases } from '#shared/api/foreign/coordination.ts';
+import { leases } from '#shared/api/foreign/kubernetes.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';

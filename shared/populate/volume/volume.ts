@@ -1,7 +1,7 @@
 // The internal model of a volume, for every kind that the user may create: one claim, filled from another object or from a source of bytes.
 import type { AccessMode, PersistentVolumeClaim, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { ResourceType } from '#shared/api/object.ts';
-import type { Grant } from '#shared/access/grant.ts';
+import type { Grant } from '#shared/access/permissions.ts';
 import type { Filled } from '#shared/populate/filled.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
@@ -9,7 +9,7 @@ import type { JobSource } from '#shared/populate/source.ts';
 import type { PodWishes } from '#shared/populate/job/pod-place.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { labels } from '#shared/api/names.ts';
-import { contentOf, fileContent } from '#shared/populate/singleflight/content.ts';
+import { contentOf, fileContent } from '#shared/populate/singleflight/read.ts';
 import type { ObservedSingleflight } from '#shared/populate/singleflight/singleflight.ts';
 
 export interface Volume extends Filled {

@@ -2,14 +2,14 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { type CdiConfig, cdiConfigName, cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { overheadOf } from '#shared/populate/storage/class-annotations.ts';
+import { overheadOf } from '#shared/populate/storage/profile.ts';
 import { configStatusOf, ensureConfig } from '#shared/resources/cdi-config/ensure.ts';
-import { configuredSettings, createConfigLook } from '#shared/resources/cdi-config/look.ts';
+import { configuredSettings, createConfigLook } from './look.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 import { aStorageClass, testSettings, testTime } from '#test/support/builders.ts';
-import { createTestReconciler } from '#test/support/reconcile.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
+import { createTestReconciler } from '#test/support/reconcile.ts';
 
 let deps: ReturnType<typeof createTestReconciler>;
 beforeEach(() => {

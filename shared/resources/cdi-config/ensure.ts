@@ -1,7 +1,7 @@
 // Keeps the CDIConfig of the cluster equal to our settings: checked each minute, with one listing if nothing has changed.
 import { isDeepStrictEqual } from 'node:util';
 import { type CdiConfig, type CdiConfigStatus, cdiConfigName, cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
-import { cdis } from '#shared/api/foreign/cdi.ts';
+import { cdis } from '#shared/api/foreign/boot-sources.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { configuredSettings } from '#shared/resources/cdi-config/look.ts';

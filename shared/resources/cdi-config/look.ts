@@ -1,7 +1,7 @@
 // Reads settings of an administrator in the CDIConfig of the cluster, for plans and polls. Created once, called before something is planned.
 import { type CdiConfig, cdiConfigName, cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { isShare } from '#shared/populate/storage/class-annotations.ts';
+import { isShare } from '#shared/populate/storage/profile.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 

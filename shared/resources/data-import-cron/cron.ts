@@ -6,8 +6,8 @@ import type { DataSource } from '#shared/api/cdi/data-source.ts';
 import type { StorageClass } from '#shared/api/foreign/core.ts';
 import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
 import type { VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
-import type { Grant } from '#shared/access/grant.ts';
-import type { WantedCondition } from '#shared/api/cdi/conditions.ts';
+import type { Grant } from '#shared/access/permissions.ts';
+import type { WantedCondition } from '#shared/api/conditions.ts';
 import type {
   CronCounts,
   CronRetention,

@@ -1,7 +1,7 @@
 // Crons of a host that asks to be left alone: how many requests it gets meanwhile, and that every cron has its turn afterwards.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
-import { leases } from '#shared/api/foreign/coordination.ts';
+import { leases } from '#shared/api/foreign/kubernetes.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
 import { sourceName } from '#shared/golden/source.ts';

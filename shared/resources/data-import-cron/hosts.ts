@@ -1,7 +1,7 @@
 // Hosts that asked to be left alone: how long, and how the crons that follow something of theirs wait and come back. A Lease for each such host keeps that,
 // since functions remember nothing: nobody asks the host while it holds its Lease, and until that is deleted crons go one after the other.
 import { createHash } from 'node:crypto';
-import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
+import { type Lease, leases } from '#shared/api/foreign/kubernetes.ts';
 import { annotations, systemNamespace } from '#shared/api/names.ts';
 import { keyOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';

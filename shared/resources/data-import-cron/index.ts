@@ -1,5 +1,5 @@
 // How DataImportCrons are reconciled. One line in registry.ts.
-import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
+import { setCdiConditions } from '#shared/api/conditions.ts';
 import {
   type DataImportCron,
   type DataImportCronStatus,
@@ -17,8 +17,7 @@ import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshotClasses, volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { finalizers } from '#shared/api/names.ts';
-import type { KubeObject, ResourceType } from '#shared/api/object.ts';
-import { ownerOf } from '#shared/api/owner.ts';
+import { type KubeObject, ownerOf, type ResourceType } from '#shared/api/object.ts';
 import { buildEnding, endNameOf } from '#shared/resources/data-import-cron/verdict.ts';
 import { plan } from '#shared/resources/data-import-cron/plan.ts';
 import { planRemoval } from '#shared/resources/data-import-cron/collect.ts';

@@ -8,8 +8,7 @@ import {
   volumeSnapshots,
 } from '#shared/api/foreign/snapshot.ts';
 import { annotations } from '#shared/api/names.ts';
-import type { KubeObject, ObjectMeta, ResourceType } from '#shared/api/object.ts';
-import { childMetadata, childrenOf } from '#shared/api/owner.ts';
+import { childMetadata, childrenOf, type KubeObject, type ObjectMeta, type ResourceType } from '#shared/api/object.ts';
 import { type Action, patch } from '#shared/populate/actions.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { CronResource, ObservedVersion } from '#shared/resources/data-import-cron/cron.ts';

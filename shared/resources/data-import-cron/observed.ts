@@ -1,6 +1,5 @@
 // What a cron's next step depends on: its data source, its versions, where the next one is to lie, who uses the old ones.
-import { serviceAccountRequester } from '#shared/access/sources.ts';
-import { grantFor } from '#shared/access/sources.ts';
+import { grantFor, serviceAccountRequester } from '#shared/access/permissions.ts';
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';

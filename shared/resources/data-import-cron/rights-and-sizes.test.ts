@@ -1,7 +1,6 @@
 // Conformance scenarios of CDI that are tables: 15 (sizes), 19 (rights to a volume elsewhere), 20 (one writer); and snapshot classes (14).
 import { beforeEach, describe, expect, it } from 'vitest';
-import { grantFor } from '#shared/access/sources.ts';
-import { serviceAccountRequester } from '#shared/access/sources.ts';
+import { grantFor, serviceAccountRequester } from '#shared/access/permissions.ts';
 import { type DataImportCron, type DataImportCronSpec, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';

@@ -1,11 +1,10 @@
 // The data volume that imports one version. Pure.
-import { toGrantText } from '#shared/access/grant.ts';
+import { toGrantText } from '#shared/access/permissions.ts';
 import { cdiAnnotations, cdiLabels, cronLabels } from '#shared/api/cdi/names.ts';
 import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { annotations } from '#shared/api/names.ts';
-import type { ObjectMeta } from '#shared/api/object.ts';
-import { childMetadata } from '#shared/api/owner.ts';
+import { childMetadata, type ObjectMeta } from '#shared/api/object.ts';
 import { pinReference } from '#shared/clients/registry/reference.ts';
 import { isValidator } from '#shared/golden/version.ts';
 import { withoutOwnMarks } from '#shared/resources/protected/marks.ts';

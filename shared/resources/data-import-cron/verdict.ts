@@ -1,5 +1,5 @@
 // What a cron says of itself: the original's conditions with its reasons and texts, and ours beside them. Pure.
-import type { WantedCondition } from '#shared/api/cdi/conditions.ts';
+import type { WantedCondition } from '#shared/api/conditions.ts';
 import type { CronState, CronResource } from '#shared/resources/data-import-cron/cron.ts';
 import { type VersionEventType, buildVersionEvent } from '#events/build.ts';
 import { eventTypes } from '#events/catalogue.ts';

@@ -3,7 +3,7 @@
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { annotations, labels } from '#shared/api/names.ts';
 import type { Action } from '#shared/populate/actions.ts';
-import { contentName, fileContent } from '#shared/populate/singleflight/content.ts';
+import { contentName, fileContent } from '#shared/populate/singleflight/read.ts';
 import { isValidator } from '#shared/golden/version.ts';
 import { removeVersion } from '#shared/resources/data-import-cron/collect.ts';
 import {

@@ -1,7 +1,7 @@
 // How far one version has come, and what name the next one has. Pure.
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { labels } from '#shared/api/names.ts';
-import { groupKindOf, ownerOf } from '#shared/api/owner.ts';
+import { groupKindOf, ownerOf } from '#shared/api/object.ts';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { isValidator, placedName, shortDigest, versionName } from '#shared/golden/version.ts';

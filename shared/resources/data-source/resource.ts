@@ -1,10 +1,60 @@
 // A DataSource as the reconciler sees it.
-import type { DataSource, DataSourceSource } from '#shared/api/cdi/data-source.ts';
 import type { DeprecationStatus } from '#shared/api/bullion/lifecycle.ts';
-import type { AskedSource } from '#shared/resources/access-rule.ts';
+import { type DataSource, dataSourceKind, type DataSourceSource } from '#shared/api/cdi/data-source.ts';
+import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
-import type { ReconciledState, Resource } from '#shared/resources/reconciler.ts';
+import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import type { ObjectKey } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { AskedSource } from '#shared/resources/access-rule.ts';
 import { readResource } from '#shared/resources/dialect.ts';
+import type { ReconciledState, Resource } from '#shared/resources/reconciler.ts';
+
+// What a DataSource stands for, as far as it can be followed. Reads, and decides nothing.
+
+/** `key` names what was looked for. */
+export type Followed =
+  | { readonly to: 'nothing' }
+  | {
+      readonly to: 'volume';
+      readonly key: Required<ObjectKey>;
+      readonly volume: PersistentVolumeClaim | undefined;
+      readonly dataVolume: DataVolume | undefined;
+    }
+  | { readonly to: 'snapshot'; readonly key: Required<ObjectKey>; readonly snapshot: VolumeSnapshot | undefined };
+
+export type ObservedDataSource =
+  | Followed
+  | { readonly to: 'other-namespace' }
+  | { readonly to: 'itself' }
+  | { readonly to: 'pointer' }
+  | { readonly to: 'missing'; readonly name: string };
+
+/** One hop, in the same namespace. */
+export const check = async (
+  kube: KubeClient,
+  { object, namespace }: DataSourceResource,
+): Promise<ObservedDataSource> => {
+  const pointer = object.spec.source.dataSource;
+  if (pointer === undefined) return follow(kube, object.spec.source, namespace);
+  if ((pointer.namespace ?? namespace) !== namespace) return { to: 'other-namespace' };
+  if (pointer.name === object.metadata.name) return { to: 'itself' };
+  const target: DataSource | undefined = await kube.get(dataSourceKind.type, { namespace, name: pointer.name });
+  if (target === undefined) return { to: 'missing', name: pointer.name };
+  return target.spec.source.dataSource === undefined ? follow(kube, target.spec.source, namespace) : { to: 'pointer' };
+};
+
+const follow = async (kube: KubeClient, { pvc, snapshot }: DataSourceSource, own: string): Promise<Followed> => {
+  if (pvc !== undefined) {
+    const key = { namespace: pvc.namespace ?? own, name: pvc.name };
+    const [volume, dataVolume] = await Promise.all([kube.get(persistentVolumeClaims, key), kube.get(dataVolumes, key)]);
+    return { to: 'volume', key, volume, dataVolume };
+  }
+  if (snapshot === undefined) return { to: 'nothing' };
+  const key = { namespace: snapshot.namespace ?? own, name: snapshot.name };
+  return { to: 'snapshot', key, snapshot: await kube.get(volumeSnapshots, key) };
+};
 
 export interface DataSourceState extends ReconciledState {
   readonly phase: 'Ready' | 'NotReady';

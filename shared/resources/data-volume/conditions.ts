@@ -1,5 +1,5 @@
 // CDI's conditions of a DataVolume, from its state: reasons that KubeVirt and Harvester look for, and our messages after those of CDI. Pure.
-import type { WantedCondition } from '#shared/api/cdi/conditions.ts';
+import type { WantedCondition } from '#shared/api/conditions.ts';
 import type { ImageState } from '#shared/populate/filled.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import { contentCondition } from '#shared/populate/loss.ts';

@@ -1,6 +1,6 @@
 // cdi.kubevirt.io DataVolume ↔ volume. Its claim has the same name, and the labels and annotations that KubeVirt and virtctl read.
-import { readGrants } from '#shared/access/grant.ts';
-import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
+import { readGrants } from '#shared/access/permissions.ts';
+import { setCdiConditions } from '#shared/api/conditions.ts';
 import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations, cdiGroup } from '#shared/api/cdi/names.ts';
 import { annotations } from '#shared/api/names.ts';

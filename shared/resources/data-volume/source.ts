@@ -1,17 +1,18 @@
 // Converts the source of a DataVolume to that of the engine. Called by dialect.ts, for valid and invalid specs.
-import type { DataVolumeSpec } from '#shared/api/cdi/data-volume.ts';
+import { anyName, type MayUse, type UsedSource } from '#shared/access/permissions.ts';
+import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import type { DataVolume, DataVolumeSpec } from '#shared/api/cdi/data-volume.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
+import { findCondition } from '#shared/api/conditions.ts';
+import type { ObjectKey } from '#shared/api/object.ts';
+import { type Parsed, parseSourceUrl } from '#shared/backends/rules/fields.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { noS3Object, type S3Place, s3PlaceOf } from '#shared/clients/s3/place.ts';
+import { type Origin, readClaimOrigin, readSnapshotOrigin, waitFor } from '#shared/populate/clone/origin.ts';
 import type { JobSource, Source } from '#shared/populate/source.ts';
 import type { SourceAccess } from '#shared/populate/sources/servers.ts';
 import type { VolumeSource } from '#shared/populate/volume/volume.ts';
-import type { Parsed } from '#shared/backends/rules/fields.ts';
-import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
-import { type S3Place, noS3Object, s3PlaceOf } from '#shared/clients/s3/place.ts';
-import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
-import { findCondition } from '#shared/api/conditions.ts';
-import type { KubeClient } from '#shared/clients/kube/client.ts';
-import type { MayUse } from '#shared/access/grant.ts';
-import { type Origin, readClaimOrigin, readSnapshotOrigin, waitFor } from '#shared/populate/clone/origin.ts';
+import type { AskedSource, SourcesOf } from '#shared/resources/access-rule.ts';
 
 export const dataSourceGroupKind = `DataSource.${cdiGroup}`;
 
@@ -119,4 +120,60 @@ export const readDataSourceOrigin = async (
     return readSnapshotOrigin(kube, { namespace: key.namespace, ...snapshot }, { what, mayUse });
   const { message = 'it has not been reconciled yet' } = findCondition(object.status?.conditions, 'Ready') ?? {};
   return waitFor('SourceNotReady', `${what} is not ready: ${message}`);
+};
+
+// Sources of a DataVolume in other namespaces, for the permission check of its author.
+
+const inNamespace = (
+  own: string,
+  { namespace = own, name }: { readonly namespace?: string | undefined; readonly name: string },
+) => ({ namespace, name });
+
+/** An existing filled claim is adopted: nothing is cloned. */
+const isFilled = ({ metadata }: DataVolume): boolean =>
+  metadata.annotations?.[`${cdiGroup}/storage.prePopulated`] === metadata.name;
+
+export const dataVolumeSources: SourcesOf<DataVolume> = async (object, kube) => {
+  if (isFilled(object)) return [];
+  const { source = {}, sourceRef } = object.spec;
+  const own = object.metadata.namespace ?? 'default';
+  const written: readonly AskedSource[] = [
+    ...(source.pvc === undefined ? [] : [{ use: 'clone-claim' as const, field: 'spec.source.pvc', ...source.pvc }]),
+    ...(source.snapshot === undefined
+      ? []
+      : [{ use: 'clone-snapshot' as const, field: 'spec.source.snapshot', ...source.snapshot }]),
+  ];
+  const referred = sourceRef === undefined ? [] : await behind(kube, inNamespace(own, sourceRef));
+  return [...written, ...referred].filter(({ namespace }) => namespace !== own);
+};
+
+/** A DataSource may change between a claim and a snapshot when the format of its images changes. */
+const behind = async (kube: KubeClient, key: { readonly namespace: string; readonly name: string }) => {
+  const found = await resolve(kube, key);
+  const now = found ?? { use: 'clone-claim' as const, namespace: key.namespace, name: anyName };
+  const later = now.use === 'clone-claim' ? ('clone-snapshot' as const) : ('clone-claim' as const);
+  const asked = { field: 'spec.sourceRef', shown: 'its target' };
+  return [
+    { ...now, ...asked },
+    { use: later, namespace: now.namespace, name: anyName, ...asked, optional: true },
+  ];
+};
+
+/** The target of a DataSource; `undefined`: none yet. A reference to another DataSource is followed once, as in its own plan. */
+const resolve = async (
+  kube: KubeClient,
+  key: { readonly namespace: string; readonly name: string },
+): Promise<UsedSource | undefined> => {
+  const first = await sourceOf(kube, key);
+  const pointer = first?.dataSource;
+  const { pvc, snapshot } =
+    (pointer === undefined ? first : await sourceOf(kube, inNamespace(key.namespace, pointer))) ?? {};
+  if (pvc !== undefined) return { use: 'clone-claim', ...inNamespace(key.namespace, pvc) };
+  if (snapshot !== undefined) return { use: 'clone-snapshot', ...inNamespace(key.namespace, snapshot) };
+  return undefined;
+};
+
+const sourceOf = async (kube: KubeClient, key: ObjectKey): Promise<DataSource['spec']['source'] | undefined> => {
+  const found = await kube.get(dataSourceKind.type, key);
+  return found?.status?.source ?? found?.spec.source;
 };

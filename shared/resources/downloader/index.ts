@@ -2,8 +2,7 @@
 import { type StatusCondition, findCondition, setConditions } from '#shared/api/conditions.ts';
 import { type Downloader, type DownloaderStatus, downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
-import { apiVersionOf } from '#shared/api/object.ts';
-import { groupKindOf } from '#shared/api/owner.ts';
+import { apiVersionOf, groupKindOf } from '#shared/api/object.ts';
 import { remove } from '#shared/populate/actions.ts';
 import { follow } from '#shared/populate/watched-child.ts';
 import type { Reconciler, ReconciledState, Planner, Resource } from '#shared/resources/reconciler.ts';

@@ -12,8 +12,7 @@ import { jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts'
 import { type VirtualMachineInstance, virtualMachineInstances } from '#shared/api/foreign/kubevirt.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { checkRole, labels } from '#shared/api/names.ts';
-import { type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
-import { ownerOf } from '#shared/api/owner.ts';
+import { apiVersionOf, type KubeObject, type ObjectRef, ownerOf, refOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isDeprecationUpToDate, stricter } from '#shared/golden/rollout/deprecation.ts';
 import { policyOf, ruleOf, selects } from '#shared/golden/rollout/policies.ts';

@@ -1,6 +1,6 @@
 // Who decides about versions: each part of a policy takes a right of its own, and whoever writes an entry is recorded in it. Called by admission.ts.
 import { isDeepStrictEqual } from 'node:util';
-import { isAllowed } from '#shared/access/sources.ts';
+import { isAllowed } from '#shared/access/permissions.ts';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import {
   type GoldenImagePolicy,

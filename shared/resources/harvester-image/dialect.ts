@@ -1,5 +1,5 @@
 // harvesterhci.io VirtualMachineImage ↔ image: Harvester's conditions, and ours in addition.
-import { readGrants } from '#shared/access/grant.ts';
+import { readGrants } from '#shared/access/permissions.ts';
 import { isTrue, type DesiredCondition } from '#shared/api/conditions.ts';
 import { type HarvesterImage, harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { ImagePhase, ImageState } from '#shared/populate/filled.ts';
@@ -14,7 +14,7 @@ import { faultsOfRestored } from '#shared/resources/image-rules.ts';
 import { Inspection } from '#shared/transfer/report.ts';
 import { annotations } from '#shared/api/names.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 
 const defaultRetries = 3;
 

@@ -3,7 +3,7 @@ import type { HarvesterImage } from '#shared/api/harvester/image.ts';
 import { foreignSecretsIn } from '#shared/backends/rules/encryption.ts';
 import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
 import type { AskedSource, SourcesOf } from '#shared/resources/access-rule.ts';
-import type { ImageSource } from '#shared/backends/image.ts';
+import type { ImageSource } from '#shared/backends/backend.ts';
 
 type Spec = HarvesterImage['spec'];
 

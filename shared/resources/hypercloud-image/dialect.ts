@@ -14,9 +14,9 @@ import { finishStatus, toCommonStatus, toOwnConditions, toState } from '#shared/
 import type { Fault } from '#shared/runtime/errors.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import type { MayUse } from '#shared/access/grant.ts';
+import type { MayUse } from '#shared/access/permissions.ts';
 import { type Origin, readClaimOrigin, waitFor } from '#shared/populate/clone/origin.ts';
-import type { Image, ImageStorage } from '#shared/backends/image.ts';
+import type { Image, ImageStorage } from '#shared/backends/backend.ts';
 
 /** The kind has no such field. */
 const retries = 3;

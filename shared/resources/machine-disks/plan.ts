@@ -1,12 +1,11 @@
 // Plans one disk of a virtual machine, from the template that Harvester's clients write on the machine. Pure. Called by sync.ts.
-import { type UsedSource, toGrantText } from '#shared/access/grant.ts';
+import { type UsedSource, toGrantText } from '#shared/access/permissions.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type PersistentVolumeClaim, type StorageClass, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type ClaimTemplate, imageIdOf } from '#shared/api/harvester/claim-templates.ts';
 import { type HarvesterImage, harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { annotations } from '#shared/api/names.ts';
-import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
-import { ownerOf } from '#shared/api/owner.ts';
+import { apiVersionOf, type KubeObject, ownerOf } from '#shared/api/object.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { type Action, create, patch, remove } from '#shared/populate/actions.ts';
 import { withoutOwnMarks } from '#shared/resources/protected/marks.ts';

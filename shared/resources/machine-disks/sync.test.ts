@@ -1,7 +1,7 @@
 // Disks of virtual machines as written by clients of Harvester: the objects for each template, by the existing ones.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
-import { subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
+import { subjectAccessReviews } from '#shared/api/foreign/kubernetes.ts';
 import { kubeEvents, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { type HarvesterImage, harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';

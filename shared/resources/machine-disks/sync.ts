@@ -1,7 +1,6 @@
 // Creates the disks that Harvester's clients write on a virtual machine, from images of any backend, and removes those to delete with it.
 // Called when a machine changes, when an image becomes ready, and by the tick.
-import { serviceAccountRequester } from '#shared/access/sources.ts';
-import { grantFor } from '#shared/access/sources.ts';
+import { grantFor, serviceAccountRequester } from '#shared/access/permissions.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
@@ -11,7 +10,7 @@ import { type KubeObject, type ObjectKey, apiVersionOf, refOf } from '#shared/ap
 import type { RootDisk } from '#shared/backends/backend.ts';
 import { registrationOf } from '#shared/backends/registry.ts';
 import { execute } from '#shared/resources/execute.ts';
-import { imageOfClass } from '#shared/resources/named-classes.ts';
+import { imageOfClass } from '#shared/resources/image-rules.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { holdMachine, releaseMachine } from '#shared/resources/machine-disks/hold.ts';
 import {

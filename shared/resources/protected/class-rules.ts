@@ -10,9 +10,9 @@ import {
   classAnnotationOf,
   classAnnotations,
   classPrefix,
+  isDefaultClass,
   isShare,
-} from '#shared/populate/storage/class-annotations.ts';
-import { isDefaultClass } from '#shared/populate/storage/profile.ts';
+} from '#shared/populate/storage/profile.ts';
 import { faultIf } from '#shared/resources/rule.ts';
 import { type AdmissionAnswer, refused } from '#shared/runtime/admission-function.ts';
 import type { Fault } from '#shared/runtime/errors.ts';

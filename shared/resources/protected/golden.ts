@@ -9,15 +9,21 @@ import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core
 import { backingImages, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { annotations, labels } from '#shared/api/names.ts';
-import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
-import { type Owner, groupKindOf, ownerOf } from '#shared/api/owner.ts';
+import {
+  apiVersionOf,
+  groupKindOf,
+  type KubeObject,
+  type Owner,
+  ownerOf,
+  type ResourceType,
+} from '#shared/api/object.ts';
 import type { ImageChildren } from '#shared/populate/filled.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
-import type { Image } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/backend.ts';
 
 const typeRef = (type: Pick<ResourceType, 'group' | 'version' | 'kind'>) => ({
   apiVersion: apiVersionOf(type),

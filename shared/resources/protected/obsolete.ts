@@ -1,7 +1,7 @@
 // Disks of golden images that are at their end: made from a deprecated version with a warning, from an obsolete one only where somebody insists
 // (protected/obsolete-version). Asked of whatever names a source: claims, DataVolumes, and the templates of virtual machines.
 import { isDeepStrictEqual } from 'node:util';
-import { grantFor } from '#shared/access/sources.ts';
+import { grantFor } from '#shared/access/permissions.ts';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';

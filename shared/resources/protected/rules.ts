@@ -1,26 +1,24 @@
 // The rule table, one rule per line. Called by admission.ts; infra/generate/wiring.ts defines the requests that get here.
-import { serviceAccountRequester } from '#shared/access/sources.ts';
-import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
-import { persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
-import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
-import { harvesterImageKind, type HarvesterImage } from '#shared/api/harvester/image.ts';
-import { checkClass } from '#shared/resources/protected/class-rules.ts';
-import { keepEncryptionKey } from '#shared/resources/protected/encryption-key.ts';
-import { goldenTypes, keepGolden, keepLocked, lockableTypes, whatOf } from '#shared/resources/protected/golden.ts';
-import { keepGoldenUnmounted, mayUseImages } from '#shared/resources/protected/machine.ts';
-import { keepMachineDisk } from '#shared/resources/protected/machine-disk.ts';
-import { keepFromObsolete } from '#shared/resources/protected/obsolete.ts';
-import { keepMarks } from '#shared/resources/protected/marks.ts';
-import { keepClassInUse, keepReservedClass } from '#shared/resources/protected/storage-class.ts';
-import { reviewUses } from '#shared/resources/access-rule.ts';
-import { imagesOfClasses } from '#shared/resources/named-classes.ts';
+import { serviceAccountRequester } from '#shared/access/permissions.ts';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
-import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { isTrue } from '#shared/api/conditions.ts';
-import { annotations, labels, workloadControllers } from '#shared/api/names.ts';
-import type { ObjectMeta, KubeObject, ResourceType } from '#shared/api/object.ts';
-import { templateVersions } from '#shared/api/foreign/harvester.ts';
+import { templateVersions } from '#shared/api/foreign/backup.ts';
+import { namespaces, persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
+import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
+import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { annotations, clusterControllers, labels, ownAccountPrefix, workloadControllers } from '#shared/api/names.ts';
+import type { KubeObject, ObjectMeta, ResourceType } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { reviewUses } from '#shared/resources/access-rule.ts';
+import { imagesOfClasses } from '#shared/resources/image-rules.ts';
+import { checkClass } from './class-rules.ts';
+import { goldenTypes, keepGolden, keepLocked, lockableTypes, whatOf } from './golden.ts';
+import { keepGoldenUnmounted, keepMachineDisk, mayUseImages } from './machine.ts';
+import { keepMarks, withoutForeignMarks } from './marks.ts';
+import { keepFromObsolete } from './obsolete.ts';
+import { keepClassInUse, keepEncryptionKey, keepReservedClass } from './storage-class.ts';
+import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 
 // The form of rules about objects of other products that an image or its users depend on.
 
@@ -61,7 +59,7 @@ const keepImageOfTemplate = async (
 };
 
 // A claim must not be deleted while an image is exported from it (protected/exported-claim). It is marked when the export starts
-// (`shared/backends/exporting.ts`).
+// (`shared/backends/source-claim.ts`).
 
 /** Whether that image is still being exported from this claim. An image with the same name and another UID is another image. */
 const isBeingMade = (image: HarvesterImage | undefined, uid: string, claim: ObjectMeta | undefined): boolean => {
@@ -129,3 +127,47 @@ export const protectedRules: readonly ProtectedRule[] = [
   { id: 'encryption-key-in-use', types: [secrets], on: 'UPDATE', check: keepEncryptionKey },
   { id: 'encryption-key-in-use', types: [secrets], on: 'DELETE', check: keepEncryptionKey },
 ];
+
+// Answers admission reviews by the table of protected objects.
+
+/**
+ * Controllers that delete on behalf of others, and our own functions. The webhooks do not match their requests. Objects that controllers create
+ * are checked: any user may write a StatefulSet.
+ */
+const isTrusted = ({ userInfo, operation }: AdmissionRequest): boolean =>
+  (operation === 'DELETE' && (clusterControllers as readonly string[]).includes(userInfo.username)) ||
+  userInfo.username.startsWith(ownAccountPrefix);
+
+const isAbout = ({ resource }: AdmissionRequest, types: readonly ResourceType[]): boolean =>
+  types.some(({ group, plural }) => group === resource.group && plural === resource.resource);
+
+/** Objects of a namespace that is being deleted may always be deleted, so that it can end. */
+const isEnding = async ({ operation, namespace = '' }: AdmissionRequest, kube: KubeClient): Promise<boolean> => {
+  if (operation !== 'DELETE' || namespace === '') return false;
+  return (await kube.get(namespaces, { name: namespace }))?.metadata.deletionTimestamp !== undefined;
+};
+
+/** The object without the marks that its author may not write. */
+export const unmarked = async (request: AdmissionRequest, kube: KubeClient): Promise<KubeObject | undefined> => {
+  const { object, operation, subResource = '' } = request;
+  const isAsked = operation === 'CREATE' && subResource === '' && isAbout(request, goldenTypes);
+  return object === undefined || !isAsked || isTrusted(request) ? object : withoutForeignMarks(object, kube);
+};
+
+/** The first rejection, or all warnings; `undefined`: no rule applies. */
+export const reviewProtected = async (
+  request: AdmissionRequest,
+  kube: KubeClient,
+): Promise<AdmissionAnswer | undefined> => {
+  if (isTrusted(request) || (request.subResource ?? '') !== '') return undefined;
+  const warnings: string[] = [];
+  for (const { types, on, check } of protectedRules) {
+    if (on !== request.operation || !isAbout(request, types)) continue;
+    // In the order of the table: users without permission for an image learn nothing else.
+    // oxlint-disable-next-line no-await-in-loop
+    const answer = await check(request, kube);
+    if (answer.kind === 'refused') return (await isEnding(request, kube)) ? undefined : answer;
+    warnings.push(...(answer.warnings ?? []));
+  }
+  return warnings.length === 0 ? undefined : { kind: 'allowed', warnings };
+};

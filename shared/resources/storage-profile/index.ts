@@ -1,5 +1,5 @@
 // Reconciles StorageProfiles: each reports what is known of its class. One line in registry.ts; `ensure.ts` creates them.
-import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
+import { setCdiConditions } from '#shared/api/conditions.ts';
 import { type StorageProfile, type StorageProfileStatus, storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
 import {
   type PersistentVolume,

@@ -1,8 +1,13 @@
 // Marks that identify objects made from templates. Pure.
 import { createHash } from 'node:crypto';
-import type { KubeObject, ObjectMeta, ObjectRef, OwnerReference } from '#shared/api/object.ts';
+import {
+  groupKindOf,
+  type KubeObject,
+  type ObjectMeta,
+  type ObjectRef,
+  type OwnerReference,
+} from '#shared/api/object.ts';
 import { annotations } from '#shared/api/names.ts';
-import { groupKindOf } from '#shared/api/owner.ts';
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';

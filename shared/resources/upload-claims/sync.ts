@@ -1,16 +1,95 @@
 // Creates a DataVolume for claims that users created for an upload. Called when one with the label of `virtctl` changes, and by the tick for
 // all others, since claims of others cause no events.
-import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
-import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { cdiAnnotations, cdiGroup } from '#shared/api/cdi/names.ts';
+import { type PersistentVolumeClaim, persistentVolumeClaims, type Pod } from '#shared/api/foreign/core.ts';
 import { labels } from '#shared/api/names.ts';
-import { type KubeObject, apiVersionOf, refOf } from '#shared/api/object.ts';
+import { apiVersionOf, type KubeObject, ownerOf, refOf } from '#shared/api/object.ts';
+import { type Action, create } from '#shared/populate/actions.ts';
 import { findWriter } from '#shared/populate/clone/writer.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 import { execute } from '#shared/resources/execute.ts';
-import { asksForUpload, planUploadClaim } from '#shared/resources/upload-claims/plan.ts';
 import { recordNote } from '#shared/resources/write.ts';
 import { AppError, isConflict, messageOf } from '#shared/runtime/errors.ts';
-import { type Outcome, done } from '#shared/runtime/outcome.ts';
-import type { ReconcileDeps } from '#shared/resources/deps.ts';
+import { done, type Outcome } from '#shared/runtime/outcome.ts';
+
+// A claim that a user created for an upload (`virtctl image-upload pvc`): detects it, and plans the DataVolume that fills it. Pure.
+
+/** On claims that were created for a DataVolume. */
+const madeForVolume = [`${cdiGroup}/storage.populatedFor`, `${cdiGroup}/createdForDataVolume`];
+
+/** Whether a claim waits for an upload without a controller that handles it. */
+export const asksForUpload = (claim: PersistentVolumeClaim): boolean => {
+  const { annotations = {}, deletionTimestamp } = claim.metadata;
+  const { dataSource, dataSourceRef } = claim.spec;
+  return (
+    annotations[cdiAnnotations.uploadTarget] !== undefined &&
+    annotations[cdiAnnotations.podPhase] !== 'Succeeded' &&
+    deletionTimestamp === undefined &&
+    dataSource === undefined &&
+    dataSourceRef === undefined &&
+    ownerOf(claim) === undefined &&
+    !madeForVolume.some((name) => annotations[name] !== undefined)
+  );
+};
+
+interface ObservedUploadClaim {
+  /** The DataVolume with the name of the claim. */
+  readonly dataVolume?: DataVolume | undefined;
+  /** A pod that may write to the claim. */
+  readonly writer?: Pod | undefined;
+}
+
+interface UploadClaimPlan {
+  readonly actions: readonly Action[];
+  /** Why it is not filled, for users. */
+  readonly obstacle?: { readonly reason: string; readonly message: string };
+}
+
+export const planUploadClaim = (claim: PersistentVolumeClaim, observed: ObservedUploadClaim): UploadClaimPlan => {
+  const { name, uid } = claim.metadata;
+  const { dataVolume, writer } = observed;
+  if (dataVolume?.metadata.ownerReferences?.some((owner) => owner.uid === uid) === true) return { actions: [] };
+  if (dataVolume !== undefined) {
+    const message = `claim ${name} is not made an upload target: there is a DataVolume of that name which it was not made for`;
+    return { actions: [], obstacle: { reason: 'NameTaken', message } };
+  }
+  if (writer !== undefined) {
+    const message = `claim ${name} is not made an upload target while pod ${writer.metadata.name} may write to it: stop it`;
+    return { actions: [], obstacle: { reason: 'TargetInUse', message } };
+  }
+  return { actions: [create(dataVolumeKind.type, buildDataVolume(claim))] };
+};
+
+const passedOn: readonly string[] = [cdiAnnotations.immediateBinding];
+
+/** Deleted with the claim, and never the other way round. */
+const buildDataVolume = ({ apiVersion, kind, metadata, spec }: PersistentVolumeClaim): DataVolume => {
+  const { namespace, name, uid = '', annotations = {} } = metadata;
+  const { accessModes = ['ReadWriteOnce'], volumeMode, storageClassName, resources } = spec;
+  const isArchive = annotations[cdiAnnotations.contentType] === 'archive';
+  return {
+    apiVersion: apiVersionOf(dataVolumeKind.type),
+    kind: dataVolumeKind.type.kind,
+    metadata: {
+      namespace,
+      name,
+      annotations: Object.fromEntries(Object.entries(annotations).filter(([mark]) => passedOn.includes(mark))),
+      ownerReferences: [{ apiVersion, kind, name, uid }],
+    },
+    spec: {
+      source: { upload: {} },
+      ...(isArchive ? { contentType: 'archive' } : {}),
+      pvc: {
+        // A DataVolume has one access mode; the claim keeps all of its own.
+        accessModes: accessModes.slice(0, 1),
+        ...(volumeMode === undefined ? {} : { volumeMode }),
+        ...(storageClassName === undefined ? {} : { storageClassName }),
+        ...(resources === undefined ? {} : { resources }),
+      },
+    },
+  } as DataVolume;
+};
 
 const serve = async (deps: ReconcileDeps, claim: PersistentVolumeClaim): Promise<void> => {
   const { namespace, name } = claim.metadata;

@@ -1,14 +1,14 @@
 // Children of an export: a snapshot and the copy restored from it, Jobs, and for local exports a claim and a pod to fetch the file from.
 import type { Job, PersistentVolumeClaim, Pod } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
-import { childMetadata } from '#shared/api/owner.ts';
+import { childMetadata } from '#shared/api/object.ts';
 import { exportFile, exportPath } from '#shared/populate/job/output.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { fileVolumeBytesFor } from '#shared/populate/population.ts';
 import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
 import { buildFromSnapshot } from '#shared/populate/storage/snapshot.ts';
 import { buildVolume, volumeModeOf } from '#shared/populate/population.ts';
-import type { ExportDestination, ExportState, VolumeExport } from '#shared/resources/volume-export/export.ts';
+import type { ExportDestination, ExportState, VolumeExport } from './rules.ts';
 import type { ReadyOrigin } from '#shared/populate/clone/origin.ts';
 
 /** Name of the snapshot, of the copy restored from it, and of the Job. */

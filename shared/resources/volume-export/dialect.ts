@@ -4,15 +4,15 @@ import type { ExportStatus, VirtualMachineVolumeExport } from '#shared/api/hyper
 import { readMetadata } from '#shared/resources/dialect.ts';
 import { faultsOf } from '#shared/resources/rule.ts';
 import { finishStatus, toCommonStatus, toOwnConditions, toState } from '#shared/resources/status.ts';
-import { toExportPlace } from '#shared/resources/volume-export/rules.ts';
 import {
   type ExportDestination,
   type ExportSource,
   type ExportState,
-  type VolumeExport,
   locationOf,
-} from '#shared/resources/volume-export/export.ts';
-import { volumeExportRules } from '#shared/resources/volume-export/rules.ts';
+  toExportPlace,
+  type VolumeExport,
+  volumeExportRules,
+} from './rules.ts';
 import { lookup } from '#shared/runtime/lookup.ts';
 
 /** The kind has no such field. */

@@ -11,15 +11,14 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
-import { refOf } from '#shared/api/object.ts';
+import { childMetadata, refOf } from '#shared/api/object.ts';
 import { backends } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import { toExport, toExportStatus } from '#shared/resources/volume-export/dialect.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
-import { childMetadata } from '#shared/api/owner.ts';
 import { buildExportJob } from '#shared/resources/volume-export/children.ts';
-import type { ExportState } from '#shared/resources/volume-export/export.ts';
+import type { ExportState } from './rules.ts';
 import { removeExport } from '#shared/resources/volume-export/failing.ts';
 import { planExport } from '#shared/resources/volume-export/plan.ts';
 import { type ObservedExport, checkExport } from '#shared/resources/volume-export/observed.ts';

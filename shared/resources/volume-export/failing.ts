@@ -8,7 +8,7 @@ import { failedState, terminatingState } from '#shared/populate/state.ts';
 import { isFinished, readTransfer } from '#shared/populate/job/attempts.ts';
 import type { PlannedStep } from '#shared/resources/reconciler.ts';
 import { type Clearing, buildClearJob } from '#shared/resources/volume-export/children.ts';
-import type { ExportDestination, ExportState, VolumeExport } from '#shared/resources/volume-export/export.ts';
+import type { ExportDestination, ExportState, VolumeExport } from './rules.ts';
 import type { ObservedExport } from '#shared/resources/volume-export/observed.ts';
 
 /** The disk was written to while it was read: even a complete object in the store is wrong. */

@@ -17,7 +17,7 @@ import { follow, jobMatters, isSnapshotDecided } from '#shared/populate/watched-
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 import { fillable, noObjectStore, refusalOfFaults, refusals } from '#shared/resources/fillable.ts';
 import { toExport, toExportStatus } from '#shared/resources/volume-export/dialect.ts';
-import { type VolumeExport, locationOf } from '#shared/resources/volume-export/export.ts';
+import { type VolumeExport, locationOf } from './rules.ts';
 import { removeExport } from '#shared/resources/volume-export/failing.ts';
 import { planExport } from '#shared/resources/volume-export/plan.ts';
 import { type ObservedExport, checkExport, claimNameOf } from '#shared/resources/volume-export/observed.ts';

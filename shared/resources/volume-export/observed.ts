@@ -18,7 +18,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isFinished, readTransfer } from '#shared/populate/job/attempts.ts';
 import { transferJobName } from '#shared/populate/job/transfer-job.ts';
 import { exportName, readBy } from '#shared/resources/volume-export/children.ts';
-import type { VolumeExport } from '#shared/resources/volume-export/export.ts';
+import type { VolumeExport } from './rules.ts';
 import { type Origin, readClaimOrigin, waitFor } from '#shared/populate/clone/origin.ts';
 import { writersOf } from '#shared/populate/clone/writer.ts';
 

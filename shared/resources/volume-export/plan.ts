@@ -33,12 +33,7 @@ import {
   readBy,
 } from '#shared/resources/volume-export/children.ts';
 import { planFailing, tornReason } from '#shared/resources/volume-export/failing.ts';
-import {
-  type ExportDestination,
-  type ExportState,
-  type VolumeExport,
-  locationOf,
-} from '#shared/resources/volume-export/export.ts';
+import { type ExportDestination, type ExportState, type VolumeExport, locationOf } from './rules.ts';
 import { type ObservedExport, claimNameOf } from '#shared/resources/volume-export/observed.ts';
 import type { ReadyOrigin } from '#shared/populate/clone/origin.ts';
 import { rest } from '#shared/populate/volume/state.ts';

@@ -1,12 +1,45 @@
 // Rules of an export, one per line. That it has exactly one source and destination is also in the schema.
 import type { VirtualMachineVolumeExport } from '#shared/api/hypercloud/volume-export.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import { type RequestRule, type SpecRule, faultIf, faultOf } from '#shared/resources/rule.ts';
+import { type Parsed, parseSourceUrl } from '#shared/backends/rules/fields.ts';
+import { hasBucketInPath, noS3Object, type S3Place, s3PlaceInHost, s3PlaceOf } from '#shared/clients/s3/place.ts';
+import type { Filled, ImageState } from '#shared/populate/filled.ts';
+import type { Source } from '#shared/populate/source.ts';
+import { faultIf, faultOf, type RequestRule, type SpecRule } from '#shared/resources/rule.ts';
 import { storedObjectFaults } from '#shared/resources/stored-object.ts';
-import type { VolumeExport } from '#shared/resources/volume-export/export.ts';
-import type { Parsed } from '#shared/backends/rules/fields.ts';
-import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
-import { type S3Place, hasBucketInPath, noS3Object, s3PlaceInHost, s3PlaceOf } from '#shared/clients/s3/place.ts';
+import type { StoredResult } from '#shared/transfer/report.ts';
+
+// The internal model of an export, for either form: a claim that is read, and a destination.
+
+export interface VolumeExport extends Filled {
+  readonly source: ExportSource;
+  /** `undefined` only if `faults` explains why. */
+  readonly destination: ExportDestination | undefined;
+  readonly state: ExportState;
+}
+
+export type ExportSource =
+  | { readonly is: 'claim'; readonly name: string }
+  /** A VirtualMachineVolume, and its existing or future claim. */
+  | { readonly is: 'volume'; readonly name: string; readonly claimName: string };
+
+export type ExportDestination =
+  | { readonly is: 'store'; readonly object: Source<'object' | 's3'> }
+  | { readonly is: 'local'; readonly claimName: string; readonly podName: string };
+
+export interface ExportState extends ImageState {
+  /** The source of the Job: a snapshot, or the claim itself. */
+  readonly from?: 'snapshot' | 'claim' | undefined;
+  readonly object?: StoredResult | undefined;
+  /** Why it fails, while its data in the store is not removed yet. */
+  readonly failing?: { readonly reason: string; readonly message: string } | undefined;
+}
+
+/** Location of an object, for messages and status: without secrets. */
+export const locationOf = ({ object }: Extract<ExportDestination, { is: 'store' }>): string => {
+  if (object.type === 'object') return `s3://${object.bucket}/${object.key}`;
+  return `${object.endpoint.replace(/\/+$/, '')}/${object.bucket}/${object.key}`;
+};
 
 type Rule = SpecRule<VirtualMachineVolumeExport>;
 

@@ -6,7 +6,7 @@ import { writeChunks } from '#shared/transfer/chunks/write.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import type { Meter } from '#shared/transfer/meter.ts';
 import type { PassResult } from '#shared/transfer/pass.ts';
-import { openStore } from '#shared/transfer/source/client.ts';
+import { openStore } from '#shared/transfer/source/access.ts';
 import type { BackupRequest, TransferSpec } from '#shared/transfer/spec.ts';
 
 export interface BackupContext {

@@ -8,7 +8,7 @@ import type { Store } from '#shared/clients/store/store.ts';
 import { isTaken } from '#shared/clients/store/store.ts';
 import { chunkKey, indexKey, serializeIndex, sha256Of } from '#shared/transfer/chunks/chunk-index.ts';
 import { type ExportVolume, lookAtVolume } from '#shared/transfer/export/volume.ts';
-import { toStoreFault } from '#shared/transfer/export/store-fault.ts';
+import { toStoreFault } from '#shared/transfer/export/upload.ts';
 import { type ObservedSweeps, isQuiet, isSameSweep, readSweeps } from '#shared/transfer/chunks/sweeps.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { readFully } from '#shared/transfer/file-bytes.ts';

@@ -1,14 +1,19 @@
 // Processes a qcow2 in segments: their buffers, the workers that decompress them, and the bytes carried over from one segment to the next.
 import { availableParallelism } from 'node:os';
 import { createCollector } from '#shared/transfer/collect.ts';
-import { type BufferPool, createBufferPool } from '#shared/transfer/decode/buffers.ts';
+import {
+  type BufferPool,
+  createBufferPool,
+  type DecodeAnswer,
+  type DecodeRequest,
+  type DecoderSetup,
+} from './message.ts';
 import type { Qcow2Header } from '#shared/transfer/format/qcow2/header.ts';
 import type { SegmentPlanner, Task } from '#shared/transfer/format/qcow2/segments.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import type { Segment } from '#shared/transfer/source/segments.ts';
 import { toWriteFault } from '#shared/transfer/fault.ts';
 import { corrupt } from '#shared/transfer/format/disk.ts';
-import type { DecodeAnswer, DecodeRequest, DecoderSetup } from '#shared/transfer/decode/message.ts';
 import { createWorkerPool } from '#shared/transfer/workers/pool.ts';
 
 /** Workers that decompress and write segments. */

@@ -6,7 +6,7 @@ import { isTransferError } from '#shared/transfer/fault.ts';
 import { createUnpack } from '#shared/transfer/decode/cluster.ts';
 import { createCoalescer } from '#shared/transfer/decode/cluster.ts';
 import type { DecodeAnswer, DecodeRequest, DecoderSetup } from '#shared/transfer/decode/message.ts';
-import { dataRuns } from '#shared/transfer/sink/zero-runs.ts';
+import { dataRuns } from '#shared/transfer/sink/writer.ts';
 
 const collectBytes = 2 * 1024 * 1024;
 

@@ -1,7 +1,7 @@
 // Reads and compresses the data of a volume in workers, and yields it in order. Everything between two pieces is zero.
 import { availableParallelism } from 'node:os';
 import { type SharedDigester, createSharedDigester } from '#shared/transfer/decode/shared-digester.ts';
-import type { DataExtent } from '#shared/transfer/export/extents.ts';
+import type { DataExtent } from './volume.ts';
 import type {
   EncodeAnswer,
   EncodeRequest,

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { combineCrc32 } from './parts.ts';
-import { createExtentList } from './extents.ts';
+import { createExtentList } from './volume.ts';
 import { ExportFormat } from './format.ts';
 import { mostParts, planParts } from './parts.ts';
 

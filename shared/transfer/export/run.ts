@@ -1,12 +1,11 @@
 // Runs an export transfer: executes the spec and reports the result. Loaded by run.ts on demand.
-import { toStoreFault } from '#shared/transfer/export/store-fault.ts';
+import { clearUploads, discardObject, toStoreFault, type UploadContext } from './upload.ts';
 import { exportToStore } from '#shared/transfer/export/to-store.ts';
-import { type UploadContext, clearUploads, discardObject } from '#shared/transfer/export/upload.ts';
 import { TransferError, writing } from '#shared/transfer/fault.ts';
 import type { Meter } from '#shared/transfer/meter.ts';
 import type { PassResult } from '#shared/transfer/pass.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
-import { openStore } from '#shared/transfer/source/client.ts';
+import { openStore } from '#shared/transfer/source/access.ts';
 import type { ExportRequest, StoredObject, TransferSpec } from '#shared/transfer/spec.ts';
 import { createHash } from 'node:crypto';
 import { open, rename, rm } from 'node:fs/promises';

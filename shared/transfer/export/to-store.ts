@@ -10,8 +10,7 @@ import { clustersOf } from '#shared/transfer/export/qcow2/packing.ts';
 import { headBytes, layOut } from '#shared/transfer/export/qcow2/layout.ts';
 import { clusterBytes, createPacking, placeCluster } from '#shared/transfer/export/qcow2/packing.ts';
 import { packedBytes, rawBytes } from '#shared/transfer/export/raw.ts';
-import { toStoreFault } from '#shared/transfer/export/store-fault.ts';
-import { type Upload, type UploadContext, withUpload } from '#shared/transfer/export/upload.ts';
+import { toStoreFault, type Upload, type UploadContext, withUpload } from './upload.ts';
 import { type ExportVolume, dataBytes, lookAtVolume } from '#shared/transfer/export/volume.ts';
 
 export interface StoreExport extends UploadContext {

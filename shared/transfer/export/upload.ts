@@ -1,10 +1,25 @@
 // Ensures that no unfinished upload remains: every upload is completed or aborted, and those of a killed process are aborted first.
 import { setTimeout as delay } from 'node:timers/promises';
+import { HttpFailure } from '#shared/clients/http/errors.ts';
 import type { S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
-import { toStoreFault } from '#shared/transfer/export/store-fault.ts';
-import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
 import type { S3ObjectKey } from '#shared/clients/s3/send.ts';
+import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
+import { TransferError } from '#shared/transfer/fault.ts';
+
+// Maps errors of a store, and of its connection, to faults of the target of an export.
+
+/** Other errors are returned unchanged. */
+export const toStoreFault = (error: unknown): unknown => {
+  if (!(error instanceof S3Failure) && !(error instanceof HttpFailure)) return error;
+  const { message, retryable, retryAfterSeconds } = error;
+  const wait = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
+  return new TransferError('TargetFailed', `the object store rejected the export: ${message}`, {
+    cause: error,
+    retryable,
+    ...wait,
+  });
+};
 
 export interface Upload {
   readonly uploadId: string;
@@ -48,7 +63,7 @@ const beginChecked = async ({ s3, object }: UploadContext, contentType: string):
  * Aborts the uploads of exactly this key, which has only one writer. A store that does not permit listing them is tolerated, since it may
  * remove them by its own rules.
  */
-export const abortLeftovers = async (context: UploadContext): Promise<void> => {
+const abortLeftovers = async (context: UploadContext): Promise<void> => {
   try {
     await abortUploads(context);
   } catch (error) {

@@ -1,8 +1,8 @@
 // Writes marks during a transfer, each after everything before it was flushed.
-import { type SavePolicy, isWorthSaving } from '#shared/transfer/resume/policy.ts';
+import { isWorthSaving, type SavePolicy } from '#shared/transfer/resume/policy.ts';
+import { type Mark } from './mark.ts';
 import type { HashStates } from '#shared/transfer/resume/hashes.ts';
 import type { Journal } from '#shared/transfer/resume/journal.ts';
-import type { Mark } from '#shared/transfer/resume/mark.ts';
 
 /** Digests that another process can continue. */
 export interface SavableDigests {

@@ -4,8 +4,7 @@ import { TransferError, toDeviceFault, writing } from '#shared/transfer/fault.ts
 import { createTailJournal, tailBytes } from '#shared/transfer/resume/journal.ts';
 import type { TransferTarget } from '#shared/transfer/spec.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
-import { type Slot, createSlot } from '#shared/transfer/sink/slot.ts';
-import { allocate } from '#shared/transfer/sink/slot.ts';
+import { allocate, createSlot, type Slot } from './writer.ts';
 import { runTool } from '#shared/transfer/tool/run-tool.ts';
 
 /** Zeroes a device, with nothing allocated or everything, as requested. */

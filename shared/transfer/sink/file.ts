@@ -1,12 +1,20 @@
 // A guest's disk as a sparse file: written under a temporary name, renamed once it is complete.
-import { type FileHandle, chmod, rename, rm, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { chmod, type FileHandle, mkdir, mkdtemp, open, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { writing } from '#shared/transfer/fault.ts';
+import { readFully } from '#shared/transfer/file-bytes.ts';
+import type { DiskReader } from '#shared/transfer/format/disk.ts';
 import { createFileJournal, syncDirectory } from '#shared/transfer/resume/journal.ts';
-import { allocate } from '#shared/transfer/sink/slot.ts';
+import { createBlockSink } from './block.ts';
+import type { Sink } from './sink.ts';
+import { allocate, createSlot } from './writer.ts';
 import type { TransferTarget } from '#shared/transfer/spec.ts';
-import type { Sink } from '#shared/transfer/sink/sink.ts';
-import { createSlot } from '#shared/transfer/sink/slot.ts';
+
+// Creates the sink for a target.
+
+/** Nothing is changed before the sink's `prepare`. Throws TransferError if the device does not exist. */
+export const openSink = async (target: TransferTarget, signal: AbortSignal): Promise<Sink> =>
+  target.volumeMode === 'Block' ? createBlockSink(target, signal) : createFileSink(target, signal);
 
 /** The process of the virtual machine runs as another user of the same group. */
 const diskMode = 0o660;
@@ -89,4 +97,39 @@ export const createFileSink = (target: TransferTarget, signal: AbortSignal): Sin
     },
     abandon,
   };
+};
+
+// Scratch space: a file for data that cannot be written to the target yet.
+
+export const fileReader = (file: FileHandle, size: number): DiskReader => ({
+  size,
+  read: async (offset, length) => {
+    const wanted = Math.max(0, Math.min(length, size - offset));
+    const bytes = Buffer.allocUnsafe(wanted);
+    return bytes.subarray(0, await readFully(file, bytes, offset));
+  },
+});
+
+export interface Scratch {
+  readonly path: string;
+  readonly file: FileHandle;
+}
+
+/** Passes an empty file to `work` and removes it afterwards in any case. */
+export const withScratch = async <T>(directory: string, work: (scratch: Scratch) => Promise<T>): Promise<T> => {
+  const own = await writing(directory, async () => {
+    await mkdir(directory, { recursive: true });
+    return mkdtemp(join(directory, 'bullion-scratch-'));
+  });
+  try {
+    const path = join(own, 'image');
+    const file = await writing(directory, () => open(path, 'wx+'));
+    try {
+      return await work({ path, file });
+    } finally {
+      await file.close();
+    }
+  } finally {
+    await rm(own, { recursive: true, force: true });
+  }
 };

@@ -3,9 +3,8 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, statSync, truncateSyn
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createFileSink } from '#shared/transfer/sink/file.ts';
-import { openSink } from '#shared/transfer/sink/open.ts';
-import { dataRuns } from '#shared/transfer/sink/zero-runs.ts';
+import { createFileSink, openSink } from './file.ts';
+import { dataRuns } from './writer.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { noise } from '#test/support/disk.ts';
 

@@ -1,10 +1,15 @@
 // Reads the mounted Secrets and ConfigMaps of a source. Called by open.ts; makes no connection.
-import { readFile, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import { X509Certificate } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createAddressPolicy } from '#shared/clients/http/address.ts';
+import { createHttpClient, type HttpClient } from '#shared/clients/http/client.ts';
+import { createS3Client, type S3Client } from '#shared/clients/s3/client.ts';
+import { parseS3Credentials } from '#shared/clients/s3/place.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
+import { redactUrl } from '#shared/runtime/redact.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
-import type { HttpSource, Mounted } from '#shared/transfer/spec.ts';
+import type { HttpSource, Mounted, StoredObject, TransferSpec } from '#shared/transfer/spec.ts';
 
 type Data = Readonly<Record<string, string>>;
 
@@ -21,7 +26,7 @@ const readKeys = async (dir: string): Promise<Data> => {
  * The object is mounted as optional, and is an empty directory if it is missing: it may still be created, and no request is made without it.
  * `hint`: its required content.
  */
-export const readMounted = async ({ dir, name }: Mounted, what: string, hint: string): Promise<Data> => {
+const readMounted = async ({ dir, name }: Mounted, what: string, hint: string): Promise<Data> => {
   const data = await readKeys(dir).catch((error: unknown) => {
     const message = `cannot read ${what}: ${messageOf(error)}`;
     throw new TransferError('SourceForbidden', message, { cause: error, retryable: true });
@@ -102,4 +107,42 @@ export const readHeaders = async (source: HttpSource): Promise<Record<string, st
   }
   const basic = secret === undefined ? [] : [['authorization', basicAuth(secret, secretName)] as const];
   return Object.fromEntries([...basic, ...written, ...kept]);
+};
+
+// The HTTP client and the object store client of a transfer: allowed addresses, timeouts, certificates and credentials.
+
+export const parseUrl = (text: string): URL => {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol === 'http:' || url?.protocol === 'https:') return url;
+  throw new TransferError('InvalidSpec', `"${redactUrl(text)}" is not an http or https URL`);
+};
+
+export type ClientSpec = Pick<TransferSpec, 'allowedAddresses' | 'limits' | 'proxies'>;
+
+export const openClient = (spec: ClientSpec, ca: string | undefined): HttpClient =>
+  createHttpClient({
+    isRefused: createAddressPolicy(spec.allowedAddresses),
+    idleMs: spec.limits.idleSeconds * 1000,
+    floor:
+      spec.limits.floor === undefined
+        ? undefined
+        : { bytes: spec.limits.floor.bytes, windowMs: spec.limits.floor.seconds * 1000 },
+    ca,
+    proxies: spec.proxies,
+  });
+
+/** The store of a spec, with its mounted credentials: for sources and for exports. */
+interface OpenStore {
+  readonly s3: S3Client;
+  readonly close: () => Promise<void>;
+}
+
+/** Makes no connection. Throws TransferError, or InvalidInput for missing keys of the Secret. */
+export const openStore = async (place: StoredObject, spec: ClientSpec): Promise<OpenStore> => {
+  const { endpoint, region, pathStyle } = place;
+  if (endpoint !== undefined) parseUrl(endpoint);
+  const secret = await readSecret(place, { of: 'the object store', hint: 'the keys accessKeyId and secretKey' });
+  const credentials = secret === undefined ? undefined : parseS3Credentials(secret);
+  const http = openClient(spec, (await readBundle(place.ca)) ?? secret?.['ca.crt'] ?? place.caBundle);
+  return { s3: createS3Client({ http, endpoint, region, pathStyle, credentials }), close: () => http.close() };
 };

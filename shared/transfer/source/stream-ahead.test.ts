@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { createConnections } from '#shared/transfer/source/connections.ts';
+import { createConnections } from './segments.ts';
 import type { ByteSource, SourceFacts } from '#shared/transfer/source/source.ts';
 import { streamAhead } from '#shared/transfer/source/stream-ahead.ts';
 

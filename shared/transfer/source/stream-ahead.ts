@@ -1,6 +1,6 @@
 // A file from start to end, over one connection, or over several that read ahead if the source is the bottleneck.
 import { performance } from 'node:perf_hooks';
-import { createConnections } from '#shared/transfer/source/connections.ts';
+import { createConnections } from './segments.ts';
 import type { ByteSource, SourceFacts } from '#shared/transfer/source/source.ts';
 
 const mib = 1024 * 1024;

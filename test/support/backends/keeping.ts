@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
-import { leases } from '#shared/api/foreign/coordination.ts';
+import { leases } from '#shared/api/foreign/kubernetes.ts';
 import { configMaps, jobs, kubeEvents, pods, secrets, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';

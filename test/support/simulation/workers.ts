@@ -1,8 +1,7 @@
 // The kubelet and the workers in the pods of our Jobs: they start, report progress, fill volumes, and end as scripted.
 import { type Job, type PersistentVolumeClaim, type Pod, jobs, pods } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
-import type { TransferProgress } from '#shared/transfer/progress.ts';
-import type { TransferReport } from '#shared/transfer/report.ts';
+import type { TransferProgress, TransferReport } from '#shared/transfer/report.ts';
 import type { AttemptScript, Attempts, WorkMode } from '#test/support/simulation/attempts.ts';
 import { isOver, podsOf } from '#test/support/simulation/jobs.ts';
 import { type ClusterRecord, claimNamed, contentOf, creationOf, iso } from '#test/support/simulation/record.ts';

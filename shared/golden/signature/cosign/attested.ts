@@ -1,5 +1,5 @@
 // What the signers of a policy attest of an image beside having signed it: provenance, bills of materials. Recorded, and asked for where the policy does.
-import type { Attestation } from '#shared/api/bullion/signature.ts';
+import type { Attestation } from '#shared/api/bullion/verify.ts';
 import type { RegistryClient } from '#shared/clients/registry/client.ts';
 import { type Reference, formatReference } from '#shared/clients/registry/reference.ts';
 import { RegistryFailure } from '#shared/clients/registry/refusal.ts';

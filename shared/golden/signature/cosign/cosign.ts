@@ -1,5 +1,5 @@
 // Whether an image in a registry is signed as the policy wants: finds its signatures, and looks at each of them.
-import type { CosignRule } from '#shared/api/bullion/signature.ts';
+import type { CosignRule } from '#shared/api/bullion/verify.ts';
 import type { RegistryClient } from '#shared/clients/registry/client.ts';
 import { type Reference, formatReference } from '#shared/clients/registry/reference.ts';
 import { withAttestations } from '#shared/golden/signature/cosign/attested.ts';
@@ -7,8 +7,14 @@ import { type Evidence, findEvidence } from '#shared/golden/signature/cosign/evi
 import { type TrustedKey, readPublicKeys, signerOf } from '#shared/golden/signature/cosign/keys.ts';
 import { type Judge, judgeByIdentities } from '#shared/golden/signature/cosign/identity.ts';
 import { readStatement } from '#shared/golden/signature/cosign/statement.ts';
-import { type SignatureRefusal, type Verified, bestOf, refuse } from '#shared/golden/signature/outcome.ts';
-import { type ReadConfigMap, textsOf } from '#shared/golden/signature/trust.ts';
+import {
+  bestOf,
+  type ReadConfigMap,
+  refuse,
+  type SignatureRefusal,
+  textsOf,
+  type Verified,
+} from '#shared/golden/signature/outcome.ts';
 
 export interface SignedImage {
   readonly image: Reference;

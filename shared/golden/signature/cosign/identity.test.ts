@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { CosignRule } from '#shared/api/bullion/signature.ts';
+import type { CosignRule } from '#shared/api/bullion/verify.ts';
 import { judgeOf } from '#shared/golden/signature/cosign/cosign.ts';
 import { readStatement } from '#shared/golden/signature/cosign/statement.ts';
 import { type SimpleSignature, bundleOf, ecKey, statementOf } from '#test/support/cosign.ts';

@@ -1,10 +1,9 @@
 // Signatures without keys of their own: a certificate authority knew the signer for a moment, and a log or a time stamp says when that was. Who is
 // trusted comes from the policy; no service is asked. The libraries are loaded when the first such signature is looked at.
 import type { TrustMaterial } from '@sigstore/verify';
-import type { CosignRule } from '#shared/api/bullion/signature.ts';
+import type { CosignRule } from '#shared/api/bullion/verify.ts';
 import type { Statement } from '#shared/golden/signature/cosign/statement.ts';
-import { type SignatureRefusal, refuse } from '#shared/golden/signature/outcome.ts';
-import { type ReadConfigMap, textsOf } from '#shared/golden/signature/trust.ts';
+import { type ReadConfigMap, refuse, type SignatureRefusal, textsOf } from '#shared/golden/signature/outcome.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 
 /** Who signed one statement, or why nobody that is trusted did. `where` names the signature. */

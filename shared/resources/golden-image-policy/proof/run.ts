@@ -1,12 +1,11 @@
 // One check or boot of one version: what it is called, what it runs on, and how far that has come. Pure.
 import { createHash } from 'node:crypto';
-import type { Boot, Check } from '#shared/api/bullion/proof.ts';
+import type { Boot, Check } from '#shared/api/bullion/verify.ts';
 import type { CheckStatus } from '#shared/api/bullion/golden-image-policy.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { type DataVolume, dataVolumeKind, dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { checkRole } from '#shared/api/names.ts';
-import { type ObjectMeta, type OwnerReference, apiVersionOf } from '#shared/api/object.ts';
-import { childMetadata } from '#shared/api/owner.ts';
+import { apiVersionOf, childMetadata, type ObjectMeta, type OwnerReference } from '#shared/api/object.ts';
 import { type Action, create } from '#shared/populate/actions.ts';
 import { classOf } from '#shared/resources/data-import-cron/version.ts';
 import type { PolicyResource } from '#shared/resources/golden-image-policy/policy.ts';

@@ -1,6 +1,6 @@
 // A qcow2 with its tables first: it can be sent from start to end, its length is known before its first byte, and any range of it can be read.
 import type { Encoder } from '#shared/transfer/export/encoder.ts';
-import type { DataExtent } from '#shared/transfer/export/extents.ts';
+import type { DataExtent, ExportVolume } from '#shared/transfer/export/volume.ts';
 import { clustersOf } from '#shared/transfer/export/qcow2/packing.ts';
 import { type ExportLayout, clustersPerTable, layOut } from '#shared/transfer/export/qcow2/layout.ts';
 import {
@@ -10,7 +10,6 @@ import {
   placeCluster,
   plainLength,
 } from '#shared/transfer/export/qcow2/packing.ts';
-import type { ExportVolume } from '#shared/transfer/export/volume.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 
 interface Span {

@@ -14,8 +14,7 @@ import {
   placesOf,
 } from '#shared/transfer/format/qcow2/entries.ts';
 import type { Qcow2Header } from '#shared/transfer/format/qcow2/header.ts';
-import type { Kept, Region } from '#shared/transfer/format/qcow2/kept.ts';
-import type { ExtentQueue } from '#shared/transfer/format/qcow2/segments.ts';
+import type { ExtentQueue, Kept, Region } from './segments.ts';
 
 export interface PassingTables {
   /** Known extents that are still to come. */

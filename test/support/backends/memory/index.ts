@@ -1,14 +1,13 @@
 // A fourth backend, for the test of what adding one requires: it stores an image in a ConfigMap.
 import { type ConfigMap, configMaps } from '#shared/api/foreign/core.ts';
-import { childMetadata } from '#shared/api/owner.ts';
+import { childMetadata } from '#shared/api/object.ts';
 import { create, remove, type Plan } from '#shared/populate/actions.ts';
-import type { Backend } from '#shared/backends/backend.ts';
+import type { Backend, Image } from '#shared/backends/backend.ts';
 import { isRetryDue } from '#shared/populate/filled.ts';
 import { readOwn } from '#shared/populate/reading.ts';
 import { follow } from '#shared/populate/watched-child.ts';
 import { terminatingState, unchanged, usableState, waitingState } from '#shared/populate/state.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import type { Image } from '#shared/backends/image.ts';
 
 interface Observed {
   readonly kept?: ConfigMap | undefined;
