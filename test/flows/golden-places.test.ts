@@ -79,6 +79,7 @@ describe.skipIf(!hasRegistry())('storage classes of golden images', { timeout: 6
         },
       );
     await flow.until(crons, 'formed', isUpToDate);
+    await flow.untilCluster(storageProfiles, 'formed', (profile) => profile !== undefined);
     await ask('snapshot');
     const source = await flow.until(dataSourceKind.type, 'formed', pointsTo(version, 'snapshot'));
     expect(source.spec.source).toEqual({ snapshot: { namespace, name: version } });
