@@ -56,7 +56,7 @@ const sound: Installation = {
   ],
   classes: read(storageClass(isDefault)),
   snapshotClasses: read(snapshotClass),
-  limitFaults: read(),
+  configFaults: read(),
 };
 const [first] = sound.kinds;
 const withKind = (over: Partial<Installation['kinds'][number]>): Partial<Installation> => ({
@@ -98,8 +98,13 @@ describe('an installation', () => {
     ],
     [
       'has a limit on transfers that cannot be read',
-      { limitFaults: read('running is "0": write a whole number from 1 on, or remove it for no limit') },
+      { configFaults: read({ configMap: 'transfer-queue', message: 'running is "0"' }) },
       { is: 'warning', about: 'queue', remedy: 'kubectl edit configmap transfer-queue -n bullion-system' },
+    ],
+    [
+      'has rules of registries that cannot be read',
+      { configFaults: read({ configMap: 'registries', message: 'registries.conf is not valid' }) },
+      { is: 'problem', about: 'registries', remedy: 'kubectl edit configmap registries -n bullion-system' },
     ],
     [
       'has a Deployment without a ready pod',

@@ -54,8 +54,8 @@ const run = async (call: Call): Promise<ExitCode> => {
   if (path === undefined) throw new InvalidInput('name a file: -f FILE, or -f - for standard input');
   const objects = objectsIn(await contentOf(path), path);
   const now = (): number => terminal.now().getTime();
-  const plainRegistries = () => Promise.resolve(textOf(values, 'plain-registry')?.split(',') ?? []);
-  const reach = { kube, allowedAddresses: everywhere, plainRegistries, now };
+  const registries = () => Promise.resolve({ plainRegistries: textOf(values, 'plain-registry')?.split(',') ?? [] });
+  const reach = { kube, allowedAddresses: everywhere, registries, now };
   const tools = {
     kube,
     look: createFileLook(() => Promise.resolve({ allowedAddresses: everywhere })),

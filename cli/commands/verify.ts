@@ -134,7 +134,7 @@ const runPlain = async ({ positionals, values, terminal, signal }: CommandLine &
   const deps = {
     kube: await kubeOf(values),
     allowedAddresses: everywhere,
-    plainRegistries: () => Promise.resolve(plain),
+    registries: () => Promise.resolve({ plainRegistries: plain }),
     pace: createRegistryPace(now),
     now,
   };

@@ -134,15 +134,15 @@ const judgeClasses = ({ classes, snapshotClasses }: Installation): readonly Find
   ];
 };
 
-/** Entries that cannot be used limit nothing. */
-const judgeLimits = ({ limitFaults }: Installation): readonly Finding[] =>
-  limitFaults.is !== 'read'
+/** Limits that cannot be read limit nothing; rules of registries that cannot be read stop what is fetched from registries. */
+const judgeConfigs = ({ configFaults }: Installation): readonly Finding[] =>
+  configFaults.is !== 'read'
     ? []
-    : limitFaults.items.map((message) => ({
-        is: 'warning',
-        about: 'queue',
+    : configFaults.items.map(({ configMap, message }) => ({
+        is: configMap === transferQueue ? 'warning' : 'problem',
+        about: configMap === transferQueue ? 'queue' : 'registries',
         message,
-        remedy: `kubectl edit configmap ${transferQueue} -n ${systemNamespace}`,
+        remedy: `kubectl edit configmap ${configMap} -n ${systemNamespace}`,
       }));
 
 /** Objects that are named in each finding; the rest is counted. */
@@ -199,6 +199,6 @@ export const judgeInstallation = (installation: Installation): readonly Finding[
   ),
   ...judgeWorkloads(installation),
   ...judgeClasses(installation),
-  ...judgeLimits(installation),
+  ...judgeConfigs(installation),
   ...judgeObjects(installation.kinds),
 ];

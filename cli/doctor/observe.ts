@@ -12,12 +12,13 @@ import {
 } from '#shared/api/foreign/kubernetes.ts';
 import { type VolumeSnapshotClass, volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
-import { systemNamespace } from '#shared/api/names.ts';
+import { registriesConfig, systemNamespace, transferQueue } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { type AnyImage, type Found, hasFailed, readyOf } from '#shared/catalogue/image.ts';
 import { type Read, readAll, readOr, withDetail } from '#shared/catalogue/objects.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { readLimits } from '#shared/populate/queue/limits.ts';
+import { readRegistries } from '#shared/resources/cdi-config/look.ts';
 import { toSpan } from '#shared/runtime/age.ts';
 
 // What is wrong with one object, from its own status: it failed, nothing has looked at it, or its deletion does not end. Pure.
@@ -100,6 +101,21 @@ export interface ObservedKind {
   readonly count: number;
 }
 
+/** What cannot be read of a ConfigMap that an operator writes. */
+export interface ConfigFault {
+  readonly configMap: string;
+  readonly message: string;
+}
+
+const configFaultsOf = async (kube: KubeClient): Promise<readonly ConfigFault[]> => {
+  const [limits, registries] = await Promise.all([readLimits(kube), readRegistries(kube)]);
+  const messages = [
+    ...(limits?.faults ?? []).map((message) => [transferQueue, message] as const),
+    ...(registries.registryFault === undefined ? [] : [[registriesConfig.name, registries.registryFault] as const]),
+  ];
+  return messages.map(([configMap, message]) => ({ configMap, message }));
+};
+
 export interface Installation {
   readonly kinds: readonly ObservedKind[];
   readonly mutating: Read<WebhookConfiguration>;
@@ -108,8 +124,7 @@ export interface Installation {
   readonly knative: readonly { readonly kind: string; readonly objects: Read<KnativeObject> }[];
   readonly classes: Read<StorageClass>;
   readonly snapshotClasses: Read<VolumeSnapshotClass>;
-  /** What is wrong with the limits on transfers. */
-  readonly limitFaults: Read<string>;
+  readonly configFaults: Read<ConfigFault>;
 }
 
 /** `namespace`: the only one to look in; left out: all of them. Keeps what is wrong, not every object. */
@@ -136,7 +151,7 @@ export const observeInstallation = async (
   around: { readonly namespace: string | undefined; readonly now: number },
 ): Promise<Installation> => {
   const ours = { labelSelector: partOfUs };
-  const [kinds, mutating, validating, workloads, knative, classes, snapshotClasses, limitFaults] = await Promise.all([
+  const [kinds, mutating, validating, workloads, knative, classes, snapshotClasses, configFaults] = await Promise.all([
     Promise.all(servedKinds.map(({ type }) => observeKind(kube, type, around))),
     readAll(kube, mutatingWebhookConfigurations, ours),
     readAll(kube, validatingWebhookConfigurations, ours),
@@ -149,7 +164,7 @@ export const observeInstallation = async (
     ),
     readAll(kube, storageClasses),
     readAll(kube, volumeSnapshotClasses),
-    readOr(async () => (await readLimits(kube))?.faults ?? []),
+    readOr(() => configFaultsOf(kube)),
   ]);
-  return { kinds, mutating, validating, deployments: workloads, knative, classes, snapshotClasses, limitFaults };
+  return { kinds, mutating, validating, deployments: workloads, knative, classes, snapshotClasses, configFaults };
 };

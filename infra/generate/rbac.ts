@@ -35,7 +35,13 @@ import { downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { keysSecretName } from '#shared/exchange/access/keys.ts';
-import { admissionCertificate, optionalSources, systemNamespace, transferQueue } from '#shared/api/names.ts';
+import {
+  admissionCertificate,
+  optionalSources,
+  registriesConfig,
+  systemNamespace,
+  transferQueue,
+} from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import { apiServerSources } from '#shared/resources/event-sources.ts';
 import { trustSetting } from '#shared/resources/network-settings.ts';
@@ -144,8 +150,9 @@ export const buildDriverAccess = (
     // File system overhead and registries, set by administrators.
     rule(cdiConfigs, ['get']),
     rule(configMaps, ['create']),
-    // Limits on transfers, and the priority of those that wait.
+    // Limits on transfers, and the priority of those that wait; mirrors of registries.
     only(rule(configMaps, ['get']), transferQueue) as Rule,
+    only(rule(configMaps, ['get']), registriesConfig.name) as Rule,
     rule(priorityClasses, ['list']),
     ...(fn.polls ? pollLookups.map((type) => rule(type, ['get'])) : []),
     // Leases of unique names, held before the first child is created; and of the fetcher of an image.

@@ -1,9 +1,10 @@
 // Settings of the operator for work that fills volumes. Read in one place from the configuration of the functions and passed to every plan.
 import type { Toleration } from '#shared/api/foreign/core.ts';
 import { release } from '#shared/api/names.ts';
+import type { RegistryAccess } from '#shared/clients/registry/mirrors.ts';
 import type { Proxies } from '#shared/clients/http/proxy.ts';
 
-export interface PopulateSettings {
+export interface PopulateSettings extends RegistryAccess {
   /** OCI image of transfer-job. */
   readonly transferImage: string;
   /** Command of the container: starts transfer-job in that image. */
@@ -20,8 +21,6 @@ export interface PopulateSettings {
   readonly scratch?: ScratchVolume | undefined;
   /** CIDRs of loopback, link-local or metadata addresses that sources may use nevertheless. */
   readonly allowedAddresses: readonly string[];
-  /** Registries, as `host[:port]`, that are accessed without TLS. */
-  readonly plainRegistries: readonly string[];
   /** Default: no proxy. */
   readonly proxies?: Proxies | undefined;
   /** PEM certificates that an administrator of Harvester trusts, for storage that fetches by itself; `proxies.ca` includes them. */

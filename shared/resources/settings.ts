@@ -53,12 +53,12 @@ export const createReconcileDeps = (
   const architecture = architectures[process.arch] ?? process.arch;
   const proxies = toProxies(config);
   const deps = createStepDeps(config, { kube, log, architecture, send });
-  const plainRegistries = async () => configuredSettings(deps.settings, await deps.config()).plainRegistries;
+  const registries = async () => configuredSettings(deps.settings, await deps.config());
   return {
     ...deps,
     warm: kube.warm,
     look: createFileLook(() => trustedSettings(deps, true)),
-    observe: createObserver({ kube, allowedAddresses, plainRegistries, proxies, architecture, now: Date.now }),
-    verify: createVerifier({ kube, allowedAddresses, plainRegistries, proxies, now: Date.now }),
+    observe: createObserver({ kube, allowedAddresses, registries, proxies, architecture, now: Date.now }),
+    verify: createVerifier({ kube, allowedAddresses, registries, proxies, now: Date.now }),
   };
 };

@@ -56,6 +56,8 @@ export const RegistrySource = z.object({
   plainHttp: z.boolean().optional(),
   /** Hosts that it may redirect to without TLS. */
   plainHosts: z.array(z.string()).optional(),
+  /** Mirrors in their order, then the registry itself. Default: the registry alone. */
+  places: z.array(z.object({ host: z.string(), repository: z.string(), plainHttp: z.boolean() })).optional(),
 });
 export type RegistrySource = z.infer<typeof RegistrySource>;
 

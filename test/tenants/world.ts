@@ -171,7 +171,7 @@ export const createWorld = (rights: readonly string[] = []): World => {
   const look = createObserver({
     kube: asked,
     allowedAddresses: [],
-    plainRegistries: async () => [],
+    registries: async () => ({ plainRegistries: [] }),
     architecture: 'amd64',
     now: rest.now,
   });

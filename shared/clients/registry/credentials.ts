@@ -44,6 +44,12 @@ export const findCredentials = (secret: SecretData, image: Reference): Credentia
   );
 };
 
+/** Those of a mirror: only from a Docker configuration, whose entries name the registry that they are for. */
+export const findMirrorCredentials = (secret: SecretData, mirror: Reference): Credentials | undefined => {
+  const auths = readAuths(secret);
+  return auths && toCredentials(bestMatch(auths, mirror));
+};
+
 const readAuths = (secret: SecretData): Readonly<Record<string, DockerAuth>> | undefined => {
   const config = secret['.dockerconfigjson'];
   const legacy = secret['.dockercfg'];

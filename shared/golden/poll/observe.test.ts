@@ -24,7 +24,7 @@ const observerOf = (
   createObserver({
     kube,
     allowedAddresses,
-    plainRegistries: () => Promise.resolve(plainRegistries),
+    registries: () => Promise.resolve({ plainRegistries }),
     architecture: 'amd64',
     now: Date.now,
   });

@@ -5,8 +5,10 @@ import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
 import type { Proxies } from '#shared/clients/http/proxy.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { type RegistryClient, createRegistryClient } from '#shared/clients/registry/client.ts';
+import type { RegistryClient } from '#shared/clients/registry/client.ts';
 import { type SecretData, findCredentials } from '#shared/clients/registry/credentials.ts';
+import { createMirroredClient } from '#shared/clients/registry/mirrored.ts';
+import { type RegistryAccess, placesOf } from '#shared/clients/registry/mirrors.ts';
 import type { RegistryPace } from '#shared/clients/registry/refusal.ts';
 import { type S3Client, createS3Client } from '#shared/clients/s3/client.ts';
 import { parseS3Credentials, s3PlaceOf } from '#shared/clients/s3/place.ts';
@@ -17,8 +19,7 @@ export interface OpenOptions {
   readonly kube: Pick<KubeClient, 'get'>;
   /** CIDRs that may be asked although they are loopback, link-local or metadata addresses. */
   readonly allowedAddresses: readonly string[];
-  /** Registries, as `host[:port]`, that are reached without TLS. */
-  readonly plainRegistries: () => Promise<readonly string[]>;
+  readonly registries: () => Promise<RegistryAccess>;
   /** Left out: everything is reached directly. */
   readonly proxies?: Proxies | undefined;
 }
@@ -51,13 +52,13 @@ export const openRegistry = async (
   { namespace, http, signal }: Opening,
 ): Promise<RegistryClient> => {
   const secret = await readSecret(options, namespace, secretName);
-  const plainHosts = await options.plainRegistries();
-  return createRegistryClient({
+  const access = await options.registries();
+  return createMirroredClient({
     http,
-    host: image.host,
-    credentials: secret && findCredentials(secret, image),
-    plainHttp: plainHosts.includes(image.host),
-    plainHosts,
+    image,
+    places: placesOf(image, access),
+    secret,
+    plainHosts: access.plainRegistries,
     pace: options.pace,
     signal,
   });

@@ -70,7 +70,7 @@ beforeEach(() => {
 const deps = (over: Partial<SignatureDeps> = {}): SignatureDeps => ({
   kube,
   allowedAddresses: ['127.0.0.0/8'],
-  plainRegistries: () => Promise.resolve([]),
+  registries: () => Promise.resolve({ plainRegistries: [] }),
   pace: createRegistryPace(Date.now),
   now: Date.now,
   ...over,
@@ -180,7 +180,7 @@ describe.skipIf(!hasRegistry())('an image in a registry', () => {
     await pushSignatures(target, pushed.digest, [{ payload, signature: signBytes(keys, payload) }]);
     const source = { type: 'registry', image: parseReference(`docker://${registry.host}/disks/fedora:40`) } as const;
     const rule = { cosign: { keys: { configMap: 'cosign' } } };
-    const plain = { plainRegistries: () => Promise.resolve([registry.host]) };
+    const plain = { registries: () => Promise.resolve({ plainRegistries: [registry.host] }) };
     const ask = () => verify({ source, rule, digest: pushed.digest }, plain);
     expect(await ask()).toMatchObject({ is: 'verified', digest: pushed.digest });
     registry.intercept = (_, response) => {

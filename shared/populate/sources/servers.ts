@@ -1,6 +1,7 @@
 // Sources that a Job fetches from a server: their fields, the spec of the worker, and the Secrets and ConfigMaps to mount.
 import type { PodVolume } from '#shared/api/foreign/core.ts';
-import { parseReference, readReference } from '#shared/clients/registry/reference.ts';
+import { type RegistryAccess, placesOf } from '#shared/clients/registry/mirrors.ts';
+import { type Reference, parseReference, readReference } from '#shared/clients/registry/reference.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { type JobRow, type SourceMounts, downloading } from '#shared/populate/sources/row.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
@@ -110,15 +111,25 @@ export const registry: JobRow<RegistryImage> = {
     const digest = 'value' in reference ? reference.value.digest : undefined;
     return digest && `registry ${digest} ${architecture}`;
   },
-  // Whether a registry is accessed without TLS is a decision of the operator, not of the user.
-  spec: (source, { settings: { plainRegistries } }) => ({
+  // Where a registry is accessed, and whether without TLS, is a decision of the operator, not of the user.
+  spec: (source, { settings }) => ({
     type: 'registry',
     url: source.url,
     ...(source.architecture === undefined ? {} : { architecture: source.architecture }),
-    ...(plainRegistries.includes(parseReference(source.url).host) ? { plainHttp: true } : {}),
-    ...(plainRegistries.length === 0 ? {} : { plainHosts: [...plainRegistries] }),
+    ...placesIn(parseReference(source.url), settings),
     ...accessOf(source),
   }),
+};
+
+const placesIn = (image: Reference, settings: RegistryAccess) => {
+  const { plainRegistries } = settings;
+  const places = placesOf(image, settings);
+  const [only] = places;
+  const isItself = places.length === 1 && only?.host === image.host && only.repository === image.repository;
+  return {
+    ...(isItself ? (only.plainHttp ? { plainHttp: true } : {}) : { places: [...places] }),
+    ...(plainRegistries.length === 0 ? {} : { plainHosts: [...plainRegistries] }),
+  };
 };
 
 export const s3: JobRow<S3Object> = {

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type CdiConfig, cdiConfigName, cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
-import { jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { configMaps, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { registriesConfig, systemNamespace } from '#shared/api/names.ts';
 import { overheadOf } from '#shared/populate/storage/profile.ts';
 import { configStatusOf, ensureConfig } from '#shared/resources/cdi-config/ensure.ts';
 import { configuredSettings, createConfigLook } from './look.ts';
@@ -108,6 +109,28 @@ describe('the settings in its spec', () => {
     expect(await look()).toEqual({});
     time += 60_000;
     expect(await look()).toEqual({ insecureRegistries: ['old.example:5000'] });
+  });
+
+  it.each([
+    ['are rules', '[[registry]]\nlocation = "quay.io"', { registryRules: [{ location: 'quay.io' }] }],
+    [
+      'are not valid TOML',
+      '[[registry]',
+      {
+        registryFault: expect.stringMatching(
+          /^registries\.conf of ConfigMap bullion-system\/registries is not valid: /,
+        ),
+      },
+    ],
+    ['are not valid rules', '[[registry]]', { registryFault: expect.stringContaining('neither prefix nor location') }],
+  ])('of registries, which a ConfigMap has, %s', async (_what, text, expected) => {
+    deps.kube.seed(configMaps, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { namespace: systemNamespace, name: registriesConfig.name },
+      data: { [registriesConfig.key]: text },
+    });
+    expect(await createConfigLook(deps.kube)()).toMatchObject(expected);
   });
 
   it('are empty when its kind does not exist', async () => {

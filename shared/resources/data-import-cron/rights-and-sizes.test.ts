@@ -107,7 +107,7 @@ describe('19: a volume that a cron follows', () => {
       observe: createObserver({
         kube: asked,
         allowedAddresses: [],
-        plainRegistries: () => Promise.resolve([]),
+        registries: () => Promise.resolve({ plainRegistries: [] }),
         architecture: 'amd64',
         now: deps.now,
       }),

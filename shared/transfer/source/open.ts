@@ -1,8 +1,7 @@
 // Creates the source of a spec: the only place that knows all types of sources.
-import { createRegistryClient } from '#shared/clients/registry/client.ts';
-import { type Credentials, findCredentials } from '#shared/clients/registry/credentials.ts';
+import { createMirroredClient } from '#shared/clients/registry/mirrored.ts';
 import { createRegistryPace } from '#shared/clients/registry/refusal.ts';
-import { type Reference, parseReference } from '#shared/clients/registry/reference.ts';
+import { parseReference } from '#shared/clients/registry/reference.ts';
 import { openClient, openStore, parseUrl, readBundle, readHeaders, readSecret } from './access.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { createHttpSource } from '#shared/transfer/source/http/read.ts';
@@ -43,26 +42,22 @@ const openHttp = async (source: HttpSource, spec: TransferSpec, context: SourceC
 /** Architectures in registries, by the names of Node. */
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386' };
 
-const readCredentials = async (source: RegistrySource, image: Reference): Promise<Credentials | undefined> => {
-  const secret = await readSecret(source, { of: 'the registry', hint: 'the type kubernetes.io/dockerconfigjson' });
-  return secret === undefined ? undefined : findCredentials(secret, image);
-};
-
 const openRegistry = async (
   source: RegistrySource,
   spec: TransferSpec,
   context: SourceContext,
 ): Promise<ByteSource> => {
   const image = parseReference(source.url);
-  const { ca, plainHttp, plainHosts, architecture = architectures[process.arch] ?? process.arch } = source;
-  const credentials = await readCredentials(source, image);
+  const { ca, plainHttp = false, plainHosts, architecture = architectures[process.arch] ?? process.arch } = source;
+  const { host, repository } = image;
+  const secret = await readSecret(source, { of: 'the registry', hint: 'the type kubernetes.io/dockerconfigjson' });
   const http = openClient(spec, await readBundle(ca));
   const pace = createRegistryPace(Date.now);
-  const client = createRegistryClient({
+  const client = createMirroredClient({
     http,
-    host: image.host,
-    credentials,
-    plainHttp,
+    image,
+    places: source.places ?? [{ host, repository, plainHttp }],
+    secret,
     plainHosts,
     pace,
     signal: context.signal,

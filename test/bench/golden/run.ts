@@ -119,7 +119,7 @@ const runMinute = async (kube: KubeClient, registry: TestRegistry, time: number)
     observe: createObserver({
       kube: counted.client,
       allowedAddresses: ['127.0.0.0/8'],
-      plainRegistries: () => Promise.resolve([registry.host]),
+      registries: () => Promise.resolve({ plainRegistries: [registry.host] }),
       architecture: 'amd64',
       now,
     }),
