@@ -17,6 +17,12 @@ describe('bullion export', () => {
       { secret: 'c' },
       { destination: { s3: { url: 'https://s3.example/b/k', secretRef: 'c' } } },
     ],
+    ['docker://reg.example/a:b', {}, { destination: { registry: { url: 'docker://reg.example/a:b' } } }],
+    [
+      'oci://reg.example/a:b',
+      { secret: 'c' },
+      { destination: { registry: { url: 'docker://reg.example/a:b', secretRef: 'c' } } },
+    ],
   ])('to %s', (place, values, spec) => {
     expect(exportOf(call(place, values))).toMatchObject({
       kind: 'VirtualMachineVolumeExport',

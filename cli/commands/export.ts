@@ -1,4 +1,4 @@
-// `bullion export <claim> <where>`: a disk as a qcow2 file, in an object store or in a claim of its own.
+// `bullion export <claim> <where>`: a disk as a qcow2 file, in an object store, a registry or a claim of its own.
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
 import { outputOf, outputOption, printedObject } from '#cli/output.ts';
 import { parseObjectPlace } from '#shared/catalogue/import.ts';
@@ -12,12 +12,16 @@ type Spec = VirtualMachineVolumeExport['spec'];
 const destinationOf = (place: string, secretRef: string | undefined): Pick<Spec, 'objectStore' | 'destination'> => {
   if (/^https?:\/\/./i.test(place))
     return { destination: { s3: { url: place, ...(secretRef === undefined ? {} : { secretRef }) } } };
-  if (secretRef !== undefined) throw new InvalidInput('--secret is for https://<store>/<bucket>/<key>');
+  if (/^(docker|oci):\/\/./.test(place)) {
+    const url = place.replace(/^oci:/, 'docker:');
+    return { destination: { registry: { url, ...(secretRef === undefined ? {} : { secretRef }) } } };
+  }
+  if (secretRef !== undefined) throw new InvalidInput('--secret is for https://<store>/<bucket>/<key> and docker://');
   const object = parseObjectPlace(place);
   if (object !== undefined) return { objectStore: { bucketName: object.bucket, objectName: object.key } };
   if (place === 'local') return { destination: { local: {} } };
   throw new InvalidInput(
-    `${place} is not a destination: write s3://<bucket>/<key>, https://<store>/<bucket>/<key> or local`,
+    `${place} is not a destination: write s3://<bucket>/<key>, https://<store>/<bucket>/<key>, docker://<registry>/<repository>:<tag> or local`,
   );
 };
 
@@ -59,11 +63,12 @@ const run = async (call: Call): Promise<ExitCode> => {
 export const exportCommand: ClusterCommand = {
   name: 'export',
   arguments: '<claim> <where>',
-  summary: 'Makes a qcow2 file of a disk: in s3://bucket/key, at https://store/bucket/key, or in a claim (local).',
+  summary:
+    'Makes a qcow2 file of a disk: in s3://bucket/key, at https://store/bucket/key, in a claim (local), or as an image in a registry (docker://host/repository:tag).',
   more: 'Ctrl-C ends the wait, not the export. With -o the export is printed as it is at the end.',
   options: {
     name: { type: 'string', value: 'NAME', help: 'of the export (<claim>-export)' },
-    secret: { type: 'string', value: 'SECRET', help: 'with the credentials of an https:// store' },
+    secret: { type: 'string', value: 'SECRET', help: 'with the credentials of an https:// store or a registry' },
     ...waitOptions,
     ...outputOption,
   },

@@ -38,7 +38,7 @@ const graphOf = async (entryPoint: string): Promise<Graph> => {
 
 /** What is taken of Node and of packages: each runs under workerd, as the tests of the Workers show. */
 const fine =
-  /^(cloudevents|jose|hono(\/.*)?|zod|yaml|semver|node:(async_hooks|crypto|net|util|path|timers\/promises))$/;
+  /^(cloudevents|jose|smol-toml|hono(\/.*)?|zod|yaml|semver|node:(async_hooks|crypto|net|util|path|timers\/promises))$/;
 
 describe('the table of Workers', () => {
   it('lists every function, and every Worker exists', async () => {

@@ -60,6 +60,8 @@ const StoredResult = z.object({
   /** With its quotes. */
   etag: z.string().optional(),
   versionId: z.string().optional(),
+  /** Of the manifest, of an image in a registry. */
+  digest: z.string().optional(),
   /** The store also computed the CRC-32 of the whole object, with the same result. */
   isConfirmed: z.boolean(),
 });

@@ -164,8 +164,10 @@ export const ExportRequest = z.object({
   form: ExportFormat,
   /** An object of a store… */
   object: StoredObject.optional(),
-  /** …or a file in a mounted file system. */
+  /** …or a file in a mounted file system… */
   path: z.string().optional(),
+  /** …or a containerDisk in a registry, under the tag of its URL. `owner`: the UID of the object that is exported for. */
+  image: RegistrySource.extend({ owner: z.string() }).optional(),
   /** Also compute the sha256 of the guest's bytes, including zeroes: one second per 1.4 GB of the disk. */
   guestDigest: z.boolean().default(false),
 });

@@ -20,6 +20,7 @@ const volume = (spec: Loose = {}, metadata: Loose = {}): Draft =>
   made('VirtualMachineVolume', { virtualMachineImage: { name: 'ubuntu' }, ...spec }, metadata);
 const exported = (spec: Loose = {}, metadata: Loose = {}): Draft =>
   made('VirtualMachineVolumeExport', { pvcName: 'root', objectStore, ...spec }, metadata);
+const toRegistry = (url: string): Draft => exported({ objectStore: undefined, destination: { registry: { url } } });
 const toStore = (url: string): Draft => exported({ objectStore: undefined, destination: { s3: { url } } });
 const locally = { objectStore: undefined, destination: { local: {} } };
 
@@ -98,6 +99,12 @@ const exportRows: readonly AdmissionRow[] = [
     toStore('https://exports.store.example/disk.qcow2'),
     toStore('ftp://exports.store.example/disk.qcow2'),
     /destination\.s3\.url.*only http and https/,
+  ),
+  row(
+    'export/registry-url',
+    toRegistry('docker://registry.example/disks/root:one'),
+    toRegistry('docker://registry.example/disks/root'),
+    /destination\.registry\.url.*must end in the tag/,
   ),
   row(
     'export/name',

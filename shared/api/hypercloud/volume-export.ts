@@ -27,9 +27,30 @@ const Destination = z
       })
       .optional()
       .describe('an object in a store of your own'),
+    registry: z
+      .object({
+        url: z
+          .string()
+          .describe(
+            '`docker://host[:port]/repository:tag`: the disk becomes a containerDisk under a tag that is not taken',
+          ),
+        secretRef: ObjectName.optional().describe(
+          'a Secret of the same namespace that may push: of the type kubernetes.io/dockerconfigjson, or with username and password',
+        ),
+        certConfigMap: ObjectName.optional().describe(
+          'a ConfigMap of the same namespace with certificate authorities of the registry, in PEM form',
+        ),
+      })
+      .optional()
+      .describe('an image in a registry'),
   })
   .describe('exactly one of the fields')
-  .meta(withRules({ rule: exactlyOne('local', 's3'), message: 'exactly one of local and s3 must be set' }));
+  .meta(
+    withRules({
+      rule: exactlyOne('local', 's3', 'registry'),
+      message: 'exactly one of local, s3 and registry must be set',
+    }),
+  );
 
 const VirtualMachineVolumeExportSpec = z
   .object({
@@ -78,6 +99,14 @@ export const ExportStatus = z.object({
     })
     .optional()
     .describe('what was made in the object store; present once it is complete'),
+  image: z
+    .object({
+      reference: z.string().describe('names exactly this image: `docker://host/repository@digest`'),
+      digest: z.string(),
+      size: Int64.describe('bytes of its layer'),
+    })
+    .optional()
+    .describe('what was pushed to the registry'),
   claimName: z.string().optional().describe('the claim that holds disk.img, of a local export'),
   podName: z.string().optional().describe('the pod to fetch it from, by the command that the Ready message names'),
   failing: z

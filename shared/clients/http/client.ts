@@ -29,7 +29,7 @@ export interface HttpGet {
   /** Path and query exactly as sent, instead of those of `url`, which normalizes `..`. */
   readonly path?: string | undefined;
   /** Default: GET. */
-  readonly method?: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE' | undefined;
+  readonly method?: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'PATCH' | 'DELETE' | undefined;
   readonly body?: Uint8Array | undefined;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;

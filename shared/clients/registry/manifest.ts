@@ -52,6 +52,7 @@ export const ImageManifest = z.looseObject({
   schemaVersion: z.literal(2),
   config: Descriptor,
   layers: z.array(Descriptor),
+  annotations: z.record(z.string(), z.string()).optional().catch(undefined),
 });
 export type ImageManifest = z.infer<typeof ImageManifest>;
 

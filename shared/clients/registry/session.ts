@@ -15,6 +15,8 @@ export interface SessionOptions {
   readonly credentials?: Credentials | undefined;
   /** The registry is accessed without TLS. */
   readonly plainHttp?: boolean | undefined;
+  /** Tokens also permit to push. Default: only to pull. */
+  readonly mayPush?: boolean | undefined;
   /** Other hosts that blobs may be redirected to without TLS. */
   readonly plainHosts?: readonly string[] | undefined;
   readonly pace: RegistryPace;
@@ -22,9 +24,11 @@ export interface SessionOptions {
 }
 
 export interface RegistryRequest {
-  readonly method?: 'GET' | 'HEAD';
-  /** Below `/v2/`. */
-  readonly path: string;
+  /** Default: GET. Others need the right to push, and follow no redirect. */
+  readonly method?: 'GET' | 'HEAD' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
+  /** Below `/v2/`, or a URL of the registry itself, such as that of an upload. */
+  readonly path: string | URL;
+  readonly body?: Uint8Array | undefined;
   /** Subject of the request, for messages. */
   readonly what: string;
   readonly repository: string;
@@ -33,6 +37,8 @@ export interface RegistryRequest {
 
 export interface RegistrySession {
   readonly host: string;
+  /** `path` is below `/v2/`. */
+  urlOf(path: string): URL;
   /** Any 2xx answer; the body must be read or discarded. Throws RegistryFailure and HttpFailure. */
   ask(call: RegistryRequest): Promise<HttpResponse>;
 }
@@ -44,23 +50,33 @@ export const createSession = (options: SessionOptions): RegistrySession => {
   const { host, pace } = options;
   const base = `${options.plainHttp === true ? 'http' : 'https'}://${serverOf(host)}`;
   const logins = new Map<string, string>();
+  const urlOf = (path: string): URL => new URL(`/v2/${path}`, base);
 
   const send = async (call: RegistryRequest, authorization: string | undefined): Promise<HttpResponse> => {
     pace.check(host);
-    const { response } = await followRedirects(options.http, {
-      // Secret headers are sent only to the registry's own origin: blobs are often redirected to an object store.
-      origin: { url: new URL(`/v2/${call.path}`, base), headers: authorization === undefined ? {} : { authorization } },
-      method: call.method,
-      headers: call.headers ?? {},
-      plainHosts: options.plainHosts,
-      ...(options.signal === undefined ? {} : { signal: options.signal }),
-    });
+    const url = typeof call.path === 'string' ? urlOf(call.path) : call.path;
+    const login = authorization === undefined ? {} : { authorization };
+    const signal = options.signal === undefined ? {} : { signal: options.signal };
+    const { method = 'GET', headers = {} } = call;
+    const response =
+      method === 'GET' || method === 'HEAD'
+        ? // Secret headers are sent only to the registry's own origin: blobs are often redirected to an object store.
+          (
+            await followRedirects(options.http, {
+              origin: { url, headers: login },
+              method,
+              headers,
+              plainHosts: options.plainHosts,
+              ...signal,
+            })
+          ).response
+        : await options.http.get({ url, method, body: call.body, headers: { ...headers, ...login }, ...signal });
     pace.learn(host, response);
     return response;
   };
 
   const ask = async (call: RegistryRequest): Promise<HttpResponse> => {
-    const scope = call.repository;
+    const scope = `repository:${call.repository}:${options.mayPush === true ? 'pull,push' : 'pull'}`;
     let response = await send(call, logins.get(scope));
     if (response.status === 401) {
       const challenge = parseChallenge(response.headers['www-authenticate']);
@@ -74,33 +90,24 @@ export const createSession = (options: SessionOptions): RegistrySession => {
     if (response.status >= 200 && response.status < 300) return response;
     throw await refusalOf(response, { host, what: call.what, pace, hasCredentials: options.credentials !== undefined });
   };
-  return { host, ask };
+  return { host, urlOf, ask };
 };
 
 /** The value of `authorization`; `undefined` if there are no credentials for the challenge. */
-const logIn = async (
-  options: SessionOptions,
-  challenge: Challenge,
-  repository: string,
-): Promise<string | undefined> => {
+const logIn = async (options: SessionOptions, challenge: Challenge, wanted: string): Promise<string | undefined> => {
   const { credentials } = options;
   if (challenge.scheme === 'basic') return credentials && basicOf(credentials);
-  return `Bearer ${await fetchToken(options, challenge, repository)}`;
+  return `Bearer ${await fetchToken(options, challenge, wanted)}`;
 };
 
 const fetchToken = async (
   options: SessionOptions,
   { realm, service, scope }: Extract<Challenge, { scheme: 'bearer' }>,
-  repository: string,
+  wanted: string,
 ): Promise<string> => {
   const url = new URL(realm);
   // The scope of the token is decided here; a wider scope that the registry requests is ignored.
-  url.searchParams.set(
-    'scope',
-    scope?.startsWith('repository:') === true
-      ? `repository:${repository}:pull`
-      : (scope ?? `repository:${repository}:pull`),
-  );
+  url.searchParams.set('scope', scope?.startsWith('repository:') === true ? wanted : (scope ?? wanted));
   if (service !== undefined) url.searchParams.set('service', service);
   const headers = credentialsFor(options, url);
   const { response } = await followRedirects(options.http, {

@@ -14,7 +14,7 @@ export interface ClaimTarget {
 /** The object that `export` creates and that `abort` and `discard` remove. */
 export interface JobExport {
   /** The Job is the only writer of this object while it runs. */
-  readonly object: Source<'object' | 's3'> | ClaimTarget;
+  readonly object: Source<'object' | 's3' | 'registry'> | ClaimTarget;
   readonly form: ExportRequest['form'];
   /** Also compute the sha256 of the guest's bytes; takes one second per 1.4 GB of the disk. Objects only. */
   readonly guestDigest?: boolean | undefined;
@@ -30,7 +30,8 @@ export const toExportRequest = (
 ): ExportRequest => {
   if (object.type === 'claim') return { form, path: `${exportPath}/${exportFile}`, guestDigest: false };
   const given = toTransferSource(object, context);
-  if (given.type !== 's3') throw new InvalidInput('an export goes to an object store');
+  if (given.type === 'registry') return { form, image: { ...given, owner: context.owner.uid }, guestDigest: false };
+  if (given.type !== 's3') throw new InvalidInput('an export goes to an object store or a registry');
   const { type: _, ...place } = given;
   return { form, object: place, guestDigest };
 };

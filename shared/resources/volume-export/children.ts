@@ -59,9 +59,9 @@ export const buildFileClaim = (
 
 const toJobExport = (destination: ExportDestination) => ({
   form,
-  ...(destination.is === 'store'
-    ? { object: destination.object, guestDigest: true }
-    : { object: { type: 'claim', claimName: destination.claimName } as const }),
+  ...(destination.is === 'local'
+    ? { object: { type: 'claim', claimName: destination.claimName } as const }
+    : { object: destination.object, guestDigest: destination.is === 'store' }),
 });
 
 interface Reading {

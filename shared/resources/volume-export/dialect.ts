@@ -1,6 +1,7 @@
 // hypercloud.tmaxanc.com VirtualMachineVolumeExport ↔ export: the states, reasons and texts of the original, and ours in addition.
 import type { DesiredCondition } from '#shared/api/conditions.ts';
 import type { ExportStatus, VirtualMachineVolumeExport } from '#shared/api/hypercloud/volume-export.ts';
+import { parseReference, pinReference } from '#shared/clients/registry/reference.ts';
 import { readMetadata } from '#shared/resources/dialect.ts';
 import { faultsOf } from '#shared/resources/rule.ts';
 import { finishStatus, toCommonStatus, toOwnConditions, toState } from '#shared/resources/status.ts';
@@ -41,28 +42,34 @@ const readDestination = ({ metadata, spec }: VirtualMachineVolumeExport): Export
       object: { type: 's3', ...parsed.value, ...(secretName === undefined ? {} : { secretName }) },
     };
   }
+  if (destination?.registry !== undefined) {
+    const { url, secretRef: secretName, certConfigMap: bundleName } = destination.registry;
+    return { is: 'registry', object: { type: 'registry', url, secretName, bundleName } };
+  }
   if (destination?.local === undefined) return undefined;
   return { is: 'local', claimName: `${metadata.name}-export-pvc`, podName: `${metadata.name}-exporter-local` };
 };
 
-const readState = (status: ExportStatus | undefined): ExportState => {
-  const { object, from, failing } = status ?? {};
-  const { size, isConfirmed = false, etag, versionId } = object ?? {};
-  const state = toState(status, status?.phase);
+const readResult = ({ object, image }: ExportStatus): ExportState['object'] => {
+  if (image !== undefined) return { size: image.size, digest: image.digest, isConfirmed: true };
+  if (object?.size === undefined) return undefined;
+  const { size, isConfirmed = false, etag, versionId } = object;
   return {
-    ...state,
+    size,
+    isConfirmed,
+    ...(etag === undefined ? {} : { etag }),
+    ...(versionId === undefined ? {} : { versionId }),
+  };
+};
+
+const readState = (status: ExportStatus = {}): ExportState => {
+  const { from, failing } = status;
+  const object = readResult(status);
+  return {
+    ...toState(status, status.phase),
     ...(from === undefined ? {} : { from }),
     ...(failing === undefined ? {} : { failing }),
-    ...(size === undefined
-      ? {}
-      : {
-          object: {
-            size,
-            isConfirmed,
-            ...(etag === undefined ? {} : { etag }),
-            ...(versionId === undefined ? {} : { versionId }),
-          },
-        }),
+    ...(object === undefined ? {} : { object }),
   };
 };
 
@@ -79,6 +86,12 @@ const objectStatus = ({ destination }: VolumeExport, { object }: ExportState): E
   if (object === undefined || destination?.is !== 'store') return undefined;
   const { bucket, key } = destination.object;
   return { url: locationOf(destination), bucket, key, ...object };
+};
+
+const imageStatus = ({ destination }: VolumeExport, { object }: ExportState): ExportStatus['image'] => {
+  if (object?.digest === undefined || destination?.is !== 'registry') return undefined;
+  const { size, digest } = object;
+  return { reference: pinReference(parseReference(destination.object.url), digest), digest, size };
 };
 
 export const toExportStatus = (
@@ -98,6 +111,7 @@ export const toExportStatus = (
       from: state.from,
       failing: state.failing,
       object: objectStatus(resource, state),
+      image: imageStatus(resource, state),
       claimName: isHere ? destination.claimName : undefined,
       podName: isHere ? destination.podName : undefined,
     },

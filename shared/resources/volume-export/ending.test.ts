@@ -70,6 +70,13 @@ describe('an export that read a claim directly', () => {
     expect(plan.actions[0]).toMatchObject({ object: { metadata: { name: 'discard-uid-1' } } });
   });
 
+  it('is invalid, and removed from the registry, when a pod wrote to the claim meanwhile', () => {
+    const spec = { pvcName: 'root', destination: { registry: { url: 'docker://registry.example/a:b' } } };
+    const plan = planExport(anExport(running, spec), observedWith({ job, pods, writers: [aWriter(30)] }), context);
+    expect(plan.state).toMatchObject({ reason: 'Aborting', message: expect.stringContaining('in the registry') });
+    expect(plan.actions[0]).toMatchObject({ object: { metadata: { name: 'discard-uid-1' } } });
+  });
+
   it.each([
     ['came after the end', [aWriter(90)]],
     ['was gone before', [aWriter(-60, -30)]],

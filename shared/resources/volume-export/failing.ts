@@ -22,13 +22,18 @@ type Cleared =
 
 type Going = VolumeExport & { readonly destination: ExportDestination };
 
+/** A registry removes unfinished uploads by itself, and a claim is removed with the export. */
+const hasRemains = ({ is }: ExportDestination, mode: Clearing): boolean =>
+  is === 'store' || (is === 'registry' && mode === 'discard');
+
 /** No Job may write any more before the store is cleared, or it would have to be cleared again. */
 const clearStore = (resource: Going, observed: ObservedExport, mode: Clearing, context: PlanContext): Cleared => {
   const { job, clearJob, pods } = observed;
   const isUntouched = job === undefined && resource.state.children?.job === undefined;
   if (job !== undefined && !isFinished(job)) return stopJob(job, context);
-  if (isUntouched || resource.destination.is !== 'store') return { is: 'done' };
-  const message = 'removing what the export began in the object store';
+  if (isUntouched || !hasRemains(resource.destination, mode)) return { is: 'done' };
+  const place = resource.destination.is === 'store' ? 'object store' : 'registry';
+  const message = `removing what the export began in the ${place}`;
   if (clearJob === undefined) {
     const made = buildClearJob(resource, resource.destination, mode, context.settings);
     return { is: 'waiting', actions: [create(jobs, made)], message };
@@ -78,7 +83,7 @@ export const planFailing = (
   const left =
     cleared.is === 'done'
       ? ''
-      : `; parts of it may remain in the object store, because they could not be removed: ${cleared.because}`;
+      : `; parts of it may remain at the destination, because they could not be removed: ${cleared.because}`;
   const actions = [
     ...removeJob(observed.job),
     ...removeJob(cleared.is === 'done' ? undefined : observed.clearJob),

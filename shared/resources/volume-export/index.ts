@@ -54,9 +54,9 @@ export const volumeExportReconciler: Reconciler<VirtualMachineVolumeExport, Volu
   },
   // An export aborts unfinished uploads of its key: there must be only one per key, and the store has no namespaces.
   uniqueNameOf: ({ destination, state }) =>
-    destination?.is === 'store'
+    destination?.is === 'store' || destination?.is === 'registry'
       ? {
-          name: `object ${locationOf(destination)}`,
+          name: `${destination.is === 'store' ? 'object' : 'image'} ${locationOf(destination)}`,
           what: 'destination',
           reason: refusals.destination,
           isDue: state.children === undefined,

@@ -116,7 +116,7 @@ const readMade = async (kube: KubeClient, resource: VolumeExport) => {
 };
 
 const readClearJob = async (kube: KubeClient, { ref, destination }: VolumeExport) => {
-  if (destination?.is !== 'store') return {};
+  if (destination === undefined || destination.is === 'local') return {};
   const [abort, discard] = await Promise.all([
     readOwn(kube, jobs, ref, transferJobName('abort', ref)),
     readOwn(kube, jobs, ref, transferJobName('discard', ref)),

@@ -183,8 +183,9 @@ const planDone = (
     return { actions: [], state: failedState(counted, tornReason, message) };
   }
   const { inspection, digests, object } = run.report;
-  const where = destination.is === 'store' ? locationOf(destination) : `claim ${destination.claimName}`;
-  const how = destination.is === 'store' ? '' : `; fetch it with: ${fetchHint(destination)}`;
+  const isLocal = destination.is === 'local';
+  const where = isLocal ? `claim ${destination.claimName}` : locationOf(destination);
+  const how = isLocal ? `; fetch it with: ${fetchHint(destination)}` : '';
   const state: ExportState = {
     ...usableState(resource, { ...counted, inspection, digests, lastFailure: undefined }),
     message: `exported to ${where}${how}`,

@@ -130,7 +130,7 @@ describe('a failed export', () => {
     );
     expect(plan.state).toMatchObject({
       phase: 'Failed',
-      message: expect.stringContaining('may remain in the object store'),
+      message: expect.stringContaining('may remain at the destination'),
     });
   });
 
@@ -255,5 +255,45 @@ describe('the pod that serves a local export', () => {
     rmSync(dir, { recursive: true });
     expect(code).toContain('/export/disk.img');
     expect(stdout.equals(bytes)).toBe(true);
+  });
+});
+
+describe('an export to a registry', () => {
+  const destination = { registry: { url: 'docker://registry.example/disks/root:one', secretRef: 'push' } };
+  const spec = { pvcName: 'root', destination };
+  const name = 'export-uid-1';
+  const running: Partial<ExportState> = { phase: 'Exporting', children: { job: name }, from: 'claim' };
+  const digest = `sha256:${'a'.repeat(64)}`;
+  const pushed = { ...success, object: { size: 4096, digest, isConfirmed: true } };
+
+  it('gives the Job the image, who it is for, and the Secret by its name', () => {
+    const plan = planExport(anExport({}, spec), observedWith({ origin: anOrigin() }), context);
+    const made = JSON.stringify(plan.actions);
+    expect(made).toContain('docker://registry.example/disks/root:one');
+    expect(made).toContain('uid-1');
+    expect(made).toContain('"secretName":"push"');
+  });
+
+  it('reports the image by its digest, and reads that again', () => {
+    const job = aJob(name, 'Complete');
+    const pods = [podOf(job, pushed, 'Succeeded')];
+    const { state } = planExport(anExport(running, spec), observedWith({ job, pods }), context);
+    expect(state).toMatchObject({ reason: 'Ready', message: 'exported to docker://registry.example/disks/root:one' });
+    const object = anObject(spec);
+    const status = toExportStatus(object, toExport(object), state, iso(0));
+    expect(status.image).toEqual({ reference: `docker://registry.example/disks/root@${digest}`, digest, size: 4096 });
+    expect(status.object).toBeUndefined();
+    expect(toExport({ ...object, status }).state.object).toEqual({ size: 4096, digest, isConfirmed: true });
+  });
+
+  it('leaves nothing to remove when it fails, since nothing refers to what was sent', () => {
+    const job = aJob(name, 'Failed');
+    const failed = { outcome: 'failed', reason: 'TargetFailed', message: 'no', retryable: false, receivedBytes: 0 };
+    const plan = planExport(
+      anExport(running, spec),
+      observedWith({ job, pods: [podOf(job, failed, 'Failed')] }),
+      context,
+    );
+    expect(plan.state).toMatchObject({ phase: 'Failed', reason: 'TargetFailed' });
   });
 });

@@ -3,6 +3,7 @@ import type { VirtualMachineVolumeExport } from '#shared/api/hypercloud/volume-e
 import type { KubeObject } from '#shared/api/object.ts';
 import { type Parsed, parseSourceUrl } from '#shared/backends/rules/fields.ts';
 import { hasBucketInPath, noS3Object, type S3Place, s3PlaceInHost, s3PlaceOf } from '#shared/clients/s3/place.ts';
+import { readReference } from '#shared/clients/registry/reference.ts';
 import type { Filled, ImageState } from '#shared/populate/filled.ts';
 import type { Source } from '#shared/populate/source.ts';
 import { faultIf, faultOf, type RequestRule, type SpecRule } from '#shared/resources/rule.ts';
@@ -25,6 +26,7 @@ export type ExportSource =
 
 export type ExportDestination =
   | { readonly is: 'store'; readonly object: Source<'object' | 's3'> }
+  | { readonly is: 'registry'; readonly object: Source<'registry'> }
   | { readonly is: 'local'; readonly claimName: string; readonly podName: string };
 
 export interface ExportState extends ImageState {
@@ -35,8 +37,9 @@ export interface ExportState extends ImageState {
   readonly failing?: { readonly reason: string; readonly message: string } | undefined;
 }
 
-/** Location of an object, for messages and status: without secrets. */
-export const locationOf = ({ object }: Extract<ExportDestination, { is: 'store' }>): string => {
+/** Location of an object or an image, for messages and status: without secrets. */
+export const locationOf = ({ object }: Extract<ExportDestination, { is: 'store' | 'registry' }>): string => {
+  if (object.type === 'registry') return object.url;
   if (object.type === 'object') return `s3://${object.bucket}/${object.key}`;
   return `${object.endpoint.replace(/\/+$/, '')}/${object.bucket}/${object.key}`;
 };
@@ -51,8 +54,9 @@ const oneSource: Rule['check'] = ({ spec: { pvcName, virtualMachineVolume } }) =
   );
 
 const oneDestination: Rule['check'] = ({ spec: { objectStore, destination } }) => {
-  const set = [objectStore, destination?.local, destination?.s3].filter((place) => place !== undefined);
-  const message = `must have exactly one of objectStore, destination.local and destination.s3, and has ${set.length === 0 ? 'none' : set.length}`;
+  const places = [objectStore, destination?.local, destination?.s3, destination?.registry];
+  const set = places.filter((place) => place !== undefined);
+  const message = `must have exactly one of objectStore, destination.local, destination.s3 and destination.registry, and has ${set.length === 0 ? 'none' : set.length}`;
   return faultIf(set.length !== 1, 'spec', message);
 };
 
@@ -66,6 +70,19 @@ const s3Url: Rule['check'] = ({ spec: { destination } }) => {
   if ('problem' in parsed) return faultOf(parsed, field);
   const { bucket, key } = parsed.value;
   return storedObjectFaults({ bucketName: bucket, objectName: key }, field).map(({ message }) => ({ field, message }));
+};
+
+const registryUrl: Rule['check'] = ({ spec: { destination } }) => {
+  if (destination?.registry === undefined) return [];
+  const field = 'spec.destination.registry.url';
+  const parsed = readReference(destination.registry.url);
+  if ('problem' in parsed) return faultOf(parsed, field);
+  const { tag, digest } = parsed.value;
+  return faultIf(
+    tag === undefined || digest !== undefined,
+    field,
+    'must end in the tag that the image gets, and not in a digest: docker://host/repository:tag',
+  );
 };
 
 /** For the pod: a label value is limited to 63 characters. */
@@ -83,6 +100,7 @@ export const volumeExportRules: readonly Rule[] = [
   { id: 'one-destination', check: oneDestination },
   { id: 'stored-object', check: storedObject },
   { id: 's3-url', check: s3Url },
+  { id: 'registry-url', check: registryUrl },
   { id: 'name', check: nameFits },
 ];
 

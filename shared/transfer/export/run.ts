@@ -5,7 +5,13 @@ import { TransferError, writing } from '#shared/transfer/fault.ts';
 import type { Meter } from '#shared/transfer/meter.ts';
 import type { PassResult } from '#shared/transfer/pass.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
-import { openStore } from '#shared/transfer/source/access.ts';
+import { findCredentials } from '#shared/clients/registry/credentials.ts';
+import { createRegistryPusher, shownImage } from '#shared/clients/registry/push.ts';
+import { parseReference } from '#shared/clients/registry/reference.ts';
+import { createRegistryPace } from '#shared/clients/registry/refusal.ts';
+import { discardImage, exportToRegistry, toPushFault } from '#shared/transfer/export/to-registry.ts';
+import { architectureOf } from '#shared/transfer/source/open.ts';
+import { openClient, openStore, readBundle, readSecret } from '#shared/transfer/source/access.ts';
 import type { ExportRequest, StoredObject, TransferSpec } from '#shared/transfer/spec.ts';
 import { createHash } from 'node:crypto';
 import { open, rename, rm } from 'node:fs/promises';
@@ -134,13 +140,62 @@ const withStore = async (spec: TransferSpec, object: StoredObject, context: Expo
   }
 };
 
+const withRegistry = async (
+  spec: TransferSpec,
+  target: NonNullable<ExportRequest['image']>,
+  { signal, meter, onRetry }: ExportContext,
+): Promise<PassResult> => {
+  const image = parseReference(target.url);
+  const { tag = 'latest', host, repository } = image;
+  const place = target.places?.at(-1) ?? { host, repository, plainHttp: target.plainHttp ?? false };
+  const secret = await readSecret(target, { of: 'the registry', hint: 'the type kubernetes.io/dockerconfigjson' });
+  const http = openClient(spec, await readBundle(target.ca));
+  const pusher = createRegistryPusher(place, {
+    http,
+    credentials: secret && findCredentials(secret, image),
+    plainHttp: place.plainHttp,
+    plainHosts: target.plainHosts,
+    pace: createRegistryPace(Date.now),
+    signal,
+  });
+  const common = { pusher, tag, owner: target.owner, signal, backOff: { retries: spec.limits.retries, onRetry } };
+  try {
+    if (spec.mode === 'abort') return nothing;
+    if (spec.mode === 'discard') return await discardImage(common).then(() => nothing);
+    const request = requireExport(spec);
+    meter.enter('Converting', 98);
+    const { digest, ...made } = await exportToRegistry({
+      ...common,
+      path: volumeOf(spec),
+      form: request.form,
+      what: shownImage(image),
+      architecture: target.architecture ?? architectureOf(process.arch),
+      onProgress: (fraction) => meter.advance(fraction),
+    });
+    return {
+      inspection: inspectionOf(request, made),
+      digests: made.digests,
+      writtenBytes: made.size,
+      object: { size: made.size, digest, isConfirmed: true },
+    };
+  } catch (error) {
+    signal.throwIfAborted();
+    throw toPushFault(error);
+  } finally {
+    await http.close();
+  }
+};
+
 /** Throws TransferError, InvalidInput or the reason of the signal. */
 export const runExport = async (spec: TransferSpec, context: ExportContext): Promise<PassResult> => {
-  const { object, path } = requireExport(spec);
-  if (object !== undefined && path === undefined) return withStore(spec, object, context);
-  if (object === undefined && path !== undefined && spec.mode === 'export') return toFile(spec, path, context);
+  const { object, path, image } = requireExport(spec);
+  if ([object, path, image].filter((place) => place !== undefined).length === 1) {
+    if (object !== undefined) return withStore(spec, object, context);
+    if (image !== undefined) return withRegistry(spec, image, context);
+    if (path !== undefined && spec.mode === 'export') return toFile(spec, path, context);
+  }
   throw new TransferError(
     'InvalidSpec',
-    `mode ${spec.mode} needs one destination: \`export.object\`, or \`export.path\``,
+    `mode ${spec.mode} needs one destination: \`export.object\`, \`export.image\` or \`export.path\``,
   );
 };

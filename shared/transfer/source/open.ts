@@ -41,6 +41,7 @@ const openHttp = async (source: HttpSource, spec: TransferSpec, context: SourceC
 
 /** Architectures in registries, by the names of Node. */
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386' };
+export const architectureOf = (arch: string): string => architectures[arch] ?? arch;
 
 const openRegistry = async (
   source: RegistrySource,
@@ -48,7 +49,7 @@ const openRegistry = async (
   context: SourceContext,
 ): Promise<ByteSource> => {
   const image = parseReference(source.url);
-  const { ca, plainHttp = false, plainHosts, architecture = architectures[process.arch] ?? process.arch } = source;
+  const { ca, plainHttp = false, plainHosts, architecture = architectureOf(process.arch) } = source;
   const { host, repository } = image;
   const secret = await readSecret(source, { of: 'the registry', hint: 'the type kubernetes.io/dockerconfigjson' });
   const http = openClient(spec, await readBundle(ca));

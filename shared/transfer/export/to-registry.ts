@@ -1,0 +1,228 @@
+// A volume as a containerDisk in a registry: one layer with a qcow2, which is sent in chunks as the volume is read. Nothing refers to it before the
+// manifest, which is last. Called by run.ts.
+import { createHash } from 'node:crypto';
+import { HttpFailure } from '#shared/clients/http/errors.ts';
+import { digestOf } from '#shared/clients/registry/manifest.ts';
+import type { BlobUpload, RegistryPusher } from '#shared/clients/registry/push.ts';
+import { RegistryFailure } from '#shared/clients/registry/refusal.ts';
+import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
+import { layerAround } from '#shared/transfer/export/disk-layer.ts';
+import { type ExportFileOptions, openExportFile } from '#shared/transfer/export/file.ts';
+import { TransferError } from '#shared/transfer/fault.ts';
+
+export interface RegistryExport extends Omit<ExportFileOptions, 'zeroes' | 'identity'> {
+  readonly pusher: RegistryPusher;
+  readonly tag: string;
+  /** The image, for messages. */
+  readonly what: string;
+  /** Who exports: the UID of the object. An image of somebody else under this tag is not replaced. */
+  readonly owner: string;
+  /** Name in registries, such as `amd64`. */
+  readonly architecture: string;
+  readonly backOff: Omit<BackOffOptions, 'signal'>;
+  /** 0..1. */
+  readonly onProgress: (fraction: number) => void;
+}
+
+export interface PushedImage {
+  /** Of the manifest. */
+  readonly digest: string;
+  /** Bytes of the layer. */
+  readonly size: number;
+  readonly virtualSize: number;
+  /** Of the qcow2. */
+  readonly digests: { readonly sha256: string };
+}
+
+const manifestType = 'application/vnd.oci.image.manifest.v1+json';
+const configType = 'application/vnd.oci.image.config.v1+json';
+const layerType = 'application/vnd.oci.image.layer.v1.tar';
+
+/** Annotation with the UID of the export. */
+export const ownerAnnotation = 'dev.bullion.export';
+
+/** Sent with one request. Two are in memory. */
+const chunkBytes = 16 * 1024 * 1024;
+
+/** Faults of the target for errors of a registry or its connection; others are returned unchanged. */
+export const toPushFault = (error: unknown): unknown => {
+  if (!(error instanceof RegistryFailure) && !(error instanceof HttpFailure)) return error;
+  const { message, retryable, retryAfterSeconds } = error;
+  const wait = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
+  return new TransferError('TargetFailed', `the registry rejected the export: ${message}`, {
+    cause: error,
+    retryable,
+    ...wait,
+  });
+};
+
+type Sending = Pick<RegistryExport, 'pusher' | 'backOff' | 'signal'>;
+
+const withRetries = async <T>({ backOff, signal }: Sending, work: () => Promise<T>): Promise<T> => {
+  const own = createBackOff({ ...backOff, signal });
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      await own.afterFailure(toPushFault(error));
+    }
+  }
+};
+
+/** The registry has lost an upload, or a part of it: the blob is sent again. Debian's does where the answer to a chunk did not arrive. */
+class LostUpload extends Error {}
+
+const lostIfAbsent = (error: unknown): never => {
+  if (error instanceof RegistryFailure && error.code === 'ImageNotFound') throw new LostUpload(error.message);
+  throw error;
+};
+
+/** The chunk, from wherever the registry has it after an error. */
+const sendChunk = async (sending: Sending, begun: BlobUpload, chunk: Uint8Array): Promise<BlobUpload> => {
+  const end = begun.offset + chunk.length;
+  let upload = begun;
+  let isKnown = true;
+  return withRetries(sending, async () => {
+    const { pusher } = sending;
+    if (!isKnown) upload = await pusher.look(upload).catch(lostIfAbsent);
+    if (upload.offset < begun.offset || upload.offset > end) throw new LostUpload(`it has ${upload.offset} bytes`);
+    isKnown = false;
+    if (upload.offset < end) upload = await pusher.append(upload, chunk.subarray(upload.offset - begun.offset));
+    return upload;
+  });
+};
+
+/** A lost answer to the last request is no failure: the registry then has the blob. */
+const commit = (sending: Sending, upload: BlobUpload, digest: string): Promise<void> => {
+  let isTried = false;
+  return withRetries(sending, async () => {
+    if (isTried && (await sending.pusher.hasBlob(digest))) return;
+    isTried = true;
+    await sending.pusher.commit(upload, digest);
+  });
+};
+
+/** Chunks of a fixed size, in two buffers that are used in turn. */
+async function* chunksOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+  const buffers = [Buffer.allocUnsafeSlow(chunkBytes), Buffer.allocUnsafeSlow(chunkBytes)] as const;
+  let turn: 0 | 1 = 0;
+  let filled = 0;
+  for await (const piece of pieces) {
+    for (let at = 0; at < piece.length;) {
+      const count = Math.min(chunkBytes - filled, piece.length - at);
+      buffers[turn].set(piece.subarray(at, at + count), filled);
+      filled += count;
+      at += count;
+      if (filled < chunkBytes) continue;
+      yield buffers[turn];
+      turn = turn === 0 ? 1 : 0;
+      filled = 0;
+    }
+  }
+  if (filled > 0) yield buffers[turn].subarray(0, filled);
+}
+
+/** Uploads of one blob that may be lost. */
+const mostLost = 3;
+
+/** `read`: the blob, from its start. Returns the digest. */
+const pushBlob = async (sending: Sending, read: () => AsyncIterable<Uint8Array>): Promise<string> => {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await pushOnce(sending, read());
+    } catch (error) {
+      if (!(error instanceof LostUpload)) throw error;
+      const message = `the registry loses uploads: ${error.message}`;
+      if (tries >= mostLost) throw new TransferError('TargetFailed', message, { retryable: true });
+      sending.backOff.onRetry(error, 0);
+    }
+  }
+};
+
+/** Reads the next chunk while one is sent. */
+const pushOnce = async (sending: Sending, pieces: AsyncIterable<Uint8Array>): Promise<string> => {
+  const hash = createHash('sha256');
+  let upload = await withRetries(sending, () => sending.pusher.begin());
+  let sent = Promise.resolve(upload);
+  try {
+    for await (const chunk of chunksOf(pieces)) {
+      hash.update(chunk);
+      upload = await sent;
+      sent = sendChunk(sending, upload, chunk);
+      // Awaited with the next chunk.
+      sent.catch(() => undefined);
+    }
+    upload = await sent;
+    const digest = `sha256:${hash.digest('hex')}`;
+    await commit(sending, upload, digest);
+    return digest;
+  } catch (error) {
+    await sent.catch(() => undefined);
+    // The registry removes it by itself later.
+    await sending.pusher.cancel(upload).catch(() => undefined);
+    throw error;
+  }
+};
+
+async function* listed(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, undefined> {
+  yield bytes;
+}
+
+/** A tag that holds another image is not replaced. An earlier attempt of this export may have set it. */
+const checkTag = async ({ tag, what, owner, ...sending }: RegistryExport): Promise<void> => {
+  const found = await withRetries(sending, () => sending.pusher.find(tag));
+  if (found === undefined || found.annotations[ownerAnnotation] === owner) return;
+  const message = `${what} exists already, with digest ${found.digest}: choose another tag, or delete that image`;
+  throw new TransferError('TargetFailed', message, { retryable: false });
+};
+
+/** Throws TransferError, or the reason of the signal. */
+export const exportToRegistry = async (request: RegistryExport): Promise<PushedImage> => {
+  const { pusher, tag, owner, architecture, onProgress } = request;
+  await checkTag(request);
+  const file = await openExportFile(request);
+  try {
+    const size = file.size ?? 0;
+    const { head, tail } = layerAround('disk.qcow2', size);
+    let hash = createHash('sha256');
+    async function* layer(): AsyncGenerator<Uint8Array, void, undefined> {
+      hash = createHash('sha256');
+      let done = 0;
+      yield head;
+      for await (const piece of file.read()) {
+        hash.update(piece);
+        yield piece;
+        done += piece.length;
+        onProgress(Math.min(1, done / size));
+      }
+      yield tail;
+    }
+    const layerDigest = await pushBlob(request, layer);
+    const config = Buffer.from(
+      JSON.stringify({ architecture, os: 'linux', rootfs: { type: 'layers', diff_ids: [layerDigest] } }),
+    );
+    const configDigest = await pushBlob(request, () => listed(config));
+    const layerBytes = head.length + size + tail.length;
+    const manifest = Buffer.from(
+      JSON.stringify({
+        schemaVersion: 2,
+        mediaType: manifestType,
+        config: { mediaType: configType, digest: configDigest, size: config.length },
+        layers: [{ mediaType: layerType, digest: layerDigest, size: layerBytes }],
+        annotations: { [ownerAnnotation]: owner },
+      }),
+    );
+    await withRetries(request, () => pusher.putManifest(tag, manifest, manifestType));
+    const digests = { sha256: hash.digest('hex') };
+    return { digest: digestOf(manifest), size: layerBytes, virtualSize: file.virtualSize, digests };
+  } finally {
+    await file.close();
+  }
+};
+
+/** Removes the image that this export pushed, if the tag still has it. */
+export const discardImage = async ({ tag, owner, ...sending }: Pick<RegistryExport, 'tag' | 'owner'> & Sending) => {
+  const found = await withRetries(sending, () => sending.pusher.find(tag));
+  if (found?.annotations[ownerAnnotation] !== owner) return;
+  await withRetries(sending, () => sending.pusher.removeManifest(found.digest));
+};
