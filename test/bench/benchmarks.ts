@@ -29,6 +29,11 @@ export const benchmarks: readonly Benchmark[] = [
     load: () => import('#test/bench/cold-start/run.ts'),
   },
   {
+    name: 'burst',
+    about: 'events of a hundred new images at one process, by how many it handles at a time: seconds, memory',
+    load: () => import('#test/bench/burst/run.ts'),
+  },
+  {
     name: 'backup',
     about:
       'bytes that the first backup of an image sends, a second one, and one of a slightly changed image; one object beside chunks',

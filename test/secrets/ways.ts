@@ -143,6 +143,21 @@ export const ways: Readonly<Record<string, Way>> = {
     ]),
     object: ({ store, bucket }) => cron({ s3: { url: `${store}/${bucket}/ok`, secretRef: 'SECRET' } }),
   },
+  'Secret and URL of an export to a registry': {
+    fields: [
+      'VirtualMachineVolumeExport spec.destination.registry.url',
+      'VirtualMachineVolumeExport spec.destination.registry.secretRef',
+    ],
+    object: ({ origin }) => ({
+      apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+      kind: 'VirtualMachineVolumeExport',
+      metadata: {},
+      spec: {
+        pvcName: 'way-1',
+        destination: { registry: { url: `${origin.replace('http', 'docker')}/disk:1`, secretRef: 'SECRET' } },
+      },
+    }),
+  },
   'Secret and URL of an export': {
     fields: [
       'VirtualMachineVolumeExport spec.destination.s3.url',

@@ -223,7 +223,9 @@ const bases: Readonly<Record<string, (path: string) => Loose>> = {
     ...(path.includes('virtualMachineVolume') ? { virtualMachineVolume: { name: loot } } : { pvcName: loot }),
     destination: path.includes('s3')
       ? { s3: { url: 'https://store.example/bucket/disk', secretRef: 's' } }
-      : { local: {} },
+      : path.includes('registry')
+        ? { registry: { url: 'docker://registry.example/disks/mine:1', secretRef: 's' } }
+        : { local: {} },
     ...(path.includes('objectStore')
       ? { destination: undefined, objectStore: { bucketName: 'bucket', objectName: 'o' } }
       : {}),

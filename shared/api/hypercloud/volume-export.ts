@@ -102,7 +102,7 @@ export const ExportStatus = z.object({
   image: z
     .object({
       reference: z.string().describe('names exactly this image: `docker://host/repository@digest`'),
-      digest: z.string(),
+      digest: z.string().describe('of its manifest'),
       size: Int64.describe('bytes of its layer'),
     })
     .optional()
