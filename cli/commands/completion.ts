@@ -151,7 +151,7 @@ export const completionCommand = (others: () => readonly Command[]): PlainComman
   runPlain: async ({ positionals, terminal }) => {
     const name = positionals[0] ?? '';
     if (!Object.hasOwn(shells, name))
-      throw new InvalidInput(`there is no completion for ${name}: say ${Object.keys(shells).join(', ')}`);
+      throw new InvalidInput(`there is no completion for ${name}: use ${Object.keys(shells).join(', ')}`);
     terminal.out(shells[name as keyof typeof shells](others()));
     return exitCodes.done;
   },

@@ -82,10 +82,10 @@ describe('bullion prune', () => {
     const { code, out, err } = await prune({ 'dry-run': true });
     expect(code).toBe(exitCodes.done);
     expect(lineOf(out, 'a')).toMatch(/stays: it has the label bullion\.dev\/protected/);
-    expect(lineOf(out, 'b')).toMatch(/goes$/);
+    expect(lineOf(out, 'b')).toMatch(/would be removed$/);
     expect(lineOf(out, 'c')).toMatch(/stays: channel stable would go back to it/);
     expect(lineOf(out, 'd')).toMatch(/stays: its cron offers it/);
-    expect(err).toContain('1 of 4 versions go, 5.0 GiB come free');
+    expect(err).toContain('1 of 4 versions can be removed, which frees 5.0 GiB');
     expect(volumes()).toHaveLength(4);
   });
 
@@ -115,12 +115,12 @@ describe('bullion prune', () => {
   it('deletes what it showed, and nothing else', async () => {
     await fill();
     const { out: shown } = await prune({ 'dry-run': true }, ['fedora']);
-    const going = ['a', 'b', 'c', 'd'].filter((char) => lineOf(shown, char).endsWith('goes')).map(nameOf);
+    const going = ['a', 'b', 'c', 'd'].filter((char) => lineOf(shown, char).endsWith('would be removed')).map(nameOf);
     expect(going).toEqual(['a', 'b'].map(nameOf));
     expect((await prune({ yes: true }, ['fedora'])).code).toBe(exitCodes.done);
     world.kube.collectGarbage();
     expect(volumes()).toEqual(['c', 'd'].map(nameOf));
-    expect((await prune({ yes: true })).err).toContain('0 of 2 versions go');
+    expect((await prune({ yes: true })).err).toContain('0 of 2 versions can be removed');
   });
 
   it('leaves what is on its way, and what a cron is to keep', async () => {
@@ -138,7 +138,9 @@ describe('bullion prune', () => {
   it('shows what can be brought back, and brings it back', async () => {
     await fill({ retention: { keep: 3, undeleteFor: '7d' } });
     await world.reconcileCron();
-    expect(lineOf((await prune({ 'dry-run': true })).out, 'a')).toMatch(/goes by itself in 7d: bullion undelete$/);
+    expect(lineOf((await prune({ 'dry-run': true })).out, 'a')).toMatch(
+      /is removed in 7d; to keep it: bullion undelete$/,
+    );
     world.time += minute;
     expect((await run(undeleteCommand, {}, [nameOf('a')])).out).toContain('is kept as if a disk');
     await world.reconcileCron();

@@ -69,9 +69,9 @@ const bytesOf = ({ volume, snapshot }: ObservedVersion): number =>
 const fateOf = ({ version, policy, keptBy }: Judged, now: Date): string => {
   if (keptBy !== undefined) return `stays: ${keptBy}`;
   const [since, grace] = [deletedAt(version), retentionOf(policy)?.undeleteFor];
-  if (since === undefined || grace === undefined) return 'goes';
+  if (since === undefined || grace === undefined) return 'would be removed';
   const left = Date.parse(since) + grace - now.getTime();
-  return left > 0 ? `goes by itself in ${toSpan(left)}: bullion undelete` : 'goes';
+  return left > 0 ? `is removed in ${toSpan(left)}; to keep it: bullion undelete` : 'would be removed';
 };
 
 const formOf = ({ volume, snapshot, dataVolume }: ObservedVersion) => volume ?? snapshot ?? dataVolume;
@@ -105,7 +105,7 @@ const deletedLines = async (
   const own = crons.filter((cron) => policies.some((policy) => selects(policy, cron)));
   return byHandIn(own).map(
     ({ name, until = '', bytes = 0 }) =>
-      `${name} was deleted: its ${formatBytes(bytes)} come free in ${toSpan(Date.parse(until) - now.getTime())} (bullion undelete)\n`,
+      `${name} was deleted: its ${formatBytes(bytes)} are freed in ${toSpan(Date.parse(until) - now.getTime())} (bullion undelete)\n`,
   );
 };
 
@@ -144,7 +144,7 @@ const run = async (call: Call): Promise<ExitCode> => {
   const freed = going.reduce((sum, { version }) => sum + bytesOf(version), 0);
   if (judged.length > 0) terminal.out(showAll(judged, now));
   for (const line of await deletedLines(call, policies, now)) terminal.out(line);
-  terminal.err(`${going.length} of ${judged.length} versions go, ${formatBytes(freed)} come free\n`);
+  terminal.err(`${going.length} of ${judged.length} versions can be removed, which frees ${formatBytes(freed)}\n`);
   if (values['dry-run'] === true || going.length === 0) return exitCodes.done;
   if (values['yes'] === true) return removeAll(call, going);
   terminal.err('Nothing was deleted yet. To delete them: --yes\n');
@@ -249,8 +249,9 @@ const undelete = async (call: Call): Promise<ExitCode> => {
 export const undeleteCommand: ClusterCommand = {
   name: 'undelete',
   arguments: '[version]',
-  summary: 'Brings a version of a golden image back that somebody deleted, or that nothing kept any more; lists them.',
-  more: 'Within spec.retention.undeleteFor of its GoldenImagePolicy. Takes the right to patch its claim or snapshot, or its DataImportCron where those are gone.\n\n  bullion undelete\n  bullion undelete fedora-9ab6e2a1c1f0',
+  summary:
+    'Restores a version of a golden image that was deleted by hand or by retention; without an argument, lists them.',
+  more: 'Within spec.retention.undeleteFor of its GoldenImagePolicy. Requires permission to patch its claim or snapshot, or its DataImportCron if those are gone.\n\n  bullion undelete\n  bullion undelete fedora-9ab6e2a1c1f0',
   options: { 'all-namespaces': { type: 'boolean', short: 'A', help: 'list those of every namespace' } },
   run: undelete,
 };
@@ -258,8 +259,8 @@ export const undeleteCommand: ClusterCommand = {
 export const pruneCommand: ClusterCommand = {
   name: 'prune',
   arguments: '[policy]',
-  summary: 'Deletes versions of golden images that nothing keeps any more; shows what keeps the others.',
-  more: 'What spec.retention of a GoldenImagePolicy allows now, or importsToKeep of its crons: functions do the same after the next import or poll.\nWhere spec.retention.undeleteFor is set, their bytes stay that long (bullion undelete), and come free then.\nTakes the rights to list who may read from versions, and to delete data volumes, claims and snapshots.\n\n  bullion prune fedora --dry-run\n  bullion prune -A --yes',
+  summary: 'Deletes versions of golden images that are no longer kept, and shows what keeps the others.',
+  more: 'What spec.retention of a GoldenImagePolicy allows now, or importsToKeep of its crons: functions do the same after the next import or poll.\nWhere spec.retention.undeleteFor is set, their bytes are kept for that time (bullion undelete) and then freed.\nRequires permission to list what may read from versions, and to delete data volumes, claims and snapshots.\n\n  bullion prune fedora --dry-run\n  bullion prune -A --yes',
   options: {
     'all-namespaces': { type: 'boolean', short: 'A', help: 'policies of every namespace' },
     'dry-run': { type: 'boolean', help: 'only show what would happen' },

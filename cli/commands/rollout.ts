@@ -213,7 +213,7 @@ export const rolloutCommands: readonly ClusterCommand[] = [
     name: 'events',
     arguments: '<policy>',
     summary: 'Shows the events that were sent about versions of a golden image.',
-    more: 'From the last 50 entries that the policy keeps, oldest first. With -o json: one CloudEvent a line, with the id that it was sent with.\n\n  bullion events fedora --since 24h\n  bullion events fedora --since 2026-01-31T12:00:00Z -o json',
+    more: 'From the last 50 entries that the policy keeps, oldest first. With -o json: one CloudEvent a line, with its original ID.\n\n  bullion events fedora --since 24h\n  bullion events fedora --since 2026-01-31T12:00:00Z -o json',
     options: {
       since: {
         type: 'string',

@@ -40,7 +40,7 @@ describe('bullion uninstall, before it is told to', () => {
   it('says what would go', async () => {
     const said = await list();
     expect(said).toMatch(/kept -n ns\n.*plain -n ns/);
-    expect(said).toContain('2 objects would go');
+    expect(said).toContain('2 objects would be deleted');
     expect(said).not.toContain('restore');
   });
 

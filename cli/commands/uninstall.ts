@@ -114,7 +114,7 @@ const run = async (call: Call): Promise<ExitCode> => {
     terminal.out(listOf(found));
     await warnOfBackups(call, found);
     terminal.err(
-      `${found.length} objects would go, with their volumes and snapshots, and then Bullion. Continue with --yes.\n`,
+      `${found.length} objects would be deleted, with their volumes and snapshots, and then Bullion. To continue: --yes.\n`,
     );
     return exitCodes.failed;
   }
@@ -168,13 +168,13 @@ const removeInstallation = async (
 export const uninstallCommand: ClusterCommand = {
   name: 'uninstall',
   arguments: '',
-  summary: 'Removes every image and disk of the kinds we serve, and then Bullion itself.',
+  summary: 'Removes every image and disk of the kinds that Bullion serves, and then Bullion itself.',
   more:
-    'Objects go first, while there are functions to release them; then webhooks, functions, kinds and roles. While an object is still held,\n' +
-    'nothing else is touched. Needs the rights of an administrator. What is in an object store stays there. Images in a backup target are recorded there\n' +
+    'Objects are removed first, while functions still run to release them; then webhooks, functions, kinds and roles. While an object is still held,\n' +
+    'nothing else is removed. Requires the rights of an administrator. Objects in an object store stay there. Images in a backup target are recorded there\n' +
     'as deleted and are not restored, unless the target is removed first (the ConfigMap or setting backup-target).',
   options: {
-    yes: { type: 'boolean', help: 'do it; without it, what would go is listed' },
+    yes: { type: 'boolean', help: 'uninstall; without this option, only list what would be removed' },
     timeout: { type: 'string', value: 'TIME', help: 'longest wait, such as 90s, 10m or 2h (10m)' },
   },
   run,

@@ -122,7 +122,7 @@ const versionOf = async (
   const seen = await observe({ source, namespace: '', known: {} });
   if (seen.is === 'found') return { digest: seen.digest, sourceDigest: seen.memory.sourceDigest };
   const isAbsent = seen.is === 'failed' && /^(ImageNotFound|FileNotFound|ChecksumMissing)$/.test(seen.reason);
-  throw new (isAbsent ? NotFound : Unavailable)(`what is to be verified is not known: ${seen.message}`);
+  throw new (isAbsent ? NotFound : Unavailable)(`the digest to verify cannot be determined: ${seen.message}`);
 };
 
 const runPlain = async ({ positionals, values, terminal, signal }: CommandLine & Surroundings) => {
@@ -174,7 +174,7 @@ export const verifyCommand: PlainCommand = {
       value: 'FILE',
       help: 'trusted_root.json, for an image that was signed without a key; needs --issuer and --subject',
     },
-    issuer: { type: 'string', value: 'URL', help: 'who knew the signer, as in the certificate' },
+    issuer: { type: 'string', value: 'URL', help: 'OpenID Connect provider of the signer, as in the certificate' },
     subject: { type: 'string', value: 'TEXT', help: 'the signer: an address, or the URL of a workflow' },
     attestation: {
       type: 'string',

@@ -68,7 +68,7 @@ const judgeWorkloads = ({ deployments, knative, validating }: Installation): rea
         about,
         message: `Knative is missing, or a part of it: the cluster does not serve ${missing.join(', ')}`,
         remedy:
-          'install Knative Serving and Eventing, or the shape without Knative: infra/overlays/single (docs/install.md)',
+          'install Knative Serving and Eventing, or the form without Knative: infra/overlays/single (docs/install.md)',
       },
     ];
   const objects = [

@@ -284,8 +284,11 @@ describe('golden images', () => {
     ['rollback?channel=stable', ['stable goes from fedora-2 to fedora-1', 'name="version" value="fedora-1"']],
     ['mark-bad?version=fedora-2', ['stable goes back from fedora-2 to fedora-1']],
     ['mark-bad?version=fedora-3', ['No channel has it now']],
-    ['deprecate?version=fedora-2', ['Who makes a disk from fedora-2 is warned', 'name="replacement"', 'no new disks']],
-    ['deprecate?channel=stable', ['Who makes a disk from channel stable is warned']],
+    [
+      'deprecate?version=fedora-2',
+      ['Users who make a disk from fedora-2 are warned', 'name="replacement"', 'no new disks'],
+    ],
+    ['deprecate?channel=stable', ['Users who make a disk from channel stable are warned']],
   ])('%s names what will happen, and does nothing yet', async (address, words) => {
     const world = await withPolicy();
     const before = JSON.stringify(specOf(world));

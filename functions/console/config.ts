@@ -10,12 +10,12 @@ export const Config = z.object({
   ...tlsSettings,
   consoleUrl: setting(
     'CONSOLE_URL',
-    'Public URL of the console: requests to other hosts are refused, and cookies are sent over HTTPS alone where it is one. Default: any host.',
+    'Public URL of the console: requests to other hosts are refused, and cookies are sent only over HTTPS if it is an https URL. Default: any host.',
     z.url().optional(),
   ),
   sessionKey: setting(
     'SESSION_KEY',
-    'Key that seals sessions: 32 bytes in base64. Default: a new one with each start, which ends the sessions of before.',
+    'Key that seals sessions: 32 bytes in base64. Default: a new key at each start, which ends existing sessions.',
     z
       .string()
       .transform((text) => new Uint8Array(Buffer.from(text, 'base64')))

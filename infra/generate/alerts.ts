@@ -58,7 +58,7 @@ export const alerts: readonly Alert[] = [
     expr: 'sum by (resource) (bullion_overdue_objects) > 0',
     for: '10m',
     severity: 'critical',
-    summary: '{{ $value }} {{ $labels.resource }} are past their deadline, and cron-tick has not failed them.',
+    summary: '{{ $value }} {{ $labels.resource }} are past their deadline, and have not been reconciled.',
   },
   {
     name: 'BullionObjectFailed',
@@ -107,7 +107,8 @@ export const alerts: readonly Alert[] = [
     expr: 'sum by (storageclass, provisioner) (kubevirt_cdi_storageprofile_info{complete="false"}) > 0',
     for: '5m',
     severity: 'info',
-    summary: 'Nothing is known of the storage class {{ $labels.storageclass }} ({{ $labels.provisioner }}).',
+    summary:
+      'Nothing is known about the driver of storage class {{ $labels.storageclass }} ({{ $labels.provisioner }}).',
   },
   {
     name: 'CDINoDefaultStorageClass',
@@ -130,7 +131,8 @@ export const alerts: readonly Alert[] = [
       `(kubevirt_cdi_storageprofile_info{default="true", degraded="true"} == 1 unless on () ${virtDefault})`,
     for: '5m',
     severity: 'warning',
-    summary: 'The default storage class {{ $labels.storageclass }} cannot clone by itself, or not share a volume.',
+    summary:
+      'The default storage class {{ $labels.storageclass }} cannot clone volumes, or cannot attach a volume to several nodes.',
   },
 ];
 

@@ -86,8 +86,8 @@ const objectSchema = (kind: ServedKind): StructuralSchema => ({
     apiVersion: { type: 'string', description: 'The version of the schema this object is written in.' },
     kind: { type: 'string', description: 'The kind of this object, in CamelCase.' },
     metadata: { type: 'object' },
-    spec: { description: 'What is wanted.', ...toStructuralSchema(kind.spec) },
-    status: { description: 'What there is, and how it came to be.', ...toStructuralSchema(kind.status) },
+    spec: { description: 'The desired state.', ...toStructuralSchema(kind.spec) },
+    status: { description: 'The observed state.', ...toStructuralSchema(kind.status) },
   },
 });
 
@@ -158,7 +158,7 @@ export const fieldDescriptions: Readonly<Record<string, string>> = {
   limits: 'the most that is allowed',
   volumeAttributesClassName: 'VolumeAttributesClass of the volume',
   contentType: 'kubevirt for a disk, archive for the files of a tar archive; default: kubevirt',
-  preallocation: 'whether the disk takes all of its room at once',
+  preallocation: 'whether all space of the disk is allocated in advance',
   priorityClassName: 'priority class of the pods that fill the volume',
   serviceAccountName: 'service account of the pods that fill the volume',
   checkpoints: 'steps of a warm import; refused with a message',

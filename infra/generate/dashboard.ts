@@ -15,7 +15,7 @@ export const panels: readonly Panel[] = [
   { title: 'Queue', type: 'stat', queries: [['sum(bullion_unsettled_objects) or vector(0)', 'unsettled']] },
   { title: 'Failed', type: 'stat', queries: [['sum(bullion_failed_objects) or vector(0)', 'failed']] },
   {
-    title: 'Golden images not the newest',
+    title: 'Golden images that are outdated',
     type: 'stat',
     queries: [['sum(kubevirt_cdi_dataimportcron_outdated{pending="false"}) or vector(0)', 'outdated']],
   },
@@ -26,7 +26,7 @@ export const panels: readonly Panel[] = [
     queries: [['sum by (resource, phase) (bullion_objects)', '{{resource}} {{phase}}']],
   },
   {
-    title: 'What is waited for',
+    title: 'Reasons for waiting',
     type: 'timeseries',
     queries: [['sum by (resource, reason) (bullion_unsettled_objects)', '{{resource}} {{reason}}']],
   },
@@ -84,7 +84,7 @@ export const panels: readonly Panel[] = [
     queries: [['bullion_golden_image_poll_failures', '{{ns}}/{{cron_name}}']],
   },
   {
-    title: 'Golden images: what happened within an hour',
+    title: 'Golden images: events within an hour',
     type: 'timeseries',
     queries: [['sum by (event) (delta(bullion_golden_image_events[1h]))', '{{event}}']],
   },

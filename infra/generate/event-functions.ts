@@ -185,7 +185,8 @@ export const eventFunctions: readonly EventFunction[] = [
   {
     name: 'backup-metadata',
     carriesOutTemplates: false,
-    summary: 'Keeps images in the backup target, notes their deletion there, and restores what the cluster lacks.',
+    summary:
+      'Keeps images in the backup target, records their deletion there, and restores images that the cluster does not have.',
     concurrency: 10,
     polls: true,
     access: [
@@ -207,7 +208,8 @@ export const eventFunctions: readonly EventFunction[] = [
     subscriptions: [
       {
         name: 'objects',
-        summary: 'an image, or what decides whether it is backed up, was created or changed; a backup Job ended',
+        summary:
+          'an image, or an object that decides whether it is backed up, was created or changed; a backup Job ended',
         events: { of: 'kinds', kinds: [...keptKinds, erased(jobs), ...backupHolders] },
         delivery: 'must',
       },

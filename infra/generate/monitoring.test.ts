@@ -34,7 +34,7 @@ describe('alerts', () => {
   it.each(alerts)('$name has a runbook with its meaning, the diagnosis and the remedy', (alert) => {
     const text = readFileSync(join(root, runbookOf(alert)), 'utf8');
     expect(text).toMatch(new RegExp(`^# ${alert.name}\n`));
-    for (const heading of ['## Meaning', '## Look', '## Do']) expect(text).toContain(heading);
+    for (const heading of ['## Meaning', '## Diagnosis', '## Mitigation']) expect(text).toContain(heading);
     for (const name of namedIn(text)) expect(given).toContain(name);
   });
 

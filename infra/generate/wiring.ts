@@ -61,14 +61,19 @@ export interface AdmissionFunction {
 export const admissionFunctions: readonly AdmissionFunction[] = [
   {
     name: 'mutate',
-    summary: 'Fills in what an image leaves open.',
+    summary: 'Fills in the defaults of an image.',
     port: 8444,
     webhooks: [
       { name: 'images', summary: 'defaults of images', on: 'objects', operations: ['CREATE', 'UPDATE'] },
-      { name: 'marks', summary: 'labels that give an object power are removed', on: 'marks', operations: ['CREATE'] },
+      {
+        name: 'marks',
+        summary: 'labels that only Bullion may set, which are removed',
+        on: 'marks',
+        operations: ['CREATE'],
+      },
       {
         name: 'profiles',
-        summary: 'modes and sizes of claims that ask for it',
+        summary: 'modes and sizes of claims that request it',
         on: 'profiles',
         operations: ['CREATE'],
       },
@@ -76,55 +81,65 @@ export const admissionFunctions: readonly AdmissionFunction[] = [
   },
   {
     name: 'validate',
-    summary: 'Refuses images that could never work, and deletions that would break one.',
+    summary: 'Refuses images that could never work, and deletions that would break an image.',
     port: 8443,
     webhooks: [
       { name: 'images', summary: 'rules of images', on: 'objects', operations: ['CREATE', 'UPDATE'] },
       {
         name: 'golden',
-        summary: 'golden volumes, snapshots and classes of an image are not deleted',
+        summary: 'deletions of golden volumes, snapshots and classes of an image',
         on: 'golden',
         operations: ['DELETE'],
       },
       {
         name: 'marks',
-        summary: 'nor stripped of their labels; labels that give an object power are set by Bullion alone',
+        summary: 'changes of their labels, and of labels that only Bullion may set',
         on: 'marks',
         operations: ['CREATE', 'UPDATE'],
       },
-      { name: 'templates', summary: 'nor images that a template uses', on: 'templates', operations: ['DELETE'] },
-      { name: 'classes', summary: 'nor storage classes that images use', on: 'classes', operations: ['DELETE'] },
+      {
+        name: 'templates',
+        summary: 'deletions of images that a template uses',
+        on: 'templates',
+        operations: ['DELETE'],
+      },
+      {
+        name: 'classes',
+        summary: 'deletions of storage classes that images use',
+        on: 'classes',
+        operations: ['DELETE'],
+      },
       {
         name: 'claims',
-        summary: 'disks are made from images that their author may read',
+        summary: 'disks, which need permission to read their image',
         on: 'claims',
         operations: ['CREATE'],
       },
       {
         name: 'sources',
-        summary: 'nor from obsolete versions, unless somebody insists',
+        summary: 'disks from obsolete versions, which need an annotation',
         on: 'sources',
         operations: ['CREATE'],
       },
       {
         name: 'machines',
-        summary: 'virtual machines mount no golden volume',
+        summary: 'virtual machines that mount a golden volume',
         on: 'machines',
         operations: ['CREATE', 'UPDATE'],
       },
       {
         name: 'disks',
-        summary: 'disks that a virtual machine uses are not deleted',
+        summary: 'deletions of disks that a virtual machine uses',
         on: 'disks',
         operations: ['DELETE'],
       },
       {
         name: 'keys',
-        summary: 'keys of encrypted volumes are neither deleted nor changed',
+        summary: 'deletions and changes of keys of encrypted volumes',
         on: 'keys',
         operations: ['UPDATE', 'DELETE'],
       },
-      { name: 'locks', summary: 'what is locked is not deleted', on: 'locks', operations: ['DELETE'] },
+      { name: 'locks', summary: 'deletions of locked objects', on: 'locks', operations: ['DELETE'] },
       {
         name: 'class-rules',
         summary: 'rules of storage classes',
@@ -157,7 +172,7 @@ export const metricsFunction = {
 /** The catalogue in the browser. Its account has no rights: it shows the API server the token of who looks. */
 export const consoleFunction = {
   name: 'console',
-  summary: 'Shows images, volumes and golden images in the browser, with the rights of who looks.',
+  summary: 'Shows images, volumes and golden images in the browser, with the rights of the user who is logged in.',
 } as const;
 
 /** Kinds that admission rules read besides the owners of protected objects, with their verbs. */

@@ -13,7 +13,7 @@ export const SingleConfig = z.object({
   consoleUrl: ConsoleConfig.shape.consoleUrl,
   sessionKey: ConsoleConfig.shape.sessionKey,
   admissionPort: setting('ADMISSION_PORT', 'Port of validate and mutate, over TLS.', port.default(8443)),
-  eventsPort: setting('EVENTS_PORT', 'Port that takes progress of transfer Jobs.', port.default(8081)),
+  eventsPort: setting('EVENTS_PORT', 'Port for progress reports of transfer Jobs.', port.default(8081)),
   importPort: setting('IMPORT_PORT', 'Port of import-object, for notifications of object stores.', port.default(8082)),
   metricsPort: setting('METRICS_PORT', 'Port of metrics.', port.default(8083)),
   consolePort: setting('CONSOLE_PORT', 'Port of the console. Default: it is not served.', port.optional()),

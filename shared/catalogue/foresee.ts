@@ -85,10 +85,7 @@ export const foresee = async (tools: ForesightTools, object: KubeObject): Promis
     return {
       verdict: 'is not known here',
       rows: [
-        [
-          'to do',
-          'it is of no kind that Bullion serves: kubectl apply --dry-run=server says what the cluster makes of it',
-        ],
+        ['to do', 'Bullion does not serve its kind: kubectl apply --dry-run=server shows what the cluster would do'],
       ],
     };
   const before = await kube.get(type, object.metadata);

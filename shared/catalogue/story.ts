@@ -69,7 +69,7 @@ const spec = 'delete this object and create it again, since its spec cannot be c
 
 /** What has to be put right first, by the reason of the failure. Sources, sizes and checksums stay as they were written. */
 const remedies: Readonly<Record<string, string>> = {
-  ChecksumMismatch: `publish the file that the checksum is of (if the checksum is wrong: ${spec})`,
+  ChecksumMismatch: `publish the file that has this checksum (if the checksum is wrong: ${spec})`,
   SourceNotFound: `put the file where the source says (if the source is wrong: ${spec})`,
   ImageTooLarge: `its volume is too small and cannot be enlarged: ${spec}, with a larger size`,
   TargetTooSmall: `its volume is too small and cannot be enlarged: ${spec}, with a larger size`,
@@ -78,9 +78,9 @@ const remedies: Readonly<Record<string, string>> = {
   ImageCorrupt: 'publish a good file at its source',
   ImageTruncated: 'publish a good file at its source',
   UnsupportedFormat: 'publish a file in another format at its source',
-  SourceForbidden: 'let its source be read, by credentials or by its server',
-  ExternalReference: 'publish a file that needs no other at its source',
-  VolumeLost: 'find out from Events and storage why its volume was lost, or it may be lost again',
+  SourceForbidden: 'allow access to its source, by credentials or at its server',
+  ExternalReference: 'publish a file at its source that refers to no other file',
+  VolumeLost: 'find out from Events and from the storage why its volume was lost, or it may be lost again',
 };
 
 /** A claim is reconciled by nobody: what fills it is. */
@@ -156,7 +156,7 @@ const channelsOf = ({ image: { status } }: Found): readonly Row[] => {
 const deletedOf = ({ image: { metadata, status } }: Found, now: Date): readonly Row[] => {
   const { deleted = [] } = (status ?? {}) as DataImportCronStatus;
   return deleted.map(({ name, time, until, bytes = 0 }): Row => {
-    const free = `its ${formatBytes(bytes)} come free ${inOrAgo(until, now)}`;
+    const free = `its ${formatBytes(bytes)} are freed ${inOrAgo(until, now)}`;
     const said = `${name}, ${inOrAgo(time, now)}; ${free} (bullion undelete ${name} -n ${metadata.namespace})`;
     return ['Deleted', said];
   });

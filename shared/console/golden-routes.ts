@@ -96,7 +96,7 @@ const endOf = (fields: Fields): Deed => {
   return {
     title: `Deprecate ${words}`,
     effects: [
-      `Who makes a disk from ${words} is warned, or refused where no new disks are made.`,
+      `Users who make a disk from ${words} are warned, or refused if no new disks are allowed.`,
       `Channels keep what they have. ${keep}`,
     ],
     decision: deprecated(ending, mark),
@@ -157,8 +157,8 @@ const deeds: Readonly<Record<string, (policy: GoldenImagePolicy, fields: Fields)
   deprecate: (_policy, fields) => endOf(fields),
   undeprecate: (_policy, fields) => {
     const { words, ...ending } = endingOf(fields);
-    const effects = [`Disks are made from ${words} without a warning, unless its age has ended it.`];
-    return { title: `Deprecate ${words} no more`, effects, decision: undeprecated(ending), asksWhy: false };
+    const effects = [`Disks are made from ${words} without a warning, unless it is deprecated by its age.`];
+    return { title: `Stop deprecating ${words}`, effects, decision: undeprecated(ending), asksWhy: false };
   },
   good: (_policy, fields) => {
     const version = need(fields, 'version');

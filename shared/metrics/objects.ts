@@ -36,7 +36,7 @@ const failed = gauge('bullion_failed_objects', 'Objects that failed for good, by
 const retrying = gauge('bullion_retrying_objects', 'Objects whose present transfer has failed and is retried.');
 const failures = gauge(
   'bullion_failed_attempts',
-  'Attempts that failed over the life of the objects there are, by how the newest one ended.',
+  'Failed attempts over the life of the existing objects, by the reason of the newest one.',
 );
 const overdue = gauge(
   'bullion_overdue_objects',
@@ -146,7 +146,7 @@ const labelsOf = ({ metadata }: KubeObject, objects: readonly KubeObject[]): Met
 };
 
 /** Storage classes and the objects that wait for one, with the names and labels of the original, whose alerts use them. */
-const info = gauge('kubevirt_cdi_storageprofile_info', 'What the profile of a storage class says: 1 for each class.');
+const info = gauge('kubevirt_cdi_storageprofile_info', 'Contents of the profile of a storage class; 1 for each class.');
 const pending = gauge('kubevirt_cdi_datavolume_pending', 'DataVolumes that wait for a default storage class.');
 
 const clones = new Set(['snapshot', 'csi-clone']);

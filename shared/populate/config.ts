@@ -97,7 +97,7 @@ export const jobSettings = {
   ),
   transferUrl: setting(
     'TRANSFER_URL',
-    'URL of the transfer function inside the cluster; Default: uploads are rejected.',
+    'URL of the transfer function inside the cluster. Default: uploads are rejected.',
     z.url().optional(),
   ),
   uploadIdleSeconds: setting(

@@ -229,7 +229,7 @@ const stepOf = (transfer: TransferState): { phase: ImagePhase; reason: string; s
     return { phase: 'Pending', reason: 'Inspecting', say };
   }
   if (isExport(transfer)) {
-    const say = transfer.phase === 'Verifying' ? 'completing what was exported' : 'exporting';
+    const say = transfer.phase === 'Verifying' ? 'completing the export' : 'exporting';
     return { phase: 'Exporting', reason: 'Exporting', say };
   }
   const isLook = transfer.phase === 'Inspecting' && !isInspection(transfer);

@@ -143,7 +143,7 @@ export const tlsSettings = {
 export const admissionTlsSettings = {
   tlsFromSecret: setting(
     'TLS_FROM_SECRET',
-    'Whether the certificate is read from the Secret of admission, where TLS_DIR is not set.',
+    'Whether the certificate is read from the Secret of admission, if TLS_DIR is not set.',
     flag(false),
   ),
 } as const;

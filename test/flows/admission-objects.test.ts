@@ -181,7 +181,7 @@ describe.skipIf(!hasKubectl()).each(hosts)(
       };
       const { stdout, stderr } = await server.kubectl(['create', '--dry-run=server', '-f', '-'], second);
       expect(stdout).toMatch(/second created \(server dry run\)/);
-      expect(stderr).toMatch(/Warning: nothing is known of the driver rows.example/);
+      expect(stderr).toMatch(/Warning: nothing is known about the driver rows.example/);
       expect(stderr).toMatch(/Warning: storage class standard is the default as well: the newest one is used/);
     });
 

@@ -177,7 +177,7 @@ describe('bytes that several volumes request', { timeout: 600_000 }, () => {
     await untilDone('data volume');
     await wanting['hypercloud']?.(other, 'local-plain');
     const image = await untilDone('hypercloud');
-    expect(image?.status?.fetchReason).toMatch(/^DataVolume disk has had the same fetched before/);
+    expect(image?.status?.fetchReason).toMatch(/^DataVolume disk has fetched the same content before/);
     expect(again()).toBe(2);
     await drop('data volume', 'hypercloud');
   });

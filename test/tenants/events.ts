@@ -51,7 +51,7 @@ const granted = { [annotations.granted]: forgedGrant };
 const done = { status: { phase: 'Succeeded', claimName: loot, progress: '100.0%' } };
 const observation = { is: 'found', digest: `sha256:${'f'.repeat(64)}`, message: 'forged', memory: {} };
 
-const otherSource = 'have something else imported than what was admitted';
+const otherSource = 'have something imported that was not admitted';
 export const eventRows: readonly EventRow[] = [
   ...([eventTypes.objectAdded, eventTypes.objectUpdated] as const).flatMap((type): readonly EventRow[] => [
     {
@@ -65,7 +65,7 @@ export const eventRows: readonly EventRow[] = [
     {
       type,
       to: 'initialize',
-      attack: 'have their own volume made from what is of others, with a forged grant',
+      attack: 'have their own volume made from an object of another tenant, with a forged grant',
       given: aVolume(tenant),
       data: itself,
       forge: (one) => changed(one, stolen, granted),
@@ -73,7 +73,7 @@ export const eventRows: readonly EventRow[] = [
     {
       type,
       to: 'initialize',
-      attack: 'have it refused by a spec that is wrong',
+      attack: 'have an object of another tenant refused, with an invalid spec',
       given: aVolume(victim),
       data: itself,
       forge: (one) => changed(one, { spec: {} }),
@@ -81,7 +81,7 @@ export const eventRows: readonly EventRow[] = [
     {
       type,
       to: 'initialize',
-      attack: 'have it pass for done',
+      attack: 'have an object of another tenant treated as done',
       given: aVolume(victim),
       data: itself,
       forge: (one) => changed(one, done),
@@ -89,7 +89,7 @@ export const eventRows: readonly EventRow[] = [
     {
       type,
       to: 'initialize',
-      attack: 'have it pass for deleted',
+      attack: 'have an object of another tenant treated as deleted',
       given: aVolume(victim),
       data: itself,
       forge: (one) => ({ ...one, metadata: { ...one.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } }),
@@ -98,7 +98,7 @@ export const eventRows: readonly EventRow[] = [
   ...([eventTypes.objectAdded, eventTypes.objectUpdated, eventTypes.objectDeleted] as const).map((type): EventRow => ({
     type,
     to: 'sidecar-sync',
-    attack: 'have it pass for done by a Job that is not there',
+    attack: 'have an object of another tenant treated as done, with a Job that does not exist',
     given: aVolume(victim),
     data: (one) => ({ ...jobOf(one), status: { failed: 1, conditions: [{ type: 'Failed', status: 'True' }] } }),
     forge: (one) => ({ ...jobOf(one), status: { succeeded: 1, conditions: [{ type: 'Complete', status: 'True' }] } }),
@@ -106,7 +106,7 @@ export const eventRows: readonly EventRow[] = [
   {
     type: eventTypes.sourcePolled,
     to: 'initialize',
-    attack: 'have a cron import what its source does not hold',
+    attack: 'have a cron import something that its source does not contain',
     given: aCron,
     data: (one) => ({ cron: refOf(one), observation: { is: 'same', message: '' } }),
     forge: (one) => ({ cron: refOf(one), observation }),
@@ -161,8 +161,8 @@ const strangersKey = generateKeyPairSync('ed25519').privateKey.export({ type: 'p
 export const forgedReports: Readonly<
   Record<string, (world: World, owner: ObjectRef, run: string) => Parameters<typeof signEvent>[0]>
 > = {
-  'say how far a transfer of others is, unsigned': (_world, owner, run) => report(owner, run),
-  'say how far a transfer of others is, signed with a key of their own': (_world, owner, run) =>
+  'report the progress of a transfer of another tenant, unsigned': (_world, owner, run) => report(owner, run),
+  'report the progress of a transfer of another tenant, signed with a key of their own': (_world, owner, run) =>
     signEvent(report(owner, run), strangersKey),
 };
 
@@ -212,7 +212,7 @@ export const tokenRows: readonly TokenRow[] = deeds.flatMap((deed) => [
   }),
   {
     token: `${deed} token`,
-    attack: `do another thing than to ${deed}`,
+    attack: `do something other than ${deed}`,
     holds: 'refused',
     claims: { verb: deed, target: own },
     deed: deed === 'upload' ? 'download' : 'upload',

@@ -26,24 +26,28 @@ export interface FieldRule {
 }
 
 const clone = 'create datavolumes/source';
-const elsewhere = 'what lies in another namespace';
+const elsewhere = 'an object of another namespace';
 /** The first that matches `<kind> <path>` applies. Each must match something. */
 export const fieldRules: readonly FieldRule[] = [
   { of: /hostPath\./, attack: 'read files of a node', holds: 'refused' },
   { of: /\.(imageio|vddk|gcs)\.|\.imageStream$/, attack: 'reach a source that is not served', holds: 'refused' },
   {
     of: /\.(pvc|storage)\.(volumeName|dataSource|dataSourceRef)\b|pvc\.volumeName$/,
-    attack: 'take a volume that is there',
+    attack: 'take an existing volume',
     holds: 'refused',
   },
   {
     of: /storageClassName$/i,
-    attack: 'make a copy of an image by its storage class',
+    attack: 'copy an image of another tenant by its storage class',
     holds: 'asked',
     right: 'get virtualmachineimages',
   },
   { of: /storageClassParameters\{\}$/, attack: 'have the storage read a Secret', holds: 'asked', right: 'get secrets' },
-  { of: /(\burl|URL|source\.http)$/, attack: 'reach a metadata service with our connections', holds: 'refused' },
+  {
+    of: /(\burl|URL|source\.http)$/,
+    attack: 'reach a metadata service through connections of Bullion',
+    holds: 'refused',
+  },
   {
     of: /^DataVolume .*source\.(pvc|snapshot)\.|^DataVolume .*sourceRef\./,
     attack: `clone ${elsewhere}`,
@@ -52,15 +56,19 @@ export const fieldRules: readonly FieldRule[] = [
   },
   {
     of: /^DataSource .*source\.(pvc|snapshot)\./,
-    attack: `learn of ${elsewhere} from status and labels`,
+    attack: `learn about ${elsewhere} from status and labels`,
     holds: 'asked',
     right: clone,
   },
-  { of: /^DataSource .*source\.dataSource\./, attack: `learn of ${elsewhere} from status and labels`, holds: 'inert' },
+  {
+    of: /^DataSource .*source\.dataSource\./,
+    attack: `learn about ${elsewhere} from status and labels`,
+    holds: 'inert',
+  },
   { of: /^DataImportCron .*source\.pvc\./, attack: `follow and clone ${elsewhere}`, holds: 'inert' },
   {
     of: /^DataImportCron .*template\.metadata\.(labels|annotations)\{\}$/,
-    attack: 'have our account write the marks of a golden volume',
+    attack: 'have the account of Bullion write the marks of a golden volume',
     holds: 'inert',
   },
   {
@@ -83,7 +91,7 @@ export const fieldRules: readonly FieldRule[] = [
   },
   {
     of: /(bucketName|objectName)$/,
-    attack: 'read or write what another namespace keeps in the object store',
+    attack: 'read or write objects of another namespace in the object store',
     holds: 'own',
   },
   {
@@ -98,27 +106,27 @@ export const fieldRules: readonly FieldRule[] = [
   },
   {
     of: /^GoldenImagePolicy .*\.(checksums|signature)$/,
-    attack: 'reach a metadata service with our connections: such addresses are not connected to',
+    attack: 'reach a metadata service through connections of Bullion, which does not connect to such addresses',
     holds: 'inert',
   },
   {
     of: /^GoldenImagePolicy .*checks\[\]\.(name|env\[\]\.name)$/,
-    attack: `name ${elsewhere} by what names nothing`,
+    attack: `name ${elsewhere} in a field that refers to no object`,
     holds: 'inert',
   },
   {
     of: /^GoldenImagePolicy .*(\.configMap|KeyRef\.name|imagePullSecrets\[\]\.name)$/,
-    attack: 'trust keys of another namespace, or hand a Secret of it to a Job of theirs',
+    attack: 'trust keys of another namespace, or pass a Secret of it to their own Job',
     holds: 'own',
   },
   {
     of: /serviceAccountName$/,
-    attack: 'have a pod of ours run with rights of others',
+    attack: 'have a pod of Bullion run with the rights of another tenant',
     holds: 'own',
   },
   {
     of: /(priorityClassName|volumeAttributesClassName|snapshotClassName)$/,
-    attack: 'name what is of the whole cluster, as they may on pods and claims of their own',
+    attack: 'name a cluster-wide object, as they may on their own pods and claims',
     holds: 'inert',
   },
 ];

@@ -73,7 +73,7 @@ interface MarkRule {
   readonly right?: string;
 }
 
-const pass = 'pass for what holds an image, or for a child of one';
+const pass = 'be treated as a golden volume, or as a child of an image';
 const golden: readonly Maker[] = ['claim', 'dataVolume', 'snapshot'];
 const stripped = (['labels', 'annotations'] as const).flatMap((map) =>
   ownMarks[map].map((key): MarkRule => ({ map, key, on: golden, attack: pass, holds: 'stripped' })),
@@ -103,7 +103,7 @@ const finalizer = (key: string): MarkRule => ({
   map: 'finalizers',
   key,
   on: ['claim', 'dataVolume'],
-  attack: 'keep what is theirs from its end',
+  attack: 'prevent the deletion of their own object',
   holds: 'inert',
 });
 const templates = (template: Loose): string =>
@@ -113,15 +113,21 @@ const machines = harvesterAnnotations.claimTemplates;
 export const markRules: readonly MarkRule[] = [
   ...stripped,
   ...[labels.ownerUid, labels.ownerKind, labels.role].map((key) =>
-    label(key, 'job', 'steer an image of another namespace by a Job that says it is its own'),
+    label(key, 'job', 'control an image of another namespace by a Job that claims to belong to it'),
   ),
   ...[annotations.ownerName, annotations.ownerNamespace].map((key) =>
-    note(key, 'job', 'steer an image of another namespace by a Job that says it is its own'),
+    note(key, 'job', 'control an image of another namespace by a Job that claims to belong to it'),
   ),
-  note(annotations.granted, 'image', 'grant themselves what is of others', 'stripped', { value: forgedGrant }),
-  note(annotations.granted, 'cron', 'grant themselves what is of others', 'stripped', { value: forgedGrant }),
-  note(annotations.granted, 'dataSource', 'grant themselves what is of others', 'stripped', { value: forgedGrant }),
-  note(annotations.restore, 'image', 'read a backup of others', 'refused', {
+  note(annotations.granted, 'image', 'grant themselves access to an object of another tenant', 'stripped', {
+    value: forgedGrant,
+  }),
+  note(annotations.granted, 'cron', 'grant themselves access to an object of another tenant', 'stripped', {
+    value: forgedGrant,
+  }),
+  note(annotations.granted, 'dataSource', 'grant themselves access to an object of another tenant', 'stripped', {
+    value: forgedGrant,
+  }),
+  note(annotations.restore, 'image', 'read a backup of another tenant', 'refused', {
     value: JSON.stringify({
       from: { type: 'nfs', server: 's', path: '/', key: loot },
       target: 't',
@@ -129,76 +135,86 @@ export const markRules: readonly MarkRule[] = [
       uid: loot,
     }),
   }),
-  label(labels.policy, 'dataSource', 'have a policy of others move what is theirs'),
-  label(labels.protected, 'image', 'keep what is of others from being deleted'),
-  note(annotations.deprecation, 'dataSource', 'keep others from making disks'),
+  label(labels.policy, 'dataSource', 'have a policy of another tenant move their DataSource'),
+  label(labels.protected, 'image', 'prevent the deletion of an object of another tenant'),
+  note(annotations.deprecation, 'dataSource', 'prevent others from making disks'),
   ...(['claim', 'dataVolume'] as const).map((on) =>
     note(
       annotations.allowObsolete,
       on,
-      'have an obsolete version of others made into a disk, without the right to clone it',
+      'make a disk from an obsolete version of another tenant, without permission to clone it',
     ),
   ),
-  label(labels.storageClass, 'image', 'keep a storage class from being deleted'),
-  label(labels.starting, 'job', 'have Jobs of others removed'),
-  label(labels.queue, 'job', 'take the turn of others in the queue of transfers'),
-  label(labels.optional, 'job', 'have event sources made'),
-  label(labels.source, 'image', 'wake what waits for others'),
-  note(annotations.retry, 'image', 'start again what is of others'),
-  note(annotations.offered, 'image', 'size what is of others'),
-  note(annotations.awaited, 'lease', 'hold up who fetches the same in another namespace'),
-  note(annotations.fetchReason, 'lease', 'put words into the status of who fetches the same in another namespace'),
-  note(annotations.heldUntil, 'lease', 'keep hosts from being polled for others'),
-  note(annotations.kept, 'claim', 'have storage of others kept, or claims made from it'),
-  note(annotations.undelete, 'cron', 'bring back what others deleted'),
-  ...[annotations.template, annotations.templateSpec, annotations.autoUpdate].map((key) =>
-    note(key, 'cron', 'pass for what an administrator’s template made'),
+  label(labels.storageClass, 'image', 'prevent the deletion of a storage class'),
+  label(labels.starting, 'job', 'have Jobs of another tenant removed'),
+  label(labels.queue, 'job', 'take the place of another tenant in the queue of transfers'),
+  label(labels.optional, 'job', 'have event sources created'),
+  label(labels.source, 'image', 'have objects reconciled that wait for another tenant'),
+  note(annotations.retry, 'image', 'restart an object of another tenant'),
+  note(annotations.offered, 'image', 'set the size of an object of another tenant'),
+  note(annotations.awaited, 'lease', 'delay an object that fetches the same content in another namespace'),
+  note(
+    annotations.fetchReason,
+    'lease',
+    'write text into the status of an object that fetches the same content in another namespace',
   ),
-  note(annotations.backup, 'image', 'have what is of others kept'),
-  note(annotations.backupTarget, 'job', 'say where a backup lies'),
-  note(annotations.sourceHost, 'job', 'use up the limit of a host for others'),
-  note(annotations.queuePlace, 'job', 'take the turn of others in the queue of transfers'),
-  note(annotations.admitted, 'lease', 'have Jobs of others started'),
-  note(annotations.reportKey, 'job', 'sign reports about others'),
-  ...[annotations.schedule, annotations.poll].map((key) => note(key, 'cron', 'steer polls for others')),
-  note(harvesterAnnotations.imageId, 'claim', 'pass for a disk of an image of others', 'inert', {
+  note(annotations.heldUntil, 'lease', 'prevent hosts from being polled for another tenant'),
+  note(annotations.kept, 'claim', 'have storage of another tenant kept, or claims made from it'),
+  note(annotations.undelete, 'cron', 'restore a version that another tenant deleted'),
+  ...[annotations.template, annotations.templateSpec, annotations.autoUpdate].map((key) =>
+    note(key, 'cron', 'be treated as created from a template of an administrator'),
+  ),
+  note(annotations.backup, 'image', 'have an object of another tenant backed up'),
+  note(annotations.backupTarget, 'job', 'set the location of a backup'),
+  note(annotations.sourceHost, 'job', 'use up the limit of a host for another tenant'),
+  note(annotations.queuePlace, 'job', 'take the place of another tenant in the queue of transfers'),
+  note(annotations.admitted, 'lease', 'have Jobs of another tenant started'),
+  note(annotations.reportKey, 'job', 'sign reports about another tenant'),
+  ...[annotations.schedule, annotations.poll].map((key) => note(key, 'cron', 'control polls for another tenant')),
+  note(harvesterAnnotations.imageId, 'claim', 'be treated as a disk of an image of another tenant', 'inert', {
     value: `${victim}/${loot}`,
   }),
-  note(harvesterAnnotations.storageClassName, 'image', 'make a copy of an image by its storage class', 'asked', {
-    value: 'lh-victim',
-    right: 'get virtualmachineimages',
-  }),
+  note(
+    harvesterAnnotations.storageClassName,
+    'image',
+    'copy an image of another tenant by its storage class',
+    'asked',
+    {
+      value: 'lh-victim',
+      right: 'get virtualmachineimages',
+    },
+  ),
   note(harvesterAnnotations.upgradeImage, 'image', 'be read by every node as the installer of an upgrade', 'inert', {
     value: 'True',
   }),
-  note(harvesterAnnotations.removedClaims, 'machine', 'have claims of others deleted'),
-  note(harvesterAnnotations.reservedClass, 'claim', 'keep a storage class from being deleted', 'inert', {
+  note(harvesterAnnotations.removedClaims, 'machine', 'have claims of another tenant deleted'),
+  note(harvesterAnnotations.reservedClass, 'claim', 'prevent the deletion of a storage class', 'inert', {
     value: 'true',
   }),
-  note(harvesterAnnotations.ownedBy, 'claim', 'keep a claim from being deleted', 'inert', {
+  note(harvesterAnnotations.ownedBy, 'claim', 'prevent the deletion of a claim', 'inert', {
     value: '[{"schema":"kubevirt.io.virtualmachine","refs":["victim/loot"]}]',
   }),
-  note(machines, 'machine', 'have a disk made of an image of others', 'asked', {
+  note(machines, 'machine', 'have a disk made from an image of another tenant', 'asked', {
     value: templates({
       metadata: { annotations: { [harvesterAnnotations.imageId]: `${victim}/${loot}` } },
       spec: gibibyte,
     }),
     right: 'get virtualmachineimages',
   }),
-  note(machines, 'machine', 'have a disk made in the storage class of an image of others', 'inert', {
+  note(machines, 'machine', 'have a disk made in the storage class of an image of another tenant', 'inert', {
     value: templates({ spec: { ...gibibyte, storageClassName: 'lh-victim' } }),
   }),
-  note(machines, 'machine', 'have our account write the marks of a golden volume', 'inert', {
+  note(machines, 'machine', 'have the account of Bullion write the marks of a golden volume', 'inert', {
     value: templates({ metadata: { ...forgedChild, annotations: forgedAnnotations }, spec: gibibyte }),
   }),
-  label(harvesterLabels.displayName, 'image', 'take the name of an image of others'),
-  label(harvesterLabels.imported, 'machine', 'mount what is golden'),
-  ...Object.values(cdiLabels).map((key) => label(key, 'claim', 'pass for a version of a golden image')),
+  label(harvesterLabels.displayName, 'image', 'take the name of an image of another tenant'),
+  label(harvesterLabels.imported, 'machine', 'mount a golden volume'),
+  ...Object.values(cdiLabels).map((key) => label(key, 'claim', 'be treated as a version of a golden image')),
   ...Object.values(cdiAnnotations).map((key) =>
-    note(key, 'claim', 'pass for what a cron or a data volume of others keeps'),
+    note(key, 'claim', 'be treated as an object of a cron or a data volume of another tenant'),
   ),
   ...[cdiAnnotations.desiredDigest, cdiAnnotations.nextCronTime, cdiAnnotations.lastCronTime].map((key) =>
-    note(key, 'cron', 'steer what others import'),
+    note(key, 'cron', 'control imports of another tenant'),
   ),
   ...Object.values(finalizers).map(finalizer),
 ];
@@ -254,7 +270,7 @@ export const markRows: readonly ObjectRow[] = [
   {
     kind: 'DataSource.cdi.kubevirt.io',
     reference: 'spec.source.pvc.namespace',
-    attack: 'learn of what lies in another namespace, by a name that is moved there later',
+    attack: 'learn about an object of another namespace, by a name that is moved there later',
     holds: 'asked',
     right: 'create datavolumes/source',
     before: dataSource(),
@@ -263,7 +279,7 @@ export const markRows: readonly ObjectRow[] = [
   {
     kind: 'PersistentVolumeClaim',
     reference: 'spec.storageClassName',
-    attack: 'make a copy of an image by its storage class',
+    attack: 'copy an image of another tenant by its storage class',
     holds: 'asked',
     right: 'get virtualmachineimages',
     object: claim({}, { storageClassName: 'lh-victim' }),
@@ -272,7 +288,7 @@ export const markRows: readonly ObjectRow[] = [
     {
       kind: 'PersistentVolumeClaim',
       reference: 'spec.storageClassName',
-      attack: 'make a copy of an image by its storage class, by a template of a StatefulSet or a pod',
+      attack: 'copy an image of another tenant by its storage class, through a template of a StatefulSet or a pod',
       holds: 'asked',
       right: 'get virtualmachineimages',
       object: claim({}, { storageClassName: 'lh-victim' }),
@@ -281,7 +297,7 @@ export const markRows: readonly ObjectRow[] = [
     {
       kind: 'PersistentVolumeClaim',
       reference: 'labels',
-      attack: 'pass for what holds an image, by a template of a StatefulSet or a pod',
+      attack: 'be treated as a golden volume, through a template of a StatefulSet or a pod',
       holds: 'stripped',
       object: claim(forgedChild),
       by,

@@ -10,11 +10,11 @@ export const loot = 'loot';
 export const secretWord = 'Geheimnis';
 
 export const outcomes = {
-  refused: 'refused at admission, whoever asks',
-  asked: 'refused at admission, unless the API server says that the author has the right',
-  stripped: 'taken off at admission',
-  own: 'looked for in the namespace of the object alone',
-  inert: 'taken, and nothing comes of it',
+  refused: 'refused at admission for every user',
+  asked: 'refused at admission, unless the API server confirms that the author has the permission',
+  stripped: 'removed at admission',
+  own: 'looked up only in the namespace of the object',
+  inert: 'accepted, but without effect',
 } as const;
 export type Holds = keyof typeof outcomes;
 

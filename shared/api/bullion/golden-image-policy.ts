@@ -15,7 +15,7 @@ const ChannelName = ObjectName.min(1).max(63);
 
 const After = z
   .object({
-    channel: ChannelName.describe('the channel that a version has to go through first; one that stands earlier'),
+    channel: ChannelName.describe('the channel that a version must pass first; it must come earlier in the list'),
     soak: z
       .string()
       .optional()
@@ -232,7 +232,7 @@ export const goldenImagePolicyKind: ServedKind<GoldenImagePolicy> = {
   shortNames: ['gip'],
   categories: [],
   description:
-    'Rolls the versions of one golden image out by channels: each is a DataSource. Versions are pinned, approved and taken back here.',
+    'Rolls out the versions of one golden image through channels, each of which is a DataSource. Versions are pinned, approved and rolled back here.',
   spec: GoldenImagePolicySpec,
   status: GoldenImagePolicyStatus,
   columns: [

@@ -22,21 +22,23 @@ const CdiConfigSpec = z
     insecureRegistries: z
       .array(z.string())
       .optional()
-      .describe('registries, as host:port, that are reached without TLS, beside those that are set for the functions'),
+      .describe(
+        'registries, as host:port, that are accessed without TLS, in addition to those in the settings of the functions',
+      ),
     uploadProxyURLOverride: z
       .string()
       .optional()
-      .describe('where files are sent to, in place of what is set for the functions'),
+      .describe('URL that files are sent to, in place of the one in the settings of the functions'),
   })
-  .describe('what is named here is followed; all else of it is said by settings of the functions');
+  .describe('the fields that are used; everything else is configured by settings of the functions');
 
 const CdiConfigStatus = z.looseObject({
-  uploadProxyURL: z.string().optional().describe('where files are sent to'),
+  uploadProxyURL: z.string().optional().describe('URL that files are sent to'),
   filesystemOverhead,
   preallocation: z
     .boolean()
     .optional()
-    .describe('whether volumes take all of their room where their author does not say'),
+    .describe('whether volumes allocate all of their space in advance, if their author does not specify it'),
   scratchSpaceStorageClass: z.string().optional().describe('class of the claims that temporary files are kept on'),
   defaultPodResourceRequirements: z
     .looseObject({})
@@ -66,7 +68,7 @@ export const cdiConfigKind: ServedKind<CdiConfig> = {
   singular: 'cdiconfig',
   shortNames: [],
   categories: [],
-  description: 'What clients ask of a cluster beside its volumes. There is one, called config.',
+  description: 'Settings of the cluster that clients read. There is one object, named config.',
   spec: CdiConfigSpec,
   status: CdiConfigStatus,
   columns: [

@@ -63,7 +63,7 @@ export const DataImportCronSpec = z
     retentionPolicy: z
       .string()
       .optional()
-      .describe('None: versions and DataSource go with the cron; All, the default: they stay'),
+      .describe('None: versions and DataSource are deleted with the cron; All, the default: they stay'),
     serviceAccountName: ObjectName.min(1).optional().describe('who must be allowed to clone a pvc source'),
     createdBy: z.string().optional(),
   })

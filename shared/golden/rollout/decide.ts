@@ -263,7 +263,7 @@ const laterStanding = (turn: Turn, after: NonNullable<RolloutChannel['after']>):
   if (soaking !== undefined) return soakingOf(turn, soaking, after);
   return upToDate(turn, {
     reason: 'WaitingForChannel',
-    message: `takes what channel ${after.channel} has had for ${toSpan(after.soakSeconds * 1000)}: that has no good version yet`,
+    message: `waits for a version that channel ${after.channel} has had for ${toSpan(after.soakSeconds * 1000)}: that channel has no good version yet`,
   });
 };
 

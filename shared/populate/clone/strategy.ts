@@ -80,7 +80,7 @@ export const chooseClone = (source: CloneSource, target: CloneTarget): CloneChoi
 const noPlaceForFiles = ({ what }: CloneSource): CloneChoice => ({
   is: 'refused',
   reason: 'TargetNotFileSystem',
-  message: `${what} holds the files of an archive, and the volume asked for is a block device: ask for volumeMode Filesystem`,
+  message: `${what} holds the files of an archive, but the requested volume is a block device: request volumeMode Filesystem`,
 });
 
 /** The content of a snapshot is known for golden ones only. */
@@ -91,7 +91,7 @@ const isOtherContent = (source: CloneSource, { holdsFiles }: CloneTarget): boole
 
 const otherContent = ({ what, holdsFiles }: CloneSource): CloneChoice => {
   const [found, asked] = holdsFiles === true ? ['archive', 'kubevirt'] : ['kubevirt', 'archive'];
-  const message = `${what} has contentType ${found}, and ${asked} is asked for: ask for contentType ${found}`;
+  const message = `${what} has contentType ${found}, but ${asked} is requested: request contentType ${found}`;
   return { is: 'refused', reason: 'ContentTypeDiffers', message };
 };
 
@@ -111,7 +111,7 @@ const tooSmall = (source: CloneSource, target: CloneTarget): string | undefined 
   const room = diskBytesIn(target.bytes, target.volumeMode, target.overhead);
   if (room >= needed) return undefined;
   const [has, wants] = [formatBytes(room), formatBytes(needed)];
-  return `the disk of ${source.what} has ${needed} bytes (${wants}), the volume asked for takes ${room} (${has}): ask for a larger one`;
+  return `the disk of ${source.what} has ${needed} bytes (${wants}), the requested volume has room for ${room} (${has}): request a larger one`;
 };
 
 /** Why the storage cannot clone by itself at all. */

@@ -99,9 +99,9 @@ const isOut = (fetcher: KubeObject | undefined): boolean => {
 /** Why the bytes are fetched although others of the namespace have or had them. */
 const whyAgain = ({ kept: [there], fetcher }: ObservedSingleflight, isUnfit: Unfit): string | undefined => {
   if (there !== undefined)
-    return `${there.clone.what} holds the same, and cannot be copied here: ${isUnfit(there) ?? ''}`;
+    return `${there.clone.what} has the same content, but cannot be copied here: ${isUnfit(there) ?? ''}`;
   if (fetcher === undefined || !completed.includes(phaseOf(fetcher))) return undefined;
-  const what = `${fetcher.kind} ${fetcher.metadata.name} has had the same fetched before`;
+  const what = `${fetcher.kind} ${fetcher.metadata.name} has fetched the same content before`;
   return `${what}, and there is no copy left to clone: no volume waited for it then, and its volume may have been written to since`;
 };
 

@@ -65,9 +65,9 @@ const usualStrategy = (known: CloneStrategy = 'snapshot', hasSnapshots: boolean)
   known === 'snapshot' && !hasSnapshots ? 'copy' : known;
 
 const unknownMessages = {
-  UnrecognizedProvisioner: 'nothing is known of',
+  UnrecognizedProvisioner: 'nothing is known about',
   UnrecognizedStorageClassParameters:
-    'what volumes it makes depends on parameters of the class that are missing or unknown:',
+    'the modes of its volumes depend on parameters of the class that are missing or unknown:',
 } as const;
 
 const judge = (storageClass: StorageClass, problem: string | undefined): Omit<ProfileDescription, 'status'> => {

@@ -162,7 +162,7 @@ const readOrigin = async (kube: KubeClient, volume: Volume, readers: OriginReade
   const key = { namespace, name };
   const reader = readers[groupKind] ?? usualReaders[groupKind];
   return reader === undefined
-    ? waitFor('SourceUnknown', `nothing is known of ${groupKind} ${name}`)
+    ? waitFor('SourceUnknown', `nothing is known about ${groupKind} ${name}`)
     : reader(kube, key, mayUse);
 };
 

@@ -88,7 +88,7 @@ describe('a disk of a class without snapshots', () => {
     await settle(shared, 'golden');
     expect([phaseOf('golden'), fetching().length]).toEqual(['Succeeded', 2]);
     expect(fetchReasonOf(shared, 'golden')).toMatch(
-      /^DataVolume disk has had the same fetched before, and there is no copy left/,
+      /^DataVolume disk has fetched the same content before, and there is no copy left/,
     );
     // From then on there is something to copy.
     add('two', 'local', 'plain');
@@ -216,7 +216,7 @@ describe('a disk whose consumer determines its topology', () => {
     await settle(shared, 'disk');
     expect([phaseOf('disk'), fetching().length]).toEqual(['Succeeded', 2]);
     expect(fetchReasonOf(shared, 'disk')).toMatch(
-      /golden holds the same, and cannot be copied here: no node reaches both/,
+      /golden has the same content, but cannot be copied here: no node reaches both/,
     );
   });
 });

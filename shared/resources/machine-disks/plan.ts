@@ -51,7 +51,7 @@ export const planDisk = (wish: DiskWish, observed: ObservedDisk): DiskPlan => {
   const disk = `disk ${wish.name}`;
   if (observed.denied !== undefined) {
     const who = `system:serviceaccounts:${wish.namespace}`;
-    const message = `${disk} is made ${observed.denied} of another namespace: allow the group ${who} to get virtualmachineimages there`;
+    const message = `${disk} is to be made ${observed.denied} of another namespace: allow the group ${who} to get virtualmachineimages there`;
     return obstacle('ImageNotAllowed', message);
   }
   const id = imageIdOf(wish.template);

@@ -109,7 +109,7 @@ const deniedOf = async (
   const className = template.spec?.storageClassName ?? '';
   const ofClass = await imageOfClass(kube, className);
   if (ofClass !== undefined && !(await mayUse({ kube }, namespace, ofClass)))
-    return `in the class ${className} of an image`;
+    return `in the storage class ${className} of an image`;
   const id = imageIdOf(template);
   const [imageNamespace = '', name = ''] = id.split('/');
   if (id === '' || (await mayUse({ kube }, namespace, { namespace: imageNamespace, name }))) return undefined;

@@ -145,7 +145,7 @@ const adviceOn = async ({ storageClass, isNew, kube }: ClassRequest): Promise<re
   return [
     ...(isUnknown
       ? [
-          `nothing is known of the driver ${provisioner}: DataVolumes must set their access modes, and images use Block and ReadWriteOnce, unless ${classAnnotations.modes} or a StorageProfile defines others`,
+          `nothing is known about the driver ${provisioner}: DataVolumes must set their access modes, and images use Block and ReadWriteOnce, unless ${classAnnotations.modes} or a StorageProfile defines others`,
         ]
       : []),
     ...others

@@ -73,7 +73,7 @@ describe('an export that read a claim directly', () => {
   it('is invalid, and removed from the registry, when a pod wrote to the claim meanwhile', () => {
     const spec = { pvcName: 'root', destination: { registry: { url: 'docker://registry.example/a:b' } } };
     const plan = planExport(anExport(running, spec), observedWith({ job, pods, writers: [aWriter(30)] }), context);
-    expect(plan.state).toMatchObject({ reason: 'Aborting', message: expect.stringContaining('in the registry') });
+    expect(plan.state).toMatchObject({ reason: 'Aborting', message: expect.stringContaining('from the registry') });
     expect(plan.actions[0]).toMatchObject({ object: { metadata: { name: 'discard-uid-1' } } });
   });
 

@@ -33,7 +33,7 @@ const clearStore = (resource: Going, observed: ObservedExport, mode: Clearing, c
   if (job !== undefined && !isFinished(job)) return stopJob(job, context);
   if (isUntouched || !hasRemains(resource.destination, mode)) return { is: 'done' };
   const place = resource.destination.is === 'store' ? 'object store' : 'registry';
-  const message = `removing what the export began in the ${place}`;
+  const message = `removing the unfinished upload from the ${place}`;
   if (clearJob === undefined) {
     const made = buildClearJob(resource, resource.destination, mode, context.settings);
     return { is: 'waiting', actions: [create(jobs, made)], message };
