@@ -122,8 +122,7 @@ describe('the host of a source', () => {
   };
 
   it('is where the bytes come from: the first mirror, if there is one', () => {
-    const hosts = ofJobs.map((source) => [source.type, hostOfSource(source, context)] as const);
-    expect(Object.fromEntries(hosts)).toEqual({
+    const hosts: Readonly<Record<JobSource['type'], string | undefined>> = {
       http: 'images.example',
       registry: 'registry.example',
       s3: 's3.example',
@@ -132,7 +131,8 @@ describe('the host of a source', () => {
       claim: undefined,
       upload: undefined,
       blank: undefined,
-    });
+    };
+    expect(Object.fromEntries(ofJobs.map((source) => [source.type, hostOfSource(source, context)]))).toEqual(hosts);
     const [image] = samples.registry.of;
     expect(hostOfSource(image!, { ...context, settings: mirrored })).toBe('mirror.example:5000');
   });
