@@ -8,6 +8,11 @@ import { backingImageDataSources, backingImages, longhornNamespace } from '#shar
 import { halfSector, unkeptFormat } from '#shared/backends/backingimage/origin.ts';
 import { dispositionOf, endingFor, fileNameOf } from '#shared/exchange/download/file-name.ts';
 import { toWeb, unhurriedAgent } from '#shared/exchange/http/agent.ts';
+import { asProblem, joined } from '#shared/exchange/upload/look-ahead.ts';
+import { isTransferError } from '#shared/transfer/fault.ts';
+import { bufferReader } from '#shared/transfer/format/disk.ts';
+import { readQcow2Header } from '#shared/transfer/format/qcow2/header.ts';
+import { untilTruncated } from '#shared/transfer/format/qcow2/refcounts.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { targetText } from './target-name.ts';
@@ -59,6 +64,7 @@ const sendToLonghorn = async (api: LonghornApi, file: AsyncIterable<Buffer>, siz
       body: Readable.from(formOf(file, head, tail), { objectMode: false }),
     });
   } catch (error) {
+    if (isTransferError(error)) throw new Problem(400, error.code, error.message);
     throw error instanceof Problem ? error : unreachable(error);
   }
   const message = redact((await answer.body.text()).trim().slice(0, 500));
@@ -209,9 +215,24 @@ const untilDecided = async ({ kube, now, waitMs }: ExchangeDeps, { target, signa
   }
 };
 
+/**
+ * A qcow2 whose end is missing would be kept by Longhorn as it is, and the disk would lack that part. The first chunk is judged at once. Throws a Problem
+ * (400) if it tells, and TransferError later.
+ */
+const judged = (stream: AsyncIterable<Buffer>, size: number): Promise<AsyncIterable<Buffer>> =>
+  asProblem(async () => {
+    const chunks = stream[Symbol.asyncIterator]();
+    const head = (await chunks.next()).value ?? Buffer.alloc(0);
+    const header = await readQcow2Header(bufferReader(head, size));
+    const passing = untilTruncated(header, size, joined(head, chunks));
+    const first = await passing.next();
+    return joined(first.done === true ? head : first.value, passing);
+  });
+
 export const uploadToLonghorn = async (deps: ExchangeDeps, upload: LonghornUpload): Promise<void> => {
   const size = requireKept(upload);
-  const { target, stream, signal } = upload;
+  const { target, inspection, signal } = upload;
+  const stream = inspection.format === 'qcow2' ? await judged(upload.stream, size) : upload.stream;
   await untilPending(deps, upload);
   await sendToLonghorn({ url: deps.longhornUrl, name: target.backingImage, signal }, stream, size);
   await untilDecided(deps, upload);

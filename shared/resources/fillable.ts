@@ -71,7 +71,16 @@ const withReport = (image: Filled, report: TransferProgress, now: number): Image
 
 type Life = Pick<
   Reconciler<never, Filled>,
-  'isSettled' | 'isRetryDue' | 'outcomeOf' | 'notesOf' | 'announcementOf' | 'failed' | 'refused' | 'revived' | 'fold'
+  | 'isUsable'
+  | 'isSettled'
+  | 'isRetryDue'
+  | 'outcomeOf'
+  | 'notesOf'
+  | 'announcementOf'
+  | 'failed'
+  | 'refused'
+  | 'revived'
+  | 'fold'
 >;
 
 const outcomeOf = ({ phase, reason, message }: ImageState): Outcome => {
@@ -101,6 +110,7 @@ const revived = ({ state }: Filled): ImageState => {
 };
 
 export const fillable: Life = {
+  isUsable: ({ phase }) => phase === 'Available',
   isSettled,
   isRetryDue,
   outcomeOf,

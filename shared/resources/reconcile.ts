@@ -6,7 +6,7 @@ import type { Action, PlanContext } from '#shared/populate/actions.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import { configuredSettings } from './cdi-config/look.ts';
 import { isUpToDate } from '#shared/resources/up-to-date.ts';
-import type { Reconciler, ReconciledState, Planner, Resource, Start } from '#shared/resources/reconciler.ts';
+import type { Reconciler, ReconciledState, Planner, Refusal, Resource, Start } from '#shared/resources/reconciler.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { hold, writeMetadata, announceFinal, recordNotes, writeStatus } from '#shared/resources/write.ts';
 import { claimName, releaseName } from '#shared/resources/name-claim.ts';
@@ -110,13 +110,14 @@ const settingsFor = async ({ config, ...deps }: ReconcileDeps, isFetching: boole
 const advance = async (reconciliation: Reconciliation): Promise<Outcome> => {
   const { deps, reconciler, resource } = reconciliation;
   const refusal = reconciler.refusalOf(resource, deps.backends, deps.settings);
-  if (refusal !== undefined) return conclude(reconciliation, reconciler.failed(resource, refusal));
+  if (refusal !== undefined && reconciler.isUsable?.(resource.state) !== true)
+    return conclude(reconciliation, reconciler.failed(resource, refusal));
   const planner = reconciler.plannerOf(resource, deps.backends);
   if (planner === undefined) return done;
   const held = await hold({ ...reconciliation, resource: { ...resource, state: reconciler.revived(resource) } });
   const taken = await claimName({ kube: deps.kube, reconciler, resource: held.resource });
   if (taken !== undefined) return conclude(held, reconciler.failed(held.resource, taken));
-  const { state, hasBegun } = await stepOf(held, planner);
+  const { state, hasBegun } = await stepOf(held, planner, refusal);
   return conclude(held, state, hasBegun);
 };
 
@@ -127,8 +128,15 @@ interface Stepped {
   readonly hasBegun: boolean;
 }
 
-/** Plans and acts. A permanent error of the API is reported to the user, not to the sender of the event. */
-const stepOf = async ({ deps, reconciler, resource }: Reconciliation, planner: Planner<Resource>): Promise<Stepped> => {
+/**
+ * Plans and acts. A permanent error of the API is reported to the user, not to the sender of the event. `refusal`: why it could not be made again, of
+ * what is usable nevertheless.
+ */
+const stepOf = async (
+  { deps, reconciler, resource }: Reconciliation,
+  planner: Planner<Resource>,
+  refusal: Refusal | undefined,
+): Promise<Stepped> => {
   const context = contextOf(deps);
   try {
     const observed = await planner.check(deps.kube, resource, deps);
@@ -140,12 +148,15 @@ const stepOf = async ({ deps, reconciler, resource }: Reconciliation, planner: P
       ...context,
       settings: await settingsFor(deps, reconciler.fetches?.(resource)),
     });
+    if (refusal !== undefined && reconciler.isUsable?.(state) !== true)
+      return { state: reconciler.failed(resource, refusal), hasBegun: false };
     // A plan that gives up may still contain the step that would start the work again: a failed object must not create anything.
     const wanted = state.phase === 'Failed' ? actions.filter((action) => !isBeginning(action)) : actions;
     await act(deps, wanted);
     return { state: await startEach(deps, starts, state), hasBegun: starts.length > 0 || wanted.some(isBeginning) };
   } catch (error) {
     if (!(error instanceof AppError) || error.retryable) throw error;
+    if (refusal !== undefined) return { state: resource.state, hasBegun: false };
     return { state: reconciler.refused(resource, error, context), hasBegun: false };
   }
 };

@@ -115,6 +115,11 @@ export interface Reconciler<T extends KubeObject = KubeObject, S extends Resourc
   /** The complete status for `state`; `read` reads the same state back. `now` is RFC 3339. */
   toStatus(object: T, resource: S, state: S['state'], now: string): object;
   refusalOf(resource: S, backends: BackendRegistry, settings: PopulateSettings): Refusal | undefined;
+  /**
+   * Whether others may use it in this state. A rule that is stricter than when it was made, or a setting that is gone, then takes nothing away from them:
+   * what is refused is only what would have to be made again. Default: never.
+   */
+  isUsable?(state: S['state']): boolean;
   /** A name that must be unique in the kind (name-claim.ts); `undefined` if there is none. */
   uniqueNameOf?(resource: S): UniqueName | undefined;
   plannerOf(resource: S, backends: BackendRegistry): Planner<S> | undefined;

@@ -1,4 +1,8 @@
 // What an inspection of the beginning of a file finds, on a real server, and what it costs: Longhorn gets no URL of a file that is rejected here.
+import { bufferReader } from '#shared/transfer/format/disk.ts';
+import { readQcow2Header } from '#shared/transfer/format/qcow2/header.ts';
+import { untilTruncated } from '#shared/transfer/format/qcow2/refcounts.ts';
+import { isTransferError } from '#shared/transfer/fault.ts';
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -130,6 +134,35 @@ describe.skipIf(!hasTools('qemu-img'))('an inspection of a qcow2', () => {
       }
     },
   );
+
+  /** In pieces like those of an upload: the first is large, the others are whatever arrives. */
+  async function* inPieces(file: Buffer): AsyncGenerator<Buffer> {
+    for (let at = 0; at < file.length;) {
+      const length = at === 0 ? 256 * 1024 : 50_000;
+      yield file.subarray(at, at + length);
+      at += length;
+    }
+  }
+  const passed = async (file: Buffer, size: number): Promise<number> => {
+    let bytes = 0;
+    try {
+      const header = await readQcow2Header(bufferReader(file.subarray(0, 256 * 1024), size));
+      for await (const piece of untilTruncated(header, size, inPieces(file))) bytes += piece.length;
+    } catch (error) {
+      if (!isTransferError(error) || error.code !== 'ImageTruncated') throw error;
+      return -1;
+    }
+    return bytes;
+  };
+
+  it.each(kinds)('%s passes as a whole, and not without its end', async (kind, make) => {
+    const whole = make();
+    expect(await passed(whole, whole.length)).toBe(whole.length);
+    if (kind === 'that is empty') return;
+    const most = whole.length - 2 ** whole.readUInt32BE(20);
+    for (const length of [whole.length * 0.1, whole.length * 0.5, most].map((one) => Math.floor(one / 512) * 512))
+      expect([length, await passed(whole.subarray(0, length), length)]).toEqual([length, -1]);
+  });
 
   it.each([
     ['a backing file', () => create('-u', '-b', '/etc/passwd', '-F', 'raw'), 'ExternalReference', /backing file/],

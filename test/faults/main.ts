@@ -1,6 +1,7 @@
 // `npm run test:faults -- [--seeds N] [--from S] [--scenario NAME]`: runs N seeds; a failing seed is reduced and replayed.
 // `npm run test:faults -- --list`: names of the scenarios.
 // `npm run test:faults -- --backups N [--from S]`, or `--scenario backups --seeds N`: runs N seeds over backups.
+// `npm run test:faults -- --soak N [--from S]`: thirty objects in flight on a local cluster, of which everything is killed N times.
 // `npm run test:faults -- --kills N [--from S]`: kills the embedded API server N times.
 import { isDeepStrictEqual, parseArgs } from 'node:util';
 import { runKills } from '#test/faults/api-server-kill/run.ts';
@@ -12,6 +13,7 @@ import { type Run, runCalm, runScenario } from '#test/faults/image-import.ts';
 import { runMachine } from '#test/faults/machine-disks.ts';
 import { type Scenario, scenarios, sharedContent } from '#test/faults/scenarios.ts';
 import { runSharedContent } from '#test/faults/shared-content.ts';
+import { runSoak } from '#test/faults/soak.ts';
 import { type Chaos, storm } from '#test/support/simulation/chaos.ts';
 
 const { values } = parseArgs({
@@ -21,6 +23,7 @@ const { values } = parseArgs({
     scenario: { type: 'string' },
     list: { type: 'boolean' },
     kills: { type: 'string' },
+    soak: { type: 'string' },
     backups: { type: 'string' },
   },
 });
@@ -109,6 +112,16 @@ const runDeaths = async (seed: number, kills: number): Promise<number> => {
   return faults.length;
 };
 
+const runSoaked = async (seed: number, rounds: number): Promise<number> => {
+  const { faults, finished, workers, retried } = await runSoak(rounds, seed);
+  console.log(
+    `${rounds} rounds, ${workers} processes of Jobs killed, ${retried} objects retried, compared: ${JSON.stringify(finished)}`,
+  );
+  faults.forEach((fault) => console.log(`broken: ${fault}`));
+  console.log(`${faults.length} faults`);
+  return faults.length;
+};
+
 const runBackups = async (from: number, count: number): Promise<number> => {
   let failures = 0;
   for (let seed = from; seed < from + count; seed += 1) {
@@ -149,6 +162,7 @@ const runAsked = (): Promise<number> => {
   }
   if (values.scenario !== undefined && !names.includes(values.scenario))
     throw new Error(`--scenario ${values.scenario}: there is no scenario of this name; --list has them all`);
+  if (values.soak !== undefined) return runSoaked(first, Number(values.soak));
   if (values.kills !== undefined) return runDeaths(first, Number(values.kills));
   if (values.backups !== undefined) return runBackups(first, Number(values.backups));
   if (values.scenario === 'backups') return runBackups(first, Number(values.seeds));

@@ -184,6 +184,27 @@ describe('an image stored by Longhorn', () => {
     await remove('odd');
   }, 400_000);
 
+  it('is rejected when it is a qcow2 without its end, or one that refers to other files', async () => {
+    await create('cut', longhorn);
+    const whole = await readFile(qcow2);
+    for (const [share, send] of [
+      [0.1, post],
+      [0.5, postForm],
+      [0.9, post],
+    ] as const) {
+      const cut = join(dir, `cut-${share}.qcow2`);
+      await writeFile(cut, whole.subarray(0, Math.floor((whole.length * share) / 512) * 512));
+      expect(await send('cut', cut)).toMatchObject({ status: 400, text: expect.stringMatching(/truncated/) });
+    }
+    const overlay = join(dir, 'overlay.qcow2');
+    await run('qemu-img', ['create', '-q', '-u', '-f', 'qcow2', '-b', '/etc/passwd', '-F', 'raw', overlay, '64M']);
+    expect(await post('cut', overlay)).toMatchObject({ status: 400, text: expect.stringMatching(/backing file/) });
+    expect(await post('cut', qcow2)).toEqual({ status: 200, text: '' });
+    await cluster.untilImage('cut', 'Imported');
+    expect((await bytesOf(plainUrl('cut'))).equals(whole)).toBe(true);
+    await remove('cut');
+  }, 400_000);
+
   it('fails when its checksum differs, which the client is told, and can be uploaded again', async () => {
     const checksum = createHash('sha512')
       .update(await readFile(raw))

@@ -89,6 +89,9 @@ const readers = (state: State) => {
 /** The mark of a volume that has its bytes. */
 const filled = populatedMark({ inspection: { format: 'raw', compression: 'none' }, digests: {} });
 
+/** What the environment of a containerDisk says of its use, as labels of its volume. */
+export const preference = { 'instancetype.kubevirt.io/default-preference': 'fedora' } as const;
+
 /** A volume with the name of an import, labelled accordingly. */
 const fill = ({ kube }: State, name: string, { phase, className }: { phase: string; className: string }): void => {
   const dataVolume = kube.all(dataVolumes).find(({ metadata }) => metadata.name === name)!;
@@ -99,7 +102,7 @@ const fill = ({ kube }: State, name: string, { phase, className }: { phase: stri
     metadata: {
       namespace,
       name,
-      labels: { [cdiLabels.cron]: dataVolume.metadata.labels?.[cdiLabels.cron] ?? '' },
+      labels: { ...preference, [cdiLabels.cron]: dataVolume.metadata.labels?.[cdiLabels.cron] ?? '' },
       ...(phase === 'Succeeded' ? { annotations: filled } : {}),
       ownerReferences: [
         { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'DataVolume', name, uid: dataVolume.metadata.uid! },

@@ -24,7 +24,7 @@ const sourceOf = (head: Buffer, size: number | undefined, isWhole: boolean): Byt
 });
 
 /** The bytes already read, then the rest. */
-async function* joined(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+export async function* joined(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer, void, undefined> {
   yield head;
   for (;;) {
     const next = await rest.next();
@@ -74,7 +74,7 @@ export const lookAtPiece = async (piece: Readable, size: number, limitBytes: num
   return stream;
 };
 
-const asProblem = async <T>(work: () => Promise<T>): Promise<T> => {
+export const asProblem = async <T>(work: () => Promise<T>): Promise<T> => {
   try {
     return await work();
   } catch (error) {

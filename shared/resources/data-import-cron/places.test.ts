@@ -6,7 +6,7 @@ import { storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { isMisplaced } from '#shared/resources/data-import-cron/misplaced.ts';
 import { aStorageClass } from '#test/support/builders.ts';
-import { nameOf, namespace, released, useCronWorld } from '#test/support/cron-world.ts';
+import { nameOf, namespace, released, useCronWorld, preference } from '#test/support/cron-world.ts';
 
 const world = useCronWorld();
 const { aCron, all, cronNow, reconcileCron, finishImport, importNow, importVersion, poll, sourceNow } = world;
@@ -90,6 +90,7 @@ describe('the storage class of a version', () => {
     expect(world.kube.all(volumeSnapshots)[0]).toMatchObject({
       metadata: {
         name: nameOf('a'),
+        labels: preference,
         annotations: { [cdiAnnotations.advisedRestoreSize]: '5Gi', [cdiAnnotations.sourceVolumeMode]: 'Filesystem' },
       },
     });
@@ -101,6 +102,8 @@ describe('the storage class of a version', () => {
     world.kube.collectGarbage();
     expect(sourceNow().spec.source).toEqual({ snapshot: { namespace, name: nameOf('a') } });
     expect(all()).toEqual({ imports: [], volumes: [] });
+    // Its volume is gone: what says how to run the disk is on the snapshot, and data source and clones take it from there.
+    expect(world.kube.all(volumeSnapshots)[0]?.metadata.labels).toMatchObject(preference);
     expect(cronNow().status?.sourceFormat).toBe('snapshot');
     world.kube.edit(storageProfiles, { name: 'local' }, (profile) => {
       profile.status = { dataImportCronSourceFormat: 'pvc' };
@@ -110,5 +113,22 @@ describe('the storage class of a version', () => {
     await finishImport(nameOf('a'));
     expect(sourceNow().spec.source).toEqual({ pvc: { namespace, name: nameOf('a') } });
     expect(world.kube.all(volumeSnapshots)).toEqual([]);
+  });
+
+  it('gives a snapshot that was taken without them the labels of its volume', async () => {
+    world.kube.seed(storageProfiles, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'StorageProfile',
+      metadata: { name: 'local' },
+      status: { dataImportCronSourceFormat: 'snapshot' },
+    });
+    aCron();
+    await importVersion('a');
+    world.kube.edit(volumeSnapshots, { namespace, name: nameOf('a') }, (snapshot) => {
+      delete snapshot.metadata.labels?.['instancetype.kubevirt.io/default-preference'];
+      snapshot.status = { readyToUse: true };
+    });
+    await reconcileCron();
+    expect(world.kube.all(volumeSnapshots)[0]?.metadata.labels).toMatchObject(preference);
   });
 });

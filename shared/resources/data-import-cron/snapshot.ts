@@ -1,5 +1,5 @@
 // Golden images kept as snapshots: whether the class asks for it, and the snapshot of an imported volume. Pure.
-import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { cdiAnnotations, travellingLabels } from '#shared/api/cdi/names.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import { chooseSnapshotClass, contentMarkOf, describeContent } from '#shared/populate/storage/snapshot.ts';
 import { populationOf } from '#shared/populate/population.ts';
@@ -70,7 +70,12 @@ export const buildVersionSnapshot = (
     kind: 'VolumeSnapshot',
     metadata: {
       ...metadata,
-      labels: { ...metadata.labels, app: 'containerized-data-importer', 'cdi.kubevirt.io': '' },
+      labels: {
+        ...travellingLabels(volume.metadata.labels),
+        ...metadata.labels,
+        app: 'containerized-data-importer',
+        'cdi.kubevirt.io': '',
+      },
       annotations: {
         ...metadata.annotations,
         [cdiAnnotations.sourceVolumeMode]: volume.spec.volumeMode ?? 'Filesystem',

@@ -1,5 +1,5 @@
 // A version whose bytes are there: snapshot it where its class asks for one, and put it to use. Pure; called by plan.ts.
-import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { cdiAnnotations, travellingLabels } from '#shared/api/cdi/names.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type Action, create, patch, remove } from '#shared/populate/actions.ts';
@@ -133,6 +133,10 @@ const markUsed = (
   const size = format === 'snapshot' ? restoreSizeMark(cron, version) : {};
   return [
     ...mark(persistentVolumeClaims, version.volume, { labels, annotations: used('pvc') }),
-    ...mark(volumeSnapshots, version.snapshot, { labels, annotations: { ...used('snapshot'), ...size } }),
+    ...mark(volumeSnapshots, version.snapshot, {
+      // How to run the disk: its volume may be removed, and the data source and its disks copy them from what is left.
+      labels: { ...travellingLabels(version.volume?.metadata.labels), ...labels },
+      annotations: { ...used('snapshot'), ...size },
+    }),
   ];
 };

@@ -106,12 +106,26 @@ export const checkRefcounts = async (
   );
 };
 
+/** The start of the last cluster that the file uses, by the block with the last refcounts; `undefined`: the block has none. */
+const lastUsed = (header: Qcow2Header, block: Buffer, blockIndex: number): number | undefined => {
+  const refcount = refcountReader(block, header.refcountOrder);
+  let index = clustersPerBlock(header) - 1;
+  while (index >= 0 && refcount(index) === 0) index--;
+  return index < 0 ? undefined : (blockIndex * clustersPerBlock(header) + index) * header.clusterSize;
+};
+
+const truncated = ({ clusterSize }: Qcow2Header, last: number, size: number): TransferError =>
+  new TransferError(
+    'ImageTruncated',
+    `the qcow2 uses ${last + clusterSize} bytes of a file that ends after ${size}: it is truncated; publish the whole file`,
+  );
+
 /**
  * Verifies by at most two reads that the last used cluster starts inside the file, the only check for a truncated file that does not read all
  * its tables. Throws ImageTruncated.
  */
 export const checkEnd = async (header: Qcow2Header, reader: DiskReader): Promise<void> => {
-  const { clusterSize, refcountOrder, refcountTableOffset, refcountTableClusters } = header;
+  const { clusterSize, refcountTableOffset, refcountTableClusters } = header;
   const table = await readExactly(
     reader,
     refcountTableOffset,
@@ -122,13 +136,63 @@ export const checkEnd = async (header: Qcow2Header, reader: DiskReader): Promise
   const lastBlock = offsets.findLastIndex((offset) => offset > 0);
   if (lastBlock < 0) return;
   const block = await readExactly(reader, offsets[lastBlock] ?? 0, clusterSize, 'qcow2 refcount block');
-  const refcount = refcountReader(block, refcountOrder);
-  let index = clustersPerBlock(header) - 1;
-  while (index >= 0 && refcount(index) === 0) index--;
-  const last = (lastBlock * clustersPerBlock(header) + index) * clusterSize;
-  if (index < 0 || reader.size === undefined || last < reader.size) return;
-  throw new TransferError(
-    'ImageTruncated',
-    `the qcow2 uses ${last + clusterSize} bytes of a file that ends after ${reader.size}: it is truncated; publish the whole file`,
-  );
+  const last = lastUsed(header, block, lastBlock);
+  if (last !== undefined && reader.size !== undefined && last >= reader.size)
+    throw truncated(header, last, reader.size);
 };
+
+/** Bytes of the file that are kept while it passes. */
+interface Kept {
+  readonly offset: number;
+  readonly bytes: Buffer;
+  filled: number;
+}
+
+const keeping = (offset: number, length: number): Kept => ({ offset, bytes: Buffer.alloc(length), filled: 0 });
+
+/** Whether all of it has passed. `at`: the position of `chunk` in the file. */
+const keep = (kept: Kept, chunk: Buffer, at: number): boolean => {
+  const from = kept.offset + kept.filled - at;
+  if (from >= 0 && from < chunk.length) kept.filled += chunk.copy(kept.bytes, kept.filled, from);
+  return kept.filled === kept.bytes.length;
+};
+
+/**
+ * The bytes of a file of `size` bytes, which is checked like by `checkEnd` while it passes: throws ImageTruncated before its last bytes. The first chunk has
+ * at least the header. A file whose last refcounts come before the table that refers to them, and not in the first chunk, is not judged: qemu writes
+ * none.
+ */
+export async function* untilTruncated(
+  header: Qcow2Header,
+  size: number,
+  chunks: AsyncIterable<Buffer>,
+): AsyncGenerator<Buffer, void, undefined> {
+  const { clusterSize, refcountTableOffset, refcountTableClusters } = header;
+  const inside = (offset: number, length: number): Kept => {
+    if (offset + length > size) throw truncated(header, offset + length - clusterSize, size);
+    return keeping(offset, length);
+  };
+  const table = inside(refcountTableOffset, refcountTableClusters * clusterSize);
+  let block: Kept | undefined;
+  let blockIndex = -1;
+  let head: Buffer | undefined;
+  let at = 0;
+  for await (const chunk of chunks) {
+    head ??= chunk;
+    if (blockIndex < 0 && keep(table, chunk, at)) {
+      const offsets = offsetsIn(table.bytes);
+      blockIndex = offsets.findLastIndex((offset) => offset > 0);
+      if (blockIndex >= 0) {
+        block = inside(offsets[blockIndex] ?? 0, clusterSize);
+        keep(block, head, 0);
+      }
+    }
+    if (block !== undefined && keep(block, chunk, at)) {
+      const last = lastUsed(header, block.bytes, blockIndex);
+      if (last !== undefined && last >= size) throw truncated(header, last, size);
+      block = undefined;
+    }
+    yield chunk;
+    at += chunk.length;
+  }
+}

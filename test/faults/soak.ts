@@ -1,0 +1,339 @@
+// `npm run test:faults -- --soak N`: objects of all kinds in flight on a whole local cluster, of which everything is killed N times at random moments: the
+// cluster, and in some rounds the processes of its Jobs, too. What is finished is compared byte by byte, deleted, and replaced by another one; at the end
+// nothing may be wrong, stuck or left over.
+import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
+import { startFileServer } from '#infra/local/demo/file-server.ts';
+import { proveIdentical } from '#infra/local/demo/prove.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { configMaps, persistentVolumeClaims, persistentVolumes } from '#shared/api/foreign/core.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
+import { annotations, registriesConfig, systemNamespace } from '#shared/api/names.ts';
+import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
+import { isRetryable, messageOf } from '#shared/runtime/errors.ts';
+import { type ClusterProcess, leftOvers, run, startClusterProcess } from '#test/support/cluster.ts';
+import { type Random, createRandom } from '#test/support/random.ts';
+import { pushDisk } from '#test/support/registry/images.ts';
+import { type TestRegistry, startRegistry } from '#test/support/registry/server.ts';
+
+const namespace = 'default';
+const mib = 2 ** 20;
+/** In flight at any time. */
+const most = 30;
+/** After the last kill, everything must have come to its end. */
+const settleMs = 8 * 60_000;
+
+interface World {
+  readonly dir: string;
+  readonly dataDir: string;
+  /** The disk that everything is made of. */
+  readonly raw: string;
+  readonly http: string;
+  readonly image: string;
+  readonly registry: TestRegistry;
+}
+
+interface Sort {
+  readonly name: string;
+  readonly type: ResourceType<Loose>;
+  readonly spec: (world: World, name: string) => object;
+  readonly phase: (status: Status) => 'done' | 'failed' | 'running';
+  /** The claim with its bytes; `undefined`: it has none. */
+  readonly claimOf: (object: Loose) => string | undefined;
+}
+
+type Status = Readonly<Record<string, unknown>>;
+interface Loose extends KubeObject {
+  readonly spec?: unknown;
+  readonly status?: Status;
+}
+
+const loosely = (type: unknown): ResourceType<Loose> => type as ResourceType<Loose>;
+const phaseOf =
+  (field: string, done: string, failed: string): Sort['phase'] =>
+  (status) =>
+    status[field] === done ? 'done' : status[field] === failed ? 'failed' : 'running';
+const volumeOf = ({ status }: Loose): string | undefined =>
+  (status?.['children'] as { readonly volume?: string } | undefined)?.volume;
+const ofDataVolume = {
+  phase: phaseOf('phase', 'Succeeded', 'Failed'),
+  claimOf: ({ metadata }: Loose) => metadata.name,
+};
+const dataVolumeOf = (name: string, source: (world: World) => object): Sort => ({
+  name,
+  type: loosely(dataVolumeKind.type),
+  spec: (world) => ({ source: source(world), storage: { storageClassName: 'local' } }),
+  ...ofDataVolume,
+});
+
+const dataVolumeSort = dataVolumeOf('http', ({ http }) => ({ http: { url: http } }));
+
+const pulled = dataVolumeOf('registry', ({ image }) => ({ registry: { url: image } }));
+
+const sorts: readonly Sort[] = [
+  {
+    name: 'hypercloud',
+    type: loosely(hyperCloudImageKind.type),
+    spec: ({ http }) => ({ source: { http }, storageClassName: 'local' }),
+    phase: phaseOf('state', 'Available', 'Error'),
+    claimOf: volumeOf,
+  },
+  {
+    name: 'plain',
+    type: loosely(hyperCloudImageKind.type),
+    spec: ({ http }) => ({ source: { http }, storageClassName: 'local-plain' }),
+    phase: phaseOf('state', 'Available', 'Error'),
+    claimOf: volumeOf,
+  },
+  {
+    name: 'harvester',
+    type: loosely(harvesterImageKind.type),
+    spec: ({ http }, name) => ({
+      backend: 'csi',
+      displayName: name,
+      sourceType: 'download',
+      url: http,
+      targetStorageClassName: 'local',
+    }),
+    phase: phaseOf('phase', 'Imported', 'Failed'),
+    claimOf: volumeOf,
+  },
+  dataVolumeSort,
+  pulled,
+  dataVolumeOf('clone', () => ({ pvc: { namespace, name: 'origin' } })),
+  {
+    name: 'export',
+    type: loosely(volumeExportKind.type),
+    spec: ({ registry }, name) => ({
+      pvcName: 'origin',
+      destination: { registry: { url: `docker://${registry.host}/soak/disk:${name}` } },
+    }),
+    phase: phaseOf('state', 'Completed', 'Error'),
+    claimOf: () => undefined,
+  },
+];
+
+interface Flight {
+  readonly sort: Sort;
+  readonly name: string;
+  retries: number;
+}
+
+export interface SoakReport {
+  /** Processes of Jobs that were killed besides the cluster. */
+  readonly workers: number;
+  readonly finished: Readonly<Record<string, number>>;
+  /** Objects that failed after too many kills, and succeeded when they were retried. */
+  readonly retried: number;
+  readonly faults: readonly string[];
+}
+
+const create = (cluster: ClusterProcess, world: World, { sort, name }: Flight): Promise<unknown> =>
+  cluster.kube.create(sort.type, {
+    apiVersion: apiVersionOf(sort.type),
+    kind: sort.type.kind,
+    metadata: { namespace, name },
+    spec: sort.spec(world, name),
+  });
+
+/** Processes that have the data directory in their command line. */
+const processesOf = async (dataDir: string): Promise<readonly number[]> => {
+  const found: number[] = [];
+  for (const name of await readdir('/proc')) {
+    if (!/^\d+$/.test(name) || Number(name) === process.pid) continue;
+    const line = await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '');
+    const environment = line === '' ? '' : await readFile(`/proc/${name}/environ`, 'utf8').catch(() => '');
+    if (line.includes(dataDir) || environment.includes(dataDir)) found.push(Number(name));
+  }
+  return found;
+};
+
+const kill = (pids: readonly number[]): number => {
+  let count = 0;
+  for (const pid of pids) {
+    try {
+      process.kill(pid, 'SIGKILL');
+      count += 1;
+    } catch {
+      // It has ended.
+    }
+  }
+  return count;
+};
+
+const compare = async (cluster: ClusterProcess, world: World, claim: string): Promise<void> => {
+  const { spec } = (await cluster.kube.get(persistentVolumeClaims, { namespace, name: claim })) ?? {};
+  const volume = await cluster.kube.get(persistentVolumes, { name: spec?.volumeName ?? 'none' });
+  const folder = join(world.dataDir, 'storage/volumes', volume?.spec.csi?.volumeHandle ?? 'none');
+  const disk = join(folder, spec?.volumeMode === 'Block' ? 'block' : 'fs/disk.img');
+  await proveIdentical(disk, { file: world.raw, format: 'raw', compression: 'none' }, world.dir);
+};
+
+/** What is in the registry under the tag, as a disk. */
+const comparePushed = async (
+  cluster: ClusterProcess,
+  world: World,
+  { name }: Flight,
+  report: Report,
+): Promise<void> => {
+  const again: Flight = { sort: pulled, name: `pulled-${name}`, retries: 0 };
+  const url = `docker://${world.registry.host}/soak/disk:${name}`;
+  await create(cluster, { ...world, image: url }, again);
+  const end = Date.now() + settleMs;
+  for (;;) {
+    const object = await cluster.kube.get(again.sort.type, { namespace, name: again.name });
+    const phase = again.sort.phase(object?.status ?? {});
+    if (phase === 'done') break;
+    if (phase === 'failed' || Date.now() > end) return report(`${name}: what was pushed cannot be imported`);
+    await sleep(200);
+  }
+  await compare(cluster, world, again.name);
+  await cluster.kube.delete(again.sort.type, { namespace, name: again.name });
+};
+
+type Report = (fault: string) => void;
+
+/** What goes on, and what came of it. */
+interface Soak {
+  readonly world: World;
+  readonly flights: Flight[];
+  readonly faults: string[];
+  readonly finished: Record<string, number>;
+  cluster: ClusterProcess;
+  made: number;
+  retried: number;
+  workers: number;
+}
+
+const fill = async (soak: Soak): Promise<void> => {
+  while (soak.flights.length < most) {
+    const sort = sorts[soak.made % sorts.length]!;
+    const flight = { sort, name: `${sort.name}-${soak.made}`, retries: 0 };
+    soak.made += 1;
+    await create(soak.cluster, soak.world, flight);
+    soak.flights.push(flight);
+  }
+};
+
+const finish = async (soak: Soak, flight: Flight, object: Loose): Promise<void> => {
+  const { cluster, world, faults, finished } = soak;
+  const { sort, name } = flight;
+  const claim = sort.claimOf(object);
+  try {
+    if (claim !== undefined) await compare(cluster, world, claim);
+    else await comparePushed(cluster, world, flight, (fault) => faults.push(fault));
+  } catch (error) {
+    if (isRetryable(error)) throw error;
+    faults.push(`${name}: ${messageOf(error)}`);
+  }
+  await cluster.kube.delete(sort.type, { namespace, name });
+  finished[sort.name] = (finished[sort.name] ?? 0) + 1;
+  if (flight.retries > 0) soak.retried += 1;
+  soak.flights.splice(soak.flights.indexOf(flight), 1);
+};
+
+const retry = async ({ cluster }: Soak, flight: Flight): Promise<void> => {
+  flight.retries += 1;
+  const again = { metadata: { annotations: { [annotations.retry]: String(flight.retries) } } };
+  await cluster.kube.mergePatch(flight.sort.type, { namespace, name: flight.name }, again);
+};
+
+/** Looks at each flight once. */
+const look = async (soak: Soak, mayFinish: (flight: Flight) => boolean): Promise<void> => {
+  for (const flight of soak.flights.slice()) {
+    const object = await soak.cluster.kube.get(flight.sort.type, { namespace, name: flight.name });
+    if (object === undefined) {
+      soak.faults.push(`${flight.name}: is gone`);
+      soak.flights.splice(soak.flights.indexOf(flight), 1);
+      continue;
+    }
+    const phase = flight.sort.phase(object.status ?? {});
+    if (phase === 'done' && mayFinish(flight)) await finish(soak, flight, object);
+    if (phase === 'failed') await retry(soak, flight);
+  }
+};
+
+const restart = async (soak: Soak): Promise<void> => {
+  soak.cluster = await startClusterProcess(soak.world.dataDir);
+};
+
+/** The claim that is cloned and exported, and the registry, which has no TLS: functions read that when they start. */
+const begin = async (soak: Soak): Promise<void> => {
+  const { cluster, world } = soak;
+  await cluster.kube.create(configMaps, {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { namespace: systemNamespace, name: registriesConfig.name },
+    data: { [registriesConfig.key]: `[[registry]]\nlocation = "${world.registry.host}"\ninsecure = true\n` },
+  });
+  await cluster.kill('SIGTERM');
+  await restart(soak);
+  await create(soak.cluster, world, { sort: dataVolumeSort, name: 'origin', retries: 0 });
+  const key = { namespace, name: 'origin' };
+  while ((await soak.cluster.kube.get(dataVolumeSort.type, key))?.status?.['phase'] !== 'Succeeded') await sleep(200);
+};
+
+const killRounds = async (soak: Soak, rounds: number, random: Random): Promise<void> => {
+  for (let round = 1; round <= rounds && soak.faults.length === 0; round += 1) {
+    await fill(soak);
+    await sleep(random.below(3_000));
+    await soak.cluster.kill('SIGKILL');
+    if (random.chance(0.15)) soak.workers += kill(await processesOf(soak.world.dataDir));
+    await restart(soak);
+    // An export is compared by one more import, which takes a while: at the end.
+    await look(soak, ({ sort }) => sort.name !== 'export');
+    if (round % 10 === 0)
+      console.log(`round ${round}: ${JSON.stringify(soak.finished)}, ${soak.workers} processes of Jobs killed`);
+  }
+};
+
+const settle = async (soak: Soak): Promise<void> => {
+  const { flights, faults, world } = soak;
+  const { kube } = soak.cluster;
+  for (const end = Date.now() + settleMs; flights.length > 0 && Date.now() < end; await sleep(500))
+    await look(soak, () => true);
+  for (const { sort, name } of flights) {
+    const object = await kube.get(sort.type, { namespace, name });
+    faults.push(`${name}: has not come to an end: ${JSON.stringify(object?.status?.['conditions'] ?? object?.status)}`);
+  }
+  await kube.delete(dataVolumeSort.type, { namespace, name: 'origin' });
+  if (faults.length === 0) for (const left of await leftOvers(kube, world.dataDir)) faults.push(`left over: ${left}`);
+};
+
+/** Kills everything `rounds` times. Keeps the data where something is wrong. */
+export const runSoak = async (rounds: number, seed: number): Promise<SoakReport> => {
+  const dir = await mkdtemp(join(tmpdir(), 'bullion-soak-'));
+  const [dataDir, raw, qcow2] = ['cluster', 'disk.raw', 'disk.qcow2'].map((name) => join(dir, name)) as [
+    string,
+    string,
+    string,
+  ];
+  await writeBootDisk(raw, { bytes: 32 * mib, dataBytes: 6 * mib });
+  await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, qcow2]);
+  const server = await startFileServer({ bytesPerSecond: 8 * mib });
+  const registry = await startRegistry();
+  await pushDisk({ host: registry.direct, repository: 'soak/source' }, await readFile(qcow2), 'one');
+  const image = `docker://${registry.host}/soak/source:one`;
+  const world: World = { dir, dataDir, raw, http: server.offer('disk.qcow2', qcow2), image, registry };
+  const cluster = await startClusterProcess(dataDir);
+  const soak: Soak = { world, cluster, flights: [], faults: [], finished: {}, made: 0, retried: 0, workers: 0 };
+  try {
+    await begin(soak);
+    await killRounds(soak, rounds, createRandom(seed));
+    await settle(soak);
+  } finally {
+    await soak.cluster.kill('SIGTERM');
+    kill(await processesOf(dataDir));
+    await server.close();
+    await registry.close();
+    if (soak.faults.length === 0) await rm(dir, { recursive: true, force: true });
+    else console.log(`kept: ${dir}`);
+  }
+  const { workers, finished, retried, faults } = soak;
+  return { workers, finished, retried, faults };
+};
