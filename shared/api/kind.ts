@@ -53,6 +53,10 @@ export const withRules = (
   'x-kubernetes-validations': rules,
 });
 
+/** The rule that exactly one of the fields of an object is set, for `withRules`. */
+export const exactlyOne = (...fields: readonly string[]): string =>
+  `${fields.map((field) => `(has(self.${field}) ? 1 : 0)`).join(' + ')} == 1`;
+
 /** A whole number of bytes or the like, beyond 32 bits. */
 export const Int64 = z.int().meta({ format: 'int64' });
 

@@ -68,7 +68,10 @@ export interface Backend<Observed = unknown> {
   check(kube: KubeClient, image: Image, look?: LookAtFile): Promise<Observed>;
   /** The next step from the observed state towards a usable golden image, or the reason why there is none. */
   initialize(image: Image, observed: Observed, context: PlanContext): Plan;
-  /** Sizes according to the children, if a usable image lacks them; `undefined` if there is no change. */
+  /**
+   * The state with the sizes that the children report, if the state of a usable image lacks them; else `undefined`. Required: the contract asks
+   * for it with an empty state, and a backend that always answers `undefined` fails.
+   */
   updateVirtualSize(image: Image, observed: Observed): ImageState | undefined;
   /** The next step of removal. `removed`: nothing of the image is left. */
   delete(image: Image, observed: Observed, context: PlanContext): Plan & { readonly removed: boolean };

@@ -4,6 +4,7 @@ import {
   type JobSource,
   type Source,
   type SourceType,
+  hostOfSource,
   isCopied,
   isFetched,
   isForJob,
@@ -14,6 +15,7 @@ import {
   sources,
   toTransferSource,
 } from '#shared/populate/source.ts';
+import { readRegistriesConf } from '#shared/clients/registry/mirrors.ts';
 import { TransferSource } from '#shared/transfer/spec.ts';
 import { imageRef, testSettings } from '#test/support/builders.ts';
 
@@ -108,6 +110,31 @@ describe('a source of a Job', () => {
     const bare = { owner: imageRef, settings: testSettings };
     expect(() => toTransferSource({ type: 'object', bucket: 'b', key: 'k' }, bare)).toThrow('no object store');
     expect(() => toTransferSource({ type: 'upload' }, bare)).toThrow('TRANSFER_URL');
+  });
+});
+
+describe('the host of a source', () => {
+  const mirrored = {
+    ...context.settings,
+    registryRules: readRegistriesConf({
+      registry: [{ location: 'registry.example', mirror: [{ location: 'mirror.example:5000/copies' }] }],
+    }),
+  };
+
+  it('is where the bytes come from: the first mirror, if there is one', () => {
+    const hosts: Readonly<Record<JobSource['type'], string | undefined>> = {
+      http: 'images.example',
+      registry: 'registry.example',
+      s3: 's3.example',
+      object: 'store.example',
+      nfs: undefined,
+      claim: undefined,
+      upload: undefined,
+      blank: undefined,
+    };
+    expect(Object.fromEntries(ofJobs.map((source) => [source.type, hostOfSource(source, context)]))).toEqual(hosts);
+    const [image] = samples.registry.of;
+    expect(hostOfSource(image!, { ...context, settings: mirrored })).toBe('mirror.example:5000');
   });
 });
 

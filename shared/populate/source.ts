@@ -132,6 +132,10 @@ export const pinOf = <T extends SourceType>(source: Source<T>): string | undefin
 export const toTransferSource = <T extends keyof JobSources>(source: Source<T>, context: JobContext): TransferSource =>
   jobRows[source.type].spec(source, context);
 
+/** `host[:port]` of the server that its bytes come from; `undefined`: none. */
+export const hostOfSource = <T extends keyof JobSources>(source: Source<T>, context: JobContext): string | undefined =>
+  jobRows[source.type].hostOf?.(source, context);
+
 export const mountsOfSource = <T extends keyof JobSources>(source: Source<T>, context: JobContext): SourceMounts =>
   jobRows[source.type].mounts(source, context);
 

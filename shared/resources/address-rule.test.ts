@@ -1,12 +1,31 @@
 import { describe, expect, it } from 'vitest';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
-import { addressFaults } from '#shared/resources/address-rule.ts';
+import { addressFaults, addressRules, urlFields } from '#shared/resources/address-rule.ts';
+import { meaningOf, texts } from '#test/support/texts.ts';
 
 const isRefused = createAddressPolicy([]);
 const fieldsOf = (spec: object, policy = isRefused): readonly string[] =>
   addressFaults({ apiVersion: 'v1', kind: 'Thing', metadata: { name: 'a' }, spec } as never, policy).map(
     ({ field }) => field,
   );
+
+const fieldsWithUrl = [...new Set(texts.filter((text) => meaningOf(text) === 'url').map(({ path }) => path))];
+
+describe('the fields', () => {
+  it('are all that may be a URL: add to urlFields what has the meaning url in test/support/texts.ts', () => {
+    expect(urlFields.toSorted()).toEqual(fieldsWithUrl.toSorted());
+  });
+
+  it.each(fieldsWithUrl)('are looked at: %s', (field) => {
+    const within = (value: string) =>
+      field
+        .split('.')
+        .slice(1)
+        .reduceRight<unknown>((inner, step) => ({ [step]: inner }), value) as object;
+    expect(fieldsOf(within('docker://169.254.169.254/disk:1'))).toEqual([field]);
+    expect(fieldsOf(within('docker://registry.example/disk:1'))).toEqual([]);
+  });
+});
 
 describe('an address that no transfer may connect to is rejected', () => {
   it.each<[field: string, spec: object]>([
@@ -20,6 +39,8 @@ describe('an address that no transfer may connect to is rejected', () => {
     ['spec.source.s3.url', { source: { s3: { url: 'http://169.254.169.254/bucket/key' } } }],
     ['spec.source.http.checksumURL', { source: { http: { checksumURL: 'http://169.254.169.254/sums' } } }],
     ['spec.destination.s3.url', { destination: { s3: { url: 'http://169.254.169.254/bucket/key' } } }],
+    ['spec.destination.registry.url', { destination: { registry: { url: 'docker://127.0.0.1:5000/a:b' } } }],
+    ['spec.verify.signature.gpg.checksums', { verify: { signature: { gpg: { checksums: 'http://[::1]/SUMS' } } } }],
     [
       'spec.template.spec.source.registry.url',
       { template: { spec: { source: { registry: { url: 'docker://127.0.0.1:5000/a' } } } } },
@@ -39,5 +60,16 @@ describe('an address that no transfer may connect to is rejected', () => {
 
   it('and an allowed address is accepted', () => {
     expect(fieldsOf({ url: 'http://127.0.0.1/disk' }, createAddressPolicy(['127.0.0.0/8']))).toEqual([]);
+  });
+
+  it('after an update only where it was written', async () => {
+    const policyWith = (gpg: object) =>
+      ({ apiVersion: 'v1', kind: 'Thing', metadata: { name: 'a' }, spec: { verify: { signature: { gpg } } } }) as never;
+    const [old, both] = [{ checksums: 'http://127.0.0.1/SUMS' }, { signature: 'http://127.0.0.1/SUMS.gpg' }];
+    const asked = { object: policyWith({ ...old, ...both }), before: policyWith(old) } as never;
+    const faults = await addressRules(isRefused)
+      .find(({ on }) => on === 'UPDATE')!
+      .check(asked);
+    expect(faults.map(({ field }) => field)).toEqual(['spec.verify.signature.gpg.signature']);
   });
 });

@@ -5,30 +5,44 @@ import type { KubeObject } from '#shared/api/object.ts';
 import { type RequestRule, faultIf } from '#shared/resources/rule.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
-/** Fields with a URL in sources of all kinds. */
-const inSource = ['http', 'http.url', 'http.checksumURL', 'registry.url', 's3.url', 'gcs.url'];
+const ofPolicy = ['gpg', 'minisign'].flatMap((way) => [`${way}.checksums`, `${way}.signature`]);
+const ofCron = ['registry.url', 'http.url', 'http.checksumURL', 's3.url'];
+const ofDataVolume = ['http', 'registry', 's3', 'gcs', 'imageio', 'vddk'].map((type) => `${type}.url`);
+const ofExport = ['s3.url', 'registry.url'];
 
-const places: readonly string[] = [
+/** Every text that may be a URL, of all kinds: the test compares them with the schemas. */
+export const urlFields: readonly string[] = [
   'spec.url',
-  'spec.destination.s3.url',
-  ...['spec.source', 'spec.template.spec.source'].flatMap((source) => inSource.map((field) => `${source}.${field}`)),
+  ...new Set(['http', ...ofCron, ...ofDataVolume, 'vddk.initImageURL'].map((field) => `spec.source.${field}`)),
+  ...ofCron.map((field) => `spec.template.spec.source.${field}`),
+  ...ofExport.map((field) => `spec.destination.${field}`),
+  ...ofPolicy.map((field) => `spec.verify.signature.${field}`),
 ];
 
 /** A fault for each URL whose host is a forbidden address. */
 export const addressFaults = (object: KubeObject, isRefused: AddressPolicy): readonly Fault[] =>
-  places.flatMap((field) => {
+  urlFields.flatMap((field) => {
     const address = addressOf(valueAt(object, field));
     if (address === undefined || !isRefused(address)) return [];
     const message = `refers to ${address}, an address of the machine itself, its link or a metadata service: transfers do not connect to it unless it is in ALLOWED_ADDRESSES`;
     return faultIf(true, field, message);
   });
 
-export const addressRule = (isRefused: AddressPolicy): RequestRule<KubeObject, unknown> => ({
-  id: 'address',
-  on: 'CREATE',
-  reason: 'Invalid',
-  check: ({ object }) => addressFaults(object, isRefused),
-});
+type Rule = RequestRule<KubeObject, unknown>;
+
+/** What was accepted before stays, even if fewer addresses are allowed since. */
+const changedFaults = ({ object, before }: Parameters<Rule['check']>[0], isRefused: AddressPolicy): readonly Fault[] =>
+  before === undefined
+    ? []
+    : addressFaults(object, isRefused).filter(({ field }) => valueAt(object, field) !== valueAt(before, field));
+
+export const addressRules = (isRefused: AddressPolicy): readonly Rule[] => {
+  const rule = { id: 'address', reason: 'Invalid' } as const;
+  return [
+    { ...rule, on: 'CREATE', check: ({ object }) => addressFaults(object, isRefused) },
+    { ...rule, on: 'UPDATE', check: (request) => changedFaults(request, isRefused) },
+  ];
+};
 
 const valueAt = (object: unknown, path: string): unknown =>
   path

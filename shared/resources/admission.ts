@@ -21,7 +21,7 @@ import { imagesOfClasses } from './image-rules.ts';
 import type { DefaultRequest, RequestRule, RuleReason, RuleRequest } from '#shared/resources/rule.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 import { type AddressPolicy, createAddressPolicy } from '#shared/clients/http/address.ts';
-import { addressRule } from '#shared/resources/address-rule.ts';
+import { addressRules } from '#shared/resources/address-rule.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 import { type AdmittedKind, admittedKinds } from '#shared/resources/admitted-kinds.ts';
 
@@ -93,7 +93,7 @@ export const createValidator = (kube: KubeClient, { cdi, allowedAddresses = [] }
     const forbidden = await reviewRights(kind, request, { object, kube, cdi });
     if (forbidden !== undefined) return forbidden;
     const answer = await judge(
-      [...kind.rules, addressRule(isRefused)],
+      [...kind.rules, ...addressRules(isRefused)],
       toRuleRequest(kind, object, { request, kube }),
       request.operation,
     );

@@ -2,7 +2,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { backends } from '#shared/backends/registry.ts';
-import { addressRule } from '#shared/resources/address-rule.ts';
+import { addressRules } from '#shared/resources/address-rule.ts';
 import { cronTemplateRules } from '#shared/resources/data-import-cron/rules.ts';
 import { dataImportCronRules } from '#shared/resources/data-import-cron/rules.ts';
 import { dataVolumeRequestRules, dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
@@ -54,7 +54,7 @@ const isFirst = ({ id }: { readonly id: string }, place: number, all: readonly {
 
 type Rules = readonly { readonly id: string }[];
 const tables: Readonly<Record<string, Rules>> = {
-  any: [addressRule(() => false)],
+  any: addressRules(() => false).filter(isFirst),
   images: imageRules(backends, { backend: '', source: '' }),
   harvester: [...harvesterImageRules, ...harvesterImageRequestRules],
   defaults: harvesterImageDefaults(backends),

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { parseCommandLine, splitCommand } from '#cli/options.ts';
 import { commands } from '#cli/run.ts';
 import { HarvesterImageSpec, backendNames } from '#shared/api/harvester/image.ts';
+import { HyperCloudImageSpec, hyperCloudSources } from '#shared/api/hypercloud/image.ts';
 import packageFile from '../../package.json' with { type: 'json' };
 
 const root = join(import.meta.dirname, '../..');
@@ -151,6 +152,21 @@ describe('what users may name', () => {
   it('is in the guide: backends and types of sources', () => {
     const { sourceType } = HarvesterImageSpec.shape;
     expect(rowsOf('docs/harvester.md')).toEqual(expect.arrayContaining([...backendNames, ...sourceType.options]));
+  });
+
+  /** Words in backticks. */
+  const namesIn = (text: string): readonly string[] => [...text.matchAll(/`([\w-]+)`/g)].map(([, name = '']) => name);
+
+  it('is in the guide of HyperCloud: the fields of an image, and every source', () => {
+    const path = 'docs/hypercloud.md';
+    expect(new Set(rowsOf(path))).toEqual(new Set(Object.keys(HyperCloudImageSpec.shape)));
+    const [row = ''] = /^\| `source` .*$/m.exec(textOf(path)) ?? [];
+    expect(new Set(namesIn(row))).toEqual(new Set(['source', ...hyperCloudSources]));
+  });
+
+  it('is in the README: every backend', () => {
+    const [, list = ''] = /storage backends: ([^.]*)\./.exec(textOf('README.md')) ?? [];
+    expect(namesIn(list).toSorted()).toEqual(backendNames.toSorted());
   });
 
   it.each(backendNames)('has a section about the backend %s, and the glossary has its name', (name) => {

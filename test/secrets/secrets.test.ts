@@ -18,7 +18,7 @@ import { type Collector, startCollector } from '#test/support/collector.ts';
 import { noise } from '#test/support/disk.ts';
 import { type ForwardProxy, startForwardProxy } from '#test/support/forward-proxy.ts';
 import { type Origin, fileAnswer, startOrigin } from '#test/support/origin.ts';
-import { texts as fields } from '#test/tenants/fields.ts';
+import { fieldOf, texts } from '#test/support/texts.ts';
 
 const endings: readonly Ending[] = ['ok', 'denied'];
 const disk = noise('secrets', 2 ** 20);
@@ -293,8 +293,8 @@ describe('credentials', { timeout: 600_000 }, () => {
 });
 
 describe('the scenarios', () => {
-  it('cover everything that the schemas have', () => {
-    const given = fields.filter(({ path }) => mayGive(path)).map(({ kind, path }) => `${kind.type.kind} ${path}`);
+  it('cover every text that may give a credential: add a way or a reason, or the text to test/support/texts.ts', () => {
+    const given = texts.filter(mayGive).map(fieldOf);
     const covered = new Set(Object.values(ways).flatMap((way) => way.fields));
     expect(given.filter((field) => !covered.has(field) && !noWays.some(({ of }) => of.test(field)))).toEqual([]);
     expect([...covered].filter((field) => !given.includes(field))).toEqual([]);

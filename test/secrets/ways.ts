@@ -2,6 +2,7 @@
 import { type BackendName, backendNames } from '#shared/api/harvester/image.ts';
 import { type Registration, backends } from '#shared/backends/registry.ts';
 import type { Draft, Loose } from '#test/support/admission.ts';
+import { type Text, isObjectName, meaningOf } from '#test/support/texts.ts';
 
 /** Addresses while the test runs. */
 export interface Places {
@@ -172,15 +173,15 @@ export const ways: Readonly<Record<string, Way>> = {
   },
 };
 
-/** Fields that contain a URL or the name of a Secret but no credential, and why. */
+/** Fields that may contain a credential or name a Secret, but have no way, and why. */
 export const noWays: readonly { readonly of: RegExp; readonly because: string }[] = [
   { of: /\.(imageio|vddk|gcs)\./, because: 'refused at admission' },
-  { of: /certConfigMap$/, because: 'certificates are public' },
-  { of: /storageClassParameters\{\}$/, because: 'names a Secret that the storage reads' },
+  { of: /\.checks\[\]\./, because: 'the kubelet gives it to a Job of the user: Bullion passes on the name' },
+  { of: /\.signature\.(gpg|minisign)\./, because: 'checksum files and their signatures are public' },
 ];
 
-/** For a field of a schema: whether it can contain a credential or refer to one. */
-export const mayGive = (path: string): boolean =>
-  /(secretRef|certConfigMap|[hH]eaders\[\]|\burl|URL|source\.http|storageClassParameters\{\}|[pP]assword|[tT]oken)$/.test(
-    path,
-  );
+/** Every text can contain a credential that the list does not clear, and every name of a Secret leads to one. */
+export const mayGive = (text: Text): boolean => {
+  if (isObjectName(text)) return /secret/i.test(text.path);
+  return !['plain', 'place'].includes(meaningOf(text) ?? '');
+};

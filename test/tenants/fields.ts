@@ -1,21 +1,9 @@
-// The references in the specs of the served kinds: every string of their schemas is either one of these references, or known to be none.
-import { servedKinds } from '#shared/api/kinds.ts';
-import type { ServedKind } from '#shared/api/kind.ts';
+// The references in the specs of the served kinds: every text of their schemas is either one of these references, or known to be none.
 import { apiVersionOf } from '#shared/api/object.ts';
-import { type StructuralSchema, toStructuralSchema } from '#shared/api/structural-schema.ts';
 import { ownMarks } from '#shared/resources/protected/marks.ts';
 import type { Loose } from '#test/support/admission.ts';
+import { type Text, fieldOf, meaningOf, texts as allTexts } from '#test/support/texts.ts';
 import { type Holds, type ObjectRow, draft, loot, victim } from '#test/tenants/row.ts';
-
-/** Strings that refer to nothing of other users, by the last step of their path. */
-export const noReferences = new Set(
-  [
-    'pullMethod architecture tags checksum extraHeaders[] description displayName createdBy schedule retentionPolicy',
-    'kind apiGroup previous current diskId uuid backingFile thumbprint extraArgs path',
-    'digest reason by at soak channel version inline[] issuer subject subjectRegExp attestations[] image command[] args[] value key timeout runningFor',
-    'after obsoleteAfter maxAge unusedFor undeleteFor',
-  ].flatMap((names) => names.split(' ')),
-);
 
 export interface FieldRule {
   /** For a path without its kind. */
@@ -30,7 +18,11 @@ const elsewhere = 'an object of another namespace';
 /** The first that matches `<kind> <path>` applies. Each must match something. */
 export const fieldRules: readonly FieldRule[] = [
   { of: /hostPath\./, attack: 'read files of a node', holds: 'refused' },
-  { of: /\.(imageio|vddk|gcs)\.|\.imageStream$/, attack: 'reach a source that is not served', holds: 'refused' },
+  {
+    of: /\.(imageio|vddk)\.|gcs\.secretRef$|\.imageStream$/,
+    attack: 'reach a source that is not served',
+    holds: 'refused',
+  },
   {
     of: /\.(pvc|storage)\.(volumeName|dataSource|dataSourceRef)\b|pvc\.volumeName$/,
     attack: 'take an existing volume',
@@ -44,7 +36,7 @@ export const fieldRules: readonly FieldRule[] = [
   },
   { of: /storageClassParameters\{\}$/, attack: 'have the storage read a Secret', holds: 'asked', right: 'get secrets' },
   {
-    of: /(\burl|URL|source\.http)$/,
+    of: /(\burl|URL|source\.http|\.(checksums|signature))$/,
     attack: 'reach a metadata service through connections of Bullion',
     holds: 'refused',
   },
@@ -105,12 +97,7 @@ export const fieldRules: readonly FieldRule[] = [
     holds: 'own',
   },
   {
-    of: /^GoldenImagePolicy .*\.(checksums|signature)$/,
-    attack: 'reach a metadata service through connections of Bullion, which does not connect to such addresses',
-    holds: 'inert',
-  },
-  {
-    of: /^GoldenImagePolicy .*checks\[\]\.(name|env\[\]\.name)$/,
+    of: /^GoldenImagePolicy .*checks\[\]\.name$/,
     attack: `name ${elsewhere} in a field that refers to no object`,
     holds: 'inert',
   },
@@ -131,29 +118,12 @@ export const fieldRules: readonly FieldRule[] = [
   },
 ];
 
-export interface Text {
-  readonly kind: ServedKind;
-  readonly path: string;
-}
-
-const textsOf = (schema: StructuralSchema, path: string): readonly string[] => {
-  const { type, properties = {}, items, additionalProperties } = schema;
-  return [
-    ...(type === 'string' && schema.enum === undefined ? [path] : []),
-    ...Object.entries(properties).flatMap(([key, one]) => textsOf(one, `${path}.${key}`)),
-    ...(items === undefined ? [] : textsOf(items, `${path}[]`)),
-    ...(additionalProperties === undefined ? [] : textsOf(additionalProperties, `${path}{}`)),
-  ];
-};
-
 /** For kinds that a tenant can create: cluster-scoped ones are managed by administrators. */
-export const texts: readonly Text[] = servedKinds
-  .filter(({ type }) => type.namespaced)
-  .flatMap((kind) => textsOf(toStructuralSchema(kind.spec), 'spec').map((path) => ({ kind, path })));
+export const texts: readonly Text[] = allTexts.filter(({ kind }) => kind.type.namespaced);
 
-export const isReference = ({ path }: Text): boolean => !noReferences.has(path.split('.').at(-1) ?? '');
-export const ruleOf = ({ kind, path }: Text): FieldRule | undefined =>
-  fieldRules.find(({ of }) => of.test(`${kind.type.kind} ${path}`));
+/** It may refer to something of other users. */
+export const isReference = (text: Text): boolean => [undefined, 'url', 'place'].includes(meaningOf(text));
+export const ruleOf = (text: Text): FieldRule | undefined => fieldRules.find(({ of }) => of.test(fieldOf(text)));
 
 const storage = { storage: { resources: { requests: { storage: '1Gi' } } } };
 const url = 'https://images.example/disk.qcow2';
@@ -172,6 +142,12 @@ const sources: Readonly<Record<string, Loose>> = {
   vddk: { vddk: { url, uuid: 'u', backingFile: 'f', thumbprint: 't', secretRef: 's' } },
 };
 const sourceAt = (path: string): Loose => sources[/source\.(\w+)/.exec(path)?.[1] ?? ''] ?? { http: { url } };
+
+/** The claim's own source, where the path is in it. */
+const claimSourceAt = (path: string): Loose => {
+  const field = /\.(dataSource(?:Ref)?)\./.exec(path)?.[1];
+  return field === undefined ? {} : { [field]: { kind: 'PersistentVolumeClaim', name: loot } };
+};
 
 const keys = { configMap: 'mine' };
 const signatureAt = (path: string): Loose => {
@@ -201,11 +177,13 @@ const bases: Readonly<Record<string, (path: string) => Loose>> = {
   }),
   'VirtualMachineImage.harvesterhci.io': (path) => {
     const spec = { backend: 'csi', displayName: 'mine', sourceType: 'download', url, retry: 3 };
+    // This backend copies across namespaces.
+    const copying = { ...spec, backend: 'cdi', url: undefined };
     if (/pvcName/.test(path))
-      return { ...spec, sourceType: 'export-from-volume', url: undefined, pvcName: loot, pvcNamespace: victim };
+      return { ...copying, sourceType: 'export-from-volume', pvcName: loot, pvcNamespace: victim };
     if (path.includes('storageClassParameters')) return { ...spec, backend: 'backingimage' };
-    const of = { cryptoOperation: 'encrypt', sourceImageName: loot, sourceImageNamespace: victim };
-    return path.includes('security') ? { ...spec, sourceType: 'clone', url: undefined, securityParameters: of } : spec;
+    const of = { sourceImageName: loot, sourceImageNamespace: victim };
+    return path.includes('security') ? { ...copying, sourceType: 'clone', securityParameters: of } : spec;
   },
   'VirtualMachineImageDownloader.harvesterhci.io': () => ({ imageName: 'mine' }),
   'DataSource.cdi.kubevirt.io': (path) => ({ source: sourceAt(path) }),
@@ -249,7 +227,9 @@ const bases: Readonly<Record<string, (path: string) => Loose>> = {
     ...(path.startsWith('spec.sourceRef')
       ? { sourceRef: { kind: 'DataSource', namespace: victim, name: loot } }
       : { source: path.startsWith('spec.source') ? sourceAt(path) : { blank: {} } }),
-    ...(path.startsWith('spec.pvc') ? { pvc: { accessModes: ['ReadWriteOnce'], ...storage.storage } } : storage),
+    ...(path.startsWith('spec.pvc')
+      ? { pvc: { accessModes: ['ReadWriteOnce'], ...storage.storage, ...claimSourceAt(path) } }
+      : { storage: { ...storage.storage, ...claimSourceAt(path) } }),
   }),
 };
 
@@ -258,7 +238,7 @@ const valueFor = (path: string): unknown => {
   if (/namespace$/i.test(last)) return victim;
   if (/storageClassName$/i.test(last)) return 'lh-victim';
   if (/^(url|http|checksums|signature)$|URL$/.test(last))
-    return path.includes('registry') ? metadataService.replace('http', 'docker') : metadataService;
+    return path.includes('registry') ? `${metadataService.replace('http', 'docker')}:1` : metadataService;
   if (last === 'matchLabels{}') return { name: loot };
   if (last === 'labels{}') return Object.fromEntries(ownMarks.labels.map((key) => [key, loot]));
   if (last === 'annotations{}') return forgedAnnotations;
@@ -302,6 +282,8 @@ export const fieldRows: readonly ObjectRow[] = texts.filter(isReference).flatMap
   if (rule === undefined || base === undefined) return [];
   const spec = withValue(base(path), path.split('.').slice(1), valueFor(path));
   const { attack, holds, right } = rule;
-  const object = draft(kind.type.kind, apiVersionOf(kind.type), spec);
-  return [{ kind: name, reference: path, attack, holds, right, object }];
+  const drafted = (of: Loose) => draft(kind.type.kind, apiVersionOf(kind.type), of);
+  // A field that is refused as a whole is not in the base of its parent.
+  const without = (refused: string) => drafted(base(refused === path ? path : refused.replace(/\.[^.]+$/, '')));
+  return [{ kind: name, reference: path, attack, holds, right, object: drafted(spec), without }];
 });

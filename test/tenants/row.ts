@@ -25,6 +25,8 @@ export interface ObjectRow {
   readonly attack: string;
   readonly holds: Holds;
   readonly object: Draft;
+  /** The object without the attack, where the refusal names this field. */
+  readonly without?: (refused: string) => Draft;
   /** Who creates it for them; default: they do. */
   readonly by?: string | undefined;
   /** Existing objects of the tenant. */

@@ -1,6 +1,6 @@
 // Who must have signed a version: `spec.verify.signature` of a policy for golden images.
 import { z } from 'zod';
-import { ObjectName, QuantityValue, withRules } from '#shared/api/kind.ts';
+import { ObjectName, QuantityValue, exactlyOne, withRules } from '#shared/api/kind.ts';
 
 const ConfigMapRef = z.object({ configMap: ObjectName.min(1).describe('name of a ConfigMap of this namespace') });
 
@@ -101,12 +101,14 @@ const MinisignRule = z
   .describe('for files over HTTP and in object stores: a signature of the checksum file by minisign or signify');
 type MinisignRule = z.infer<typeof MinisignRule>;
 
+const signatures = { cosign: CosignRule.optional(), gpg: GpgRule.optional(), minisign: MinisignRule.optional() };
+
 export const SignatureRule = z
-  .object({ cosign: CosignRule.optional(), gpg: GpgRule.optional(), minisign: MinisignRule.optional() })
+  .object(signatures)
   .describe('who must have signed a version before it is offered: exactly one of the fields')
   .meta(
     withRules({
-      rule: '(has(self.cosign) ? 1 : 0) + (has(self.gpg) ? 1 : 0) + (has(self.minisign) ? 1 : 0) == 1',
+      rule: exactlyOne(...Object.keys(signatures)),
       message: 'exactly one of cosign, gpg and minisign must be set',
     }),
   );

@@ -1,26 +1,30 @@
 // hypercloud.tmaxanc.com VirtualMachineImage, in the short form of its design and the released form of its operator.
 import { z } from 'zod';
 import { BackupStatus, imageStatusShape } from '#shared/api/image-status.ts';
-import { ObjectName, fixedField, QuantityValue, type ServedKind, withRules } from '#shared/api/kind.ts';
+import { ObjectName, exactlyOne, fixedField, QuantityValue, type ServedKind, withRules } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
+const sources = {
+  http: z.string().optional().describe('http or https URL of the image file'),
+  objectStore: z
+    .object({ bucketName: z.string(), objectName: z.string() })
+    .optional()
+    .describe('an object in the object store this installation is configured with'),
+  hostPath: z
+    .object({ path: z.string(), nodeName: ObjectName })
+    .optional()
+    .describe('a file on a node; accepted by the schema, refused by admission'),
+};
+/** Exactly one of them is set. */
+export const hyperCloudSources = Object.keys(sources) as readonly (keyof typeof sources)[];
+
 export const HyperCloudImageSource = z
-  .object({
-    http: z.string().optional().describe('http or https URL of the image file'),
-    objectStore: z
-      .object({ bucketName: z.string(), objectName: z.string() })
-      .optional()
-      .describe('an object in the object store this installation is configured with'),
-    hostPath: z
-      .object({ path: z.string(), nodeName: ObjectName })
-      .optional()
-      .describe('a file on a node; accepted by the schema, refused by admission'),
-  })
+  .object(sources)
   .describe('where the image comes from: exactly one of the fields')
   .meta(
     withRules(
       {
-        rule: '(has(self.http) ? 1 : 0) + (has(self.objectStore) ? 1 : 0) + (has(self.hostPath) ? 1 : 0) == 1',
+        rule: exactlyOne(...hyperCloudSources),
         message: 'exactly one source must be set',
       },
       { rule: 'self == oldSelf', message: 'source cannot be changed: create a new image instead' },

@@ -2,52 +2,51 @@
 // the released form of the operator.
 import { z } from 'zod';
 import { imageStatusShape } from '#shared/api/image-status.ts';
-import { ObjectName, Int64, type ServedKind, withRules } from '#shared/api/kind.ts';
+import { ObjectName, Int64, type ServedKind, exactlyOne, withRules } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
-const exactlyOne = (...fields: readonly string[]): string =>
-  `${fields.map((field) => `(has(self.${field}) ? 1 : 0)`).join(' + ')} == 1`;
+const destinations = {
+  local: z
+    .object({})
+    .optional()
+    .describe('a claim `<name>-export-pvc` that holds `disk.img`, shown by a pod `<name>-exporter-local`'),
+  s3: z
+    .object({
+      url: z
+        .string()
+        .describe(
+          '`https://bucket.store/key`, or `https://store/bucket/key` where the host is an address or begins with `s3.`',
+        ),
+      secretRef: ObjectName.optional().describe(
+        'a Secret of the same namespace with the credentials: accessKeyId and secretKey, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+      ),
+    })
+    .optional()
+    .describe('an object in a store of your own'),
+  registry: z
+    .object({
+      url: z
+        .string()
+        .describe(
+          '`docker://host[:port]/repository:tag`: the disk becomes a containerDisk under a tag that is not taken',
+        ),
+      secretRef: ObjectName.optional().describe(
+        'a Secret of the same namespace that may push: of the type kubernetes.io/dockerconfigjson, or with username and password',
+      ),
+      certConfigMap: ObjectName.optional().describe(
+        'a ConfigMap of the same namespace with certificate authorities of the registry, in PEM form',
+      ),
+    })
+    .optional()
+    .describe('an image in a registry'),
+};
 
 const Destination = z
-  .object({
-    local: z
-      .object({})
-      .optional()
-      .describe('a claim `<name>-export-pvc` that holds `disk.img`, shown by a pod `<name>-exporter-local`'),
-    s3: z
-      .object({
-        url: z
-          .string()
-          .describe(
-            '`https://bucket.store/key`, or `https://store/bucket/key` where the host is an address or begins with `s3.`',
-          ),
-        secretRef: ObjectName.optional().describe(
-          'a Secret of the same namespace with the credentials: accessKeyId and secretKey, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
-        ),
-      })
-      .optional()
-      .describe('an object in a store of your own'),
-    registry: z
-      .object({
-        url: z
-          .string()
-          .describe(
-            '`docker://host[:port]/repository:tag`: the disk becomes a containerDisk under a tag that is not taken',
-          ),
-        secretRef: ObjectName.optional().describe(
-          'a Secret of the same namespace that may push: of the type kubernetes.io/dockerconfigjson, or with username and password',
-        ),
-        certConfigMap: ObjectName.optional().describe(
-          'a ConfigMap of the same namespace with certificate authorities of the registry, in PEM form',
-        ),
-      })
-      .optional()
-      .describe('an image in a registry'),
-  })
+  .object(destinations)
   .describe('exactly one of the fields')
   .meta(
     withRules({
-      rule: exactlyOne('local', 's3', 'registry'),
+      rule: exactlyOne(...Object.keys(destinations)),
       message: 'exactly one of local, s3 and registry must be set',
     }),
   );

@@ -2,12 +2,11 @@
 import type { Container, EnvVar, Job, PodSpec, PodVolume, VolumeMode } from '#shared/api/foreign/core.ts';
 import { childMetadata, type ObjectRef } from '#shared/api/object.ts';
 import { annotations, labels } from '#shared/api/names.ts';
-import { parseReference } from '#shared/clients/registry/reference.ts';
 import { type JobBackup, mountsOfBackup, toBackupRequest } from '#shared/populate/job/output.ts';
 import { type JobExport, mountsOfExport, toExportRequest } from '#shared/populate/job/output.ts';
 import { type PodWishes, podSpecOf, scratchOf } from '#shared/populate/job/pod-place.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
-import { type JobSource, isSent, mountsOfSource, toTransferSource } from '#shared/populate/source.ts';
+import { type JobSource, hostOfSource, isSent, mountsOfSource, toTransferSource } from '#shared/populate/source.ts';
 import { toServeRequest } from '#shared/populate/sources/upload.ts';
 import { toTraceparent, traceOfObject } from '#shared/runtime/trace.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
@@ -206,13 +205,6 @@ const jobSeconds = (retries: number, settings: PopulateSettings): number => {
   return attempts + waits.reduce((sum, wait) => sum + wait, 0) + settings.childSeconds;
 };
 
-/** `undefined`: no server. */
-const hostOf = (source: TransferSpec['source']): string | undefined => {
-  if (source.type === 'registry') return parseReference(source.url).host;
-  const url = source.type === 'http' ? source.url : source.type === 's3' ? source.endpoint : undefined;
-  return url === undefined ? undefined : URL.parse(url)?.host;
-};
-
 /**
  * Of a Job that limits on transfers apply to: imports and exports. A client waits for uploads and downloads, inspections read little, and other
  * volumes wait for the copy of a disk.
@@ -223,7 +215,7 @@ const queueMarks = (
 ): Pick<Job['metadata'], 'labels' | 'annotations'> => {
   const isQueued = ['import', 'export'].includes(request.role ?? request.mode) && !isSent(request.source);
   if (!isQueued) return {};
-  const host = hostOf(toTransferSource(request.source, { owner: request.owner, settings }));
+  const host = hostOfSource(request.source, { owner: request.owner, settings });
   return {
     labels: { [labels.queue]: 'waiting' },
     ...(host === undefined ? {} : { annotations: { [annotations.sourceHost]: host } }),

@@ -27,11 +27,18 @@ interface Moving {
 
 export const downloading: Moving = { phase: 'Downloading', doing: 'downloading' };
 
-export interface SourceRow<S> {
+/** A server with a certificate: additional CAs, proxies, changed credentials and the limit of transfers per host apply. */
+type ServerColumns<S> =
+  | { readonly isServer: false; readonly hostOf?: never }
+  | {
+      readonly isServer: true;
+      /** `host[:port]` that the bytes come from; `undefined`: the URL is not valid. */
+      hostOf(source: S, context: JobContext): string | undefined;
+    };
+
+interface PlainColumns<S> {
   /** For messages. */
   readonly name: string;
-  /** A server with a certificate: additional CAs, proxies and changed credentials apply. */
-  readonly isServer: boolean;
   /** One file that a checksum can verify. An upload is always received, even if another volume has the content. */
   readonly isFile: boolean;
   /** Its content, if the source identifies it; `undefined` if it can change. */
@@ -39,21 +46,23 @@ export interface SourceRow<S> {
   readonly moving: Moving;
 }
 
+export type SourceRow<S> = PlainColumns<S> & ServerColumns<S>;
+
 /** Filled by a Job that fetches it or receives it. */
-export interface JobRow<S> extends SourceRow<S> {
+export type JobRow<S> = SourceRow<S> & {
   /** A fetched source can be inspected first; an upload is described by its sender. */
   readonly arrives: 'fetched' | 'sent';
   /** Its credentials are names of mounted files: of the returned spec, `transfer/sealed.ts` seals every text that is not known to be public. */
   spec(source: S, context: JobContext): TransferSource;
   mounts(source: S, context: JobContext): SourceMounts;
-}
+};
 
 /** A volume of the cluster that is copied by snapshot, by its storage, or by a Job that reads it as a claim. */
-export interface CopiedRow<S> extends SourceRow<S> {
+export type CopiedRow<S> = SourceRow<S> & {
   readonly arrives: 'copied';
-}
+};
 
 /** The storage restores it without a Job. */
-export interface RestoredRow<S> extends SourceRow<S> {
+export type RestoredRow<S> = SourceRow<S> & {
   readonly arrives: 'restored';
-}
+};

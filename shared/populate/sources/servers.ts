@@ -93,12 +93,15 @@ const mountsOf = (access: SourceAccess): SourceMounts => {
   };
 };
 
+const hostIn = (url: string): string | undefined => URL.parse(url)?.host;
+
 const fetched = { isServer: true, arrives: 'fetched', moving: downloading, mounts: mountsOf } as const;
 
 export const http: JobRow<HttpFile> = {
   ...fetched,
   name: 'a file of an HTTP server',
   isFile: true,
+  hostOf: ({ url }) => hostIn(url),
   spec: (source) => ({ type: 'http', url: source.url, ...accessOf(source), ...headersOf(source) }),
 };
 
@@ -111,6 +114,8 @@ export const registry: JobRow<RegistryImage> = {
     const digest = 'value' in reference ? reference.value.digest : undefined;
     return digest && `registry ${digest} ${architecture}`;
   },
+  // The first place, if mirrors are configured.
+  hostOf: ({ url }, { settings }) => placesOf(parseReference(url), settings)[0]?.host,
   // Where a registry is accessed, and whether without TLS, is a decision of the operator, not of the user.
   spec: (source, { settings }) => ({
     type: 'registry',
@@ -136,6 +141,7 @@ export const s3: JobRow<S3Object> = {
   ...fetched,
   name: 'an object of an S3-compatible store',
   isFile: true,
+  hostOf: ({ endpoint }) => hostIn(endpoint),
   spec: ({ endpoint, region, pathStyle = true, bucket, key, caBundle, ...access }) => ({
     type: 's3',
     endpoint,
@@ -157,6 +163,7 @@ export const object: JobRow<ObjectLocation> = {
   ...fetched,
   name: "an object of the installation's object store",
   isFile: true,
+  hostOf: (_object, { settings }) => hostIn(storeOf(settings).endpoint),
   spec: ({ bucket, key }, { settings }) => {
     const { secretName, ...place } = storeOf(settings);
     return { type: 's3', ...place, bucket, key, ...accessOf({ secretName }) };

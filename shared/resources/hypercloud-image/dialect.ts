@@ -1,5 +1,5 @@
 // hypercloud.tmaxanc.com VirtualMachineImage ↔ image: the states, reasons and child names of the original, and ours in addition.
-import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { type HyperCloudImage, hyperCloudImageKind, hyperCloudSources } from '#shared/api/hypercloud/image.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import type { DesiredCondition } from '#shared/api/conditions.ts';
 import type { ImagePhase, ImageState } from '#shared/populate/filled.ts';
@@ -51,10 +51,28 @@ const unservedSources = ({ hostPath }: Source): readonly Fault[] => [
   ),
 ];
 
-const readSource = ({ http, objectStore }: Source): Image['source'] => {
-  if (objectStore !== undefined) return { type: 'object', bucket: objectStore.bucketName, key: objectStore.objectName };
-  const parsed = parseSourceUrl(http ?? '');
-  return 'value' in parsed ? { type: 'http', url: parsed.value } : undefined;
+type Written = { readonly [F in keyof Source]-?: NonNullable<Source[F]> };
+type MaybeWritten = { readonly [F in keyof Written]?: Written[F] | undefined };
+
+/** Each source as written; `undefined`: refused, and `faults` says why. */
+const readers: { readonly [F in keyof Written]: (source: Written[F]) => Image['source'] } = {
+  http: (text) => {
+    const parsed = parseSourceUrl(text);
+    return 'value' in parsed ? { type: 'http', url: parsed.value } : undefined;
+  },
+  objectStore: ({ bucketName, objectName }) => ({ type: 'object', bucket: bucketName, key: objectName }),
+  hostPath: () => undefined,
+};
+
+const readField = <F extends keyof Written>(source: MaybeWritten, field: F): Image['source'] => {
+  const written = source[field];
+  return written === undefined ? undefined : readers[field](written);
+};
+
+/** Only one is set, or the image has a fault. */
+const readSource = (source: Source): Image['source'] => {
+  const field = hyperCloudSources.find((one) => source[one] !== undefined);
+  return field && readField(source, field);
 };
 
 const readChecksum = (text: string | undefined): Image['checksum'] => {

@@ -1,5 +1,5 @@
 // Rules of a HyperCloud image, one per line. Block volumes are not required: a file system can contain `disk.img` as well.
-import type { HyperCloudImage } from '#shared/api/hypercloud/image.ts';
+import { type HyperCloudImage, hyperCloudSources } from '#shared/api/hypercloud/image.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
@@ -8,11 +8,9 @@ import { storedObjectFaults } from '#shared/resources/stored-object.ts';
 
 type Rule = SpecRule<HyperCloudImage>;
 
-const sourceFields = ['http', 'objectStore', 'hostPath'] as const;
-
 const oneSource: Rule['check'] = ({ spec: { source } }) => {
-  const set = sourceFields.filter((field) => source[field] !== undefined);
-  const message = `must have exactly one of ${sourceFields.join(', ')}, and has ${set.length === 0 ? 'none' : set.join(', ')}`;
+  const set = hyperCloudSources.filter((field) => source[field] !== undefined);
+  const message = `must have exactly one of ${hyperCloudSources.join(', ')}, and has ${set.length === 0 ? 'none' : set.join(', ')}`;
   return faultIf(set.length !== 1, 'spec.source', message);
 };
 
