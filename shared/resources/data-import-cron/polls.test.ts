@@ -73,6 +73,22 @@ describe('polls', () => {
     expect(cronNow().metadata.annotations?.[cdiAnnotations.desiredDigest]).toBe(digestOf('a'));
   });
 
+  it('keep the note about tags that were passed over in the status, whether or not the version is new', async () => {
+    const note = '; passed over: 2022.04.26 (dates, which are not compared with versions)';
+    aCron();
+    world.answer = () => ({ ...found('a'), message: `fedora:9.11 has digest a${note}` });
+    await tick(world.deps);
+    expect(cronNow().status?.lastPoll).toMatchObject({
+      outcome: 'Changed',
+      message: `fedora:9.11 has digest a${note}`,
+    });
+    await importVersion('a');
+    world.answer = () => ({ is: 'same', message: `fedora:9.11 still has digest a${note}` });
+    world.time += 13 * 60 * minute;
+    await tick(world.deps);
+    expect(cronNow().status?.lastPoll?.message).toBe(`fedora:9.11 still has digest a${note}`);
+  });
+
   it('catch up with one poll, however many were missed', async () => {
     aCron();
     await tick(world.deps);
