@@ -11,7 +11,7 @@ import {
   parseContentRange,
 } from './answer.ts';
 import {
-  type Answered,
+  type HttpAnswer,
   ask,
   createSession,
   giveUp,
@@ -106,7 +106,7 @@ const rangesLost = (session: HttpSession): TransferError => {
 /** Throws unless the answer contains exactly the requested range of the pinned object. */
 const checkRange = async (
   session: HttpSession,
-  { response, final }: Answered,
+  { response, final }: HttpAnswer,
   wanted: { first: number; last: number },
 ): Promise<void> => {
   const { identity, size } = requirePinned(session);

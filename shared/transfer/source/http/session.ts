@@ -112,13 +112,13 @@ export const ask = async (session: HttpSession, headers: Readonly<Record<string,
 };
 
 /** An answer, and the URL that it came from. */
-export interface Answered {
+export interface HttpAnswer {
   readonly response: HttpResponse;
   readonly final: Destination;
 }
 
 /** Reads the body. */
-const explain = async (session: HttpSession, { response, final }: Answered) => {
+const explain = async (session: HttpSession, { response, final }: HttpAnswer) => {
   const nowMs = (session.options.now ?? Date.now)();
   const body = await readUpTo(session, response, mostErrorBytes).catch(() => Buffer.alloc(0));
   const reason = refusalMessage(body.toString('utf8'), response.headers['content-type']);
@@ -126,7 +126,7 @@ const explain = async (session: HttpSession, { response, final }: Answered) => {
 };
 
 /** Discards an answer and throws its fault, with the server's own message. */
-export const refuse = async (session: HttpSession, answered: Answered): Promise<never> => {
+export const refuse = async (session: HttpSession, answered: HttpAnswer): Promise<never> => {
   const { where, origin } = session;
   const { url } = answered.final;
   const isRedirected = url.href !== origin.url.href;
