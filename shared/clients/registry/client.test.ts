@@ -1,7 +1,8 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createHttpClient } from '#shared/clients/http/client.ts';
+import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
 import { type RegistryClient, createRegistryClient } from '#shared/clients/registry/client.ts';
 import { selectPlatform } from '#shared/clients/registry/manifest.ts';
 import { createRegistryPace } from '#shared/clients/registry/refusal.ts';
@@ -275,6 +276,35 @@ describe('with a separate token service', () => {
     const client = clientOf('registry.example', { credentials, plainHttp: false, http: tls });
     await expect(client.head(parseReference('docker://registry.example/a/b'))).rejects.toThrow('without TLS');
     expect(tokens.hits).toEqual([]);
+  });
+
+  it.each([
+    [['store.example:5000'], 'bytes'],
+    [['store.example'], 'RedirectRefused'],
+    [undefined, 'RedirectRefused'],
+  ])('follows a blob from https to plain http only where the host is allowed: %j', async (plainHosts, expected) => {
+    const over: HttpClient = {
+      get: ({ url }) => {
+        const isStore = url.href.startsWith('http://store.example:5000/');
+        const headers: Record<string, string> = isStore ? {} : { location: 'http://store.example:5000/blob' };
+        const body = Readable.from(isStore ? [Buffer.from('bytes')] : []) as AsyncIterable<Buffer>;
+        return Promise.resolve({
+          status: isStore ? 200 : 307,
+          headers,
+          body,
+          pour: () => Promise.resolve(),
+          discard: () => {},
+        });
+      },
+      close: () => Promise.resolve(),
+    };
+    const client = clientOf('registry.example', { plainHttp: false, http: over, plainHosts });
+    const image = parseReference('docker://registry.example/team/disk:1');
+    const result = await client.blob(image, digest, 0).then(
+      async ({ body }) => (await read(body)).toString(),
+      (error: { readonly code: string }) => error.code,
+    );
+    expect(result).toBe(expected);
   });
 
   const query = 'X-Amz-Date=20200101T000000Z&X-Amz-Expires=60&X-Amz-Signature=s3cret';
