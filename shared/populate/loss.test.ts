@@ -167,7 +167,8 @@ describe('an image of each backend', () => {
     const state = step({ hex: now });
     expect(state.phase).toBe('Available');
     expect(contentCondition(state)?.status).toBe(status);
-    if (status === 'True') expect(contentCondition(state)?.message).toContain(`${algorithm} was a and is b`);
+    const differs = `${algorithm} was ${before} and is ${now}`;
+    expect((contentCondition(state)?.message ?? '').includes(differs)).toBe(status === 'True');
     const told = notesOf(earlier, state).filter(({ type }) => type === 'Warning');
     expect(told.map(({ reason }) => reason)).toEqual(warnings);
   });
