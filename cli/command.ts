@@ -41,6 +41,8 @@ export interface Terminal {
   /** Whether a person watches `err`: progress may overwrite its own line. */
   readonly isLive: boolean;
   now(): Date;
+  /** Of the screen that `out` is shown on; `undefined`: it is read by a program. */
+  readonly columns?: number | undefined;
 }
 
 export interface Surroundings {

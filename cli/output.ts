@@ -88,12 +88,47 @@ export const nameOf = ({ apiVersion, kind, metadata }: KubeObject): string => {
   return `${kind.toLowerCase()}${version === undefined ? '' : `.${group}`}/${metadata.name}`;
 };
 
+/** No screen is so narrow that names should be cut to it. */
+const fewestColumns = 80;
+const fewestInCell = 6;
+
+/** Width of tables: a person sees a line of the screen for each row, a program and `-o wide` get everything; `undefined`: any width. */
+export const screenOf = ({ values, terminal }: Pick<Call, 'values' | 'terminal'>): number | undefined =>
+  terminal.columns === undefined || outputOf(values) === 'wide' ? undefined : Math.max(terminal.columns, fewestColumns);
+
+/** Names keep their end, by which versions differ; a text keeps its beginning. */
+const cut = (cell: string, width: number): string => {
+  if (cell.length <= width) return cell;
+  const tail = cell.includes(' ') ? 0 : Math.floor((width - 1) / 2);
+  return `${cell.slice(0, width - 1 - tail)}…${tail === 0 ? '' : cell.slice(-tail)}`;
+};
+
+const widthsOf = (rows: readonly (readonly string[])[]): number[] => {
+  const widths: number[] = [];
+  for (const row of rows) row.forEach((cell, index) => (widths[index] = Math.max(widths[index] ?? 0, cell.length)));
+  return widths;
+};
+
+/** The rows within `most` columns: the widest column is cut first. */
+const cutRows = (rows: readonly (readonly string[])[], most: number): readonly (readonly string[])[] => {
+  const widths = widthsOf(rows);
+  const room = most - gap.length * (widths.length - 1);
+  let total = widths.reduce((sum, width) => sum + width, 0);
+  while (total > room) {
+    const widest = Math.max(...widths);
+    if (widest <= fewestInCell) break;
+    // Of equal columns the last one: names come first.
+    widths[widths.lastIndexOf(widest)] = widest - 1;
+    total -= 1;
+  }
+  return rows.map((row) => row.map((cell, index) => cut(cell, widths[index] ?? 0)));
+};
+
 /** Columns as kubectl sets them: three spaces apart, nothing behind the last one. */
 const gap = '   ';
 
 export const alignColumns = (rows: readonly (readonly string[])[]): readonly string[] => {
-  const widths: number[] = [];
-  for (const row of rows) row.forEach((cell, index) => (widths[index] = Math.max(widths[index] ?? 0, cell.length)));
+  const widths = widthsOf(rows);
   return rows.map((row) =>
     row
       .map((cell, index) => cell.padEnd(widths[index] ?? 0))
@@ -122,17 +157,20 @@ export const wrap = (text: string, indent: string): readonly string[] => {
   return [...lines, line.trimEnd()];
 };
 
-/** A heading and rows; cells that say nothing become `-`. */
+/** A heading and rows; cells that say nothing become `-`. `most`: see `screenOf`. */
 export const tableOf = (
   heading: readonly string[],
   rows: readonly (readonly (string | number | undefined)[])[],
-): string =>
-  alignColumns([
+  most?: number,
+): string => {
+  const cells = [
     heading,
     ...rows.map((row) => row.map((cell) => (cell === undefined || cell === '' ? '-' : `${cell}`))),
-  ])
+  ];
+  return alignColumns(most === undefined ? cells : cutRows(cells, most))
     .map((line) => `${line}\n`)
     .join('');
+};
 
 /** Images as a table: what `bullion images` and `-o wide` show. */
 const bytes = (size: number | undefined): string | undefined => (size === undefined ? undefined : formatBytes(size));
@@ -168,17 +206,20 @@ interface TableOptions {
   readonly isEverywhere?: boolean;
   readonly isWide: boolean;
   readonly now: Date;
+  /** See `screenOf`. */
+  readonly most?: number | undefined;
 }
 
 const draw = (
   own: readonly Column[],
   found: readonly Found[],
-  { isEverywhere = false, isWide, now }: TableOptions,
+  { isEverywhere = false, isWide, now, most }: TableOptions,
 ): string => {
   const shown = [...(isEverywhere ? [namespaceColumn] : []), ...own, ...(isWide ? wideColumns : [])];
   return tableOf(
     shown.map(({ heading }) => heading),
     found.map((one) => shown.map(({ cell }) => cell(one, now))),
+    most,
   );
 };
 

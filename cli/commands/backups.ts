@@ -2,8 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { type Call, type ClusterCommand, exitCodes, textOf } from '#cli/command.ts';
-import { outputOf, outputOption } from '#cli/output.ts';
-import { tableOf } from '#cli/output.ts';
+import { outputOf, outputOption, screenOf, tableOf } from '#cli/output.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { clusterOf } from '#shared/backup/clusters.ts';
 import type { BackupDeps } from '#shared/backup/settings.ts';
@@ -74,6 +73,13 @@ const headings = (isDryRun: boolean) => [
   'OBJECT',
   isDryRun ? 'BECAUSE' : 'PROBLEM',
 ];
+
+export const backupTable = (shown: readonly Shown[], isDryRun: boolean, most: number | undefined): string =>
+  tableOf(
+    headings(isDryRun),
+    shown.map((entry) => rowOf(entry, isDryRun)),
+    most,
+  );
 
 const toDocument = ({ key, metadata, problem, judged }: Shown) => ({
   object: key,
@@ -149,13 +155,7 @@ const run = async (call: Call) => {
   if (format === 'json') call.terminal.out(`${JSON.stringify(documents, undefined, 2)}\n`);
   else if (format === 'yaml') call.terminal.out(stringify(documents));
   else if (format === 'name') call.terminal.out(shown.map(({ key }) => `${key}\n`).join(''));
-  else
-    call.terminal.out(
-      tableOf(
-        headings(isDryRun),
-        shown.map((entry) => rowOf(entry, isDryRun)),
-      ),
-    );
+  else call.terminal.out(backupTable(shown, isDryRun, screenOf(call)));
   return exitCodes.done;
 };
 

@@ -5,7 +5,7 @@ import { type Found, readyOf } from '#shared/catalogue/image.ts';
 import { createLine } from '#cli/line.ts';
 import { findAny } from '#shared/catalogue/objects.ts';
 import { readInventory } from '#shared/catalogue/inventory.ts';
-import { outputOf, outputOption, printedList, tableOf } from '#cli/output.ts';
+import { outputOf, outputOption, printedList, screenOf, tableOf } from '#cli/output.ts';
 import { timeoutOf, waitOptions } from '#cli/wait.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { type Consumer, type Inventory, consumersOf, outdatedDisks } from '#shared/resources/consumers.ts';
@@ -21,7 +21,7 @@ const inventoryFor = async ({ kube, namespace, terminal }: Call): Promise<Invent
 
 const shownName = ({ kind, metadata }: KubeObject): string => `${kind.toLowerCase()}/${metadata.name}`;
 
-const consumerTable = (consumers: readonly Consumer[], now: Date): string =>
+const consumerTable = (call: Call, consumers: readonly Consumer[]): string =>
   tableOf(
     ['NAMESPACE', 'NAME', 'USED BY', 'MADE FROM', 'AGE'],
     consumers.map(({ object, machines, from }) => [
@@ -29,8 +29,9 @@ const consumerTable = (consumers: readonly Consumer[], now: Date): string =>
       shownName(object),
       machines.join(','),
       `${from.groupKind.split('.')[0]?.toLowerCase()}/${from.name}`,
-      toAge(object.metadata.creationTimestamp, now),
+      toAge(object.metadata.creationTimestamp, call.terminal.now()),
     ]),
+    screenOf(call),
   );
 
 const run = async (call: Call): Promise<ExitCode> => {
@@ -43,7 +44,7 @@ const run = async (call: Call): Promise<ExitCode> => {
   );
   if (printed !== undefined) terminal.out(printed);
   else if (consumers.length === 0) terminal.err(`Nothing was made from ${shownName(image)}.\n`);
-  else terminal.out(consumerTable(consumers, terminal.now()));
+  else terminal.out(consumerTable(call, consumers));
   return exitCodes.done;
 };
 
@@ -85,6 +86,7 @@ const runOutdated = async (call: Call): Promise<ExitCode> => {
           behind,
           toAge(object.metadata.creationTimestamp, terminal.now()),
         ]),
+        screenOf(call),
       ),
     );
   return exitCodes.done;
@@ -137,7 +139,7 @@ const runDelete = async (call: Call): Promise<ExitCode> => {
   const { image, type } = found;
   const consumers = consumersOf(image, await inventoryFor(call));
   if (consumers.length > 0) {
-    terminal.err(`${shownName(image)} is in use:\n${consumerTable(consumers, terminal.now())}`);
+    terminal.err(`${shownName(image)} is in use:\n${consumerTable(call, consumers)}`);
     if (values['yes'] !== true && values['dry-run'] !== true) {
       terminal.err('Disks that are filled keep their contents; new ones cannot be made. To delete it anyway: --yes\n');
       return exitCodes.failed;

@@ -2,7 +2,15 @@
 import { type Call, type ClusterCommand, type Values, exitCodes } from '#cli/command.ts';
 import { type AnyImage, type Found, imageTypes } from '#shared/catalogue/image.ts';
 import { namesOf, otherTypes, readAll, withDetail } from '#shared/catalogue/objects.ts';
-import { customTable, listOutputOption, objectTable, outputOf, printedList, printedObject } from '#cli/output.ts';
+import {
+  customTable,
+  listOutputOption,
+  objectTable,
+  outputOf,
+  printedList,
+  printedObject,
+  screenOf,
+} from '#cli/output.ts';
 import { runStream } from '#events/forward/stream.ts';
 import { sleep } from '#events/sender.ts';
 import { deprecationIn } from '#shared/golden/rollout/deprecation.ts';
@@ -52,7 +60,12 @@ const watchOn = async ({ kube, values, terminal, signal }: Call, { types, shown,
   const versions = new Map(shown.map(({ image: { metadata } }) => [metadata.uid, metadata.resourceVersion]));
   const aligned = shown.slice(0, alignedWith);
   const lineOf = (found: Found): string => {
-    const options = { isEverywhere: where === undefined, isWide: format === 'wide', now: terminal.now() };
+    const options = {
+      isEverywhere: where === undefined,
+      isWide: format === 'wide',
+      now: terminal.now(),
+      most: screenOf({ values, terminal }),
+    };
     const [heading = '', ...lines] = objectTable([...aligned, found], options).split('\n');
     const line = `${lines.at(-2) ?? ''}\n`;
     const isFirst = aligned.length === 0;
@@ -103,7 +116,12 @@ const run = async (call: Call) => {
   const printed = customTable(values, objects) ?? printedList(objects, format);
   if (printed !== undefined) terminal.out(printed);
   else if (shown.length > 0) {
-    const options = { isEverywhere: where === undefined, isWide: format === 'wide', now: terminal.now() };
+    const options = {
+      isEverywhere: where === undefined,
+      isWide: format === 'wide',
+      now: terminal.now(),
+      most: screenOf({ values, terminal }),
+    };
     terminal.out(objectTable(shown, options));
   } else if (denied.length === 0 && !isWatching) {
     terminal.err(`No objects found${where === undefined ? '' : ` in namespace ${namespace}`}.\n`);

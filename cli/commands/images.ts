@@ -1,7 +1,7 @@
 // `bullion images`: every image, whatever its group, in one table.
 import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
 import { listImages } from '#shared/catalogue/image.ts';
-import { customTable, imageTable, listOutputOption, outputOf, printedList } from '#cli/output.ts';
+import { customTable, imageTable, listOutputOption, outputOf, printedList, screenOf } from '#cli/output.ts';
 
 const run = async ({ kube, namespace, values, terminal }: Call) => {
   const isEverywhere = values['all-namespaces'] === true;
@@ -17,7 +17,14 @@ const run = async ({ kube, namespace, values, terminal }: Call) => {
     terminal.err(isEverywhere ? 'There are no images.\n' : `There are no images in namespace ${namespace}.\n`);
     return exitCodes.done;
   }
-  terminal.out(imageTable(found, { isEverywhere, isWide: format === 'wide', now: terminal.now() }));
+  terminal.out(
+    imageTable(found, {
+      isEverywhere,
+      isWide: format === 'wide',
+      now: terminal.now(),
+      most: screenOf({ values, terminal }),
+    }),
+  );
   return exitCodes.done;
 };
 

@@ -49,13 +49,19 @@ const fill = async (over: Partial<GoldenImagePolicySpec> = {}, cron: object = {}
 const prune = (values: Record<string, boolean> = {}, positionals: readonly string[] = []) =>
   run(pruneCommand, values, positionals);
 
-const run = async (command: ClusterCommand, values: Record<string, boolean>, positionals: readonly string[]) => {
+const run = async (
+  command: ClusterCommand,
+  values: Record<string, boolean>,
+  positionals: readonly string[],
+  columns?: number,
+) => {
   let [out, err] = ['', ''];
   const terminal = {
     out: (text: string) => void (out += text),
     err: (text: string) => void (err += text),
     isLive: false,
     now: () => new Date(world.time),
+    columns,
   };
   const { signal } = new AbortController();
   const bearer = () => Promise.resolve(undefined);
@@ -150,6 +156,16 @@ describe('bullion prune', () => {
     world.time += 8 * 24 * 60 * minute;
     await world.reconcileCron();
     expect(volumes()).toContain(nameOf('a'));
+  });
+
+  it('fits a screen, of whose rows the text is cut first', async () => {
+    await fill({ pins: { stable: { version: nameOf('d'), reason } } });
+    const whole = (await run(pruneCommand, { 'dry-run': true }, [])).out;
+    expect(Math.max(...whole.split('\n').map((line) => line.length))).toBeGreaterThan(100);
+    const { out } = await run(pruneCommand, { 'dry-run': true }, [], 100);
+    expect(Math.max(...out.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100);
+    for (const char of ['a', 'b', 'c', 'd']) expect(out).toContain(nameOf(char));
+    expect(lineOf(out, 'c')).toMatch(/stays: .*…$/);
   });
 
   it('says that there is no such policy', async () => {

@@ -1,6 +1,6 @@
 // `bullion prune`: which versions of golden images nothing keeps any more, what keeps the others, and the end of those.
 import { type Call, type ClusterCommand, type ExitCode, exitCodes } from '#cli/command.ts';
-import { tableOf } from '#cli/output.ts';
+import { screenOf, tableOf } from '#cli/output.ts';
 import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
@@ -76,7 +76,7 @@ const fateOf = ({ version, policy, keptBy }: Judged, now: Date): string => {
 
 const formOf = ({ volume, snapshot, dataVolume }: ObservedVersion) => volume ?? snapshot ?? dataVolume;
 
-const showAll = (judged: readonly Judged[], now: Date): string =>
+const showAll = (judged: readonly Judged[], now: Date, most: number | undefined): string =>
   tableOf(
     ['NAMESPACE', 'POLICY', 'VERSION', 'AGE', 'LAST USED', 'SIZE', 'WHAT HAPPENS'],
     judged.map((one) => {
@@ -93,6 +93,7 @@ const showAll = (judged: readonly Judged[], now: Date): string =>
         fateOf(one, now),
       ];
     }),
+    most,
   );
 
 /** What was deleted by hand takes room, too. */
@@ -142,7 +143,7 @@ const run = async (call: Call): Promise<ExitCode> => {
   const judged = (await Promise.all(policies.map((policy) => judge(kube, policy, now.getTime())))).flat();
   const going = judged.filter(({ keptBy }) => keptBy === undefined);
   const freed = going.reduce((sum, { version }) => sum + bytesOf(version), 0);
-  if (judged.length > 0) terminal.out(showAll(judged, now));
+  if (judged.length > 0) terminal.out(showAll(judged, now, screenOf(call)));
   for (const line of await deletedLines(call, policies, now)) terminal.out(line);
   terminal.err(`${going.length} of ${judged.length} versions can be removed, which frees ${formatBytes(freed)}\n`);
   if (values['dry-run'] === true || going.length === 0) return exitCodes.done;
@@ -183,7 +184,8 @@ const byRetentionIn = async (kube: KubeClient, options: ListOptions): Promise<re
 
 const forms = [persistentVolumeClaims, volumeSnapshots] as readonly unknown[] as readonly ResourceType[];
 
-const showDeleted = async ({ kube, namespace, values, terminal }: Call): Promise<ExitCode> => {
+const showDeleted = async (call: Call): Promise<ExitCode> => {
+  const { kube, namespace, values, terminal } = call;
   const options = values['all-namespaces'] === true ? {} : { namespace };
   const crons = await listOf(kube, dataImportCronKind.type, options);
   const all = [...byHandIn(crons), ...(await byRetentionIn(kube, options))];
@@ -198,6 +200,7 @@ const showDeleted = async ({ kube, namespace, values, terminal }: Call): Promise
       one.bytes === undefined ? undefined : formatBytes(one.bytes),
       one.until === undefined ? 'by retention' : `in ${toSpan(Date.parse(one.until) - now.getTime())}`,
     ]),
+    screenOf(call),
   );
   if (all.length > 0) terminal.out(table);
   terminal.err(`${all.length} versions can be brought back\n`);

@@ -1,6 +1,6 @@
 // `bullion queue`: transfers that limits apply to, those that run and those that wait, in their order.
 import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
-import { listOutputOption, customTable, outputOf, printedList, tableOf } from '#cli/output.ts';
+import { listOutputOption, customTable, outputOf, printedList, screenOf, tableOf } from '#cli/output.ts';
 import { type Job, jobs } from '#shared/api/foreign/core.ts';
 import { annotations, labels, systemNamespace, transferQueue } from '#shared/api/names.ts';
 import { isFinished, isQueued } from '#shared/populate/job/attempts.ts';
@@ -47,6 +47,7 @@ const run = async ({ kube, namespace, values, terminal }: Call) => {
       tableOf(
         ['NAMESPACE', 'OBJECT', 'TRANSFER', 'SOURCE', 'STATE', 'FOR'],
         found.map((job) => rowOf(job, terminal.now())),
+        screenOf({ values, terminal }),
       ),
     );
   return exitCodes.done;

@@ -1,7 +1,7 @@
 // `bullion promote`, `pin`, `unpin`, `rollback`, `mark-bad`, `deprecate`: what people decide about versions of golden images. Each changes one part of a
 // policy; the cluster asks for the right to it, and records who it was. `events`: what became of it.
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
-import { tableOf } from '#cli/output.ts';
+import { screenOf, tableOf } from '#cli/output.ts';
 import type { CloudEvent } from '#events/event.ts';
 import {
   decide,
@@ -200,7 +200,7 @@ const events = async (call: Call): Promise<ExitCode> => {
     const { channel, version, message } = data as Readonly<Record<string, string>>;
     return [time, what.split('.').at(-1), channel, version, message];
   });
-  terminal.out(tableOf(['TIME', 'WHAT', 'CHANNEL', 'VERSION', 'MESSAGE'], rows));
+  terminal.out(tableOf(['TIME', 'WHAT', 'CHANNEL', 'VERSION', 'MESSAGE'], rows, screenOf(call)));
   return exitCodes.done;
 };
 

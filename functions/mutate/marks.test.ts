@@ -51,6 +51,15 @@ const marksOf = ({ metadata }: Draft): Readonly<Record<string, string>> => ({
   ...(metadata['labels'] as object),
   ...(metadata['annotations'] as object),
 });
+const without = (object: Draft, keys: readonly string[]): Draft => {
+  const rest = (map: string) =>
+    Object.fromEntries(Object.entries(object.metadata[map] as object).filter(([key]) => !keys.includes(key)));
+  return { ...object, metadata: { ...object.metadata, labels: rest('labels'), annotations: rest('annotations') } };
+};
+/** An object, and the same without some of its marks. */
+const draftsAndBefore = drafts.chain((object) =>
+  fc.subarray(Object.keys(marksOf(object))).map((changed) => ({ object, changed, before: without(object, changed) })),
+);
 const own: readonly string[] = [...ownMarks.labels, ...ownMarks.annotations];
 
 describe('marks', () => {
@@ -89,6 +98,39 @@ describe('marks', () => {
         const { allowed, status } = await ask(validate, '/validate', { object });
         const named = status?.details?.causes?.map(({ field }) => /\[(.*)\]/.exec(field)?.[1]);
         expect([allowed, new Set(named)]).toEqual([false, new Set(foreign)]);
+      }),
+    );
+  });
+
+  /** An update from one to the other: allowed, and the keys that the answer names. */
+  const update = async (oldObject: Draft, object: Draft): Promise<readonly [boolean, ReadonlySet<string>]> => {
+    const { allowed, status } = await ask(validate, '/validate', { oldObject, object });
+    return [allowed, new Set(status?.details?.causes?.map(({ field }) => /\[(.*)\]/.exec(field)?.[1] ?? ''))];
+  };
+
+  it('are rejected by name when an update adds them, and nothing else is', async () => {
+    await fc.assert(
+      fc.asyncProperty(draftsAndBefore, async ({ object, before, changed }) => {
+        const foreign = changed.filter((key) => own.includes(key));
+        const marks = foreign.filter((key) => !isGrant(object, key));
+        // The grant of a data volume is kept by a rule of its own, which is asked last.
+        expect(await update(before, object)).toEqual([
+          foreign.length === 0,
+          new Set(marks.length > 0 ? marks : foreign),
+        ]);
+      }),
+    );
+  });
+
+  it('may be removed by an update, and stay unchanged in one', async () => {
+    await fc.assert(
+      fc.asyncProperty(draftsAndBefore, async ({ object, before, changed }) => {
+        const grants = changed.filter((key) => isGrant(object, key));
+        expect(await update(object, before)).toEqual([grants.length === 0, new Set(grants)]);
+        expect(await update(object, { ...object, metadata: { ...object.metadata, finalizers: ['mine'] } })).toEqual([
+          true,
+          new Set(),
+        ]);
       }),
     );
   });

@@ -27,6 +27,24 @@ describe('protected objects', () => {
     expect([answer.allowed, answer.status?.message]).toEqual([false, expect.stringMatching(says)]);
   });
 
+  const deletions = [...imageRows, ...protectedRows].filter(
+    ({ denied: { object, oldObject } }) => object === undefined && oldObject?.metadata['namespace'] !== undefined,
+  );
+  it('are of several kinds in a namespace', () => {
+    const kinds = new Set(deletions.map(({ denied }) => denied.oldObject?.kind));
+    expect([...kinds]).toEqual(expect.arrayContaining(['VirtualMachineImage', 'PersistentVolumeClaim', 'DataVolume']));
+  });
+  it.each(deletions)('do not keep a namespace that is deleted: $what ($id)', async ({ given, rights, denied }) => {
+    const namespace = (deletionTimestamp?: string): Draft => ({
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name: denied.oldObject?.metadata['namespace'], ...(deletionTimestamp && { deletionTimestamp }) },
+    });
+    expect(await validate(denied, [...given, namespace()], rights)).toMatchObject({ allowed: false });
+    const ending = namespace('2026-01-01T00:00:00Z');
+    expect(await validate(denied, [...given, ending], rights)).toMatchObject({ allowed: true });
+  });
+
   const ofImage = claim({ namespace: 'tenant' }, { storageClassName: 'lh-uid-1' });
   const may = ['get virtualmachineimages default/*'];
   it.each<[string, Draft, readonly string[], RegExp]>([

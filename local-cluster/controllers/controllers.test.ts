@@ -401,6 +401,11 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       await writeFile(job.go, '');
       await ended('guarded');
       // A pod that has ended still uses its claim until it is deleted.
+      expect((await podsOf('guarded')).map(({ status }) => status?.phase)).toEqual(['Succeeded']);
+      await sleep(500);
+      expect(
+        (await plane.kube.get(persistentVolumeClaims, { namespace, name: 'guarded' }))?.metadata.finalizers,
+      ).toContain('kubernetes.io/pvc-protection');
       await plane.kube.delete(jobs, { namespace, name: 'guarded' }, { propagation: 'Foreground' });
       await until(plane.kube, persistentVolumeClaims, { namespace, name: 'guarded' }, gone);
     });

@@ -1,13 +1,27 @@
 // What is populated again after a loss never has different bytes without a report: through every backend that fetches, and for each way to compare.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
+import type { Image } from '#shared/backends/backend.ts';
+import { backingImage } from '#shared/backends/backingimage/index.ts';
+import { buildStorageClass } from '#shared/backends/backingimage/manifests.ts';
+import { cdi } from '#shared/backends/cdi/index.ts';
+import { buildDataVolume } from '#shared/backends/cdi/manifests.ts';
 import { csi } from '#shared/backends/csi/index.ts';
 import type { ImageState } from '#shared/populate/filled.ts';
 import { contentCondition, lostState } from '#shared/populate/loss.ts';
 import { restartedState } from '#shared/populate/state.ts';
 import type { Source } from '#shared/populate/source.ts';
 import { notesOf } from '#shared/resources/transitions.ts';
-import { aPopulation, aVolume, anImage, testSettings, testTime } from '#test/support/builders.ts';
+import {
+  aBackingImage,
+  aPopulation,
+  aStorageClass,
+  aVolume,
+  anImage,
+  testSettings,
+  testTime,
+} from '#test/support/builders.ts';
 import { annotations } from '#shared/api/names.ts';
 
 const url: Source = { type: 'http', url: 'https://a.example/x.img' };
@@ -65,6 +79,98 @@ describe('a volume that was lost and is populated again', () => {
     ['uploaded', { type: 'upload' }, /bullion\.dev\/retry, then upload the file again/],
   ])('says what to do when it was %s', (_how, source, message) => {
     expect(lostState(usable({}), 'the golden volume v', source).message).toMatch(message);
+  });
+});
+
+describe('an image of each backend', () => {
+  const context = { now: testTime, settings: testSettings };
+  const marked = (hex: string | undefined) =>
+    hex === undefined ? {} : { [annotations.populated]: JSON.stringify({ ...aPopulation, digests: { sha256: hex } }) };
+  const claimOf = (hex: string | undefined): PersistentVolumeClaim => ({
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name: 'ubuntu', namespace: 'default', uid: 'claim-uid', annotations: marked(hex) },
+    spec: { storageClassName: 'local' },
+    status: { phase: 'Bound', capacity: { storage: '1Gi' } },
+  });
+  const storageClass = aStorageClass();
+  const cdiNothing = { foreign: [], pods: [], storageClass };
+  const dataVolume = {
+    ...buildDataVolume(anImage({ backend: 'cdi' }), { storageClass, diskBytes: 2 ** 30 }),
+    status: { phase: 'Succeeded' },
+  };
+  const ofLonghorn = anImage({ backend: 'backingimage', storage: { classParameters: {} } });
+  const longhornClass = buildStorageClass(ofLonghorn, `vmi-${ofLonghorn.ref.uid}`, {});
+  const backing = (checksum: string | undefined) => {
+    const built = aBackingImage([{ state: 'ready', progress: 100 }]);
+    return { ...built, status: { ...built.status, ...(checksum === undefined ? {} : { checksum }) } };
+  };
+
+  interface Way {
+    readonly backend: 'cdi' | 'backingimage';
+    readonly algorithm: string;
+    /** Its state with content of this digest; `null`: nothing is there. */
+    readonly pass: (image: Image, content: { readonly hex: string | undefined } | null) => ImageState;
+  }
+  const ways: readonly Way[] = [
+    {
+      backend: 'cdi',
+      algorithm: 'sha256',
+      pass: (image, content) =>
+        cdi.initialize(
+          image,
+          content === null ? cdiNothing : { ...cdiNothing, dataVolume, claim: claimOf(content.hex) },
+          context,
+        ).state,
+    },
+    {
+      backend: 'backingimage',
+      algorithm: 'sha512',
+      pass: (image, content) =>
+        backingImage.initialize(
+          image,
+          {
+            isInstalled: true,
+            users: [],
+            ...(content === null ? {} : { backingImage: backing(content.hex), storageClass: longhornClass }),
+          },
+          context,
+        ).state,
+    },
+  ];
+
+  it.each(
+    ways.flatMap((way) =>
+      (
+        [
+          ['the same bytes', 'a', 'a', 'False', []],
+          ['other bytes', 'a', 'b', 'True', ['ContentChanged']],
+          ['bytes without a digest', 'a', undefined, 'Unknown', ['ContentUnknown']],
+          ['bytes, of which none were known before', undefined, 'a', 'Unknown', ['ContentUnknown']],
+        ] as const
+      ).map(([what, before, now, status, warnings]) => ({ ...way, what, before, now, status, warnings })),
+    ),
+  )('$backend reports $what by condition and Event', ({ backend, pass, algorithm, before, now, status, warnings }) => {
+    let image: Image = anImage({
+      backend,
+      storage: backend === 'cdi' ? { className: 'local' } : { classParameters: {} },
+    });
+    const step = (content: Parameters<typeof pass>[1], retryToken = image.retryToken): ImageState => {
+      image = { ...image, retryToken };
+      image = { ...image, state: pass(image, content) };
+      return image.state;
+    };
+    expect(step({ hex: before })).toMatchObject({ phase: 'Available' });
+    expect(step(null)).toMatchObject({ phase: 'Failed', reason: 'VolumeLost' });
+    expect(step(null, '1').phase).toBe('Pending');
+    const earlier = image.state;
+    const state = step({ hex: now });
+    expect(state.phase).toBe('Available');
+    expect(contentCondition(state)?.status).toBe(status);
+    const differs = `${algorithm} was ${before} and is ${now}`;
+    expect((contentCondition(state)?.message ?? '').includes(differs)).toBe(status === 'True');
+    const told = notesOf(earlier, state).filter(({ type }) => type === 'Warning');
+    expect(told.map(({ reason }) => reason)).toEqual(warnings);
   });
 });
 

@@ -214,6 +214,15 @@ describe('buildTransferJob', () => {
     expect(env.find(({ name }) => name === 'TRACEPARENT')?.value).toContain(imageRef.uid.replaceAll('-', ''));
   });
 
+  it.each([
+    [120 * 1024, 120],
+    [0, 1],
+  ])('has the minimum rate of the settings: %d bytes in %d seconds', (slowestBytes, slowestSeconds) => {
+    const slow = buildTransferJob(request, { ...testSettings, slowestBytes, slowestSeconds });
+    const { limits } = TransferSpec.parse(JSON.parse(slow.spec.template.spec.containers[0]?.env?.[0]?.value ?? ''));
+    expect(limits.floor).toEqual({ bytes: slowestBytes, seconds: slowestSeconds });
+  });
+
   it('complies with the restricted Pod Security Standard and has no token', () => {
     expect(pod).toMatchObject({
       restartPolicy: 'Never',

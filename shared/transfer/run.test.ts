@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, statSync, truncateSyn
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { reportEveryMs } from '#shared/transfer/meter.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { noise } from '#test/support/disk.ts';
 import { type FileOptions, fileAnswer } from '#test/support/origin.ts';
@@ -272,6 +273,16 @@ describe('a transfer that fails', () => {
     expect(report).toMatchObject({ reason: 'SourceStalled', retryable: true });
     expect(existsSync(target)).toBe(false);
     expect(leftovers).toEqual([]);
+  });
+
+  it('because the server sends less than the minimum ends after its retries, with a note in between', async () => {
+    const { report, progress } = await transfer(
+      (request) => ({ ...fileAnswer(request, raw), ...(request.index === 0 ? {} : { pace: 100 }) }),
+      { floor: { bytes: 100 * mib, seconds: 0.6 }, retries: 1, waitMs: reportEveryMs + 500 },
+    );
+    const said = /^127\.0\.0\.1:\d+ sent \d+ bytes in \d+ seconds: at least 104857600 in 0\.6 are needed/;
+    expect(report).toMatchObject({ reason: 'SourceStalled', retryable: true, message: expect.stringMatching(said) });
+    expect(progress.map(({ note }) => note ?? '')).toContainEqual(expect.stringMatching(said));
   });
 
   it('because the server is too slow ends at its deadline', async () => {

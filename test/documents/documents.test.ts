@@ -79,6 +79,28 @@ describe('the README', () => {
   it('has at most 10 KB', () => expect(Buffer.byteLength(textOf('README.md'))).toBeLessThanOrEqual(10_240));
 });
 
+describe('two groups with a kind VirtualMachineImage', () => {
+  const says = [/\bHarvester\b/, /\bHyperCloud\b/, /only one/, /bullion images -A/];
+  it.each([
+    ['README.md', /`vmim` for HyperCloud, `vmimage` for Harvester/],
+    ['docs/harvester.md', /vmimages` \(in full: `virtualmachineimages\.harvesterhci\.io`\)/],
+    ['docs/hypercloud.md', /vmim`\s\(in full: `virtualmachineimages\.hypercloud\.tmaxanc\.com`\)/],
+  ])('are told apart by %s', (path, names) => {
+    const paragraphs = textOf(path).split('\n\n');
+    expect(paragraphs.filter((text) => [...says, names].every((words) => words.test(text)))).toHaveLength(1);
+  });
+});
+
+describe('the command line of an export to a bucket', () => {
+  it.each(['docs/cli.md', 'docs/kubernetes.md'])('says in %s that the bucket must exist', (path) => {
+    const lines = textOf(path)
+      .split('\n')
+      .filter((line) => /^\$ .*bullion export \S+ s3:/.test(line));
+    expect(lines.length).toBeGreaterThan(0);
+    expect(lines.filter((line) => !/# the bucket must exist/.test(line))).toEqual([]);
+  });
+});
+
 describe.each(guides)('%s', (path) => {
   const text = textOf(path);
 

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type TransferProgress, TransferReport } from '#shared/transfer/report.ts';
 import { runTransfer } from '#shared/transfer/run.ts';
 import { TransferSpec } from '#shared/transfer/spec.ts';
@@ -20,6 +21,9 @@ export interface Wanted {
   readonly retries?: number;
   readonly idleSeconds?: number;
   readonly totalSeconds?: number;
+  readonly floor?: TransferSpec['limits']['floor'];
+  /** Delay before each retry. */
+  readonly waitMs?: number;
   readonly path?: string;
   readonly allowedAddresses?: readonly string[];
   readonly signal?: AbortSignal;
@@ -55,6 +59,7 @@ export const transfer = async (respond: (request: OriginRequest) => Answer, want
     scratchDir,
     limits: {
       idleSeconds: wanted.idleSeconds ?? 5,
+      floor: wanted.floor,
       totalSeconds: wanted.totalSeconds ?? 60,
       retries: wanted.retries ?? 2,
     },
@@ -71,6 +76,7 @@ export const transfer = async (respond: (request: OriginRequest) => Answer, want
       return Promise.resolve();
     },
     log: (message, facts) => lines.push([message, facts]),
+    wait: wanted.waitMs === undefined ? undefined : () => delay(wanted.waitMs),
   });
   await origin.close();
   const left = (directory: string) => (existsSync(directory) ? readdirSync(directory) : []);

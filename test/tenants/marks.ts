@@ -246,25 +246,34 @@ const referrers: Readonly<Record<string, Loose>> = {
   },
 };
 
+/** The same for an object that they have already. Where grants are recorded, one is set to what it was; other marks are only refused. */
+const byUpdate = (row: ObjectRow, before: Draft): readonly ObjectRow[] => {
+  if (row.holds !== 'stripped') return [row];
+  const isRecorded = !['PersistentVolumeClaim', 'VolumeSnapshot'].includes(before.kind);
+  const holds = isRecorded && row.reference === `annotations[${annotations.granted}]` ? 'stripped' : 'refused';
+  return [row, { ...row, attack: `${row.attack}, by an update`, holds, before }];
+};
+
 export const markRows: readonly ObjectRow[] = [
   ...markRules.flatMap((rule) =>
-    rule.on.map((on): ObjectRow => {
+    rule.on.flatMap((on): readonly ObjectRow[] => {
       const object = makers[on](metadataOf(rule, on));
       const { attack, holds, right } = rule;
       const reference = rule.map === 'finalizers' ? `finalizer ${rule.key}` : `${rule.map}[${rule.key}]`;
-      return { kind: kindOf(object), reference, attack, holds, right, object };
+      return byUpdate({ kind: kindOf(object), reference, attack, holds, right, object }, makers[on]());
     }),
   ),
   ...Object.entries(referrers).flatMap(([what, reference]) =>
-    (['claim', 'job'] as const).map((on): ObjectRow => {
+    (['claim', 'job'] as const).flatMap((on): readonly ObjectRow[] => {
       const forged = makers[on]({ ...forgedChild, ownerReferences: [reference] });
-      return {
+      const row: ObjectRow = {
         kind: kindOf(forged),
         reference: 'ownerReferences',
         attack: `be a child of ${what}`,
         holds: on === 'claim' ? 'stripped' : 'inert',
         object: forged,
       };
+      return byUpdate(row, makers[on]({ ownerReferences: [reference] }));
     }),
   ),
   {

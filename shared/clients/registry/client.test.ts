@@ -1,7 +1,8 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createHttpClient } from '#shared/clients/http/client.ts';
+import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
 import { type RegistryClient, createRegistryClient } from '#shared/clients/registry/client.ts';
 import { selectPlatform } from '#shared/clients/registry/manifest.ts';
 import { createRegistryPace } from '#shared/clients/registry/refusal.ts';
@@ -276,6 +277,84 @@ describe('with a separate token service', () => {
     await expect(client.head(parseReference('docker://registry.example/a/b'))).rejects.toThrow('without TLS');
     expect(tokens.hits).toEqual([]);
   });
+
+  it.each([
+    [['store.example:5000'], 'bytes'],
+    [['store.example'], 'RedirectRefused'],
+    [undefined, 'RedirectRefused'],
+  ])('follows a blob from https to plain http only where the host is allowed: %j', async (plainHosts, expected) => {
+    const over: HttpClient = {
+      get: ({ url }) => {
+        const isStore = url.href.startsWith('http://store.example:5000/');
+        const headers: Record<string, string> = isStore ? {} : { location: 'http://store.example:5000/blob' };
+        const body = Readable.from(isStore ? [Buffer.from('bytes')] : []) as AsyncIterable<Buffer>;
+        return Promise.resolve({
+          status: isStore ? 200 : 307,
+          headers,
+          body,
+          pour: () => Promise.resolve(),
+          discard: () => {},
+        });
+      },
+      close: () => Promise.resolve(),
+    };
+    const client = clientOf('registry.example', { plainHttp: false, http: over, plainHosts });
+    const image = parseReference('docker://registry.example/team/disk:1');
+    const result = await client.blob(image, digest, 0).then(
+      async ({ body }) => (await read(body)).toString(),
+      (error: { readonly code: string }) => error.code,
+    );
+    expect(result).toBe(expected);
+  });
+
+  const query = 'X-Amz-Date=20200101T000000Z&X-Amz-Expires=60&X-Amz-Signature=s3cret';
+  it.each([
+    ['application/xml', '<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>'],
+    ['text/plain', `Request has expired: /blob?${query}`],
+    ['text/html', `<title>Request has expired</title><p>/blob?${query}`],
+  ])('reports the expiry of the address that a blob is redirected to, and its store: %s', async (type, body) => {
+    const store = await start(() => ({ status: 403, headers: { 'content-type': type }, body }));
+    const registry = await start(() => ({ status: 307, headers: { location: `http://${store.host}/blob?${query}` } }));
+    const image = parseReference(`docker://${registry.host}/team/disk:1`);
+    const fault: unknown = await clientOf(registry.host, { credentials })
+      .blob(image, digest, 0)
+      .catch((error: unknown) => error);
+    // The registry signs another address for the next request.
+    expect(fault).toMatchObject({ code: 'RegistryFailed', retryable: true });
+    expect(String(fault)).toContain(
+      `${registry.host} redirects to ${store.host}, which answered 403 for blob ${digest}`,
+    );
+    expect(String(fault)).toMatch(
+      /\([^?]*Request has expired[^?]*\): the signed address expired at 2020-01-01T00:01:00/,
+    );
+    expect(String(fault)).not.toMatch(/X-Amz|s3cret|Secret/);
+  });
+
+  it.each([
+    [403, 'Unauthorized', false],
+    [401, 'Unauthorized', false],
+    [404, 'ImageNotFound', false],
+    [416, 'RegistryFailed', true],
+    [500, 'RegistryFailed', true],
+    [503, 'RateLimited', true],
+    [429, 'RateLimited', true],
+  ])(
+    'does not blame the Secret for the %i of the store that a blob is redirected to',
+    async (status, code, retryable) => {
+      const tokens = await start(() => ({ status: 200, body: '{"token":"abc"}' }));
+      const headers = { 'www-authenticate': `Bearer realm="http://${tokens.host}/token"` };
+      const store = await start(() => ({ status, headers, body: 'no' }));
+      const registry = await start(() => ({ status: 307, headers: { location: `http://${store.host}/blob` } }));
+      const image = parseReference(`docker://${registry.host}/team/disk:1`);
+      const asked = clientOf(registry.host, { credentials }).blob(image, digest, 0);
+      await expect(asked).rejects.toMatchObject({
+        code,
+        retryable,
+        message: expect.stringMatching(/redirects to .* answered \d+ for blob(?!.*Secret)/),
+      });
+      expect(tokens.hits).toEqual([]);
+    },
+  );
 
   it('does not send its credentials to the store that a blob is redirected to', async () => {
     const store = await start(() => ({ status: 200, body: 'bytes' }));

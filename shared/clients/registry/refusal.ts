@@ -1,5 +1,6 @@
 // Errors of a registry: an unsuccessful answer as an error with the registry's own message, and the delay after 429.
 import type { HttpResponse } from '#shared/clients/http/client.ts';
+import { expiryOf, expiryText, mostErrorBytes, refusalMessage } from '#shared/clients/http/refusal.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import { type AppErrorOptions, TableError } from '#shared/runtime/errors.ts';
 
@@ -78,11 +79,14 @@ export interface RefusalContext {
   readonly what: string;
   readonly pace: RegistryPace;
   readonly hasCredentials: boolean;
+  /** Where the registry redirected to; `undefined`: it answered itself. */
+  readonly store?: URL | undefined;
 }
 
 /** Reads the body. */
 export const refusalOf = async (response: HttpResponse, context: RefusalContext): Promise<RegistryFailure> => {
-  const { host, what, pace, hasCredentials } = context;
+  const { host, what, pace, hasCredentials, store } = context;
+  if (store !== undefined) return storeRefusal(response, context, store);
   const { status } = response;
   const reported = await errorsOf(response);
   const message = `${host} answered ${status} for ${what}${reported === '' ? '' : ` (${reported})`}`;
@@ -98,6 +102,41 @@ export const refusalOf = async (response: HttpResponse, context: RefusalContext)
   if (status === 503) return new RegistryFailure('RateLimited', message, asked);
   if (status === 404) return new RegistryFailure('ImageNotFound', `${message}: check repository, tag and digest`);
   return new RegistryFailure('RegistryFailed', message, asked);
+};
+
+const expiryAdvice = 'the clocks of the registry and of its store may differ';
+
+/** The refusal of a store that the registry redirected to, which knows no credentials of ours: the registry signed the address. Reads the body. */
+const storeRefusal = async (
+  response: HttpResponse,
+  { host, what, pace }: RefusalContext,
+  store: URL,
+): Promise<RegistryFailure> => {
+  const { status, headers } = response;
+  const body = await readSome(response).catch(() => '');
+  const reason = refusalMessage(body, headers['content-type']);
+  const expiry = expiryText(reason, expiryOf(store, Date.now()));
+  const answered = `${host} redirects to ${store.host}, which answered ${status} for ${what}${reason === undefined ? '' : ` (${reason})`}`;
+  const message = expiry === undefined ? answered : `${answered}: ${expiry}; ${expiryAdvice}`;
+  const seconds = pace.waitSeconds(host);
+  const asked = seconds === 0 ? {} : { retryAfterSeconds: seconds };
+  if (status === 429 || status === 503) return new RegistryFailure('RateLimited', message, asked);
+  if (status === 404) return new RegistryFailure('ImageNotFound', message);
+  // The registry signs another address for the next request.
+  if (expiry !== undefined || status >= 500) return new RegistryFailure('RegistryFailed', message, asked);
+  return new RegistryFailure(status === 401 || status === 403 ? 'Unauthorized' : 'RegistryFailed', message);
+};
+
+/** The beginning of a body. */
+const readSome = async (response: HttpResponse): Promise<string> => {
+  const parts: Buffer[] = [];
+  let length = 0;
+  for await (const part of response.body) {
+    parts.push(part);
+    length += part.length;
+    if (length >= mostErrorBytes) break;
+  }
+  return Buffer.concat(parts).subarray(0, mostErrorBytes).toString('utf8');
 };
 
 /** Rate limits reported by registries, shared by all clients in one process. Passed to each registry client. */

@@ -1,6 +1,6 @@
 // Requests to one registry as one user: logs in on demand, keeps the token, and follows redirects without it.
 import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
-import { followRedirects } from '#shared/clients/http/redirect.ts';
+import { type Destination, followRedirects } from '#shared/clients/http/redirect.ts';
 import type { Credentials } from '#shared/clients/registry/credentials.ts';
 import { RegistryFailure } from '#shared/clients/registry/refusal.ts';
 import type { RegistryPace } from '#shared/clients/registry/refusal.ts';
@@ -46,49 +46,54 @@ export interface RegistrySession {
 const basicOf = ({ username, password }: Credentials): string =>
   `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
 
+const request = async (
+  { http, plainHosts, signal: given }: SessionOptions,
+  { method = 'GET', headers = {}, body }: RegistryRequest,
+  origin: Destination,
+): Promise<{ readonly response: HttpResponse; readonly final: Destination }> => {
+  const signal = given === undefined ? {} : { signal: given };
+  // Secret headers are sent only to the registry's own origin: blobs are often redirected to an object store.
+  if (method === 'GET' || method === 'HEAD')
+    return followRedirects(http, { origin, method, headers, plainHosts, ...signal });
+  const response = await http.get({
+    url: origin.url,
+    method,
+    body,
+    headers: { ...headers, ...origin.headers },
+    ...signal,
+  });
+  return { response, final: origin };
+};
+
 export const createSession = (options: SessionOptions): RegistrySession => {
   const { host, pace } = options;
   const base = `${options.plainHttp === true ? 'http' : 'https'}://${serverOf(host)}`;
   const logins = new Map<string, string>();
   const urlOf = (path: string): URL => new URL(`/v2/${path}`, base);
 
-  const send = async (call: RegistryRequest, authorization: string | undefined): Promise<HttpResponse> => {
+  const send = async (call: RegistryRequest, authorization: string | undefined) => {
     pace.check(host);
     const url = typeof call.path === 'string' ? urlOf(call.path) : call.path;
-    const login = authorization === undefined ? {} : { authorization };
-    const signal = options.signal === undefined ? {} : { signal: options.signal };
-    const { method = 'GET', headers = {} } = call;
-    const response =
-      method === 'GET' || method === 'HEAD'
-        ? // Secret headers are sent only to the registry's own origin: blobs are often redirected to an object store.
-          (
-            await followRedirects(options.http, {
-              origin: { url, headers: login },
-              method,
-              headers,
-              plainHosts: options.plainHosts,
-              ...signal,
-            })
-          ).response
-        : await options.http.get({ url, method, body: call.body, headers: { ...headers, ...login }, ...signal });
-    pace.learn(host, response);
-    return response;
+    const answer = await request(options, call, { url, headers: authorization === undefined ? {} : { authorization } });
+    pace.learn(host, answer.response);
+    return { response: answer.response, store: answer.final.url.origin === url.origin ? undefined : answer.final.url };
   };
 
   const ask = async (call: RegistryRequest): Promise<HttpResponse> => {
     const scope = `repository:${call.repository}:${options.mayPush === true ? 'pull,push' : 'pull'}`;
-    let response = await send(call, logins.get(scope));
-    if (response.status === 401) {
+    let { response, store } = await send(call, logins.get(scope));
+    if (response.status === 401 && store === undefined) {
       const challenge = parseChallenge(response.headers['www-authenticate']);
       const authorization = challenge && (await logIn(options, challenge, scope));
       if (authorization !== undefined) {
         response.discard();
         logins.set(scope, authorization);
-        response = await send(call, authorization);
+        ({ response, store } = await send(call, authorization));
       }
     }
     if (response.status >= 200 && response.status < 300) return response;
-    throw await refusalOf(response, { host, what: call.what, pace, hasCredentials: options.credentials !== undefined });
+    const hasCredentials = options.credentials !== undefined;
+    throw await refusalOf(response, { host, what: call.what, pace, hasCredentials, store });
   };
   return { host, urlOf, ask };
 };

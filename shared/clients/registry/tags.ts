@@ -97,9 +97,10 @@ export const chooseTag = (tags: readonly string[], range: string): ChosenTag | u
   const others = (Object.keys(schemes) as Scheme[])
     .filter((other) => other !== scheme)
     .map((other) => listOf(inRange, other, `${schemes[other]}, which are not compared with ${schemes[scheme]}`));
-  const early = read.filter(
-    (release) => release.scheme === scheme && !isIn(release) && isPreRelease(release) && byAge(release, newest) < 0,
-  );
+  const withEarly = new semver.Range(range, { includePrerelease: true });
+  const isEarly = (release: Release): boolean =>
+    isPreRelease(release) && !isIn(release) && withEarly.test(release.version) && byAge(release, newest) < 0;
+  const early = read.filter((release) => release.scheme === scheme && isEarly(release));
   const passedOver = [...others, listOf(early, scheme, 'pre-releases')].filter((text) => text !== '').join('; ');
   return { tag: newest.tag, passedOver };
 };

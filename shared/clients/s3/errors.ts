@@ -48,13 +48,15 @@ export const regionHint = (error: unknown): string | undefined => {
   return isMisplaced ? (headerOf(error, 'x-amz-bucket-region') ?? error.Region) : undefined;
 };
 
+const noBucket = 'the bucket does not exist: create it, or name another one';
+
 interface Explanation {
   readonly fault: S3Fault;
   readonly message: string;
 }
 
 const byName: Readonly<Record<string, Explanation>> = {
-  NoSuchBucket: { fault: 'BucketNotFound', message: 'the bucket does not exist' },
+  NoSuchBucket: { fault: 'BucketNotFound', message: noBucket },
   NoSuchKey: { fault: 'ObjectNotFound', message: 'the bucket has no such object' },
   NoSuchVersion: { fault: 'ObjectNotFound', message: 'the object has no such version' },
   NoSuchUpload: { fault: 'UploadNotFound', message: 'the upload was completed or aborted' },
@@ -81,7 +83,7 @@ const byStatus = (status: number, hasKey: boolean): Explanation => {
   if (status === 404) {
     return hasKey
       ? { fault: 'ObjectNotFound', message: 'there is no such bucket or object' }
-      : { fault: 'BucketNotFound', message: 'the bucket does not exist' };
+      : { fault: 'BucketNotFound', message: noBucket };
   }
   if (status === 401 || status === 403) return byName['AccessDenied'] as Explanation;
   if (status === 412) return { fault: 'PreconditionFailed', message: 'the object has changed' };

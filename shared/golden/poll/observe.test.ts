@@ -123,6 +123,29 @@ describe.skipIf(!hasRegistry())('a registry', () => {
     expect(await look({ tags: '>3 <4' })).toMatchObject({ is: 'failed', reason: 'ImageNotFound' });
   });
 
+  it('names the tags that look newer and are not followed, and why, as long as they are there', async () => {
+    const mixed = { ...target, repository: 'disks/mixed' };
+    const newest = await pushDisk(mixed, Buffer.alloc(512, 30), 'v9.11.0');
+    for (const [index, tag] of ['v9.10.0', 'v9.12.0-rc.1', '2022.04.26'].entries())
+      await pushDisk(mixed, Buffer.alloc(512, 31 + index), tag);
+    const asked = { url: `docker://${registry.host}/disks/mixed`, tags: '*' };
+    const says = expect.stringContaining(
+      '; passed over: 2022.04.26 (dates, which are not compared with versions); v9.12.0-rc.1 (pre-releases)',
+    );
+    expect(await look(asked)).toMatchObject({ is: 'found', tag: 'v9.11.0', digest: newest.digest, message: says });
+    expect(await look(asked, { sourceDigest: newest.digest })).toMatchObject({ is: 'same', message: says });
+    expect(await look({ ...asked, tags: '<=9.10' })).toMatchObject({
+      message: expect.not.stringMatching(/passed over/),
+    });
+    const undated = { ...target, repository: 'disks/undated' };
+    await pushDisk(undated, Buffer.alloc(512, 34), 'latest');
+    await pushDisk(undated, Buffer.alloc(512, 35), 'edge');
+    expect(await look({ url: `docker://${registry.host}/disks/undated`, tags: undefined })).toMatchObject({
+      tag: 'latest',
+      message: expect.not.stringContaining('passed over'),
+    });
+  });
+
   it('asks nobody about a pinned digest', async () => {
     const digest = sha256(Buffer.from('x'));
     expect(await look(url(`@${digest}`))).toMatchObject({ is: 'found', digest });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type PersistentVolume, type PersistentVolumeClaim, persistentVolumes } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import { annotations } from '#shared/api/names.ts';
-import { childMetadata } from '#shared/api/object.ts';
+import { type KubeObject, childMetadata } from '#shared/api/object.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { diskBytesIn, volumeBytesFor } from '#shared/populate/population.ts';
 import { type ImageState, initialState } from '#shared/populate/filled.ts';
@@ -746,6 +746,52 @@ it('passes the properties of an image on to the claim and to the object that it 
   expect(told(imported)).toEqual([marked]);
   const owned = { ...imported, labelled: dataVolumeKind.type };
   expect(told(owned)).toEqual([['DataVolume', { labels: preference }], marked]);
+});
+
+describe('the claim of a clone', () => {
+  const preference = { 'instancetype.kubevirt.io/default-preference': 'fedora' };
+  const labelled = (clone: Partial<ReadyOrigin['clone']> = {}, snapshot?: null): ReadyOrigin => ({
+    ...anOrigin(clone, snapshot),
+    claim: { ...golden, metadata: { ...golden.metadata, labels: { ...preference, os: 'theirs' } } },
+  });
+  const bare = { hasSnapshot: false };
+  const asking = (cloneStrategy: string) => aStorageProfile({ spec: { cloneStrategy } } as object);
+
+  it.each<[strategy: string, origin: ReadyOrigin, profile: ReturnType<typeof asking> | undefined, because?: string]>([
+    ['snapshot', labelled(), undefined],
+    ['csi-clone', labelled(bare, null), asking('csi-clone')],
+    ['copy', labelled(), asking('copy'), 'class local asks for it'],
+    ['copy', labelled(bare, null), undefined, 'local.bullion.dev makes no snapshots and is not known to clone'],
+  ])(
+    'records the strategy %s, why it is copied, and the labels that KubeVirt infers from',
+    (strategy, origin, ...[profile, because]) => {
+      const volume = aVolume({ labelled: dataVolumeKind.type, state: { phase: 'Cloning' } });
+      const first = planVolume(volume, { pods: [], origin, storageClass, profile }, context);
+      const [made] = first.actions.flatMap((one) => (one.do === 'create' ? [one.object as PersistentVolumeClaim] : []));
+      const marks = made?.metadata.annotations ?? {};
+      expect([marks['cdi.kubevirt.io/cloneType'], marks['cdi.kubevirt.io/cloneFallbackReason']]).toEqual([
+        strategy,
+        because,
+      ]);
+      // The source is gone by now.
+      const ended = strategy === 'copy' ? { job: complete, pods: [copied] } : { pods: [] };
+      const claim = {
+        ...made!,
+        metadata: { ...made!.metadata, resourceVersion: '1' },
+        status: { phase: 'Bound' },
+      } as const;
+      const { actions } = planVolume({ ...volume, state: first.state }, { ...ended, claim, storageClass }, context);
+      const told = actions.flatMap((action) =>
+        action.do === 'patch'
+          ? [[action.type.kind, (action.patch as { readonly metadata?: KubeObject['metadata'] }).metadata?.labels]]
+          : [],
+      );
+      expect(told).toEqual([
+        ['DataVolume', preference],
+        ['PersistentVolumeClaim', preference],
+      ]);
+    },
+  );
 });
 
 describe('storage that clones', () => {

@@ -42,6 +42,41 @@ describe('polls', () => {
     expect(['old', 'new'].map((name) => cronNow(name).status?.lastPoll?.outcome)).toEqual(['Changed', 'Changed']);
   });
 
+  it.each(['of a host that asked to be left alone', 'of any host'])(
+    'begin with the cron whose last answer is oldest: %s',
+    async (which) => {
+      if (which !== 'of any host') {
+        aCron({ managedDataSource: 'z' }, { name: 'z' });
+        world.answer = () => ({ is: 'failed', reason: 'RateLimited', message: '429', retryAfterSeconds: 60 });
+        await tick(world.deps);
+      }
+      const minutes = { b: 30, d: 10, a: 40, c: 20, e: undefined };
+      for (const [name, at] of Object.entries(minutes)) {
+        aCron(
+          {
+            template: { spec: { source: { registry: { url: `docker://quay.io/a/${name}` } } } },
+            managedDataSource: name,
+          },
+          { name },
+        );
+        if (at === undefined) continue;
+        const time = new Date(world.time + at * minute).toISOString();
+        world.kube.edit(dataImportCronKind.type, { namespace, name }, (cron) => {
+          Object.assign(cron, {
+            status: { lastPoll: { time, outcome: 'Same', message: 'x', failures: 0, answered: time } },
+          });
+          cron.metadata.annotations = { ...cron.metadata.annotations, [cdiAnnotations.lastCronTime]: time };
+        });
+      }
+      world.time += 13 * 60 * minute;
+      world.answer = () => found('a');
+      world.asked.length = 0;
+      await tick(world.deps);
+      const order = world.asked.map(({ source }) => (source.type === 'registry' ? source.image.repository : ''));
+      expect(order.filter((name) => /^a\/[a-e]$/.test(name))).toEqual(['a/e', 'a/d', 'a/c', 'a/b', 'a/a']);
+    },
+  );
+
   it('are not shared between crons with Secrets of their own', async () => {
     aCron({}, { name: 'one', namespace: 'ns1' });
     aCron({}, { name: 'two', namespace: 'ns2' });
@@ -71,6 +106,22 @@ describe('polls', () => {
     await tick(world.deps);
     expect(world.asked.at(-1)?.known).toEqual({});
     expect(cronNow().metadata.annotations?.[cdiAnnotations.desiredDigest]).toBe(digestOf('a'));
+  });
+
+  it('keep the note about tags that were passed over in the status, whether or not the version is new', async () => {
+    const note = '; passed over: 2022.04.26 (dates, which are not compared with versions)';
+    aCron();
+    world.answer = () => ({ ...found('a'), message: `fedora:9.11 has digest a${note}` });
+    await tick(world.deps);
+    expect(cronNow().status?.lastPoll).toMatchObject({
+      outcome: 'Changed',
+      message: `fedora:9.11 has digest a${note}`,
+    });
+    await importVersion('a');
+    world.answer = () => ({ is: 'same', message: `fedora:9.11 still has digest a${note}` });
+    world.time += 13 * 60 * minute;
+    await tick(world.deps);
+    expect(cronNow().status?.lastPoll?.message).toBe(`fedora:9.11 still has digest a${note}`);
   });
 
   it('catch up with one poll, however many were missed', async () => {

@@ -157,6 +157,12 @@ describe('the conditions of a DataVolume', () => {
         (reason) => `Normal ${reason}`,
       ),
     );
+    for (const reason of ['TargetTooSmall', 'TargetNotFileSystem', 'ContentTypeDiffers']) {
+      const refused = { ...initialState, phase: 'Failed', reason, message: 'request a larger one' } as const;
+      const told = { type: 'Warning', reason: 'CloneValidationFailed', message: 'request a larger one' };
+      expect(notesOfDataVolume(initialState, refused, volume)).toMatchObject([told]);
+      expect(notesOfDataVolume(refused, refused, volume)).toEqual([]);
+    }
     const missing = { ...initialState, reason: 'SourceNotFound', message: 'gone' };
     expect(notesOfDataVolume(initialState, missing, volume)).toMatchObject([
       { type: 'Warning', reason: 'CloneWithoutSource', message: 'gone' },

@@ -160,6 +160,18 @@ describe('a Job that does not stop', () => {
   });
 });
 
+it.each([
+  ['the same', 'exports/root: no access (403)', /^exports\/root: no access \(403\); parts of it may remain.* either$/],
+  ['another reason', 'the store is away', /^exports\/root: no access \(403\); parts.* removed: the store is away$/],
+])('a failed export whose parts cannot be removed says %s once', (_what, because, says) => {
+  const clearJob = aJob('abort-uid-1', 'Failed');
+  const report = { outcome: 'failed', reason: 'TargetFailed', message: because, retryable: false, receivedBytes: 0 };
+  const failing = { reason: 'TargetFailed', message: 'exports/root: no access (403)' };
+  const observed = observedWith({ clearJob, pods: [podOf(clearJob, report, 'Failed')] });
+  const { state } = planExport(anExport({ ...running, failing }), observed, context);
+  expect(state).toMatchObject({ phase: 'Failed', message: expect.stringMatching(says) });
+});
+
 describe('a finished export that a late pass started again', () => {
   const metadata = (uid: string) => ({ name: uid, namespace: 'ns', uid });
   const begun = {

@@ -59,6 +59,12 @@ const endOf = (clearJob: Job, pods: readonly Pod[], { now, settings }: PlanConte
     : { is: 'waiting', actions: [], message };
 };
 
+/** The removal often fails for the same reason as the export, whose message says it already. */
+const remainsText = (message: string, because: string): string => {
+  const remains = '; parts of it may remain at the destination, because they could not be removed';
+  return message.includes(because) ? `${remains} either` : `${remains}: ${because}`;
+};
+
 export const planFailing = (
   resource: Going,
   observed: ObservedExport,
@@ -80,10 +86,7 @@ export const planFailing = (
     };
     return { actions: cleared.actions, state };
   }
-  const left =
-    cleared.is === 'done'
-      ? ''
-      : `; parts of it may remain at the destination, because they could not be removed: ${cleared.because}`;
+  const left = cleared.is === 'done' ? '' : remainsText(message, cleared.because);
   const actions = [
     ...removeJob(observed.job),
     ...removeJob(cleared.is === 'done' ? undefined : observed.clearJob),

@@ -1,13 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { expiryOf, refusalMessage } from '#shared/clients/http/refusal.ts';
 import {
   identityOf,
   isOtherObject,
   parseContentLength,
   parseContentRange,
   parseRetryAfter,
-  expiryOf,
-  refusalMessage,
   statusFault,
   strongValidatorOf,
 } from '#shared/transfer/source/http/answer.ts';
@@ -122,7 +121,10 @@ describe('why a server rejects a request', () => {
     ['text/plain', 'see https://u:p@h/x?X-Amz-Signature=abc or token=abcdef', 'see https://h/x or token=[redacted]'],
     ['text/plain', 'x'.repeat(500), `${'x'.repeat(160)}…`],
     ['text/html', '<html>403</html>', undefined],
+    ['text/html', '<!doctype html><Title>\n Link &amp; key expired</title><p>token=abcdef', 'Link & key expired'],
+    ['text/plain', '<html><title>Gone</title>', 'Gone'],
     ['text/plain', '<html>403</html>', undefined],
+    ['text/html', '<title>see https://h/x?sig=abcdef or /x?sig=abcdef</title>', 'see https://h/x or /x'],
     ['application/json', '{"a":1}', undefined],
     ['text/plain', '', undefined],
   ])('is read from %s: %j', (type, body, words) => {

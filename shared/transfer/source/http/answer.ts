@@ -1,8 +1,7 @@
 // Interprets the answers of an HTTP server: pure decisions from status and headers.
 import type { HttpResponse } from '#shared/clients/http/client.ts';
-import { redact } from '#shared/runtime/redact.ts';
+import { expiryText } from '#shared/clients/http/refusal.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
-import { lookup } from '#shared/runtime/lookup.ts';
 
 type Headers = HttpResponse['headers'];
 
@@ -78,67 +77,20 @@ export const parseRetryAfter = (headers: Headers, nowMs: number): number | undef
   return Number.isNaN(until) ? undefined : Math.max(0, Math.ceil((until - nowMs) / 1000));
 };
 
-const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
-
-const elementIn = (xml: string, name: string): string =>
-  (new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml)?.[1] ?? '').replace(
-    /&(amp|lt|gt|quot|apos);/g,
-    (_, entity: string) => lookup(entities, entity) ?? '',
-  );
-
-const longestReason = 160;
-
-/** The query of a URL in a server's message may be a credential. */
-const queryInText = /(\/[^\s?"<>]*)\?[^\s"<>]+/g;
-
-/**
- * The server's own error message: code and message of an object store's XML, or the first line of a plain text. Without HTML pages, and without
- * anything that may be a secret.
- */
-export const refusalMessage = (body: string, contentType: string | undefined): string | undefined => {
-  const isXml = /<Error[\s>]/.test(body.slice(0, 512));
-  const isText = contentType === undefined || contentType.trim().toLowerCase().startsWith('text/plain');
-  const parts = isXml ? ['Code', 'Message'].map((name) => elementIn(body, name)) : [isText ? firstLine(body) : ''];
-  const message = parts.filter((part) => part.trim() !== '').join(': ');
-  // oxlint-disable-next-line no-control-regex
-  const line = message.replace(/[\u0000-\u001f\u007f-\u009f\ufffd\s]+/g, ' ').trim();
-  const shown = redact(line.replace(queryInText, '$1'));
-  if (shown === '') return undefined;
-  return shown.length <= longestReason ? shown : `${shown.slice(0, longestReason)}…`;
-};
-
-const firstLine = (text: string): string => (/^\s*</.test(text) ? '' : (text.trim().split(/[\r\n]/)[0] ?? ''));
-
-/** `20260301T120000Z`, as in signatures. */
-const signedAt = (text: string | null): number => {
-  const [, year, month, day, hour, minute, second] = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(text ?? '') ?? [];
-  return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
-};
-
-/** Expiry of a signed URL in ms since the epoch; `undefined`: not expired, or unknown. S3, Google Cloud, Azure, CloudFront. */
-export const expiryOf = ({ searchParams }: URL, nowMs: number): number | undefined => {
-  const lasting = ['X-Amz', 'X-Goog'].map(
-    (name) =>
-      signedAt(searchParams.get(`${name}-Date`)) + Number(searchParams.get(`${name}-Expires`) ?? Number.NaN) * 1000,
-  );
-  const fixed = [Number(searchParams.get('Expires') ?? Number.NaN) * 1000, Date.parse(searchParams.get('se') ?? '')];
-  return [...lasting, ...fixed].find((time) => time <= nowMs);
-};
-
 export interface ServerRefusal {
   readonly nowMs: number;
   /** Message of the server. */
   readonly reason?: string | undefined;
   /** Expiry of the URL, if it has expired. */
   readonly expired?: number | undefined;
+  /** The address is not that of the source: its server redirected there. */
+  readonly isRedirected?: boolean | undefined;
 }
 
-const forbidden = ({ reason, expired }: ServerRefusal): string => {
-  if (expired !== undefined)
-    return `the signed address expired at ${new Date(expired).toISOString()}: create a new one that is valid for the whole transfer`;
-  if (/expired|ExpiredToken/i.test(reason ?? ''))
-    return 'the signed address has expired: create a new one that is valid for the whole transfer';
-  return 'credentials are missing or not accepted';
+const forbidden = ({ reason, expired, isRedirected = false }: ServerRefusal): string => {
+  const text = expiryText(reason, expired);
+  if (text === undefined) return 'credentials are missing or not accepted';
+  return isRedirected ? text : `${text}: create a new one that is valid for the whole transfer`;
 };
 
 const forbiddenStatuses = new Set([401, 403, 407]);

@@ -11,6 +11,7 @@ import {
   parseContentRange,
 } from './answer.ts';
 import {
+  type HttpAnswer,
   ask,
   createSession,
   giveUp,
@@ -81,7 +82,7 @@ const rangedFacts = async (
 
 const probeWhole = async (session: HttpSession): Promise<SourceFacts> => {
   const { response, final } = await ask(session, {});
-  return response.status === 200 ? wholeFacts(session, response, final) : refuse(session, response);
+  return response.status === 200 ? wholeFacts(session, response, final) : refuse(session, { response, final });
 };
 
 const probeOnce = async (session: HttpSession): Promise<SourceFacts> => {
@@ -90,7 +91,7 @@ const probeOnce = async (session: HttpSession): Promise<SourceFacts> => {
   const { response, final } = await ask(session, { range: `bytes=0-${headBytes - 1}` });
   if (response.status === 200) return wholeFacts(session, response, final);
   if (response.status === 206) return (await rangedFacts(session, response, final)) ?? probeWhole(session);
-  if (!rangeRefusals.has(response.status)) return refuse(session, response);
+  if (!rangeRefusals.has(response.status)) return refuse(session, { response, final });
   response.discard();
   return probeWhole(session);
 };
@@ -105,12 +106,12 @@ const rangesLost = (session: HttpSession): TransferError => {
 /** Throws unless the answer contains exactly the requested range of the pinned object. */
 const checkRange = async (
   session: HttpSession,
-  response: HttpResponse,
+  { response, final }: HttpAnswer,
   wanted: { first: number; last: number },
 ): Promise<void> => {
   const { identity, size } = requirePinned(session);
   if (response.status === 416) giveUp(response, changedFault(session.where));
-  if (response.status !== 200 && response.status !== 206) await refuse(session, response);
+  if (response.status !== 200 && response.status !== 206) await refuse(session, { response, final });
   const range = parseContentRange(response.headers);
   const isOtherSize = range?.total !== undefined && range.total !== size;
   if (isOtherObject(identity, response.headers) || isOtherSize) giveUp(response, changedFault(session.where));
@@ -144,8 +145,9 @@ const readOnce = async (session: HttpSession, offset: number, target: Uint8Array
   const { identity } = requirePinned(session);
   const last = offset + target.length - 1;
   const conditional = identity.validator === undefined ? {} : { 'if-range': identity.validator };
-  const { response } = await ask(session, { range: `bytes=${offset}-${last}`, ...conditional });
-  await checkRange(session, response, { first: offset, last });
+  const answer = await ask(session, { range: `bytes=${offset}-${last}`, ...conditional });
+  const { response } = answer;
+  await checkRange(session, answer, { first: offset, last });
   const length = await copyBody(session, response, target);
   if (length === target.length) return;
   throw new TransferError('SourceInterrupted', `${session.where} sent ${length} bytes for a range of ${target.length}`);

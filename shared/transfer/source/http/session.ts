@@ -1,12 +1,13 @@
 // State of one HTTP source between requests; all its requests are sent here.
 import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
 import { HttpFailure, type HttpFault } from '#shared/clients/http/errors.ts';
+import { expiryOf, mostErrorBytes, refusalMessage } from '#shared/clients/http/refusal.ts';
 import { type Destination, followRedirects, toDestination } from '#shared/clients/http/redirect.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { type BackOff, type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
 import type { TransferFault } from '#shared/transfer/report.ts';
-import { type Identity, expiryOf, refusalMessage, statusFault } from '#shared/transfer/source/http/answer.ts';
+import { type Identity, statusFault } from '#shared/transfer/source/http/answer.ts';
 
 export interface HttpSourceOptions {
   readonly client: HttpClient;
@@ -100,23 +101,37 @@ export const ask = async (session: HttpSession, headers: Readonly<Record<string,
   const from = pinned?.final ?? origin;
   const answer = await followRedirects(options.client, { origin: from, headers, signal: options.signal });
   if (pinned !== undefined && from.url.href !== origin.url.href && isExpiry(answer.response.status)) {
-    answer.response.discard();
     session.pinned = { ...pinned, final: origin };
-    throw new TransferError('SourceUnavailable', `${session.where} redirected to an address that has expired`);
+    const { reason, expired } = await explain(session, answer);
+    const when = expired === undefined ? 'has expired' : `expired at ${new Date(expired).toISOString()}`;
+    const said = reason === undefined ? '' : ` (${reason})`;
+    throw new TransferError('SourceUnavailable', `${session.where} redirected to an address that ${when}${said}`);
   }
   if (pinned !== undefined) session.pinned = { ...pinned, final: answer.final };
   return answer;
 };
 
-/** Limit for the body of an error; messages are short. */
-const mostErrorBytes = 4096;
+/** An answer, and the URL that it came from. */
+export interface HttpAnswer {
+  readonly response: HttpResponse;
+  readonly final: Destination;
+}
 
-/** Discards an answer and throws its fault, with the server's own message. */
-export const refuse = async (session: HttpSession, response: HttpResponse): Promise<never> => {
-  const { url, now = Date.now } = session.options;
+/** Reads the body. */
+const explain = async (session: HttpSession, { response, final }: HttpAnswer) => {
+  const nowMs = (session.options.now ?? Date.now)();
   const body = await readUpTo(session, response, mostErrorBytes).catch(() => Buffer.alloc(0));
   const reason = refusalMessage(body.toString('utf8'), response.headers['content-type']);
-  throw statusFault(response, session.where, { nowMs: now(), reason, expired: expiryOf(url, now()) });
+  return { nowMs, reason, expired: expiryOf(final.url, nowMs) };
+};
+
+/** Discards an answer and throws its fault, with the server's own message. */
+export const refuse = async (session: HttpSession, answered: HttpAnswer): Promise<never> => {
+  const { where, origin } = session;
+  const { url } = answered.final;
+  const isRedirected = url.href !== origin.url.href;
+  const asked = isRedirected ? `${redactUrl(url.href)}, which ${where} redirects to,` : where;
+  throw statusFault(answered.response, asked, { ...(await explain(session, answered)), isRedirected });
 };
 
 export const giveUp = (response: HttpResponse, fault: TransferError): never => {

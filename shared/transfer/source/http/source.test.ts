@@ -287,6 +287,62 @@ describe('stream', () => {
   });
 });
 
+describe('a signed address that expires during the download', () => {
+  const query = 'X-Amz-Date=20200101T000000Z&X-Amz-Expires=60&X-Amz-Signature=s3cret';
+  const bodies = {
+    XML: ['application/xml', '<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>'],
+    text: ['text/plain', `Request has expired: /disk?${query}`],
+    HTML: ['text/html', `<html><title>Request has expired</title><body>/disk?${query}</body></html>`],
+  } as const;
+  const kinds = Object.keys(bodies) as (keyof typeof bodies)[];
+  const refusal = (kind: keyof typeof bodies): Answer => {
+    const [type, text] = bodies[kind];
+    return { status: 403, headers: { 'content-type': type }, body: Buffer.from(text) };
+  };
+
+  it.each(kinds)('is reported with its expiry and the %s of the server, without its query', async (kind) => {
+    const { source } = await setup(
+      (request) => (request.index < 2 ? { ...fileAnswer(request, image), cutAfter: 700_000 } : refusal(kind)),
+      { path: `/disk?${query}` },
+    );
+    await source.probe();
+    const fault: unknown = await collect(source).catch((error: unknown) => error);
+    expect(fault).toMatchObject({
+      code: 'SourceForbidden',
+      message: expect.stringMatching(
+        /\/disk answered 403 \([^?]*Request has expired[^?]*\): the signed address expired at 2020-01-01T00:01:00\.000Z: create a new one/,
+      ),
+    });
+    expect(String(fault)).not.toMatch(/X-Amz|s3cret/);
+  });
+
+  const expiry = 'expired at 2020-01-01T00:01:00\\.000Z';
+  const outcomes = [
+    [2, 'SourceUnavailable', `/disk redirected to an address that ${expiry} \\(.*Request has expired.*\\)$`],
+    [
+      5,
+      'SourceForbidden',
+      `/signed, which .*/disk redirects to, answered 403 \\(.*Request has expired.*\\): the signed address ${expiry}$`,
+    ],
+  ] as const;
+  it.each(kinds.flatMap((kind) => outcomes.map((outcome) => [kind, ...outcome] as const)))(
+    'is reported when the server redirects to it, with the %s and %d retries, as %s',
+    async (kind, retries, code, says) => {
+      const { source } = await setup(
+        (request) => {
+          if (request.path === '/disk') return { status: 302, headers: { location: `/signed?${query}` } };
+          return request.index < 4 ? { ...fileAnswer(request, image), cutAfter: 700_000 } : refusal(kind);
+        },
+        { retries },
+      );
+      await source.probe();
+      const fault: unknown = await collect(source).catch((error: unknown) => error);
+      expect(fault).toMatchObject({ code, message: expect.stringMatching(says) });
+      expect(String(fault)).not.toMatch(/X-Amz|s3cret/);
+    },
+  );
+});
+
 describe('read', () => {
   it('returns exact ranges', async () => {
     const { source } = await setup(honest());

@@ -60,14 +60,14 @@ const open = async (session: HttpSession, { position, tail }: Reached): Promise<
   const { identity } = requirePinned(session);
   const from = position - tail.length;
   const wanted = position === 0 ? {} : { range: `bytes=${from}-`, 'if-range': identity.validator ?? '' };
-  const { response } = await ask(session, wanted);
+  const { response, final } = await ask(session, wanted);
   const isAnswer = response.status === 200 || response.status === 206;
   if (response.status === 416 || (isAnswer && isOtherObject(identity, response.headers))) {
     return giveUp(response, changedFault(session.where));
   }
   if (response.status === 200) return openedWhole(session, response, position);
   if (response.status === 206 && position > 0) return openedRange(session, response, from);
-  return refuse(session, response);
+  return refuse(session, { response, final });
 };
 
 /** Without a strong validator a second request may return another object, so the download must start over. */

@@ -53,6 +53,25 @@ describe.skipIf(!hasRegistry())('a containerDisk', () => {
     },
   );
 
+  it('has stalled below the minimum rate', async () => {
+    await pushDisk(target, disk, 'slow', 'none');
+    registry.intercept = ({ path }, response) => {
+      if (!path.includes('/blobs/') || registry.requests.filter((one) => one.path.includes('/blobs/')).length < 2)
+        return false;
+      response.writeHead(200);
+      const timer = setInterval(() => response.write(Buffer.alloc(512)), 50);
+      response.on('close', () => clearInterval(timer));
+      return true;
+    };
+    const { report } = await take(':slow', { floor: { bytes: megabyte, seconds: 0.5 }, retries: 0 });
+    expect(report).toMatchObject({
+      reason: 'SourceStalled',
+      message: expect.stringMatching(
+        /^127\.0\.0\.1:\d+ sent \d+ bytes in \d+ seconds: at least 1048576 in 0\.5 are needed/,
+      ),
+    });
+  });
+
   it('reports how to run its disk when its environment does', async () => {
     const environment = ['PATH=/bin', 'INSTANCETYPE_KUBEVIRT_IO_DEFAULT_PREFERENCE=fedora'];
     await pushImage(target, [{ files: [{ name: 'disk/a.img', content: disk }] }], 'told', environment);

@@ -16,7 +16,7 @@ const key = 'dir/../disk ä.img';
 const mib = 2 ** 20;
 const disk = Buffer.concat([randomBytes(3 * mib), Buffer.alloc(4 * mib), randomBytes(5 * mib)]);
 
-type How = 'cut' | 'answered' | 'pass';
+type How = 'cut' | 'slow' | 'answered' | 'pass';
 /** A proxy in front of the store, which may spoil an answer. */
 type Spoil = (request: IncomingMessage, response: ServerResponse) => How | Promise<How>;
 
@@ -30,6 +30,13 @@ describe('an image in an object store', { timeout: 240_000 }, () => {
     const { method, url: path, headers } = incoming;
     const onward = forward({ host: '127.0.0.1', port: new URL(store.url).port, method, path, headers }, (answer) => {
       response.writeHead(answer.statusCode ?? 500, answer.headers);
+      if (how === 'slow' && Number(answer.headers['content-length']) > mib) {
+        let at = 0;
+        const timer = setInterval(() => response.write(disk.subarray(at, (at += 512))), 50);
+        response.on('close', () => clearInterval(timer));
+        answer.destroy();
+        return;
+      }
       let sent = 0;
       answer.on('data', (chunk: Buffer) => {
         response.write(chunk);
@@ -70,7 +77,11 @@ describe('an image in an object store', { timeout: 240_000 }, () => {
     observed = [];
   });
 
-  const transfer = async (over: Partial<S3Source> = {}, mode: 'import' | 'inspect' = 'import') => {
+  const transfer = async (
+    over: Partial<S3Source> = {},
+    mode: 'import' | 'inspect' = 'import',
+    limits: Partial<TransferSpec['limits']> = {},
+  ) => {
     const own = mkdtempSync(join(dir, 'case-'));
     const target = join(own, 'disk.img');
     const spec = TransferSpec.parse({
@@ -88,7 +99,7 @@ describe('an image in an object store', { timeout: 240_000 }, () => {
       },
       target: { path: target, volumeMode: 'Filesystem', capacityBytes: 64 * mib },
       scratchDir: join(own, 'scratch'),
-      limits: { idleSeconds: 20, totalSeconds: 240, retries: 2 },
+      limits: { idleSeconds: 20, totalSeconds: 240, retries: 2, ...limits },
       allowedAddresses: ['127.0.0.0/8'],
     });
     const lines: unknown[] = [];
@@ -114,6 +125,17 @@ describe('an image in an object store', { timeout: 240_000 }, () => {
     const { report } = await transfer({}, 'inspect');
     expect(report).toMatchObject({ outcome: 'succeeded', inspection: { format: 'raw', virtualSize: disk.length } });
     expect(report.receivedBytes).toBeLessThan(mib);
+  });
+
+  it('has stalled below the minimum rate', async () => {
+    spoil = () => 'slow';
+    const { report } = await transfer({}, 'import', { retries: 0, floor: { bytes: mib, seconds: 0.5 } });
+    expect(report).toMatchObject({
+      reason: 'SourceStalled',
+      message: expect.stringMatching(
+        /^127\.0\.0\.1:\d+ sent \d+ bytes in \d+ seconds: at least 1048576 in 0\.5 are needed/,
+      ),
+    });
   });
 
   it('is resumed after a cut, at its position and only if it is unchanged', async () => {
