@@ -273,7 +273,9 @@ export const markRows: readonly ObjectRow[] = [
         holds: on === 'claim' ? 'stripped' : 'inert',
         object: forged,
       };
-      return byUpdate(row, makers[on]({ ownerReferences: [reference] }));
+      // The reference alone does nothing: it is the marks that are refused.
+      const marked = { ...row, reference: `labels[${labels.ownerUid}]` };
+      return [row, ...byUpdate(marked, makers[on]({ ownerReferences: [reference] })).slice(1)];
     }),
   ),
   {
