@@ -91,8 +91,23 @@ describe.skipIf(!hasRegistry())('an image with mirrors', () => {
 
   it('names every place where none has it', async () => {
     const problem = await take(gone, ':two', [mirror.host, gone]);
-    expect(problem).toContain(`before: ${mirror.host}`);
+    expect(problem).toContain(`elsewhere: ${mirror.host}`);
     expect(problem).toMatch(/^Source/);
+  });
+
+  it('is asked for again where the registry hiccups, although the mirror does not have it', async () => {
+    mirror.intercept = (_, response) => {
+      response.writeHead(404).end();
+      return true;
+    };
+    let asked = 0;
+    own.intercept = (_, response) => {
+      asked += 1;
+      if (asked !== 2) return false;
+      response.writeHead(502).end();
+      return true;
+    };
+    expect(await take(own.host, ':one', [mirror.host, own.host])).toBe(sha256(disk));
   });
 
   it('gives a mirror no login that is for the registry', async () => {

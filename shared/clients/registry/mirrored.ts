@@ -7,7 +7,7 @@ import type { Place } from '#shared/clients/registry/mirrors.ts';
 import type { Reference } from '#shared/clients/registry/reference.ts';
 import { RegistryFailure } from '#shared/clients/registry/refusal.ts';
 import type { SessionOptions } from '#shared/clients/registry/session.ts';
-import { messageOf } from '#shared/runtime/errors.ts';
+import { isRetryable, messageOf } from '#shared/runtime/errors.ts';
 
 export interface MirroredOptions extends Omit<SessionOptions, 'host' | 'credentials' | 'plainHttp'> {
   /** At least one. */
@@ -37,7 +37,7 @@ export const createMirroredClient = (options: MirroredOptions): RegistryClient =
   const sites = options.places.map((place) => siteAt(place, options));
   const [only] = sites;
   let failures = 0;
-  /** Who served a blob last. Whoever asks for it again did not get all of it. */
+  /** The place that served each blob last. A second request for a blob means that it was not complete. */
   const served = new Map<string, Site>();
 
   const fail = (site: Site): void => {
@@ -85,12 +85,13 @@ export const createMirroredClient = (options: MirroredOptions): RegistryClient =
   };
 };
 
-/** The error of the last place, which is the registry itself unless it failed before, with those of the others. */
+/** An error that a retry can mend, wherever it came from: that a mirror lacks the image does not make it final. Else the last; with the others. */
 const allFailed = (faults: readonly { readonly host: string; readonly error: unknown }[]): unknown => {
-  const last = faults.at(-1)?.error;
-  const others = faults.slice(0, -1).map(({ host, error }) => `${host}: ${messageOf(error)}`);
+  const chief = faults.findLast(({ error }) => isRetryable(error)) ?? faults.at(-1);
+  const last = chief?.error;
+  const others = faults.filter((fault) => fault !== chief).map(({ host, error }) => `${host}: ${messageOf(error)}`);
   if (others.length === 0) return last;
-  const message = `${messageOf(last)}; before: ${others.join('; ')}`;
+  const message = `${messageOf(last)}; elsewhere: ${others.join('; ')}`;
   const more = { cause: last };
   if (last instanceof RegistryFailure)
     return new RegistryFailure(last.code, message, { ...more, ...waitOf(last.retryAfterSeconds) });

@@ -5,7 +5,7 @@ import { TransferError, writing } from '#shared/transfer/fault.ts';
 import type { Meter } from '#shared/transfer/meter.ts';
 import type { PassResult } from '#shared/transfer/pass.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
-import { findCredentials } from '#shared/clients/registry/credentials.ts';
+import { findCredentials, findMirrorCredentials } from '#shared/clients/registry/credentials.ts';
 import { createRegistryPusher, shownImage } from '#shared/clients/registry/push.ts';
 import { parseReference } from '#shared/clients/registry/reference.ts';
 import { createRegistryPace } from '#shared/clients/registry/refusal.ts';
@@ -152,7 +152,8 @@ const withRegistry = async (
   const http = openClient(spec, await readBundle(target.ca));
   const pusher = createRegistryPusher(place, {
     http,
-    credentials: secret && findCredentials(secret, image),
+    // As for mirrors: a Secret that names no registry is for the host that the user wrote.
+    credentials: secret && (place.host === host ? findCredentials : findMirrorCredentials)(secret, place),
     plainHttp: place.plainHttp,
     plainHosts: target.plainHosts,
     pace: createRegistryPace(Date.now),

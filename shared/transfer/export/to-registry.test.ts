@@ -127,6 +127,17 @@ describe.skipIf(!hasRegistry() || !hasTools('qemu-img'))('an export to a registr
     expect(await push('mine', { owner: 'another' })).toMatchObject({ outcome: 'failed', reason: 'TargetFailed' });
   });
 
+  it('replaces no image that came while it was sent', async () => {
+    let isPushed = false;
+    registry.intercept = ({ method }) => {
+      if (method !== 'PATCH' || isPushed) return false;
+      isPushed = true;
+      void pushDisk({ host: registry.direct, repository: 'disks/made' }, noise('late', 4096), 'late');
+      return false;
+    };
+    expect(await push('late')).toMatchObject({ outcome: 'failed', message: expect.stringContaining('exists already') });
+  });
+
   it('is removed where the disk was written to meanwhile, but not what others pushed', async () => {
     await push('torn');
     expect(await push('torn', { mode: 'discard' })).toMatchObject({ outcome: 'succeeded' });

@@ -212,6 +212,8 @@ export const exportToRegistry = async (request: RegistryExport): Promise<PushedI
         annotations: { [ownerAnnotation]: owner },
       }),
     );
+    // Again: somebody may have pushed meanwhile.
+    await checkTag(request);
     await withRetries(request, () => pusher.putManifest(tag, manifest, manifestType));
     const digests = { sha256: hash.digest('hex') };
     return { digest: digestOf(manifest), size: layerBytes, virtualSize: file.virtualSize, digests };
