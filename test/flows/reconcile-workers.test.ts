@@ -6,7 +6,16 @@ import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { kubeEvents } from '#shared/api/foreign/core.ts';
 import { virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
-import { anImage, deleteImage, followUntil, isOver, images, leftOvers, namespace } from '#test/support/cluster.ts';
+import {
+  anImage,
+  deleteImage,
+  followUntil,
+  isOver,
+  images,
+  leftOvers,
+  namespace,
+  readyOf,
+} from '#test/support/cluster.ts';
 import { type DiskCluster, startDiskCluster } from '#test/support/disk-cluster.ts';
 import { type ReconcileWorkers, createDriverWorkers, reconcileWorkers } from '#test/support/reconcile-workers.ts';
 import { conditionOf, createGoldenFlow } from '#test/support/golden.ts';
@@ -26,8 +35,10 @@ describe('images reconciled by Workers', { timeout: 500_000 }, () => {
     const { cluster, raw, url } = offered;
     await cluster.kube.create(images, anImage('jammy', { source: { http: url } }));
     const observed = await followUntil(cluster.kube, 'jammy', isOver);
-    expect(observed.at(-1)).toMatchObject({ state: 'Available', progress: 100 });
-    const disk = await diskOf(cluster, { namespace, name: observed.at(-1)?.children?.volume ?? '' });
+    const last = observed.at(-1);
+    // With the message, which says why where it is not.
+    expect([last?.state, last?.progress, readyOf(last)?.message]).toEqual(['Available', 100, expect.any(String)]);
+    const disk = await diskOf(cluster, { namespace, name: last?.children?.volume ?? '' });
     await proveIdentical(disk, { file: raw, format: 'raw', compression: 'none' }, offered.dir);
     const { items } = await cluster.kube.list(kubeEvents, { namespace, fieldSelector: 'involvedObject.name=jammy' });
     expect(items.map(({ reason }) => reason)).toContain('Ready');

@@ -58,3 +58,25 @@ describe('clients that take over', () => {
     ]);
   });
 });
+
+describe('clients that do not take over', () => {
+  const bytes = Buffer.from('all of it');
+
+  it('wait for one whose connection is about to end', async () => {
+    const receiver = createReceiver(spool);
+    const left = silent();
+    const first = receiver.take({ ...whole(bytes), body: left });
+    const second = receiver.take({ ...whole(bytes), takesOver: false });
+    left.destroy();
+    expect([(await first).is, (await second).is]).toEqual(['interrupted', 'taken']);
+  });
+
+  it('are rejected while another one is sending', async () => {
+    const receiver = createReceiver(spool);
+    const left = silent();
+    const first = receiver.take({ ...whole(bytes), body: left });
+    expect((await receiver.take({ ...whole(bytes), takesOver: false })).is).toBe('busy');
+    left.destroy();
+    await first;
+  });
+});

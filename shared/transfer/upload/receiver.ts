@@ -193,6 +193,9 @@ const createEnding = (spool: Spool, verdict: ReturnType<typeof createVerdict>, {
   };
 };
 
+/** The next client may arrive before this pod has noticed that the connection of the previous one ended. */
+const releaseMs = 1_000;
+
 export const createReceiver = (spool: Spool): Receiver => {
   const verdict = createVerdict();
   let active: AbortController | undefined;
@@ -209,7 +212,10 @@ export const createReceiver = (spool: Spool): Receiver => {
 
   /** Waits for the previous one to stop, which it does at once. */
   const inTurn = async (delivery: UploadDelivery, stop: AbortController): Promise<Taken> => {
-    const work = turn.then(() => receive(spool, delivery, stop.signal, verdict.isFinal));
+    const release = (): void => {
+      if (active === stop) active = undefined;
+    };
+    const work = turn.then(() => receive(spool, delivery, stop.signal, verdict.isFinal)).finally(release);
     turn = work.catch(() => undefined);
     active = stop;
     try {
@@ -217,11 +223,10 @@ export const createReceiver = (spool: Spool): Receiver => {
       return taken.is === 'interrupted' ? (reportFailure() ?? taken) : taken;
     } catch (error) {
       return refusal(spool, error instanceof TransferError ? error.code : 'InternalFault', messageOf(error));
-    } finally {
-      if (active === stop) active = undefined;
     }
   };
   const take = async (delivery: UploadDelivery): Promise<Taken> => {
+    if (!delivery.takesOver) await Promise.race([turn, delay(releaseMs, undefined, { ref: false })]);
     if (verdict.failure() !== undefined && delivery.begins !== undefined) {
       // Another file has already been started: the previous client can read its failure in the status.
       verdict.markReported();
