@@ -13,7 +13,9 @@ import { boundConnections } from '#shared/runtime/connections.ts';
 export interface ObjectStoreOptions {
   /** Stores the buckets; created if missing. */
   readonly dir: string;
-  /** On 127.0.0.1. Default, or 0: a free one. */
+  /** Default: 127.0.0.1. */
+  readonly host?: string;
+  /** Default, or 0: a free one. */
   readonly port?: number;
   readonly region?: string;
   /** Names below it are buckets. Default: localhost. */
@@ -29,7 +31,7 @@ export interface ObjectStoreOptions {
 }
 
 export interface ObjectStore {
-  /** `http://127.0.0.1:<port>`, without a trailing slash; `http://<bucket>.localhost:<port>` refers to a bucket. */
+  /** `http://<host>:<port>`, without a trailing slash; by default `http://<bucket>.localhost:<port>` refers to a bucket. */
   readonly url: string;
   readonly region: string;
   readonly close: () => Promise<void>;
@@ -66,6 +68,7 @@ const defaultRegion = 'us-east-1';
 /** Resolves when it answers. */
 export const startObjectStore = async (options: ObjectStoreOptions): Promise<ObjectStore> => {
   const region = options.region ?? defaultRegion;
+  const { host = '127.0.0.1' } = options;
   const store = await createStore(options.dir);
   const served: Served = {
     store: options.onChange ? withNotifications(store, options.onChange) : store,
@@ -82,10 +85,10 @@ export const startObjectStore = async (options: ObjectStoreOptions): Promise<Obj
   boundConnections(server);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(options.port ?? 0, '127.0.0.1', resolve);
+    server.listen(options.port ?? 0, host, resolve);
   });
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://${host}:${(server.address() as AddressInfo).port}`,
     region,
     close: async () => {
       server.closeAllConnections();

@@ -11,15 +11,18 @@ import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
-import { namespaces, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import { persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
-import { messageOf } from '#shared/runtime/errors.ts';
 import { aDataVolume, isOver } from '#test/support/data-volumes.ts';
 import { until, untilGone, untilStatus } from '#test/support/until.ts';
 import {
   aClaim,
+  anImage,
   createNamespace,
+  deleteNamespaces,
+  diskIn,
+  editorToken,
   fileOf,
   killProgram,
   kube,
@@ -28,8 +31,10 @@ import {
   paths,
   probePod,
   run,
+  timed,
+  transferUrl,
   untilBound,
-  withMounted,
+  untilImage,
 } from '#test/cluster/support.ts';
 
 const mib = 2 ** 20;
@@ -69,53 +74,19 @@ afterAll(async () => {
   await server?.close();
   await slow?.close();
   await medium?.close();
-  for (const name of [namespace, restricted]) {
-    await kube.delete(namespaces, { name });
-    await untilGone(kube, namespaces, { name }, 180);
-  }
+  await deleteNamespaces(namespace, restricted);
   await rm(dir, { recursive: true, force: true });
 });
-
-const compare = (disk: string): Promise<string> =>
-  run('qemu-img', ['compare', '-U', '-f', 'raw', '-F', 'raw', raw, disk]).then(
-    () => 'identical',
-    (error: unknown) => (error as { readonly stdout?: string }).stdout ?? messageOf(error),
-  );
-
-/** How the disk in a claim differs from the published one. */
-const diskIn = async (key: { readonly namespace: string; readonly name: string }): Promise<string> => {
-  const claim = await kube.get(persistentVolumeClaims, key);
-  if (claim?.spec.volumeMode === 'Block') return compare(await fileOf(key));
-  return withMounted(key, (folder) => compare(join(folder, 'disk.img')));
-};
-
-const anImage = (name: string, source: string, storageClassName: string, place = namespace) => ({
-  apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
-  kind: 'VirtualMachineImage',
-  metadata: at(name, place),
-  spec: { storageClassName, source: { http: source } },
-});
-
-const untilImage = (name: string, place = namespace, seconds = 120) =>
-  untilStatus(kube, images, at(name, place), ({ state }) => state === 'Available' || state === 'Error', seconds);
-
-/** Printed, so that figures of documents can be measured. */
-const timed = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
-  const started = Date.now();
-  const result = await work();
-  console.log(`${what}: ${((Date.now() - started) / 1000).toFixed(1)} s`);
-  return result;
-};
 
 describe('an image', () => {
   it.each(['local', 'local-wffc'])(
     'of a qcow2 over HTTP is Available on %s, and root disks are copies of it',
     async (storageClassName) => {
       const name = `image-${storageClassName}`;
-      await kube.create(images, anImage(name, url, storageClassName));
-      const status = await timed(`an image on ${storageClassName}`, () => untilImage(name));
+      await kube.create(images, anImage(at(name), url, { storageClassName }));
+      const status = await timed(`an image on ${storageClassName}`, () => untilImage(at(name)));
       expect(status).toMatchObject({ state: 'Available', virtualSize: diskMib * mib });
-      expect(await diskIn(at(`${name}-image-pvc`))).toBe('identical');
+      expect(await diskIn(at(`${name}-image-pvc`), raw)).toBe('identical');
       const root = at(`root-${storageClassName}`);
       const dataSource = {
         apiGroup: 'snapshot.storage.k8s.io',
@@ -137,7 +108,7 @@ describe('an image', () => {
         await kube.create(pods, consumer);
         await untilBound(root);
       }
-      expect(await diskIn(root)).toBe('identical');
+      expect(await diskIn(root, raw)).toBe('identical');
     },
   );
 
@@ -159,9 +130,9 @@ describe('an image', () => {
         .map((pair) => pair.join('='))
         .join(',')}`,
     );
-    await kube.create(images, anImage('tenant', url, 'local', restricted));
-    expect(await untilImage('tenant', restricted)).toMatchObject({ state: 'Available' });
-    expect(await diskIn(at('tenant-image-pvc', restricted))).toBe('identical');
+    await kube.create(images, anImage(at('tenant', restricted), url));
+    expect(await untilImage(at('tenant', restricted))).toMatchObject({ state: 'Available' });
+    expect(await diskIn(at('tenant-image-pvc', restricted), raw)).toBe('identical');
   });
 
   const killPod = async (): Promise<void> => {
@@ -176,18 +147,18 @@ describe('an image', () => {
     ['csi-driver', () => killProgram('csi-driver')],
   ] as const)('whose %s is killed in mid-import is imported', async (what, kill) => {
     const name = `killed-${what}`;
-    await kube.create(images, anImage(name, slowUrl, 'local'));
+    await kube.create(images, anImage(at(name), slowUrl));
     await untilStatus(kube, images, at(name), ({ phase, progress = 0 }) => phase === 'Downloading' && progress > 0);
     await kill();
-    expect(await timed(`an image without its ${what}`, () => untilImage(name, namespace, 240))).toMatchObject({
+    expect(await timed(`an image without its ${what}`, () => untilImage(at(name), 240))).toMatchObject({
       state: 'Available',
     });
-    expect(await diskIn(at(`${name}-image-pvc`))).toBe('identical');
+    expect(await diskIn(at(`${name}-image-pvc`), raw)).toBe('identical');
   });
 
   it('that is deleted leaves neither claims nor volumes', async () => {
-    await kube.create(images, anImage('deleted', url, 'local'));
-    await untilImage('deleted');
+    await kube.create(images, anImage(at('deleted'), url));
+    await untilImage(at('deleted'));
     const file = await fileOf(at('deleted-image-pvc'));
     await kube.delete(images, at('deleted'));
     await untilGone(kube, images, at('deleted'), 60);
@@ -233,7 +204,7 @@ describe.each(['Block', 'Filesystem'] as const)('a DataVolume of a %s volume', (
       aDataVolume(name, { source: { http: { url } }, storage: storage('local') }, {}, namespace),
     );
     expect(await timed(`a DataVolume, ${volumeMode}`, () => untilDone(name))).toMatchObject({ phase: 'Succeeded' });
-    expect(await diskIn(at(name))).toBe('identical');
+    expect(await diskIn(at(name), raw)).toBe('identical');
   });
 
   it.each([
@@ -254,7 +225,7 @@ describe.each(['Block', 'Filesystem'] as const)('a DataVolume of a %s volume', (
     const { uid } = (await kube.get(dataVolumes, at(name)))!.metadata;
     await untilGone(kube, persistentVolumeClaims, at(`prime-${uid}`), 60);
     await untilGone(kube, pods, at(consumer.metadata.name), 60);
-    expect(await diskIn(at(name))).toBe('identical');
+    expect(await diskIn(at(name), raw)).toBe('identical');
   });
 
   it('is cloned', async () => {
@@ -262,16 +233,11 @@ describe.each(['Block', 'Filesystem'] as const)('a DataVolume of a %s volume', (
     const source = { pvc: { namespace, name: `import-${mode}` } };
     await kube.create(dataVolumes, aDataVolume(name, { source, storage: storage('local') }, {}, namespace));
     expect(await untilDone(name)).toMatchObject({ phase: 'Succeeded' });
-    expect(await diskIn(at(name))).toBe('identical');
+    expect(await diskIn(at(name), raw)).toBe('identical');
   });
 });
 
 describe('a file', () => {
-  const transferUrl = async (): Promise<string> => {
-    const where = ['get', 'service', 'transfer', '-n', 'bullion-system', '-o', 'jsonpath={.spec.clusterIP}'];
-    return `http://${(await kubectl(...where)).trim()}`;
-  };
-
   it('is uploaded with curl by an account with the role `edit`', async () => {
     const image = harvesterImageKind.type;
     await kube.create(image, {
@@ -280,10 +246,7 @@ describe('a file', () => {
       metadata: at('sent'),
       spec: { backend: 'csi', displayName: 'sent', sourceType: 'upload', targetStorageClassName: 'local', retry: 3 },
     });
-    await kubectl('create', 'serviceaccount', 'uploader', '-n', namespace);
-    const role = ['--clusterrole=edit', `--serviceaccount=${namespace}:uploader`];
-    await kubectl('create', 'rolebinding', 'uploader', '-n', namespace, ...role);
-    const token = (await kubectl('create', 'token', 'uploader', '-n', namespace)).trim();
+    const token = await editorToken(namespace, 'uploader');
     const { size } = await stat(qcow2);
     const address = `${await transferUrl()}/v1/harvester/harvesterhci.io.virtualmachineimages/${namespace}/sent?action=upload&size=${size}`;
     await run('curl', [
@@ -304,7 +267,7 @@ describe('a file', () => {
     }) => conditions.some(({ type, status }) => type === 'Imported' && status === 'True');
     await untilStatus(kube, image, at('sent'), isImported, 120);
     const uid = (await kube.get(image, at('sent')))?.metadata.uid;
-    expect(await diskIn(at(`vmi-${uid}`))).toBe('identical');
+    expect(await diskIn(at(`vmi-${uid}`), raw)).toBe('identical');
   });
 
   it('is uploaded in pieces by `bullion upload`, and downloaded by `bullion download`', async () => {
@@ -321,7 +284,7 @@ describe('a file', () => {
       ...where,
     ]);
     expect(await untilStatus(kube, dataVolumes, at('pieces'), isOver, 120)).toMatchObject({ phase: 'Succeeded' });
-    expect(await diskIn(at('pieces'))).toBe('identical');
+    expect(await diskIn(at('pieces'), raw)).toBe('identical');
     const file = join(dir, 'downloaded.qcow2');
     await run(process.execPath, ['cli/main.ts', 'download', 'pieces', '--kind', 'datavolume', '-o', file, ...where]);
     await expect(run('qemu-img', ['compare', '-f', 'raw', '-F', 'qcow2', raw, file])).resolves.toBeDefined();
@@ -344,5 +307,5 @@ it('a DataImportCron follows a web server, and its DataSource is ready', async (
   const isReady = (conditions: readonly { readonly type: string; readonly status: string }[] = []): boolean =>
     conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
   const source = await until(kube, dataSourceKind.type, at('golden'), (now) => isReady(now?.status?.conditions), 180);
-  expect(await diskIn(at(source?.spec.source.pvc?.name ?? ''))).toBe('identical');
+  expect(await diskIn(at(source?.spec.source.pvc?.name ?? ''), raw)).toBe('identical');
 });

@@ -13,9 +13,11 @@ import {
   persistentVolumes,
   pods,
 } from '#shared/api/foreign/core.ts';
+import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import type { ObjectKey } from '#shared/api/object.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
-import { until } from '#test/support/until.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { until, untilGone, untilStatus } from '#test/support/until.ts';
 
 export const run = promisify(execFile);
 
@@ -143,4 +145,56 @@ export const withMounted = async <T>(key: ObjectKey, use: (folder: string) => Pr
   } finally {
     await run('umount', [folder]);
   }
+};
+
+const compare = (raw: string, disk: string): Promise<string> =>
+  run('qemu-img', ['compare', '-U', '-f', 'raw', '-F', 'raw', raw, disk]).then(
+    () => 'identical',
+    (error: unknown) => (error as { readonly stdout?: string }).stdout ?? messageOf(error),
+  );
+
+/** How the disk in a claim differs from `raw`, the published one: `identical` if it does not. */
+export const diskIn = async (key: Key, raw: string): Promise<string> => {
+  const claim = await kube.get(persistentVolumeClaims, key);
+  if (claim?.spec.volumeMode === 'Block') return compare(raw, await fileOf(key));
+  return withMounted(key, (folder) => compare(raw, join(folder, 'disk.img')));
+};
+
+/** Printed, so that figures of documents can be measured. */
+export const timed = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
+  const started = Date.now();
+  const result = await work();
+  console.log(`${what}: ${((Date.now() - started) / 1000).toFixed(1)} s`);
+  return result;
+};
+
+/** URL of the transfer function, from the node. */
+export const transferUrl = async (): Promise<string> => {
+  const where = ['get', 'service', 'transfer', '-n', 'bullion-system', '-o', 'jsonpath={.spec.clusterIP}'];
+  return `http://${(await kubectl(...where)).trim()}`;
+};
+
+/** Token of a new account with the role `edit` in the namespace. */
+export const editorToken = async (namespace: string, name: string): Promise<string> => {
+  await kubectl('create', 'serviceaccount', name, '-n', namespace);
+  const role = ['--clusterrole=edit', `--serviceaccount=${namespace}:${name}`];
+  await kubectl('create', 'rolebinding', name, '-n', namespace, ...role);
+  return (await kubectl('create', 'token', name, '-n', namespace)).trim();
+};
+
+export const anImage = (key: Key, http: string, spec: Readonly<Record<string, unknown>> = {}): HyperCloudImage =>
+  ({
+    apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+    kind: 'VirtualMachineImage',
+    metadata: key,
+    spec: { storageClassName: 'local', source: { http }, ...spec },
+  }) as HyperCloudImage;
+
+export const untilImage = (key: Key, seconds = 120) =>
+  untilStatus(kube, hyperCloudImageKind.type, key, ({ state }) => state === 'Available' || state === 'Error', seconds);
+
+/** Also of what is in them. */
+export const deleteNamespaces = async (...names: readonly string[]): Promise<void> => {
+  for (const name of names) await kube.delete(namespaces, { name });
+  for (const name of names) await untilGone(kube, namespaces, { name }, 240);
 };

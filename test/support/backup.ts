@@ -25,10 +25,14 @@ export interface BackupStore {
 /** A separate store that outlives the clusters. Accepts more than one user and more than one address. */
 export const startBackupStore = async (
   dir: string,
-  { credentials = [], domain }: Partial<Pick<ObjectStoreOptions, 'credentials' | 'domain'>> = {},
+  { credentials = [], domain, host }: Partial<Pick<ObjectStoreOptions, 'credentials' | 'domain' | 'host'>> = {},
 ): Promise<BackupStore> => {
-  const names = domain === undefined ? {} : { domain };
-  const server = await startObjectStore({ dir, credentials: [backupCredentials, ...credentials], ...names });
+  const server = await startObjectStore({
+    dir,
+    credentials: [backupCredentials, ...credentials],
+    ...(domain === undefined ? {} : { domain }),
+    ...(host === undefined ? {} : { host }),
+  });
   const sdk = new Sdk({
     endpoint: server.url,
     region: server.region,
@@ -37,7 +41,7 @@ export const startBackupStore = async (
   });
   await sdk.send(new CreateBucketCommand({ Bucket: backupBucket }));
   sdk.destroy();
-  const http = createHttpClient({ isRefused: createAddressPolicy(['127.0.0.1/32']), idleMs: 30_000 });
+  const http = createHttpClient({ isRefused: createAddressPolicy([`${host ?? '127.0.0.1'}/32`]), idleMs: 30_000 });
   const s3 = createS3Client({
     http,
     endpoint: server.url,
@@ -95,10 +99,10 @@ export const setTarget = async (
     : kube.replace(configMaps, { ...next, metadata: present.metadata }));
 };
 
-export const isReady = ({ status }: BackupImageObject): boolean => isTrue(status?.conditions, 'Ready');
+export const isReady = ({ status }: Pick<BackupImageObject, 'status'>): boolean => isTrue(status?.conditions, 'Ready');
 
 /** The backup is complete. */
-export const isKept = ({ status }: BackupImageObject): boolean =>
+export const isKept = ({ status }: Pick<BackupImageObject, 'status'>): boolean =>
   ['DataReady', 'MetadataReady'].every((type) => isTrue(status?.conditions, type));
 
 /** Restored, ready to use, and backed up. */
