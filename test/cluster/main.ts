@@ -29,18 +29,30 @@ const { values, positionals } = parseArgs({
 const isShape = (text: string): text is Shape => (shapes as readonly string[]).includes(text);
 
 /** Exit code. */
-const runFlows = async ({ paths }: LocalNode, signal: AbortSignal): Promise<number> => {
-  const files = positionals.length === 0 ? ['test/cluster'] : positionals;
-  const child = spawn(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...files], {
-    cwd: repositoryDir,
-    stdio: ['ignore', 'inherit', 'inherit'],
-    env: { ...env, BULLION_NODE: paths.dataDir },
-  });
-  const stop = (): void => void child.kill('SIGTERM');
-  signal.addEventListener('abort', stop, { once: true });
-  const [code] = (await once(child, 'exit')) as [number | null];
-  return code ?? 1;
+const runFlows = async ({ paths }: LocalNode, shape: Shape, signal: AbortSignal): Promise<number> => {
+  const stages =
+    positionals.length === 0 ? [['test/cluster', '--exclude', last], ['test/cluster/last']] : [positionals];
+  for (const files of stages) {
+    // One file after the other: they kill what others would need.
+    const child = spawn(
+      process.execPath,
+      ['node_modules/vitest/vitest.mjs', 'run', '--no-file-parallelism', ...files],
+      {
+        cwd: repositoryDir,
+        stdio: ['ignore', 'inherit', 'inherit'],
+        env: { ...env, BULLION_NODE: paths.dataDir, BULLION_SHAPE: shape },
+      },
+    );
+    const stop = (): void => void child.kill('SIGTERM');
+    signal.addEventListener('abort', stop, { once: true });
+    const [code] = (await once(child, 'exit')) as [number | null];
+    if (code !== 0) return code ?? 1;
+  }
+  return 0;
 };
+
+/** Flows that leave no Bullion to others. */
+const last = 'test/cluster/last/**';
 
 const untilStopped = async (signal: AbortSignal): Promise<number> => {
   if (!signal.aborted) await once(signal, 'abort');
@@ -60,7 +72,7 @@ const run = async (): Promise<number> => {
       const stop = await installBullion(node, shape);
       report(`ready after ${Math.round((Date.now() - started) / 1000)} s`);
       stdout.write(`ready kubeconfig=${node.paths.kubeconfig}\n`);
-      const code = await (values.stay ? untilStopped(signal) : runFlows(node, signal));
+      const code = await (values.stay ? untilStopped(signal) : runFlows(node, shape, signal));
       if (code !== 0) throw new Error('flows failed');
       await stop();
       return 0;

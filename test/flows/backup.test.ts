@@ -220,7 +220,7 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
   it.each(['of-csi', 'of-cdi', 'of-longhorn'])('boots from a root disk %s', async (name) => {
     const result = await bootDisk(await diskOf(second, { namespace, name }), bootLine, 200);
     if (result.kind === 'no-emulator') return console.warn('not booted: apt-get install -y qemu-system-x86');
-    expect(result).toMatchObject({ kind: 'said', line: bootLine });
+    expect(result).toMatchObject({ kind: 'matched', line: bootLine });
   });
 
   it('is listed, with the result of a restore', async () => {

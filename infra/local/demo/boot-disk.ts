@@ -97,7 +97,7 @@ type BootResult =
 /** Ends with the first line that contains `expected`, or after `seconds`. The disk is not written to. */
 export const bootDisk = async (path: string, expected: string, seconds = 60): Promise<BootResult> => {
   const started = performance.now();
-  const reconcile = `file=${path.replaceAll(',', ',,')},format=raw,if=ide,snapshot=on`;
+  const drive = `file=${path.replaceAll(',', ',,')},format=raw,if=ide,snapshot=on`;
   const args = [
     '-machine',
     'pc',
@@ -113,7 +113,7 @@ export const bootDisk = async (path: string, expected: string, seconds = 60): Pr
     '-nic',
     'none',
     '-drive',
-    reconcile,
+    drive,
   ];
   const child = spawn(emulator, args, { stdio: ['ignore', 'pipe', 'ignore'] });
   const failed = once(child, 'error').then(() => 'no-emulator' as const);
