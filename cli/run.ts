@@ -26,6 +26,7 @@ import { getCommand } from '#cli/commands/get.ts';
 import { imagesCommand } from '#cli/commands/images.ts';
 import { importCommand } from '#cli/commands/import.ts';
 import { retryCommand } from '#cli/commands/import.ts';
+import { logsCommand } from '#cli/commands/logs.ts';
 import { planCommand } from '#cli/commands/plan.ts';
 import { pruneCommand, undeleteCommand } from '#cli/commands/prune.ts';
 import { queueCommand } from '#cli/commands/queue.ts';
@@ -163,6 +164,7 @@ export const commands: readonly Command[] = [
   imagesCommand,
   getCommand,
   whyCommand,
+  logsCommand,
   doctorCommand,
   consumersCommand,
   outdatedCommand,
