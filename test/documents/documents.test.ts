@@ -6,6 +6,7 @@ import { parseCommandLine, splitCommand } from '#cli/options.ts';
 import { commands } from '#cli/run.ts';
 import { HarvesterImageSpec, backendNames } from '#shared/api/harvester/image.ts';
 import { HyperCloudImageSpec, hyperCloudSources } from '#shared/api/hypercloud/image.ts';
+import { anchorOf } from '#infra/site/pages.ts';
 import packageFile from '../../package.json' with { type: 'json' };
 
 const root = join(import.meta.dirname, '../..');
@@ -25,16 +26,9 @@ const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
 const fence = /^```(\w*)\n([\s\S]*?)^```$/gm;
 const withoutCode = (text: string): string => text.replaceAll(fence, '').replaceAll(/`[^`\n]*`/g, 'code');
 
-/** As GitHub makes them of headings: letters, digits and dashes, a number behind a repeat. */
 const anchorsOf = (text: string): ReadonlySet<string> => {
   const anchors = new Set<string>();
-  for (const [, heading = ''] of text.replaceAll(fence, '').matchAll(/^#+ (.+)$/gm)) {
-    const words = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase();
-    const plain = words.replaceAll(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-');
-    let anchor = plain;
-    for (let count = 1; anchors.has(anchor); count += 1) anchor = `${plain}-${count}`;
-    anchors.add(anchor);
-  }
+  for (const [, heading = ''] of text.replaceAll(fence, '').matchAll(/^#+ (.+)$/gm)) anchorOf(heading, anchors);
   return anchors;
 };
 
