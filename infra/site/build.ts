@@ -4,7 +4,7 @@ import { cp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { frame, navigationOf, style } from './layout.ts';
 import { collectPages, placeOf } from './pages.ts';
-import { type Page, renderPage } from './render.ts';
+import { type SitePage, renderPage } from './render.ts';
 import { indexScript, searchScript } from './search.ts';
 
 export interface SiteOptions {
@@ -16,7 +16,7 @@ export interface SiteOptions {
 }
 
 /** What is wrong with links and pictures, one line each. */
-export const faultsOf = (pages: readonly Page[], exists: (path: string) => boolean): readonly string[] => {
+export const faultsOf = (pages: readonly SitePage[], exists: (path: string) => boolean): readonly string[] => {
   const byPath = new Map(pages.map((page) => [page.path, page]));
   return pages.flatMap(({ path, references, pictures }) => [
     ...references.flatMap(({ link, target, anchor }) => {
@@ -29,7 +29,7 @@ export const faultsOf = (pages: readonly Page[], exists: (path: string) => boole
 };
 
 /** Empties `outDir` and fills it. */
-export const buildSite = async ({ root, outDir, version, source }: SiteOptions): Promise<readonly Page[]> => {
+export const buildSite = async ({ root, outDir, version, source }: SiteOptions): Promise<readonly SitePage[]> => {
   const documents = collectPages(root);
   const exists = (path: string): boolean => !path.startsWith('..') && existsSync(join(root, path));
   const around = { isPage: (path: string) => documents.has(path), exists, source };

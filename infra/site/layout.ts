@@ -1,7 +1,7 @@
 // The frame around each page, and its style, which begins with that of the console.
 import { style as consoleStyle } from '#shared/console/assets.ts';
 import { hrefFrom, placeOf } from './pages.ts';
-import { type Page, escape } from './render.ts';
+import { type SitePage, escape } from './render.ts';
 
 /** Links of the navigation: a group for each section of the index. */
 export interface Group {
@@ -50,7 +50,7 @@ form[role=search] input { width: min(320px, 70vw); }
 const list = (items: readonly string[]): string => `<ul>${items.map((item) => `<li>${item}</li>`).join('')}</ul>`;
 
 /** `version`: of Bullion, as the site describes it. */
-export const frame = (page: Page, navigation: readonly Group[], version: string): string => {
+export const frame = (page: SitePage, navigation: readonly Group[], version: string): string => {
   const place = placeOf(page.path);
   const to = (other: string): string => escape(hrefFrom(place, other));
   const root = hrefFrom(place, 'index.html').replace(/index\.html$/, '');

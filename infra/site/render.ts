@@ -1,7 +1,7 @@
 // One document as HTML: headings and names in tables get anchors, links lead to pages, and what a reader may search for is listed. Pure.
 import { dirname, join } from 'node:path';
 import { Marked, type Tokens } from 'marked';
-import { type Section, namesIn, plain, sectionsOf } from './sections.ts';
+import { type SiteSection, namesIn, plain, sectionsOf } from './sections.ts';
 import { anchorOf, hrefFrom, isLocal, placeOf, targetOf } from './pages.ts';
 
 /** A link to a page of the site, to be compared with the anchors of that page. */
@@ -11,14 +11,14 @@ interface Reference {
   readonly anchor: string;
 }
 
-export interface Page {
+export interface SitePage {
   readonly path: string;
   readonly title: string;
   readonly html: string;
   /** Headings of the second level. */
   readonly contents: readonly { readonly anchor: string; readonly heading: string }[];
   readonly anchors: ReadonlySet<string>;
-  readonly sections: readonly Section[];
+  readonly sections: readonly SiteSection[];
   readonly references: readonly Reference[];
   /** Paths in the repository of the pictures that it shows. */
   readonly pictures: readonly string[];
@@ -35,7 +35,7 @@ export interface Around {
 export const escape = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 
-export const renderPage = (path: string, markdown: string, around: Around): Page => {
+export const renderPage = (path: string, markdown: string, around: Around): SitePage => {
   const place = placeOf(path);
   const marked = new Marked({ gfm: true });
   const tokens = marked.lexer(markdown);

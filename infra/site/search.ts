@@ -1,11 +1,11 @@
 // The search of the site: a function that the browser runs, and the script around it. The index is loaded when somebody begins to search.
-import type { Section } from './sections.ts';
+import type { SiteSection } from './sections.ts';
 
 /** Sections that have every word of the query, the best first. It is sent to the browser as text, so that it uses nothing from outside. */
-export const find = (sections: readonly Section[], query: string): readonly Section[] => {
+export const find = (sections: readonly SiteSection[], query: string): readonly SiteSection[] => {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return [];
-  const scoreOf = ({ heading, page, text }: Section): number => {
+  const scoreOf = ({ heading, page, text }: SiteSection): number => {
     const [name, title, body] = [heading.toLowerCase(), page.toLowerCase(), text.toLowerCase()];
     let score = name === words.join(' ') ? 100 : 0;
     for (const word of words) {
@@ -24,7 +24,7 @@ export const find = (sections: readonly Section[], query: string): readonly Sect
 };
 
 /** A script, not JSON: a page that is opened as a file may load it, too. */
-export const indexScript = (sections: readonly Section[]): string =>
+export const indexScript = (sections: readonly SiteSection[]): string =>
   `window.bullionSearch = ${JSON.stringify(sections)};\n`;
 
 export const searchScript = `'use strict';

@@ -3,7 +3,7 @@ import type { Token, Tokens } from 'marked';
 import { anchorOf } from './pages.ts';
 
 /** What one search result leads to. */
-export interface Section {
+export interface SiteSection {
   /** Place on the site and anchor. */
   readonly url: string;
   readonly page: string;
@@ -33,18 +33,18 @@ const isHeading = (token: Token): token is Tokens.Heading => token.type === 'hea
 export const sectionsOf = (
   tokens: readonly Token[],
   { place, title }: { readonly place: string; readonly title: string },
-): readonly Section[] => {
+): readonly SiteSection[] => {
   const at = (anchor: string) => ({ url: `${place}#${anchor}`, page: title });
   const taken = new Set<string>();
   const starts = tokens.flatMap((token, index) => (isHeading(token) ? [{ token, index }] : []));
-  const headed = starts.map(({ token, index }, number): Section => {
+  const headed = starts.map(({ token, index }, number): SiteSection => {
     const below = tokens.slice(index + 1, starts[number + 1]?.index);
     const text = below.map(({ raw }) => plain(raw)).join(' ');
     return { ...at(anchorOf(token.text, taken)), heading: plain(token.text), text };
   });
   const rows = tokens.filter(isTable).flatMap((table) => table.rows);
   const named = rows.flatMap((cells) =>
-    namesIn(cells).map((name): Section => ({
+    namesIn(cells).map((name): SiteSection => ({
       ...at(name),
       heading: name,
       text: plain(cells.map(({ text }) => text).join(' | ')),

@@ -8,7 +8,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { buildSite } from './build.ts';
 import { navigationOf } from './layout.ts';
 import { placeOf } from './pages.ts';
-import { type Page, renderPage } from './render.ts';
+import { type SitePage, renderPage } from './render.ts';
 import { find } from './search.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 
@@ -52,7 +52,7 @@ describe('a page', () => {
 });
 
 describe('the site', () => {
-  let pages: readonly Page[];
+  let pages: readonly SitePage[];
   beforeAll(async () => {
     pages = await buildSite({ root, outDir, version: '1.2.3' });
   });
