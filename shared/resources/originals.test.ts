@@ -6,6 +6,7 @@ import { backingImages } from '#shared/api/foreign/longhorn.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import { virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
 import { labels } from '#shared/api/names.ts';
 import { type KubeObject, type ResourceType, apiVersionOf, refOf } from '#shared/api/object.ts';
@@ -132,6 +133,19 @@ describe('what the operator of HyperCloud made', () => {
     aClaim('root-vmv-pvc');
     expect(await drive()).toMatchObject({ isReady: true, status: { state: 'Available', claimName: 'root-vmv-pvc' } });
   });
+});
+
+describe('an export that the operator of HyperCloud completed', () => {
+  it.each([{ local: {} }, { s3: { url: 'https://b.store.example/disk.qcow2', secretRef: 'keys' } }])(
+    'is not made again: %j',
+    async (destination) => {
+      const spec = { virtualMachineVolume: { name: 'root' }, destination };
+      const { drive, kube } = world(volumeExportKind.type, 'out', spec, { state: 'Completed' });
+      await drive();
+      expect(kube.all(jobs)).toEqual([]);
+      console.log(JSON.stringify(await drive()));
+    },
+  );
 });
 
 describe('what Harvester made', () => {

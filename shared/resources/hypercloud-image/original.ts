@@ -6,7 +6,8 @@ interface Summary {
   readonly state?: string | undefined;
 }
 
-const isOriginal = ({ phase, state }: Summary): boolean => phase === undefined && state === 'Available';
+const isOriginal = ({ phase, state = '' }: Summary): boolean =>
+  phase === undefined && ['Available', 'Completed'].includes(state);
 
 /** What the original had not finished begins again. */
 export const phaseOf = (status: Summary = {}): string | undefined => (isOriginal(status) ? 'Available' : status.phase);
