@@ -141,14 +141,47 @@ describe('an export that the operator of HyperCloud completed', () => {
     async (destination) => {
       const spec = { virtualMachineVolume: { name: 'root' }, destination };
       const { drive, kube } = world(volumeExportKind.type, 'out', spec, { state: 'Completed' });
-      await drive();
+      expect(await drive()).toMatchObject({
+        isReady: true,
+        reason: 'Ready',
+        status: { state: 'Completed', progress: 100 },
+      });
       expect(kube.all(jobs)).toEqual([]);
-      console.log(JSON.stringify(await drive()));
     },
   );
 });
 
 describe('what Harvester made', () => {
+  it('is usable at once: its DataVolume, and is lost without it', async () => {
+    const spec = {
+      backend: 'cdi',
+      displayName: 'jammy',
+      sourceType: 'upload',
+      retry: 3,
+      targetStorageClassName: 'local',
+    };
+    const status = {
+      progress: 100,
+      virtualSize: 4096,
+      storageClassName: 'local',
+      conditions: [condition('Initialized'), condition('Imported')],
+    };
+    const { seed, aClaim, ownedBy, drive, kube, uid } = world(harvesterImageKind.type, 'image-abc', spec, status);
+    const made = seed(dataVolumeKind.type, 'image-abc', {
+      metadata: ownedBy(),
+      spec: { source: { upload: {} } },
+      status: { phase: 'Succeeded' },
+    });
+    aClaim('image-abc', {
+      ownerReferences: [{ kind: 'DataVolume', name: 'image-abc', uid: made.metadata.uid, controller: true }],
+    });
+    expect(await drive()).toMatchObject({ isReady: true, status: { phase: 'Imported', storageClassName: 'local' } });
+    expect(ownerOf(kube.all(dataVolumeKind.type)[0])).toBe(uid);
+    expect(await world(harvesterImageKind.type, 'image-abc', spec, status).drive()).toMatchObject({
+      reason: 'VolumeLost',
+    });
+  });
+
   it('is usable at once: its backing image and its class', async () => {
     const { seed, drive, kube, uid } = world(
       harvesterImageKind.type,
