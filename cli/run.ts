@@ -21,11 +21,13 @@ import { completionCommand } from '#cli/commands/completion.ts';
 import { diskCommand } from '#cli/commands/disk.ts';
 import { doctorCommand } from '#cli/commands/doctor.ts';
 import { downloadCommand } from '#cli/commands/download.ts';
+import { explainCommand } from '#cli/commands/explain.ts';
 import { exportCommand } from '#cli/commands/export.ts';
 import { getCommand } from '#cli/commands/get.ts';
 import { imagesCommand } from '#cli/commands/images.ts';
 import { importCommand } from '#cli/commands/import.ts';
 import { retryCommand } from '#cli/commands/import.ts';
+import { logsCommand } from '#cli/commands/logs.ts';
 import { planCommand } from '#cli/commands/plan.ts';
 import { pruneCommand, undeleteCommand } from '#cli/commands/prune.ts';
 import { queueCommand } from '#cli/commands/queue.ts';
@@ -163,6 +165,8 @@ export const commands: readonly Command[] = [
   imagesCommand,
   getCommand,
   whyCommand,
+  logsCommand,
+  explainCommand,
   doctorCommand,
   consumersCommand,
   outdatedCommand,

@@ -267,6 +267,7 @@ export const pruneCommand: ClusterCommand = {
   options: {
     'all-namespaces': { type: 'boolean', short: 'A', help: 'policies of every namespace' },
     'dry-run': { type: 'boolean', help: 'only show what would happen' },
+    output: { type: 'string', short: 'o', value: 'FORMAT', help: 'form of what is printed', oneOf: ['wide'] },
     yes: { type: 'boolean', short: 'y', help: 'delete them' },
   },
   run,

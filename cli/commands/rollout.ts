@@ -220,7 +220,7 @@ export const rolloutCommands: readonly ClusterCommand[] = [
         value: 'TIME',
         help: 'since that time, or for that long, such as 24h (all that is kept)',
       },
-      output: { type: 'string', short: 'o', value: 'FORMAT', help: 'form of what is printed', oneOf: ['json'] },
+      output: { type: 'string', short: 'o', value: 'FORMAT', help: 'form of what is printed', oneOf: ['json', 'wide'] },
     },
     run: events,
   },

@@ -1,6 +1,7 @@
 // `bullion why` on what a cluster holds, whichever kind is meant: what is said, once, within a screen.
 import { describe, expect, it } from 'vitest';
 import { whyCommand } from './why.ts';
+import type { Values } from '#cli/command.ts';
 import { wrap } from '#cli/output.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
@@ -52,12 +53,16 @@ const anEvent = (name: string, type: string, message: string, lastTimestamp = la
     lastTimestamp,
   }) as unknown as KubeObject;
 
-const why = async (wanted: string, ...objects: readonly (readonly [ResourceType<never>, KubeObject])[]) => {
+type Seen = readonly (readonly [ResourceType<never>, KubeObject])[];
+
+const why = (wanted: string, ...objects: Seen) => whyWith({}, wanted, ...objects);
+
+const whyWith = async (values: Values, wanted: string, ...objects: Seen) => {
   const kube = createMemoryKube();
   for (const [type, object] of objects) kube.seed(type, object);
   let text = '';
   const terminal = { out: (more: string) => void (text += more), err: () => undefined, isLive: false, now: () => now };
-  const call = { kube, namespace, positionals: [wanted], values: {}, terminal, signal: new AbortController().signal };
+  const call = { kube, namespace, positionals: [wanted], values, terminal, signal: new AbortController().signal };
   await whyCommand.run({ ...call, bearer: () => Promise.resolve(undefined) });
   return text;
 };
@@ -147,6 +152,19 @@ describe('bullion why', () => {
     expect(text.replaceAll(/\s+/g, ' ')).toContain(`DataReady False, SecretMissing: ${message}`);
     expect(text).toMatch(/backingimage\/vmi-1 +ready, in-progress/);
     expect(text).toMatch(/sc\/lh-1 +- /);
+  });
+
+  it('explains its reasons once each, if asked', async () => {
+    const event = seen(kubeEvents, anEvent('a', 'Warning', 'damaged'));
+    const text = await whyWith(
+      { explain: true },
+      'disk',
+      seen(dataVolumeKind.type, anObject(erased(dataVolumeKind.type), 'disk', failed)),
+      event,
+    );
+    expect(
+      text.match(/^ImageCorrupt \(The source\)\n {2}ImageCorrupt, ImageTruncated: the image is damaged/gm),
+    ).toHaveLength(1);
   });
 
   it('does not show what went wrong before a success', async () => {

@@ -1,9 +1,10 @@
 // `bullion why <name>`: reads everything that tells where an object stands, of whichever kind we serve.
 import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
+import { explained } from '#cli/commands/explain.ts';
 import { alignColumns, outputOf, outputOption, printedList, wrap } from '#cli/output.ts';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
 import { findAny, gather } from '#shared/catalogue/objects.ts';
-import { isImage } from '#shared/catalogue/image.ts';
+import { isImage, readyOf } from '#shared/catalogue/image.ts';
 import { childRow, isRetryAsked, refOf, shownOf, type Story, summaryOf, timeOf } from '#shared/catalogue/story.ts';
 import { toAge } from '#shared/runtime/age.ts';
 
@@ -52,12 +53,26 @@ const renderStory = (
     .join('');
 };
 
+/** Of its state, of the last failure, and of Events that are warnings. */
+const reasonsOf = (story: Story): readonly string[] => {
+  const { image } = story.found;
+  const warnings = shownOf(story, false).filter(({ type }) => type === 'Warning');
+  const all = [
+    readyOf(story.found)?.reason,
+    image.status?.lastFailure?.reason,
+    ...warnings.map(({ reason }) => reason),
+  ];
+  return [...new Set(all)].filter((reason) => reason !== undefined);
+};
+
 const run = async ({ kube, namespace, positionals, values, terminal }: Call) => {
   const found = await findAny(kube, namespace, positionals[0] ?? '');
   const story = await gather(kube, found);
   const format = outputOf(values);
   const printed = printedList([story.found.image, ...story.children, ...story.events], format);
   terminal.out(printed ?? renderStory(story, terminal.now(), { hasAllEvents: format === 'wide' }));
+  if (printed === undefined && values['explain'] === true)
+    terminal.out(`\n${reasonsOf(story).map(explained).join('')}`);
   return exitCodes.done;
 };
 
@@ -66,7 +81,10 @@ export const whyCommand: ClusterCommand = {
   arguments: '<name>',
   summary: 'Shows the state of an object on one screen, the reason, and what happens next.',
   more: 'An image, or any other object that Bullion serves: <kind>/<name> where several have the name (datavolume/x, dataimportcron/x, pvc/x).\nWith -o json or yaml: the object, what was made for it, and the events of both, as one list. With -o wide: every event, not the newest alone.',
-  options: outputOption,
+  options: {
+    ...outputOption,
+    explain: { type: 'boolean', help: 'also what its reasons mean, as bullion explain says it' },
+  },
   completes: 'images',
   run,
 };

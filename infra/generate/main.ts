@@ -3,6 +3,7 @@ import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { loadBlocks } from '#infra/generate/blocks.ts';
 import { chartOutputs } from '#infra/generate/chart.ts';
+import { explanationOutputs } from '#infra/generate/explanations.ts';
 import { kustomizeOutputs } from '#infra/generate/kustomize.ts';
 import { type Outputs, manifestOutputs } from '#infra/generate/outputs.ts';
 import { renderBlocks } from '#infra/generate/readme.ts';
@@ -40,6 +41,15 @@ const documentOutputs = async (): Promise<Outputs> => {
   return Object.fromEntries(rendered.flat());
 };
 
+const loadExplanations = async (): Promise<Outputs> => {
+  const names = await readdir(new URL('infra/runbooks/', root));
+  const alerts = names.filter((name) => name !== 'README.md').map((name) => name.replace(/\.md$/, ''));
+  const texts = await Promise.all(
+    alerts.map(async (alert) => [alert, (await readText(`infra/runbooks/${alert}.md`)) ?? ''] as const),
+  );
+  return explanationOutputs((await readText('docs/reference.md')) ?? '', Object.fromEntries(texts));
+};
+
 const listStale = async (outputs: Outputs): Promise<readonly string[]> => {
   const found = await Promise.all(
     ownedFolders.map(async (folder) => {
@@ -65,7 +75,7 @@ const write = async (path: string, content: string): Promise<void> => {
 
 const manifests = manifestOutputs();
 const whole = { ...manifests, ...kustomizeOutputs(manifests) };
-const outputs = { ...whole, ...chartOutputs(whole), ...(await documentOutputs()) };
+const outputs = { ...whole, ...chartOutputs(whole), ...(await documentOutputs()), ...(await loadExplanations()) };
 const stale = await listStale(outputs);
 const changed = await listChanged(outputs);
 if (process.argv.includes('--check')) {

@@ -154,6 +154,10 @@ export const isOwnedBy = (object: KubeObject, uid: string): boolean => {
   return controller === undefined || controller.uid === uid;
 };
 
+/** Made for the object with this UID by whoever it belonged to before, or no longer labelled. A UID is never that of another object. */
+export const isLeftBy = ({ metadata }: KubeObject, uid: string): boolean =>
+  metadata.ownerReferences?.some((reference) => reference.controller === true && reference.uid === uid) === true;
+
 /** Label selector of all children of one owner. */
 export const childrenOf = (uid: string): string => `${labels.ownerUid}=${uid}`;
 

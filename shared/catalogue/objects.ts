@@ -125,13 +125,19 @@ const placeOf = (type: ResourceType, namespace: string | undefined): string | un
   return type.namespaced ? (theirs?.namespace ?? namespace) : undefined;
 };
 
-export const gather = async (kube: KubeClient, found: Found): Promise<Story> => {
+/** What Bullion made for an object. */
+export const childrenOf = async (kube: KubeClient, found: Found): Promise<readonly KubeObject[]> => {
   const { namespace, uid } = found.image.metadata;
   const selector = `${labels.ownerUid}=${uid}`;
   const lists = await Promise.all(
     childTypesOf(found).map((type) => listIfAny(kube, type, placeOf(type, namespace), selector)),
   );
-  const children = lists.flat();
+  return lists.flat();
+};
+
+export const gather = async (kube: KubeClient, found: Found): Promise<Story> => {
+  const { namespace, uid } = found.image.metadata;
+  const children = await childrenOf(kube, found);
   const concerned = new Set([uid, ...children.map(({ metadata }) => metadata.uid)]);
   const events: readonly KubeEvent[] = await listIfAny(kube, kubeEvents, namespace);
   return { found, children, events: events.filter(({ involvedObject }) => concerned.has(involvedObject.uid)) };

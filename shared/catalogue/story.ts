@@ -83,6 +83,9 @@ const remedies: Readonly<Record<string, string>> = {
   VolumeLost: 'find out from Events and from the storage why its volume was lost, or it may be lost again',
 };
 
+/** What has to be put right before a retry; `undefined`: it depends on the cause. */
+export const remedyFor = (reason: string): string | undefined => lookup(remedies, reason);
+
 /** A claim is reconciled by nobody: what fills it is. */
 const isReconciled = ({ type }: Found): boolean => type.kind !== 'PersistentVolumeClaim';
 
@@ -114,7 +117,7 @@ const remedyOf = (found: Found): string => {
   if (isUploaded(image))
     return `upload a file again, which starts it again (bullion upload ${image.metadata.name} <file> -n ${image.metadata.namespace}${isImage(found.type) ? '' : ' --kind datavolume'})`;
   const reason = readyOf(found)?.reason ?? '';
-  return `${lookup(remedies, reason) ?? `fix the cause of ${reason || 'the failure'}, above`}; then: ${retryOf(found)}`;
+  return `${remedyFor(reason) ?? `fix the cause of ${reason || 'the failure'}, above`}; then: ${retryOf(found)}`;
 };
 
 /** Of a backup, of content that changed, of a cron: what Ready does not say. The original's summaries say it in other words. */

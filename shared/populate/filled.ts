@@ -38,6 +38,8 @@ export interface Filled {
    * reads everything. Default: all children are read.
    */
   readonly trustsStatus?: boolean | undefined;
+  /** Usable, according to a status that only its original controller has written. Bullion's first status ends this, so that no later claim is believed. */
+  readonly comesFromOriginal?: boolean | undefined;
 }
 
 /** The recorded status: written by one pass, read by the next. All of it may be shown to the user. */

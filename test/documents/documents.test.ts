@@ -6,6 +6,7 @@ import { parseCommandLine, splitCommand } from '#cli/options.ts';
 import { commands } from '#cli/run.ts';
 import { HarvesterImageSpec, backendNames } from '#shared/api/harvester/image.ts';
 import { HyperCloudImageSpec, hyperCloudSources } from '#shared/api/hypercloud/image.ts';
+import { anchorOf } from '#infra/site/pages.ts';
 import packageFile from '../../package.json' with { type: 'json' };
 
 const root = join(import.meta.dirname, '../..');
@@ -13,6 +14,7 @@ const folders = ['docs', 'functions', 'events', 'shared', 'infra', 'local-cluste
 const documents = [
   'README.md',
   'AGENTS.md',
+  'CHANGELOG.md',
   ...folders.flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
       .filter((path) => path.endsWith('.md') && !path.includes('node_modules'))
@@ -25,16 +27,9 @@ const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
 const fence = /^```(\w*)\n([\s\S]*?)^```$/gm;
 const withoutCode = (text: string): string => text.replaceAll(fence, '').replaceAll(/`[^`\n]*`/g, 'code');
 
-/** As GitHub makes them of headings: letters, digits and dashes, a number behind a repeat. */
 const anchorsOf = (text: string): ReadonlySet<string> => {
   const anchors = new Set<string>();
-  for (const [, heading = ''] of text.replaceAll(fence, '').matchAll(/^#+ (.+)$/gm)) {
-    const words = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase();
-    const plain = words.replaceAll(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-');
-    let anchor = plain;
-    for (let count = 1; anchors.has(anchor); count += 1) anchor = `${plain}-${count}`;
-    anchors.add(anchor);
-  }
+  for (const [, heading = ''] of text.replaceAll(fence, '').matchAll(/^#+ (.+)$/gm)) anchorOf(heading, anchors);
   return anchors;
 };
 
@@ -204,7 +199,7 @@ describe('files and folders that documents name', () => {
     ),
   );
   /** Made by a build; and the example of how a test is called. */
-  const notThere = ['start.mjs', 'dist/functions/start.mjs', 'code-cache.mjs', 'x.test.ts'];
+  const notThere = ['start.mjs', 'dist/functions/start.mjs', 'code-cache.mjs', 'dist/bullion.krew.yaml', 'x.test.ts'];
 
   /** In backticks or in a diagram: a file by its ending, a folder by the top folder that it begins with. Patterns and URLs are neither. */
   const path = /(?<![\w./:@$~<>*#-])(?:[\w-][\w.-]*\/)*[\w-][\w.-]*\.(?:ts|yaml|md|mjs)\b(?![\w/<*-])/g;

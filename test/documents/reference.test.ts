@@ -2,6 +2,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { explained } from '#cli/commands/explain.ts';
 
 const root = join(import.meta.dirname, '../..');
 const reference = readFileSync(join(root, 'docs/reference.md'), 'utf8');
@@ -62,6 +63,10 @@ describe('reasons', () => {
 
   it('that the code gives are listed', () => {
     expect([...given].filter((name) => !listed.has(name) && !others.has(name)).toSorted()).toEqual([]);
+  });
+
+  it('that the code gives are explained, by bullion explain and with an anchor of the site', () => {
+    expect([...given].filter((name) => !others.has(name) && explained(name) === '').toSorted()).toEqual([]);
   });
 
   it('that are listed are in the code', () => {

@@ -108,6 +108,22 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     expect(out.split('\n').filter((line) => line.length > 80)).toEqual([]);
   });
 
+  it('shows the logs of what failed, and follows an import to its end', async () => {
+    const { code, out, err } = await bullion('logs', 'page');
+    expect(code).toBe(exitCodes.done);
+    expect(err).toMatch(/^==> \S+: Succeeded, \S+ old <==\n/);
+    expect(out).toMatch(/^\d\d:\d\d:\d\d info {2}transfer ended .*NotADiskImage/m);
+    expect((await bullion('logs', 'page', '--raw', '--tail', '1')).out).toMatch(/^\{"time":.*\n$/);
+    await bullion('import', 'again', url, '--storage-class', 'local', '--no-wait');
+    const { code: end, out: whole } = await bullion('logs', 'again', '-f');
+    expect(end).toBe(exitCodes.done);
+    expect(whole).toMatch(/transfer ended/);
+    expect((await bullion('get', 'images', '-o', 'custom-columns=N:.metadata.name,S:.status.phase')).out).toMatch(
+      /^again +Available$/m,
+    );
+    expect((await bullion('delete', 'again', '--yes')).code).toBe(exitCodes.done);
+  });
+
   it('retries once the cause is fixed', async () => {
     await run('cp', [join(dir, 'disk.qcow2'), join(dir, 'page.html')]);
     const { code, err } = await bullion('retry', 'page');

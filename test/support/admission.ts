@@ -164,6 +164,7 @@ export const clusterOf = (...objects: readonly Draft[]): KubeClient => {
     apply: refuse,
     delete: refuse,
     watch: refuse,
+    logs: refuse,
     raw: refuse,
   };
 };

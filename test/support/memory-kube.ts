@@ -224,6 +224,7 @@ const createClient = ({ store, call, watch, admit, user }: ClientParts): KubeCli
     watch: (type, options) => watch(type, options) as never,
     jsonPatch: notModelled('JSON patch'),
     apply: notModelled('server-side apply'),
+    logs: notModelled('logs'),
     raw: notModelled('raw requests'),
   };
   return client;

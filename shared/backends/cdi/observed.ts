@@ -10,7 +10,7 @@ import {
   jobs,
   persistentVolumeClaims,
 } from '#shared/api/foreign/core.ts';
-import type { KubeObject } from '#shared/api/object.ts';
+import { type KubeObject, isLeftBy } from '#shared/api/object.ts';
 import { needsStage } from '#shared/backends/cdi/manifests.ts';
 import { type Cloned, readCloned } from '#shared/backends/source-claim.ts';
 import { readExported } from '#shared/backends/source-claim.ts';
@@ -75,10 +75,13 @@ export const check = async (kube: KubeClient, image: Image): Promise<ObservedCdi
   const isAsked = image.deleting || isRetryDue(image);
   if (image.state.phase === 'Failed' && !isAsked) return nothing;
   // A child that was not created yet is not read first: its creation reports a conflict.
-  if (image.trustsStatus === true && image.state.children?.volume === undefined)
+  const isOriginal = image.comesFromOriginal === true;
+  if (image.trustsStatus === true && image.state.children?.volume === undefined && !isOriginal)
     return { ...nothing, ...(await readForNew(kube, image)) };
-  const { own: dataVolume, foreign } = await readOwn(kube, dataVolumeKind.type, image.ref, dataVolumeNameOf(image));
-  const observed = { dataVolume, foreign, pods: [] };
+  const { own, foreign } = await readOwn(kube, dataVolumeKind.type, image.ref, dataVolumeNameOf(image));
+  const left = isOriginal ? foreign.find((found) => isLeftBy(found, image.ref.uid)) : undefined;
+  const dataVolume = own ?? left;
+  const observed = { dataVolume, foreign: left === undefined ? foreign : [], pods: [] };
   if (!isAsked) return { ...observed, ...(await readMade(kube, image, dataVolume)) };
   const claim = await readClaim(kube, image, dataVolume);
   const around = {

@@ -8,8 +8,19 @@ import {
   configMaps,
   persistentVolumeClaims,
 } from '#shared/api/foreign/core.ts';
+import { labels as names } from '#shared/api/names.ts';
+import { childMetadata } from '#shared/api/object.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
-import { create, ensure, remove, removeJob, type Plan, type PlanContext } from '#shared/populate/actions.ts';
+import {
+  type Action,
+  create,
+  ensure,
+  patch,
+  remove,
+  removeJob,
+  type Plan,
+  type PlanContext,
+} from '#shared/populate/actions.ts';
 import { counted, followDataVolume, stoppedState } from '#shared/backends/cdi/following.ts';
 import { type Shape, buildBundle, buildDataVolume, needsStage } from '#shared/backends/cdi/manifests.ts';
 import type { ObservedCdi } from '#shared/backends/cdi/observed.ts';
@@ -75,9 +86,16 @@ const planMade = (
   }
   if (claim !== undefined && isFilled(dataVolume, claim)) {
     const state = madeState({ ...image, state: counted(image, dataVolume, context) }, claim);
-    return { actions: removeStage(observed.stage), state };
+    return { actions: [...adoption(image, dataVolume), ...removeStage(observed.stage)], state };
   }
   return image.state.phase === 'Available' ? unchanged(image) : followDataVolume(image, observed, context);
+};
+
+/** What Harvester's controller left lacks our labels, and would not be watched. */
+const adoption = (image: Image, dataVolume: DataVolume): readonly Action[] => {
+  if (dataVolume.metadata.labels?.[names.ownerUid] !== undefined) return [];
+  const { labels, annotations } = childMetadata(image.ref, 'volume', dataVolume.metadata.name);
+  return [patch(dataVolumeKind.type, dataVolume, { metadata: { labels, annotations } })];
 };
 
 const isFilled = (dataVolume: DataVolume | undefined, claim: PersistentVolumeClaim | undefined): boolean =>

@@ -52,6 +52,15 @@ export interface JsonPatchOperation {
   readonly value?: unknown;
 }
 
+export interface LogOptions {
+  readonly container?: string | undefined;
+  /** Continues until the container ends. */
+  readonly follow?: boolean;
+  /** Only the last lines. */
+  readonly tailLines?: number | undefined;
+  readonly signal: AbortSignal;
+}
+
 /**
  * Every method throws Unavailable if the API cannot be reached or answers 5xx or 429; Denied on 401 and 403; InvalidInput on 400 and 422 with
  * the causes as faults; Conflict on 409; NotFound on 404 unless documented otherwise.
@@ -89,6 +98,8 @@ export interface KubeClient {
    * observed version. A version that is too old (410) throws Conflict: list again.
    */
   watch<T extends KubeObject>(type: ResourceType<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>>;
+  /** Lines of a container of a pod; ends without an error when the signal fires. InvalidInput while the container has not started. */
+  logs(pod: ObjectKey, options: LogOptions): AsyncIterable<string>;
   /** A request to any path (discovery, subresources, reviews). */
   raw<R>(request: RawRequest): Promise<R>;
   /** Base URL of the API server as configured. Default: the configuration was not read yet. */

@@ -42,6 +42,9 @@ export const createLateKubeClient = (kubeconfig?: string, connect: Connect = ove
     watch: async function* watch(...given) {
       yield* (await client()).watch(...given);
     },
+    logs: async function* logs(...given) {
+      yield* (await client()).logs(...given);
+    },
     raw: async (request) => (await client()).raw(request),
   };
 };

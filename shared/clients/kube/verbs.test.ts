@@ -19,8 +19,8 @@ afterEach(() => {
   server?.close();
 });
 
-/** Watches a server that answers with `script`, and collects names until the end. */
-const watch = async (script: (response: ServerResponse) => void, options: Partial<WatchOptions> = {}) => {
+/** A client of a server that answers with `script`. */
+const connect = async (script: (response: ServerResponse) => void) => {
   server = createServer((_, response) => script(response));
   await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
   const config = new KubeConfig();
@@ -32,8 +32,13 @@ const watch = async (script: (response: ServerResponse) => void, options: Partia
     contexts: [{ name: 'x', cluster: 'c', user: 'u' }],
     currentContext: 'x',
   });
+  return createKubeClient(config);
+};
+
+/** Collects names until the end of a watch. */
+const watch = async (script: (response: ServerResponse) => void, options: Partial<WatchOptions> = {}) => {
   const observed: string[] = [];
-  const events = createKubeClient(config).watch<KubeObject>(pods, { signal: new AbortController().signal, ...options });
+  const events = (await connect(script)).watch<KubeObject>(pods, { signal: new AbortController().signal, ...options });
   try {
     for await (const event of events) observed.push(event.object.metadata.name);
     return { observed };
@@ -93,6 +98,30 @@ describe('watch', () => {
     setTimeout(() => stop.abort(), 50);
     expect(await watch((response) => void response.write(line('ADDED', 'a')), { signal: stop.signal })).toEqual({
       observed: ['a'],
+    });
+  });
+});
+
+describe('logs', () => {
+  const logs = async (script: (response: ServerResponse) => void, stop = new AbortController()) => {
+    const read = (await connect(script)).logs({ namespace: 'vms', name: 'pod' }, { signal: stop.signal });
+    const lines: string[] = [];
+    for await (const line of read) lines.push(line);
+    return lines;
+  };
+
+  it('are lines, the last of which may have no end', async () => {
+    expect(await logs((response) => response.end('one\n\ntwo'))).toEqual(['one', '', 'two']);
+  });
+
+  it('end quietly when they are aborted, and throw what the server says', async () => {
+    const stop = new AbortController();
+    setTimeout(() => stop.abort(), 50);
+    expect(await logs((response) => void response.write('one\n'), stop)).toEqual(['one']);
+    server?.close();
+    const status = JSON.stringify({ kind: 'Status', code: 400, message: 'waiting to start' });
+    await expect(logs((response) => response.writeHead(400).end(status))).rejects.toMatchObject({
+      code: 'InvalidInput',
     });
   });
 });

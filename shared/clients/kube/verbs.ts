@@ -1,7 +1,8 @@
 // The typed verbs over any transport to the Kubernetes API. Used by create.ts, and by Workers with their own `fetch`.
 import type { KubeList, KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts';
-import type { KubeClient, PatchOptions, WatchEvent, WatchOptions } from './client.ts';
+import type { KubeClient, LogOptions, PatchOptions, WatchEvent, WatchOptions } from './client.ts';
 import { collectionPath, errorOfStatus, listQuery, objectPath, queryOf, type Transport, withType } from './wire.ts';
+import { pods } from '#shared/api/foreign/core.ts';
 import { AppError, isNotFound, messageOf, Unavailable } from '#shared/runtime/errors.ts';
 
 // One watch connection as an async iterable of events.
@@ -76,8 +77,11 @@ const createSilenceTimer = (idleMs: number) => {
 
 // Lines of a byte stream, as they arrive. Errors of the stream are thrown, which the iterator of readline does not guarantee.
 
-/** Yields each line without its end. Throws errors of the stream, and if it ends in the middle of a line. */
-export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncIterable<string> {
+/** Yields each line without its end. Throws errors of the stream, and if it ends in the middle of a line, unless such a line counts as well. */
+export async function* readLines(
+  chunks: AsyncIterable<Uint8Array>,
+  { hasOpenEnd = false }: { readonly hasOpenEnd?: boolean } = {},
+): AsyncIterable<string> {
   const decoder = new TextDecoder();
   // Parts of the current line: joined once at its end, so that a line of many chunks takes linear time.
   let parts: string[] = [];
@@ -89,7 +93,24 @@ export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncIterab
       parts = [next];
     }
   }
-  if (parts.join('') !== '') throw new Error('the stream ended in the middle of a line');
+  const rest = parts.join('');
+  if (rest === '') return;
+  if (!hasOpenEnd) throw new Error('the stream ended in the middle of a line');
+  yield rest;
+}
+
+/** A container may end, or be killed, in the middle of a line. */
+async function* logLines(transport: Transport, pod: ObjectKey, options: LogOptions): AsyncIterable<string> {
+  const { container, follow, tailLines, signal } = options;
+  const path = objectPath(pods, pod, 'log') + queryOf({ container, follow, tailLines });
+  try {
+    const { body } = await transport({ method: 'GET', path, signal });
+    yield* readLines(body, { hasOpenEnd: true });
+  } catch (error) {
+    if (signal.aborted) return;
+    if (error instanceof AppError) throw error;
+    throw new Unavailable(`Kubernetes API: ${path} failed: ${messageOf(error)}`, { cause: error });
+  }
 }
 
 /** Objects fetched per request by `listAll`. */
@@ -100,6 +121,7 @@ export const createClientOver = (transport: Transport, server: string): KubeClie
   ...readers(transport),
   ...writers(transport),
   watch: (type, options) => watchLines(transport, type, options),
+  logs: (pod, options) => logLines(transport, pod, options),
   raw: ({ method, path, body, contentType }) => json(transport, method, path, body, contentType),
   server,
 });

@@ -10,26 +10,16 @@ import {
   persistentVolumeClaims,
   persistentVolumes,
 } from '#shared/api/foreign/core.ts';
-import { create, patch, type Plan, type PlanContext } from '#shared/populate/actions.ts';
-import { storageWaitingState, usableState, waitingState } from '#shared/populate/state.ts';
+import { create, type Plan, type PlanContext } from '#shared/populate/actions.ts';
+import { storageWaitingState, waitingState } from '#shared/populate/state.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
-import {
-  volumeModeOf,
-  type Population,
-  populatedMark,
-  populatedPatch,
-  populationOf,
-  requestedBytes,
-} from '#shared/populate/population.ts';
+import { volumeModeOf, type Population, populatedMark } from '#shared/populate/population.ts';
 import type { Volume } from '#shared/populate/volume/volume.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { buildClaim } from '#shared/populate/volume/making.ts';
-import { labels } from '#shared/api/names.ts';
-import { childMetadata } from '#shared/api/object.ts';
-import { filledState } from '#shared/populate/volume/state.ts';
 
 export const needsBinder = (
   { isBoundAtOnce }: Volume,
@@ -116,34 +106,4 @@ export const isPromiseOpen = ({ spec, status }: PersistentVolumeClaim): boolean 
 export const planBinding = (volume: Volume, { metadata, spec }: PersistentVolumeClaim, context: PlanContext): Plan => {
   const message = `waiting for claim ${metadata.name} to be bound to ${spec.volumeName}`;
   return { actions: [], state: waitingState(volume, volume.state, step(message), context) };
-};
-
-// Adopts a claim that another client created and filled, with its content; nothing is written to it.
-
-/** The source of its content is unknown: a disk as large as the claim. */
-const populationIn = (claim: PersistentVolumeClaim): Population => {
-  const virtualSize = parseQuantity(claim.status?.capacity?.['storage']) ?? requestedBytes(claim);
-  return { inspection: { format: 'raw', compression: 'none', virtualSize }, digests: {} };
-};
-
-/** Kubernetes allows one controller of an object: if it has one already, this is an additional owner. */
-const ownersOf = ({ ref }: Volume, { metadata }: PersistentVolumeClaim): readonly object[] => {
-  const before = metadata.ownerReferences ?? [];
-  const [own] = childMetadata(ref, 'disk', metadata.name).ownerReferences ?? [];
-  const isControlled = before.some(({ controller }) => controller === true);
-  return [...before, { ...own, controller: !isControlled }];
-};
-
-export const planAdopted = (volume: Volume, claim: PersistentVolumeClaim): Plan => {
-  const known = claim.metadata.labels?.[labels.ownerUid] === volume.ref.uid ? populationOf(claim) : undefined;
-  const population = known ?? populationIn(claim);
-  const marks = childMetadata(volume.ref, 'disk', claim.metadata.name);
-  const { metadata } = populatedPatch(population, { ...marks.annotations, ...volume.claim.filled }) as {
-    readonly metadata: object;
-  };
-  const change = { metadata: { ...metadata, labels: marks.labels, ownerReferences: ownersOf(volume, claim) } };
-  return {
-    actions: known === undefined ? [patch(persistentVolumeClaims, claim, change)] : [],
-    state: usableState(volume, filledState(volume, claim, population), 'volume'),
-  };
 };

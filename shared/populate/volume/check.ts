@@ -25,7 +25,7 @@ import { handoverTo, isPrimed, primeName } from '#shared/populate/volume/prime.t
 import { isDirty } from '#shared/populate/volume/removal.ts';
 import { mayBeKept, readRetainedCopy } from '#shared/populate/volume/retained-copy.ts';
 import { isSnapshotLast, readSnapshot, readSnapshotting } from '#shared/populate/volume/snapshotting.ts';
-import { isHeldBack, isWhole, wasFilled } from '#shared/populate/volume/state.ts';
+import { isHeldBack, isLeft, isWhole, wasFilled } from '#shared/populate/volume/state.ts';
 import { type Volume, bytesOf, contentOfVolume } from '#shared/populate/volume/volume.ts';
 import { isDeepStrictEqual } from 'node:util';
 
@@ -100,13 +100,17 @@ const readForRestart = async (kube: KubeClient, volume: Volume, readers: OriginR
   return { ...observed, ...(await readForClaim(kube, volume, readers)) };
 };
 
+/** What its original controller left has a snapshot, too. */
+const readLeft = async (kube: KubeClient, volume: Volume, observed: ObservedVolume): Promise<ObservedVolume> =>
+  isLeft(volume, observed.foreign) ? { ...observed, ...(await readSnapshot(kube, volume)) } : observed;
+
 /** Its bytes were complete: only the claim and its snapshot matter. */
 const readFilled = async (kube: KubeClient, volume: Volume): Promise<ObservedVolume> => {
   const { snapshot } = isSnapshotLast(volume) ? await readSnapshot(kube, volume) : {};
   if (snapshot?.status?.readyToUse === true && !isLeaving(snapshot)) return { ...nothing, completed: snapshot };
   const { own: claim, foreign } = await readClaim(kube, volume);
   const observed = { ...nothing, claim, foreign: foreign[0] };
-  if (claim === undefined) return observed;
+  if (claim === undefined) return readLeft(kube, volume, observed);
   const isLookedFor = volume.trustsStatus !== true || !isWhole(claim);
   const { own: job } = isLookedFor ? await readJob(kube, volume, 'import') : {};
   if (!isWhole(claim)) return { ...observed, job };

@@ -9,13 +9,14 @@ import { lostState } from '#shared/populate/loss.ts';
 import { type Population, populationOf } from '#shared/populate/population.ts';
 import { countAttempts, restartedState, takenState, unchanged, waitingState } from '#shared/populate/state.ts';
 import { inClass } from '#shared/populate/storage/profile.ts';
-import { isPromiseOpen, planAdopted, planBinding, planPromised } from '#shared/populate/volume/binding.ts';
+import { planAdopted } from '#shared/populate/volume/adopting.ts';
+import { isPromiseOpen, planBinding, planPromised } from '#shared/populate/volume/binding.ts';
 import { planClaim } from '#shared/populate/volume/claim.ts';
 import { planFilling, releaseSource } from '#shared/populate/volume/filling.ts';
 import type { ObservedVolume } from '#shared/populate/volume/observed.ts';
 import { planRestart } from '#shared/populate/volume/removal.ts';
 import { planFilled, snapshotState } from '#shared/populate/volume/snapshotting.ts';
-import { isWhole, rest, wasFilled } from '#shared/populate/volume/state.ts';
+import { isLeft, isWhole, rest, wasFilled } from '#shared/populate/volume/state.ts';
 import type { Volume } from '#shared/populate/volume/volume.ts';
 
 export const planVolume = (volume: Volume, observed: ObservedVolume, given: PlanContext): Plan => {
@@ -40,7 +41,7 @@ const advance = (volume: Volume, observed: ObservedVolume, context: PlanContext)
   const { claim, foreign, taken, completed } = observed;
   if (completed !== undefined) return { actions: [], state: snapshotState(volume, volume.state, completed, context) };
   if (taken !== undefined) return { actions: [], state: takenState(volume, taken, context) };
-  if (foreign !== undefined) return planForeign(volume, foreign, context);
+  if (foreign !== undefined) return planForeign(volume, { ...observed, claim: foreign }, context);
   return claim === undefined
     ? planUnmade(volume, observed, context)
     : planMade(volume, { ...observed, claim }, context);
@@ -90,12 +91,13 @@ const populationKnown = (volume: Volume): Population | undefined => {
     : undefined;
 };
 
-const planForeign = (volume: Volume, claim: PersistentVolumeClaim, context: PlanContext): Plan => {
+const planForeign = (volume: Volume, { claim, snapshot }: Made, context: PlanContext): Plan => {
   if (volume.claim.fills?.(claim) === true) return planMarked(volume, claim, context);
-  if (volume.claim.adopts?.(claim) !== true) return { actions: [], state: takenState(volume, claim, context) };
+  if (!isLeft(volume, claim) && volume.claim.adopts?.(claim) !== true)
+    return { actions: [], state: takenState(volume, claim, context) };
   if (claim.status?.phase === 'Lost') return planLost(volume, { pods: [] });
   return claim.metadata.deletionTimestamp === undefined
-    ? planAdopted(volume, claim)
+    ? planAdopted(volume, claim, snapshot)
     : planLeaving(volume, { pods: [], claim }, context);
 };
 

@@ -3,6 +3,7 @@ import { annotations } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { readClass, readOwn, readSnapshotClasses, readNamedSnapshotClass } from '#shared/populate/reading.ts';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
+import { isLeftBy } from '#shared/api/object.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type Plan, type PlanContext, create } from '#shared/populate/actions.ts';
 import type { ImageState } from '#shared/populate/filled.ts';
@@ -102,11 +103,12 @@ export const snapshotState = (
 
 export const readSnapshot = async (
   kube: KubeClient,
-  { ref, snapshot: request }: Volume,
+  { ref, snapshot: request, comesFromOriginal = false }: Volume,
 ): Promise<Pick<ObservedVolume, 'snapshot' | 'taken'>> => {
   if (request === undefined) return {};
   const { own, foreign } = await readOwn(kube, volumeSnapshots, ref, request.name);
-  return { snapshot: own, taken: foreign[0] };
+  const [left] = foreign.filter((found) => comesFromOriginal && isLeftBy(found, ref.uid));
+  return left === undefined ? { snapshot: own, taken: foreign[0] } : { snapshot: left };
 };
 
 /** Whether, according to status, only a snapshot is missing. */

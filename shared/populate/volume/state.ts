@@ -6,6 +6,7 @@ import type { Population } from '#shared/populate/population.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import type { Volume } from '#shared/populate/volume/volume.ts';
 import { annotations } from '#shared/api/names.ts';
+import { isLeftBy } from '#shared/api/object.ts';
 import type { Plan, PlanContext } from '#shared/populate/actions.ts';
 
 /** Waits for an action of the user, without a deadline. */
@@ -45,6 +46,10 @@ export const restForConsumer = (volume: Filled, { metadata }: Pick<PersistentVol
 
 /** Whether its bytes were complete once: its clones depend on them. */
 export const wasFilled = ({ state: { phase } }: Filled): boolean => phase === 'Available' || phase === 'Snapshotting';
+
+/** The claim that its original controller made and filled: it is taken over as it is. */
+export const isLeft = ({ comesFromOriginal, ref }: Filled, claim: PersistentVolumeClaim | undefined): boolean =>
+  comesFromOriginal === true && claim !== undefined && isLeftBy(claim, ref.uid);
 
 /** A crash may have happened between creating the claim and recording why it is fetched. */
 export const fetchReasonOf = ({ fetchReason }: ImageState, { metadata }: PersistentVolumeClaim): string | undefined =>

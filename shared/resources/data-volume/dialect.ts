@@ -47,6 +47,7 @@ const toVolume = (object: DataVolume): Volume => {
     waitsForConsumer: !isBoundAtOnce,
     isBoundAtOnce,
     retries,
+    comesFromOriginal: status?.phase === 'Succeeded' && status.detail === undefined,
     state: readState(status),
   };
 };

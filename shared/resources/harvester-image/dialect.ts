@@ -12,6 +12,7 @@ import { finishStatus, toCommonStatus, toOwnConditions, toState } from '#shared/
 import { type Restored, readRestored, restoredFrom } from '#shared/populate/restore-source.ts';
 import { faultsOfRestored } from '#shared/resources/image-rules.ts';
 import { Inspection } from '#shared/transfer/report.ts';
+import { findCondition } from '#shared/api/conditions.ts';
 import { annotations } from '#shared/api/names.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 import type { Image } from '#shared/backends/backend.ts';
@@ -26,7 +27,8 @@ const toImage = (object: HarvesterImage): Image => {
   const restored = readRestored(metadata.annotations);
   const from = restoredFrom(restored);
   const name = volumeName(object, restored);
-  const phase = object.status?.phase === usablePhase ? 'Available' : object.status?.phase;
+  const comesFromOriginal = isOriginal(object);
+  const phase = comesFromOriginal || object.status?.phase === usablePhase ? 'Available' : object.status?.phase;
   return {
     ...readMetadata(object),
     backend: spec.backend ?? 'backingimage',
@@ -45,9 +47,16 @@ const toImage = (object: HarvesterImage): Image => {
     childNames: { volume: name, snapshot: name },
     volumeMarks: { filling: goldenMarks(object), filled: {} },
     retries: spec.retry ?? defaultRetries,
+    comesFromOriginal,
     state: toState(object.status, phase),
   };
 };
+
+/** Imported by Harvester's controller as a DataVolume. A backing image is found by its name instead, and looked at again. */
+const isOriginal = ({ spec, status }: HarvesterImage): boolean =>
+  spec.backend === 'cdi' &&
+  status?.phase === undefined &&
+  findCondition(status?.conditions, 'Imported')?.status === 'True';
 
 /** Volumes in backups refer to its former name. */
 const volumeName = ({ metadata }: HarvesterImage, restored: Restored): string =>

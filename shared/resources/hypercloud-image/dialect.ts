@@ -5,6 +5,7 @@ import type { DesiredCondition } from '#shared/api/conditions.ts';
 import type { ImagePhase, ImageState } from '#shared/populate/filled.ts';
 import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
+import { phaseOf, readOriginal } from '#shared/resources/hypercloud-image/original.ts';
 import { type ImageDialect, readMetadata } from '#shared/resources/dialect.ts';
 import { readRestored, restoredFrom } from '#shared/populate/restore-source.ts';
 import { faultsOfRestored } from '#shared/resources/image-rules.ts';
@@ -37,7 +38,8 @@ const toImage = (object: HyperCloudImage): Image => {
     childNames: { volume: `${metadata.name}-image-pvc`, snapshot: `${metadata.name}-image-snapshot` },
     volumeMarks: { filling: { imported: 'no' }, filled: { imported: 'yes' } },
     retries,
-    state: toState(object.status, object.status?.phase),
+    ...readOriginal(object.status),
+    state: toState(object.status, phaseOf(object.status)),
   };
 };
 

@@ -13,6 +13,7 @@ import type { KubeObject } from '#shared/api/object.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import type { ImageState } from '#shared/populate/filled.ts';
 import { readMetadata } from '#shared/resources/dialect.ts';
+import { phaseOf, readOriginal } from '#shared/resources/hypercloud-image/original.ts';
 import { pvcRules, volumeRules } from '#shared/resources/hypercloud-volume/rules.ts';
 import { type SpecRule, faultsOf } from '#shared/resources/rule.ts';
 import { finishStatus, toOwnConditions } from '#shared/resources/status.ts';
@@ -53,7 +54,8 @@ const dialectFor = <T extends VolumeObject>({ kind, rules, imageName, claim }: S
     claim: claim(object),
     waitsForConsumer: false,
     retries,
-    state: toVolumeState(object.status, object.status?.phase),
+    ...readOriginal(object.status),
+    state: toVolumeState(object.status, phaseOf(object.status)),
   }),
   toStatus: (object, volume, state, now) =>
     finishStatus(

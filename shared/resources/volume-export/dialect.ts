@@ -2,6 +2,7 @@
 import type { DesiredCondition } from '#shared/api/conditions.ts';
 import type { ExportStatus, VirtualMachineVolumeExport } from '#shared/api/hypercloud/volume-export.ts';
 import { parseReference, pinReference } from '#shared/clients/registry/reference.ts';
+import { phaseOf, readOriginal } from '#shared/resources/hypercloud-image/original.ts';
 import { readMetadata } from '#shared/resources/dialect.ts';
 import { faultsOf } from '#shared/resources/rule.ts';
 import { finishStatus, toCommonStatus, toOwnConditions, toState } from '#shared/resources/status.ts';
@@ -62,11 +63,19 @@ const readResult = ({ object, image }: ExportStatus): ExportState['object'] => {
   };
 };
 
+/** By the original operator: what it wrote is not compared. */
+const completed = {
+  reason: 'Ready',
+  message: 'the export was completed by the operator that made it',
+  progress: 100,
+} as const;
+
 const readState = (status: ExportStatus = {}): ExportState => {
   const { from, failing } = status;
   const object = readResult(status);
   return {
-    ...toState(status, status.phase),
+    ...toState(status, phaseOf(status)),
+    ...(readOriginal(status).comesFromOriginal === true ? completed : {}),
     ...(from === undefined ? {} : { from }),
     ...(failing === undefined ? {} : { failing }),
     ...(object === undefined ? {} : { object }),

@@ -1,0 +1,56 @@
+// `bullion explain <reason>`: what a reason or an alert means and what happens next, as the reference says it. Needs no cluster.
+import explanations from '../explanations.json' with { type: 'json' };
+import { type PlainCommand, exitCodes } from '#cli/command.ts';
+import { wrap } from '#cli/output.ts';
+import { remedyFor } from '#shared/catalogue/story.ts';
+import { NotFound } from '#shared/runtime/errors.ts';
+
+interface Explanation {
+  readonly section: string;
+  readonly text: string;
+}
+const known: Readonly<Record<string, readonly Explanation[]>> = explanations;
+
+/** `WorkerEvicted` is a `Worker<Reason>`. */
+const isLike = (name: string, pattern: string): boolean =>
+  pattern.includes('<') && new RegExp(`^${pattern.replace(/<\w+>/, '[A-Z]\\w+')}$`).test(name);
+
+const explanationsOf = (name: string): readonly Explanation[] =>
+  Object.hasOwn(known, name)
+    ? (known[name] ?? [])
+    : Object.entries(known).flatMap(([pattern, found]) => (isLike(name, pattern) ? found : []));
+
+/** Empty for what has no explanation. */
+export const explained = (name: string): string => {
+  const remedy = remedyFor(name);
+  const paragraphs = explanationsOf(name).map(({ section, text }) =>
+    [
+      `${name} (${section})`,
+      ...text.split('\n').flatMap((line) => (line.startsWith('    ') || line === '' ? line : wrap(`  ${line}`, '  '))),
+      ...(remedy === undefined ? [] : wrap(`  to do: ${remedy}`, '  ')),
+      '',
+    ].join('\n'),
+  );
+  return paragraphs.join('\n');
+};
+
+const nothingFor = (name: string): string => {
+  const like = Object.keys(known).filter((one) => one.toLowerCase().includes(name.toLowerCase()));
+  return `there is no reason or alert ${name}${like.length === 0 ? ': bullion explain lists them' : `; there is ${like.join(', ')}`}`;
+};
+
+export const explainCommand: PlainCommand = {
+  name: 'explain',
+  arguments: '[reason]',
+  summary: 'Says what a reason or an alert means and what to do; without an argument, lists them.',
+  more: 'Reasons of conditions, Events and answers. bullion why <name> --explain explains those of an object.\n\n  bullion explain ChecksumMismatch\n  bullion explain BullionPollOverdue',
+  options: {},
+  completes: Object.keys(known).filter((name) => !name.includes('<')),
+  runPlain: async ({ positionals, terminal }) => {
+    const [name] = positionals;
+    const text = name === undefined ? `${Object.keys(known).toSorted().join('\n')}\n` : explained(name);
+    if (text === '') throw new NotFound(nothingFor(name ?? ''));
+    terminal.out(text);
+    return exitCodes.done;
+  },
+};

@@ -1,0 +1,146 @@
+// `bullion logs` on pods of each kind of owner, before they start and while they follow one another.
+import { describe, expect, it } from 'vitest';
+import { logsCommand } from './logs.ts';
+import { exitCodes, type Values } from '#cli/command.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import { labels } from '#shared/api/names.ts';
+import { apiVersionOf, type KubeObject, type ResourceType } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
+import { createMemoryKube, type MemoryKube } from '#test/support/memory-kube.ts';
+
+const namespace = 'vms';
+const type = dataVolumeKind.type;
+const made = '2026-01-02T03:04:05Z';
+const logged = JSON.stringify({ time: made, level: 'info', message: 'transfer ended', bytes: 7 });
+
+const anObject = (of: ResourceType, name: string, over: object = {}, more: object = {}): KubeObject =>
+  ({
+    apiVersion: apiVersionOf(of),
+    kind: of.kind,
+    metadata: { name, namespace, uid: `uid-${name}`, creationTimestamp: made, ...over },
+    spec: {},
+    ...more,
+  }) as KubeObject;
+const ownerOf = ({ kind, metadata: { name, uid = '' } }: KubeObject) => ({
+  ownerReferences: [{ apiVersion: 'v1', kind, name, uid }],
+});
+const aPod = (name: string, over: object, status: object = { phase: 'Succeeded' }) =>
+  anObject(pods as unknown as ResourceType, name, over, { spec: { containers: [{ name: 'transfer' }] }, status });
+
+const seed = (kube: MemoryKube, of: unknown, object: KubeObject) => kube.seed(of as ResourceType, object);
+
+const logs = async (
+  kube: KubeClient,
+  lines: Readonly<Record<string, readonly string[] | Error>>,
+  {
+    values = {},
+    wanted = 'disk',
+    onLine = () => undefined as unknown,
+  }: { values?: Values; wanted?: string; onLine?: () => unknown } = {},
+) => {
+  const printed = { out: '', err: '' };
+  const terminal = {
+    out: (text: string) => void (printed.out += text),
+    err: (text: string) => void (printed.err += text),
+    isLive: false,
+    now: () => new Date('2026-01-02T03:05:05Z'),
+  };
+  const withLogs: KubeClient = {
+    ...kube,
+    logs: async function* read({ name }) {
+      const found = lines[name] ?? [];
+      if (found instanceof Error) throw found;
+      for (const line of found) {
+        onLine();
+        yield line;
+      }
+    },
+  };
+  const stop = new AbortController();
+  const call = { kube: withLogs, namespace, positionals: [wanted], values, terminal, signal: stop.signal };
+  const code = await logsCommand.run({ ...call, bearer: () => Promise.resolve(undefined) });
+  return { ...printed, code };
+};
+
+const aVolume = (kube: MemoryKube, status: object = {}) =>
+  seed(kube, type, anObject(type as ResourceType, 'disk', {}, { status }));
+const ended = { phase: 'Succeeded', conditions: [{ type: 'Ready', status: 'True' }] };
+
+describe('bullion logs', () => {
+  it('shows each attempt with how it ended, the oldest first, and nothing of others', async () => {
+    const kube = createMemoryKube();
+    aVolume(kube);
+    const marks = { labels: { [labels.ownerUid]: 'uid-disk' } };
+    const killed = {
+      phase: 'Failed',
+      containerStatuses: [{ name: 'transfer', state: { terminated: { exitCode: 137 } } }],
+    };
+    seed(kube, pods, aPod('b', { ...marks, creationTimestamp: '2026-01-02T03:05:00Z' }));
+    seed(kube, pods, aPod('a', marks, killed));
+    seed(kube, pods, aPod('other', {}));
+    const { out, err, code } = await logs(kube, { a: ['not JSON', '{"a":1}'], b: [logged], other: ['no'] });
+    expect(out).toBe('not JSON\n{"a":1}\n03:04:05 info  transfer ended {"bytes":7}\n');
+    expect(err).toBe('==> a: Failed with exit code 137, 60s old <==\n==> b: Succeeded, 5s old <==\n');
+    expect(code).toBe(exitCodes.done);
+    expect((await logs(kube, { b: [logged] }, { values: { raw: true } })).out).toBe(`${logged}\n`);
+  });
+
+  it.each(['disk', 'pvc/disk'])('finds pods of a CDI, which claims of claims own: %s', async (wanted) => {
+    const kube = createMemoryKube();
+    const volume = aVolume(kube);
+    const claim = seed(
+      kube,
+      persistentVolumeClaims,
+      anObject(persistentVolumeClaims as ResourceType, 'disk', { uid: 'uid-claim', ...ownerOf(volume) }),
+    );
+    const prime = seed(
+      kube,
+      persistentVolumeClaims,
+      anObject(persistentVolumeClaims as ResourceType, 'prime', ownerOf(claim)),
+    );
+    seed(kube, pods, aPod('importer', ownerOf(prime)));
+    expect((await logs(kube, { importer: ['one'] }, { wanted })).out).toBe('one\n');
+  });
+
+  it('says that a pod has not started, and that there is none', async () => {
+    const kube = createMemoryKube();
+    aVolume(kube);
+    const none = await logs(kube, {});
+    expect(none.code).toBe(exitCodes.notFound);
+    expect(none.err).toMatch(/they stay for a day .* bullion why disk -n vms/);
+    seed(kube, pods, aPod('a', { labels: { [labels.ownerUid]: 'uid-disk' } }, { phase: 'Pending' }));
+    const early = await logs(kube, { a: new InvalidInput('Kubernetes API: GET /x: container is waiting to start') });
+    expect(early).toEqual({ out: '', err: 'a has no log: container is waiting to start\n', code: exitCodes.done });
+  });
+
+  it('follows through attempts until the object is ready', async () => {
+    const kube = createMemoryKube();
+    aVolume(kube);
+    const marks = { labels: { [labels.ownerUid]: 'uid-disk' } };
+    seed(kube, pods, aPod('a', marks, { phase: 'Failed' }));
+    let seen = 0;
+    const onLine = () => {
+      seen += 1;
+      if (seen === 1) seed(kube, pods, aPod('b', { ...marks, creationTimestamp: '2026-01-02T03:05:00Z' }));
+      if (seen === 2)
+        kube.edit(
+          type,
+          { namespace, name: 'disk' },
+          (volume) =>
+            void Object.assign(volume, { status: { ...ended, observedGeneration: volume.metadata.generation ?? 0 } }),
+        );
+    };
+    const { out, code } = await logs(kube, { a: ['one'], b: ['two'] }, { values: { follow: true }, onLine });
+    expect(out).toBe('one\ntwo\n');
+    expect(code).toBe(exitCodes.done);
+  });
+
+  it('refuses lines that are no number', async () => {
+    const kube = createMemoryKube();
+    aVolume(kube);
+    seed(kube, pods, aPod('a', { labels: { [labels.ownerUid]: 'uid-disk' } }));
+    await expect(logs(kube, {}, { values: { tail: 'x' } })).rejects.toThrow('--tail is a number of lines, not x');
+  });
+});
