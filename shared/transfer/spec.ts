@@ -32,6 +32,11 @@ const accessShape = {
   ca: Mounted.optional(),
 } as const;
 
+const mirrorShape = {
+  /** URLs of the same file at its mirrors, which are asked first, in order, without credentials. */
+  mirrors: z.array(z.string()).optional(),
+} as const;
+
 export const HttpSource = z.object({
   type: z.literal('http'),
   url: z.string(),
@@ -41,6 +46,7 @@ export const HttpSource = z.object({
   secretHeaders: z.array(z.string()).optional(),
   /** Secrets with such a header in every key. */
   headerSecrets: z.array(Mounted).optional(),
+  ...mirrorShape,
 });
 export type HttpSource = z.infer<typeof HttpSource>;
 
@@ -88,7 +94,7 @@ const StoredObject = z.object({
 });
 export type StoredObject = z.infer<typeof StoredObject>;
 
-export const S3Source = StoredObject.extend({ type: z.literal('s3') });
+export const S3Source = StoredObject.extend({ type: z.literal('s3'), ...mirrorShape });
 export type S3Source = z.infer<typeof S3Source>;
 
 /** A file below a folder that is mounted into the pod. */

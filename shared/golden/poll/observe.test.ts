@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { configMaps, persistentVolumeClaims, secrets } from '#shared/api/foreign/core.ts';
 import type { CronSourceSpec } from '#shared/api/cdi/data-import-cron.ts';
+import { type MirrorAccess, readMirrors } from '#shared/clients/http/mirrors.ts';
 import type { Validators } from '#shared/golden/poll/observation.ts';
 import { type Observe, createObserver } from '#shared/golden/poll/observe.ts';
 import { type CronSource, readCronSource } from '#shared/golden/source.ts';
@@ -20,11 +21,12 @@ let kube: MemoryKube;
 const observerOf = (
   plainRegistries: readonly string[],
   allowedAddresses: readonly string[] = ['127.0.0.0/8'],
+  access: MirrorAccess = {},
 ): Observe =>
   createObserver({
     kube,
     allowedAddresses,
-    registries: () => Promise.resolve({ plainRegistries }),
+    registries: () => Promise.resolve({ plainRegistries, ...access }),
     architecture: 'amd64',
     now: Date.now,
   });
@@ -252,6 +254,47 @@ describe('a web server', () => {
     expect(await look({ checksumURL })).toMatchObject({ is: 'failed', reason: 'ChecksumMissing' });
   });
 
+  describe('with mirrors', () => {
+    const gone = 'http://127.0.0.1:9';
+    const seen = (prefix: string, locations: readonly string[], url: string, known: Validators = {}) => {
+      const mirrors = readMirrors({ source: [{ prefix, mirror: locations.map((location) => ({ location })) }] });
+      const http = { url, checksumURL: undefined };
+      return observerOf([], undefined, { mirrors })({ source: sourceOf({ http }), namespace: 'golden', known });
+    };
+
+    it('is not asked where a mirror answers, which the message names; the version is that of the file', async () => {
+      reply = () => ({ status: 200, headers: { etag: '"1"' } });
+      const own = await look({ url: `${origin}/a.img` });
+      hits = [];
+      const mirrored = await seen(gone, [`${origin}/copies`], `${gone}/a.img`);
+      expect(mirrored).toMatchObject({ message: `${gone}/a.img (at ${origin}/copies/a.img) has ETag "1"` });
+      expect(hits).toEqual(['HEAD /copies/a.img']);
+      const again = await seen(gone, [`${origin}/copies`], `${gone}/a.img`, { etag: '"1"' });
+      expect(again).toMatchObject({ is: 'same' });
+      expect(own).toMatchObject({ is: 'found' });
+    });
+
+    it('is asked where no mirror has the file, and gets its credentials alone', async () => {
+      const sent: (string | undefined)[] = [];
+      reply = (_method, path, { authorization }) => {
+        sent.push(authorization);
+        return path.startsWith('/copies') ? { status: 404 } : { status: 200, headers: { etag: '"1"' } };
+      };
+      const url = `${origin.replace('http://', 'http://me:secret@')}/a.img`;
+      expect(await seen(origin, [gone, `${origin}/copies`], url)).toMatchObject({ is: 'found' });
+      expect(sent).toEqual([undefined, `Basic ${btoa('me:secret')}`]);
+    });
+
+    it('is named with them where nobody has it', async () => {
+      reply = () => ({ status: 404 });
+      const observed = await seen(gone, [`${origin}/copies`], `${gone}/a.img`);
+      expect(observed).toMatchObject({
+        is: 'failed',
+        message: expect.stringMatching(/127\.0\.0\.1:9.*elsewhere: .*copies\/a\.img answered 404/) as string,
+      });
+    });
+  });
+
   it('says when to come back', async () => {
     reply = () => ({ status: 503, headers: { 'retry-after': '77' } });
     expect(await look({})).toMatchObject({ is: 'failed', reason: 'RateLimited', retryAfterSeconds: 77 });
@@ -307,6 +350,17 @@ describe('an object store', () => {
     expect(second).toMatchObject({ is: 'found', digest: expect.not.stringMatching(first.digest) as string });
     facts = {};
     expect(await look()).toMatchObject({ is: 'failed', reason: 'NoValidator' });
+  });
+
+  it('is not asked where a mirror has the object, to which nothing is signed', async () => {
+    facts = { etag: '"1"' };
+    authorizations = [];
+    const gone = 'http://127.0.0.1:9/bucket';
+    const mirrors = readMirrors({ source: [{ prefix: gone, mirror: [{ location: url.replace('/a%20key', '') }] }] });
+    const source = sourceOf({ s3: { url: `${gone}/a%20key` } });
+    const observed = await observerOf([], undefined, { mirrors })({ source, namespace: 'golden', known: {} });
+    expect(observed).toMatchObject({ is: 'found', message: `${gone}/a%20key (at ${url}) has ETag "1"` });
+    expect(authorizations).toEqual([undefined]);
   });
 
   it('is asked with the keys of the Secret, and says what it refused', async () => {

@@ -1,4 +1,8 @@
 // One look at a source, with the access its cron names. Made once at the edge; called by the tick and when a new cron is observed.
+import { askMirrorsOnly } from '#shared/clients/http/mirrored.ts';
+import { mirrorsOf } from '#shared/clients/http/mirrors.ts';
+import { toDestination } from '#shared/clients/http/redirect.ts';
+import { type HostHealth, createHostHealth } from '#shared/clients/http/health.ts';
 import { grantFor, serviceAccountRequester } from '#shared/access/permissions.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import type { HttpClient } from '#shared/clients/http/client.ts';
@@ -45,11 +49,17 @@ export interface ObserveOptions extends OpenOptions {
 
 interface Tools extends ObserveOptions {
   readonly pace: RegistryPace;
+  readonly health: HostHealth;
   readonly answers: RoundAnswers;
 }
 
 export const createObserver = (options: ObserveOptions): Observe => {
-  const tools = { ...options, pace: createRegistryPace(options.now), answers: createRoundAnswers() };
+  const tools = {
+    ...options,
+    pace: createRegistryPace(options.now),
+    health: createHostHealth(options.now),
+    answers: createRoundAnswers(),
+  };
   return async (request) => {
     try {
       return await look(tools, request);
@@ -105,15 +115,33 @@ const lookAtFile = async (
   client: HttpClient,
 ): Promise<Observation> => {
   const secretHeaders = await secretHeadersOf(tools, source, namespace);
-  return pollHttp({ client, secretHeaders, now: tools.now, signal }, source, known);
+  const access = await tools.registries();
+  return pollHttp({ client, access, health: tools.health, secretHeaders, now: tools.now, signal }, source, known);
 };
 
 const lookAtObject = async (
   tools: Tools,
-  { namespace, known }: ObserveRequest,
+  { namespace, known, signal }: ObserveRequest,
   source: S3CronSource,
   http: HttpClient,
-): Promise<Observation> => pollS3(await openStore(tools, source, { namespace, http }), source, known);
+): Promise<Observation> => {
+  const origin = toDestination(new URL(source.url), {});
+  const mirrors = mirrorsOf(origin.url, await tools.registries());
+  const call = {
+    origin,
+    method: 'HEAD',
+    headers: {},
+    mirrors,
+    health: tools.health,
+    ...(signal && { signal }),
+  } as const;
+  const mirrored = await askMirrorsOnly(http, call);
+  if (mirrored === undefined) return pollS3(await openStore(tools, source, { namespace, http }), source, known);
+  const { response, from = '' } = mirrored;
+  response.discard();
+  const { etag, 'x-amz-version-id': versionId } = response.headers;
+  return toS3Observation({ etag, versionId }, { source, known, where: `${redactUrl(source.url)} (at ${from})` });
+};
 
 /** Who may not clone a volume is not told whether there is one. */
 const lookAtVolume = async (
@@ -136,11 +164,24 @@ const lookAtVolume = async (
 // Asks an object store whether an object changed: by its version where the bucket keeps versions, and its ETag.
 
 /** One HEAD. Throws S3Failure and HttpFailure. */
-const pollS3 = async (client: S3Client, { url }: S3CronSource, known: Validators): Promise<Observation> => {
+const pollS3 = async (client: S3Client, source: S3CronSource, known: Validators): Promise<Observation> => {
+  const { url } = source;
   const where = redactUrl(url);
   const place = s3PlaceOf(new URL(url));
   if (place === undefined) throw new InvalidInput(`${where} names no object`);
-  const { etag, versionId } = await client.head(place);
+  return toS3Observation(await client.head(place), { source, known, where });
+};
+
+interface S3Look {
+  readonly source: S3CronSource;
+  readonly known: Validators;
+  readonly where: string;
+}
+
+const toS3Observation = (
+  { etag, versionId }: { readonly etag?: string | undefined; readonly versionId?: string | undefined },
+  { source: { url }, known, where }: S3Look,
+): Observation => {
   if (etag === undefined && versionId === undefined) {
     const message = `${where} has neither version nor ETag, so that a change cannot be observed`;
     return { is: 'failed', reason: 'NoValidator', message };

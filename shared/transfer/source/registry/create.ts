@@ -1,5 +1,6 @@
 // A containerDisk in an OCI registry as a source: located by one request for the manifest, streamed by one for the layer.
 import { z } from 'zod';
+import type { ServedFrom } from '#shared/clients/http/served.ts';
 import type { RegistryClient } from '#shared/clients/registry/client.ts';
 import { type Descriptor, type ImageManifest, selectPlatform } from '#shared/clients/registry/manifest.ts';
 import { formatReference, type Reference } from '#shared/clients/registry/reference.ts';
@@ -86,6 +87,7 @@ interface RegistrySourceOptions {
   readonly onRetry: (error: unknown, waitMs: number) => void;
   readonly wait?: BackOffOptions['wait'];
   readonly close: () => Promise<void>;
+  readonly servedFrom?: ServedFrom | undefined;
 }
 
 /** A disk whose first bytes were read already. */
@@ -172,6 +174,7 @@ export const createRegistrySource = (options: RegistrySourceOptions): ByteSource
         await disk.content.return();
       }
     },
+    servedFrom: options.servedFrom,
     receivedBytes: () => receivedBytes,
     close: async () => {
       await drop();
