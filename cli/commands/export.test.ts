@@ -23,6 +23,15 @@ describe('bullion export', () => {
       { secret: 'c' },
       { destination: { registry: { url: 'docker://reg.example/a:b', secretRef: 'c' } } },
     ],
+    [
+      'docker://reg.example/a:b',
+      { compress: 'zstd', 'sign-with': 'keys' },
+      {
+        destination: {
+          registry: { url: 'docker://reg.example/a:b', compression: 'zstd', signingSecretRef: 'keys' },
+        },
+      },
+    ],
   ])('to %s', (place, values, spec) => {
     expect(exportOf(call(place, values))).toMatchObject({
       kind: 'VirtualMachineVolumeExport',
@@ -33,6 +42,11 @@ describe('bullion export', () => {
 
   it("takes credentials for a store of one's own alone", () => {
     expect(() => exportOf(call('s3://b/k', { secret: 'c' }))).toThrow(/--secret is for https/);
+  });
+
+  it('refuses options of images elsewhere, and an unknown compression', () => {
+    expect(() => exportOf(call('https://s3.example/b/k', { compress: 'zstd' }))).toThrow(/are for docker/);
+    expect(() => exportOf(call('docker://reg.example/a:b', { compress: 'xz' }))).toThrow(/one of none, zlib, zstd/);
   });
 
   it.each(['', 'ftp://x/y', 's3://bucket'])('says what "%s" should be', (place) => {

@@ -9,13 +9,31 @@ import { Conflict, InvalidInput, isConflict } from '#shared/runtime/errors.ts';
 
 type Spec = VirtualMachineVolumeExport['spec'];
 
-const destinationOf = (place: string, secretRef: string | undefined): Pick<Spec, 'objectStore' | 'destination'> => {
-  if (/^https?:\/\/./i.test(place))
-    return { destination: { s3: { url: place, ...(secretRef === undefined ? {} : { secretRef }) } } };
+type Compression = NonNullable<NonNullable<NonNullable<Spec['destination']>['registry']>['compression']>;
+const compressions: readonly Compression[] = ['none', 'zlib', 'zstd'];
+
+const imageOptions = ({ values }: Pick<Call, 'values'>) => {
+  const compression = textOf(values, 'compress');
+  const known = compressions.find((one) => one === compression);
+  if (compression !== undefined && known === undefined)
+    throw new InvalidInput(`--compress is one of ${compressions.join(', ')}, not ${compression}`);
+  const signingSecretRef = textOf(values, 'sign-with');
+  return {
+    ...(known === undefined ? {} : { compression: known }),
+    ...(signingSecretRef === undefined ? {} : { signingSecretRef }),
+  };
+};
+
+const destinationOf = (place: string, call: Pick<Call, 'values'>): Pick<Spec, 'objectStore' | 'destination'> => {
+  const secretRef = textOf(call.values, 'secret');
+  const image = imageOptions(call);
   if (/^(docker|oci):\/\/./.test(place)) {
     const url = place.replace(/^oci:/, 'docker:');
-    return { destination: { registry: { url, ...(secretRef === undefined ? {} : { secretRef }) } } };
+    return { destination: { registry: { url, ...(secretRef === undefined ? {} : { secretRef }), ...image } } };
   }
+  if (Object.keys(image).length > 0) throw new InvalidInput('--compress and --sign-with are for docker://');
+  if (/^https?:\/\/./i.test(place))
+    return { destination: { s3: { url: place, ...(secretRef === undefined ? {} : { secretRef }) } } };
   if (secretRef !== undefined) throw new InvalidInput('--secret is for https://<store>/<bucket>/<key> and docker://');
   const object = parseObjectPlace(place);
   if (object !== undefined) return { objectStore: { bucketName: object.bucket, objectName: object.key } };
@@ -33,7 +51,7 @@ export const exportOf = ({ namespace, positionals, values }: Pick<Call, 'namespa
     apiVersion: apiVersionOf(type),
     kind,
     metadata: { name: textOf(values, 'name') ?? `${claim}-export`, namespace },
-    spec: { pvcName: claim, ...destinationOf(place, textOf(values, 'secret')) },
+    spec: { pvcName: claim, ...destinationOf(place, { values }) },
   };
   return wanted;
 };
@@ -69,6 +87,8 @@ export const exportCommand: ClusterCommand = {
   options: {
     name: { type: 'string', value: 'NAME', help: 'of the export (<claim>-export)' },
     secret: { type: 'string', value: 'SECRET', help: 'with the credentials of an https:// store or a registry' },
+    compress: { type: 'string', value: 'HOW', help: 'of an image in a registry: none, zlib or zstd' },
+    'sign-with': { type: 'string', value: 'SECRET', help: 'with the private key that signs an image in a registry' },
     ...waitOptions,
     ...outputOption,
   },

@@ -172,8 +172,19 @@ export const ExportRequest = z.object({
   object: StoredObject.optional(),
   /** …or a file in a mounted file system… */
   path: z.string().optional(),
-  /** …or a containerDisk in a registry, under the tag of its URL. `owner`: the UID of the object that is exported for. */
-  image: RegistrySource.extend({ owner: z.string() }).optional(),
+  /** …or a containerDisk in a registry, under the tag of its URL. */
+  image: RegistrySource.extend({
+    /** UID of the object that is exported for. */
+    owner: z.string(),
+    /** What the image says of itself: annotations of its manifest, and labels of its configuration. */
+    annotations: z.record(z.string(), z.string()).optional(),
+    /** `NAME=value`: labels that describe how to run the disk. */
+    environment: z.array(z.string()).optional(),
+    /** RFC 3339: when the image was created, the same in each attempt. */
+    created: z.string().optional(),
+    /** Secret with the private key that signs the image. Default: it is not signed. */
+    signing: Mounted.optional(),
+  }).optional(),
   /** Also compute the sha256 of the guest's bytes, including zeroes: one second per 1.4 GB of the disk. */
   guestDigest: z.boolean().default(false),
 });

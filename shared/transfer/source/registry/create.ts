@@ -56,6 +56,13 @@ export const labelsOfEnvironment = (variables: readonly string[]): Labels =>
       .slice(0, mostLabels),
   );
 
+/** The variables of an image that has these labels; others cannot be written as variables. */
+export const environmentOfLabels = (labels: Labels): readonly string[] =>
+  Object.entries(labels).flatMap(([key, value]) => {
+    const variable = key.replaceAll(/[./-]/g, '_').toUpperCase();
+    return keyOf(variable) === key && isValue(value) ? [`${variable}=${value}`] : [];
+  });
+
 /** Labels of an image; empty if its configuration is missing or not that of an image. */
 const readLabels = async (context: LayerContext, { config }: ImageManifest): Promise<Labels> => {
   if (config.size > mostBytes) return {};
