@@ -48,7 +48,7 @@ export const toExportRequest = (
     return { form, image: { ...given, ...about, ...signing, owner: context.owner.uid }, guestDigest: false };
   }
   if (given.type !== 's3') throw new InvalidInput('an export goes to an object store or a registry');
-  const { type: _, ...place } = given;
+  const { type: _, mirrors: __, ...place } = given;
   return { form, object: place, guestDigest };
 };
 

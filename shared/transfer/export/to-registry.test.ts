@@ -25,6 +25,8 @@ const mib = 1024 * 1024;
 const volume = join(root, 'volume.raw');
 const quiet = { run: 'test', signal: new AbortController().signal, send: () => Promise.resolve(), log: () => {} };
 
+const isCosignThere = hasCosign();
+
 describe.skipIf(!hasRegistry() || !hasTools('qemu-img'))('an export to a registry', { timeout: 120_000 }, () => {
   let registry: TestRegistry;
   let closed: TestRegistry;
@@ -195,16 +197,19 @@ describe.skipIf(!hasRegistry() || !hasTools('qemu-img'))('an export to a registr
       expect(await statusOf(`${digest.replace(':', '-')}.sig`)).toBe(404);
     });
 
-    it.skipIf(!hasCosign())('is accepted by cosign itself', async () => {
-      const { privateKey, publicKey } = pairs.ec;
-      const dir = signingSecret('sign-cosign', { key: privatePem(privateKey) });
-      const digest = digestOf(await push('cosign', { image: { signing: { dir, name: 'keys' } } }));
-      const pub = join(root, 'cosign.pub');
-      writeFileSync(pub, publicKey.export({ type: 'spki', format: 'pem' }));
-      const reference = `${registry.direct}/disks/made@${digest}`;
-      const options = ['--key', pub, '--insecure-ignore-tlog=true', '--allow-insecure-registry'];
-      expect(runTool('cosign', ['verify', ...options, reference]).toString()).toContain(digest);
-    });
+    it.skipIf(!isCosignThere).each(['ec', 'rsa', 'ed25519'] as const)(
+      'of type %s makes a signature that cosign itself accepts',
+      async (type) => {
+        const { privateKey, publicKey } = pairs[type];
+        const dir = signingSecret(`cosign-${type}`, { key: privatePem(privateKey) });
+        const digest = digestOf(await push(`cosign-${type}`, { image: { signing: { dir, name: 'keys' } } }));
+        const pub = join(root, `cosign-${type}.pub`);
+        writeFileSync(pub, publicKey.export({ type: 'spki', format: 'pem' }));
+        const reference = `${registry.direct}/disks/made@${digest}`;
+        const options = ['--key', pub, '--insecure-ignore-tlog=true', '--allow-insecure-registry'];
+        expect(runTool('cosign', ['verify', ...options, reference]).toString()).toContain(digest);
+      },
+    );
 
     it.each<[string, Record<string, string>, RegExp]>([
       ['without a key', { other: 'text' }, /the Secret keys for signatures has no private key/],

@@ -25,6 +25,8 @@ export interface Site extends FilePlace {
   failedAt: number;
   /** What it served was not the file. */
   isDistrusted: boolean;
+  /** In this pass: its file is not, or may not be, the one that the pass began with. */
+  isOther: boolean;
   /** Located in this pass, and the same file as at the first place. */
   located: Promise<SourceFacts> | undefined;
 }
@@ -76,7 +78,7 @@ const createRounds = (options: PlacesOptions, sites: readonly Site[], blame: Bla
   const { signal, health, onRetry } = options;
   const backOff = createBackOff(options);
   let tried = new Map<Site, unknown>();
-  const left = (): readonly Site[] => sites.filter((site) => !site.isDistrusted && !tried.has(site));
+  const left = (): readonly Site[] => sites.filter((site) => !site.isDistrusted && !site.isOther && !tried.has(site));
   return {
     progressed: (bytes) => backOff.progressed(bytes),
     next: () => {
@@ -91,9 +93,10 @@ const createRounds = (options: PlacesOptions, sites: readonly Site[], blame: Bla
       if (!isTransferError(error) || error.code === 'InternalFault') throw error;
       blame(site, error);
       if (error.startOver) throw error;
+      site.isOther = error instanceof OtherFile;
       tried.set(site, error);
       if (left().length > 0) return onRetry(error, 0);
-      const isElsewhere = [...tried.values()].some((fault) => fault instanceof OtherFile);
+      const isElsewhere = sites.some(({ isOther }) => isOther);
       const chief = chiefOf(tried);
       tried = new Map();
       await backOff.afterFailure(chief).catch((last: unknown) => {
@@ -109,6 +112,7 @@ export const createPlaces = (options: PlacesOptions): Places => {
     ...place,
     failedAt: 0,
     isDistrusted: false,
+    isOther: false,
     located: undefined,
   }));
   const told = createServed();
@@ -139,7 +143,10 @@ export const createPlaces = (options: PlacesOptions): Places => {
     },
     restart: () => {
       served = new Set();
-      for (const site of sites) site.located = undefined;
+      for (const site of sites) {
+        site.located = undefined;
+        site.isOther = false;
+      }
     },
     servedFrom: told.servedFrom,
   };

@@ -1,6 +1,6 @@
 // A file with mirrors, as imports meet them: web servers that are down, cut connections, have another file, or want credentials.
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -10,6 +10,7 @@ import { type RunOptions, runTransfer } from '#shared/transfer/run.ts';
 import { TransferSpec } from '#shared/transfer/spec.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { noise } from '#test/support/disk.ts';
+import { hasTools, runTool } from '#test/support/tools.ts';
 import { type Answer, type Origin, type OriginRequest, fileAnswer, startOrigin } from '#test/support/origin.ts';
 
 const directory = temporaryDirectory();
@@ -47,8 +48,9 @@ describe('a file with mirrors', () => {
     readonly checksum?: string;
     readonly headers?: readonly string[];
     readonly retries?: number;
+    readonly capacityBytes?: number;
   }
-  const take = async ({ url, mirrors, checksum, headers = [], retries = 1 }: Asked = {}) => {
+  const take = async ({ url, mirrors, checksum, headers = [], retries = 1, capacityBytes = 2 * size }: Asked = {}) => {
     const path = join(directory, `out-${Math.random()}.img`);
     const spec = TransferSpec.parse({
       mode: 'import',
@@ -59,7 +61,7 @@ describe('a file with mirrors', () => {
         secretHeaders: headers,
       },
       ...(checksum === undefined ? {} : { checksum: { algorithm: 'sha256', hex: checksum } }),
-      target: { path, volumeMode: 'Filesystem', capacityBytes: 2 * size },
+      target: { path, volumeMode: 'Filesystem', capacityBytes },
       scratchDir: directory,
       limits: { idleSeconds: 5, totalSeconds: 60, retries },
       allowedAddresses: ['127.0.0.0/8'],
@@ -128,6 +130,27 @@ describe('a file with mirrors', () => {
     const before = own.sentBytes();
     expect(await take()).toMatchObject({ sha256: sha256(disk) });
     expect(own.sentBytes() - before).toBeLessThan(size - 2 * 1024 * 1024);
+  });
+
+  it.skipIf(!hasTools('qemu-img'))('continues a qcow2, which is read in parallel ranges', async () => {
+    const raw = join(directory, 'whole.raw');
+    const packed = join(directory, 'whole.qcow2');
+    const whole = Buffer.concat([disk, Buffer.alloc(2 * size), noise('end of it', 6 * size)]);
+    writeFileSync(raw, whole);
+    runTool('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, packed]);
+    const file = readFileSync(packed);
+    let sent = 0;
+    respond.mirror = (request) => {
+      const answer = fileAnswer(request, file);
+      sent += answer.body?.length ?? 0;
+      return sent > 3 * size ? { status: 502 } : answer;
+    };
+    respond.own = (request) => fileAnswer(request, file);
+    const before = own.sentBytes();
+    expect(await take({ capacityBytes: whole.length })).toMatchObject({ sha256: sha256(whole) });
+    const fetched = own.sentBytes() - before;
+    expect(fetched).toBeGreaterThan(2 * size);
+    expect(fetched).toBeLessThan(file.length - size);
   });
 
   it.each<[string, Buffer, object]>([
