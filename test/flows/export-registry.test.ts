@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { claimOf } from '#cli/commands/export.ts';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { diskOf } from '#infra/local/demo/import.ts';
 import { secrets } from '#shared/api/foreign/core.ts';
@@ -38,13 +39,13 @@ describe.skipIf(!hasRegistry())('an export to a registry', { timeout: 300_000 },
   let server: FileServer;
   let cluster: TestCluster;
 
-  const make = async (name: string, tag: string, over: object = {}): Promise<ExportStatus> => {
+  const make = async (name: string, tag: string, over: object = {}, pvcName = 'root'): Promise<ExportStatus> => {
     const url = `docker://${registry.host}/disks/root:${tag}`;
     const wanted: VirtualMachineVolumeExport = {
       apiVersion,
       kind: 'VirtualMachineVolumeExport',
       metadata: { name, namespace },
-      spec: { pvcName: 'root', destination: { registry: { url, ...over } } },
+      spec: { pvcName, destination: { registry: { url, ...over } } },
     };
     await cluster.kube.create(exports, wanted);
     const isOver = ({ state }: ExportStatus): boolean => state === 'Completed' || state === 'Error';
@@ -136,6 +137,14 @@ describe.skipIf(!hasRegistry())('an export to a registry', { timeout: 300_000 },
     });
     expect(report).toMatchObject({ outcome: 'succeeded' });
     await run('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', raw, path]);
+  });
+
+  it('of an image is of its golden volume, under the name of the image', async () => {
+    const { state } = await make('image', 'image', {}, await claimOf(cluster.kube, namespace, 'golden'));
+    expect(state).toBe('Completed');
+    const headers = { accept: 'application/vnd.oci.image.manifest.v1+json' };
+    const manifest = await fetch(`http://${registry.direct}/v2/disks/root/manifests/image`, { headers });
+    expect(await manifest.json()).toMatchObject({ annotations: { 'org.opencontainers.image.title': 'golden' } });
   });
 
   it('says what to do where its key does not exist, and is not made again and again', async () => {

@@ -1,4 +1,5 @@
 // Children of an export: a snapshot and the copy restored from it, Jobs, and for local exports a claim and a pod to fetch the file from.
+import { annotations } from '#shared/api/names.ts';
 import { travellingLabels } from '#shared/api/cdi/names.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 import { environmentOfLabels } from '#shared/transfer/source/registry/create.ts';
@@ -80,10 +81,14 @@ const endpointAnnotation = 'cdi.kubevirt.io/storage.import.endpoint';
 
 /** What an image says of its disk, which is the same in each attempt. */
 const toImage = ({ createdAt }: VolumeExport, { destination, of }: Reading): ExportedImage => {
-  const { name, labels, annotations: { [endpointAnnotation]: endpoint } = {} } = of.metadata;
+  const {
+    name,
+    labels,
+    annotations: { [endpointAnnotation]: endpoint, [annotations.ownerName]: owner } = {},
+  } = of.metadata;
   return {
     annotations: {
-      'org.opencontainers.image.title': name,
+      'org.opencontainers.image.title': owner ?? name,
       ...(endpoint === undefined ? {} : { 'org.opencontainers.image.source': redactUrl(endpoint) }),
     },
     environment: [...environmentOfLabels(travellingLabels(labels))],
