@@ -17,13 +17,13 @@ interface Circuit {
 
 export interface HostHealth {
   /** Milliseconds until the host may be asked; 0: now. */
-  waitMs(host: string): number;
+  readonly waitMs: (host: string) => number;
   /** Like `waitMs`, for a caller that asks if it is 0, and then reports the result: it may be the only one that is let through. */
-  take(host: string): number;
+  readonly take: (host: string) => number;
   /** It has answered, whatever it said. */
-  answered(host: string): void;
+  readonly answered: (host: string) => void;
   /** It did not answer, or not usefully: no connection, no bytes, a server error. */
-  failed(host: string): void;
+  readonly failed: (host: string) => void;
 }
 
 /** Milliseconds since the epoch. */

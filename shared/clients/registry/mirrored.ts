@@ -46,7 +46,7 @@ const siteAt = (place: Place, { image, secret, ...session }: MirroredOptions): S
 };
 
 /** The host itself is at fault, not what was asked of it. */
-const isOfHost = (error: unknown): boolean =>
+export const isOfHost = (error: unknown): boolean =>
   isRetryable(error) && !(error instanceof RegistryFailure && error.code !== 'RegistryFailed');
 
 /** In order of their last failure. Hosts that rest come last: one of them may be the only one that has the image. */

@@ -18,6 +18,8 @@ const sourceOf = (source: CronSourceSpec): CronSource => {
 };
 
 let kube: MemoryKube;
+/** Of the observer. */
+let time = Date.now();
 const observerOf = (
   plainRegistries: readonly string[],
   allowedAddresses: readonly string[] = ['127.0.0.0/8'],
@@ -28,7 +30,7 @@ const observerOf = (
     allowedAddresses,
     registries: () => Promise.resolve({ plainRegistries, ...access }),
     architecture: 'amd64',
-    now: Date.now,
+    now: () => time,
   });
 
 beforeEach(() => {
@@ -293,6 +295,26 @@ describe('a web server', () => {
         message: expect.stringMatching(/127\.0\.0\.1:9.*elsewhere: .*copies\/a\.img answered 404/) as string,
       });
     });
+  });
+
+  it('that does not answer is left alone for a while, and then asked once', async () => {
+    const observe = observerOf([]);
+    const gone = sourceOf({ http: { url: 'http://127.0.0.1:9/a.img' } });
+    const ask = async (source = gone) => {
+      const observation = await observe({ source, namespace: 'golden', known: {} });
+      return observation.is === 'failed' ? observation : { message: observation.is, retryAfterSeconds: undefined };
+    };
+    for (let times = 0; times < 3; times += 1) expect((await ask()).message).toContain('cannot connect');
+    expect(await ask()).toMatchObject({
+      reason: 'Unreachable',
+      message: '127.0.0.1:9 has failed several times in a row, and is not asked again for 30 seconds',
+      retryAfterSeconds: 30,
+    });
+    reply = () => ({ status: 200, headers: { etag: '"1"' } });
+    expect((await ask(sourceOf({ http: { url: `${origin}/a.img` } }))).message).toBe('found');
+    time += 30_000;
+    expect((await ask()).message).toContain('cannot connect');
+    expect((await ask()).retryAfterSeconds).toBe(60);
   });
 
   it('says when to come back', async () => {

@@ -1,6 +1,9 @@
 // One look at a source, with the access its cron names. Made once at the edge; called by the tick and when a new cron is observed.
+import { HttpFailure } from '#shared/clients/http/errors.ts';
+import { isOfHost } from '#shared/clients/registry/mirrored.ts';
+import { type RegistryAccess, placesOf } from '#shared/clients/registry/mirrors.ts';
 import { askMirrorsOnly } from '#shared/clients/http/mirrored.ts';
-import { mirrorsOf } from '#shared/clients/http/mirrors.ts';
+import { type MirrorAccess, mirrorsOf } from '#shared/clients/http/mirrors.ts';
 import { toDestination } from '#shared/clients/http/redirect.ts';
 import { type HostHealth, createHostHealth } from '#shared/clients/http/health.ts';
 import { grantFor, serviceAccountRequester } from '#shared/access/permissions.ts';
@@ -75,30 +78,79 @@ export const createObserver = (options: ObserveOptions): Observe => {
 const look = async (tools: Tools, request: ObserveRequest): Promise<Observation> => {
   const { source } = request;
   if (source.type === 'pvc') return lookAtVolume(tools, request.namespace, source);
+  const hosts = hostsOf(source, await tools.registries());
   const http = await openHttp(tools, request.namespace, source);
   try {
-    switch (source.type) {
-      case 'registry':
-        return await lookAtRegistry(tools, request, source, http);
-      case 's3':
-        return await lookAtObject(tools, request, source, http);
-      case 'http':
-        return await lookAtFile(tools, request, source, http);
-    }
+    return await unlessDown(tools, hosts, request.signal, () => lookAtServer(tools, request, { source, http, hosts }));
   } finally {
     await http.close();
+  }
+};
+
+type ServerSource = Exclude<CronSource, VolumeCronSource>;
+
+/** Mirrors, and the server itself. */
+const hostsOf = (source: ServerSource, access: RegistryAccess & MirrorAccess): readonly string[] => {
+  if (source.type === 'registry') return placesOf(source.image, access).map(({ host }) => host);
+  const url = new URL(source.type === 'http' ? (source.checksumUrl ?? source.url) : source.url);
+  return [...mirrorsOf(url, access).map((mirror) => new URL(mirror).host), url.host];
+};
+
+/**
+ * A host that is the only place and does not answer is left alone, since each request to it takes as long as its timeout, and a tick has many. Where there
+ * are several places, the others are asked first.
+ */
+const unlessDown = async (
+  { health }: Tools,
+  [host = '', ...others]: readonly string[],
+  signal: AbortSignal | undefined,
+  ask: () => Promise<Observation>,
+): Promise<Observation> => {
+  if (others.length > 0) return ask();
+  const seconds = Math.ceil(health.take(host) / 1000);
+  if (seconds > 0) {
+    const message = `${host} has failed several times in a row, and is not asked again for ${seconds} seconds`;
+    throw new HttpFailure('Unreachable', message, { retryAfterSeconds: seconds });
+  }
+  try {
+    const observation = await ask();
+    health.answered(host);
+    return observation;
+  } catch (error) {
+    if (signal?.aborted !== true) (isOfHost(error) ? health.failed : health.answered)(host);
+    throw error;
+  }
+};
+
+interface Looking {
+  readonly source: ServerSource;
+  readonly http: HttpClient;
+  readonly hosts: readonly string[];
+}
+
+const lookAtServer = (
+  tools: Tools,
+  request: ObserveRequest,
+  { source, http, hosts }: Looking,
+): Promise<Observation> => {
+  switch (source.type) {
+    case 'registry':
+      return lookAtRegistry(tools, request, { source, http, hosts });
+    case 's3':
+      return lookAtObject(tools, request, source, http);
+    case 'http':
+      return lookAtFile(tools, request, source, http);
   }
 };
 
 const lookAtRegistry = async (
   tools: Tools,
   { namespace, known, round, signal }: ObserveRequest,
-  source: RegistryCronSource,
-  http: HttpClient,
+  { source, http, hosts }: Looking & { readonly source: RegistryCronSource },
 ): Promise<Observation> => {
   const { image } = source;
   const seconds = tools.pace.waitSeconds(image.host);
-  if (seconds > 0) {
+  if (seconds > 0 && hosts.length === 1) {
     const message = `${image.host} accepts no more requests for ${seconds} seconds, and was not polled`;
     return { is: 'waiting', message, until: new Date(tools.now() + seconds * 1000).toISOString() };
   }
