@@ -1,21 +1,42 @@
-// `bullion export <claim> <where>`: a disk as a qcow2 file, in an object store, a registry or a claim of its own.
+// `bullion export <disk> <where>`: a disk as a qcow2 file, in an object store, a registry or a claim of its own.
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
 import { outputOf, outputOption, printedObject } from '#cli/output.ts';
 import { parseObjectPlace } from '#shared/catalogue/import.ts';
 import { timeoutOf, waitOptions, waitUntilOver } from '#cli/wait.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { findImage } from '#shared/catalogue/image.ts';
 import { type VirtualMachineVolumeExport, volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
-import { Conflict, InvalidInput, isConflict } from '#shared/runtime/errors.ts';
+import { Conflict, InvalidInput, isConflict, isNotFound } from '#shared/runtime/errors.ts';
 
 type Spec = VirtualMachineVolumeExport['spec'];
 
-const destinationOf = (place: string, secretRef: string | undefined): Pick<Spec, 'objectStore' | 'destination'> => {
-  if (/^https?:\/\/./i.test(place))
-    return { destination: { s3: { url: place, ...(secretRef === undefined ? {} : { secretRef }) } } };
+type Compression = NonNullable<NonNullable<NonNullable<Spec['destination']>['registry']>['compression']>;
+const compressions: readonly Compression[] = ['none', 'zlib', 'zstd'];
+
+const imageOptions = ({ values }: Pick<Call, 'values'>) => {
+  const compression = textOf(values, 'compress');
+  const known = compressions.find((one) => one === compression);
+  if (compression !== undefined && known === undefined)
+    throw new InvalidInput(`--compress is one of ${compressions.join(', ')}, not ${compression}`);
+  const signingSecretRef = textOf(values, 'sign-with');
+  return {
+    ...(known === undefined ? {} : { compression: known }),
+    ...(signingSecretRef === undefined ? {} : { signingSecretRef }),
+  };
+};
+
+const destinationOf = (place: string, call: Pick<Call, 'values'>): Pick<Spec, 'objectStore' | 'destination'> => {
+  const secretRef = textOf(call.values, 'secret');
+  const image = imageOptions(call);
   if (/^(docker|oci):\/\/./.test(place)) {
     const url = place.replace(/^oci:/, 'docker:');
-    return { destination: { registry: { url, ...(secretRef === undefined ? {} : { secretRef }) } } };
+    return { destination: { registry: { url, ...(secretRef === undefined ? {} : { secretRef }), ...image } } };
   }
+  if (Object.keys(image).length > 0) throw new InvalidInput('--compress and --sign-with are for docker://');
+  if (/^https?:\/\/./i.test(place))
+    return { destination: { s3: { url: place, ...(secretRef === undefined ? {} : { secretRef }) } } };
   if (secretRef !== undefined) throw new InvalidInput('--secret is for https://<store>/<bucket>/<key> and docker://');
   const object = parseObjectPlace(place);
   if (object !== undefined) return { objectStore: { bucketName: object.bucket, objectName: object.key } };
@@ -25,15 +46,33 @@ const destinationOf = (place: string, secretRef: string | undefined): Pick<Spec,
   );
 };
 
+/** A claim, or the golden volume of an image; what does not exist yet is a claim that the export waits for. Throws InvalidInput. */
+export const claimOf = async (kube: KubeClient, namespace: string, wanted: string): Promise<string> => {
+  if ((await kube.get(persistentVolumeClaims, { namespace, name: wanted })) !== undefined) return wanted;
+  try {
+    const { image } = await findImage(kube, namespace, wanted);
+    const { volume, backingImage } = image.status?.children ?? {};
+    if (volume !== undefined) return volume;
+    const why = backingImage === undefined ? 'has no volume yet' : 'is in Longhorn, which has no claim for it';
+    throw new InvalidInput(`image ${wanted} ${why}: bullion download ${wanted} makes a file of it`);
+  } catch (error) {
+    if (isNotFound(error)) return wanted;
+    throw error;
+  }
+};
+
 /** Throws InvalidInput. */
-export const exportOf = ({ namespace, positionals, values }: Pick<Call, 'namespace' | 'positionals' | 'values'>) => {
-  const [claim = '', place = ''] = positionals;
+export const exportOf = (
+  { namespace, positionals, values }: Pick<Call, 'namespace' | 'positionals' | 'values'>,
+  pvcName = positionals[0] ?? '',
+) => {
+  const [name = '', place = ''] = positionals;
   const { kind, ...type } = volumeExportKind.type;
   const wanted: VirtualMachineVolumeExport = {
     apiVersion: apiVersionOf(type),
     kind,
-    metadata: { name: textOf(values, 'name') ?? `${claim}-export`, namespace },
-    spec: { pvcName: claim, ...destinationOf(place, textOf(values, 'secret')) },
+    metadata: { name: textOf(values, 'name') ?? `${name}-export`, namespace },
+    spec: { pvcName, ...destinationOf(place, { values }) },
   };
   return wanted;
 };
@@ -42,7 +81,8 @@ const run = async (call: Call): Promise<ExitCode> => {
   const { kube, values, terminal, signal } = call;
   const timeoutMs = timeoutOf(values);
   const { type } = volumeExportKind;
-  const wanted = exportOf(call);
+  exportOf(call);
+  const wanted = exportOf(call, await claimOf(kube, call.namespace, call.positionals[0] ?? ''));
   const { name, namespace } = wanted.metadata;
   const made = await kube.create(type, wanted).catch((error: unknown) => {
     if (!isConflict(error)) throw error;
@@ -62,13 +102,15 @@ const run = async (call: Call): Promise<ExitCode> => {
 
 export const exportCommand: ClusterCommand = {
   name: 'export',
-  arguments: '<claim> <where>',
+  arguments: '<disk> <where>',
   summary:
-    'Makes a qcow2 file of a disk: in s3://bucket/key, at https://store/bucket/key, in a claim (local), or as an image in a registry (docker://host/repository:tag).',
+    'Makes a qcow2 file of a disk, which is a claim or an image: in s3://bucket/key, at https://store/bucket/key, in a claim (local), or as an image in a registry (docker://host/repository:tag).',
   more: 'Ctrl-C ends the wait, not the export. With -o the export is printed as it is at the end.',
   options: {
-    name: { type: 'string', value: 'NAME', help: 'of the export (<claim>-export)' },
+    name: { type: 'string', value: 'NAME', help: 'of the export (<disk>-export)' },
     secret: { type: 'string', value: 'SECRET', help: 'with the credentials of an https:// store or a registry' },
+    compress: { type: 'string', value: 'HOW', help: 'of an image in a registry: none, zlib or zstd' },
+    'sign-with': { type: 'string', value: 'SECRET', help: 'with the private key that signs an image in a registry' },
     ...waitOptions,
     ...outputOption,
   },

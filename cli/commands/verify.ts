@@ -1,4 +1,5 @@
 // `bullion verify <source>`: who signed an image, as a policy would find it out. Needs no cluster: files stand for the ConfigMaps and the Secret.
+import { createHostHealth } from '#shared/clients/http/health.ts';
 import { readFile } from 'node:fs/promises';
 import {
   type CommandLine,
@@ -136,6 +137,7 @@ const runPlain = async ({ positionals, values, terminal, signal }: CommandLine &
     allowedAddresses: everywhere,
     registries: () => Promise.resolve({ plainRegistries: plain }),
     pace: createRegistryPace(now),
+    health: createHostHealth(now),
     now,
   };
   const version = await versionOf(deps, source, values);

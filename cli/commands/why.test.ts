@@ -109,6 +109,15 @@ describe('bullion why', () => {
     expect(text.replaceAll(/\s+/g, ' ')).toMatch(/upload a file again.* \(bullion upload disk <file> -n vms/);
   });
 
+  it.each([
+    [harvesterImageKind.type, (own: object) => own],
+    [dataVolumeKind.type, (own: object) => ({ detail: own })],
+  ])('says which mirror served (%#)', async (type, within) => {
+    const status = { phase: 'Succeeded', ...within({ servedFrom: 'near.example/disks (first.example: gone)' }) };
+    const text = await why('disk', seen(erased(type), anObject(erased(type), 'disk', status)));
+    expect(text).toMatch(/Served from +near\.example\/disks \(first\.example: gone\)/);
+  });
+
   it('means what fills a claim, and not the claim', async () => {
     const volume = seen(dataVolumeKind.type, anObject(erased(dataVolumeKind.type), 'disk', failed));
     const claim = seen(persistentVolumeClaims, anObject(erased(persistentVolumeClaims), 'disk', { phase: 'Bound' }));

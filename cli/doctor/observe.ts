@@ -111,7 +111,9 @@ const configFaultsOf = async (kube: KubeClient): Promise<readonly ConfigFault[]>
   const [limits, registries] = await Promise.all([readLimits(kube), readRegistries(kube)]);
   const messages = [
     ...(limits?.faults ?? []).map((message) => [transferQueue, message] as const),
-    ...(registries.registryFault === undefined ? [] : [[registriesConfig.name, registries.registryFault] as const]),
+    ...[registries.registryFault, registries.mirrorFault].flatMap((fault) =>
+      fault === undefined ? [] : [[registriesConfig.name, fault] as const],
+    ),
   ];
   return messages.map(([configMap, message]) => ({ configMap, message }));
 };

@@ -73,6 +73,12 @@ export const imageStatusShape = {
     .string()
     .optional()
     .describe('why the bytes were fetched although the namespace has or had the same content; default: it had not'),
+  servedFrom: z
+    .string()
+    .optional()
+    .describe(
+      'where the bytes came from, if mirrors are configured for the source, and why not from a place before it',
+    ),
   attempts: z.int().optional().describe('attempts of the present transfer that have begun'),
   attemptsFailed: z.int().optional().describe('attempts of the present transfer that failed'),
   attemptsAllowed: z.int().optional().describe('attempts there are before the image fails'),

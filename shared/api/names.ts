@@ -131,8 +131,8 @@ export const optionalSources = 'optional-sources';
 /** ConfigMap in our namespace: how many transfers run at once. Also the name of the Lease that makes passes over the queue exclude each other. */
 export const transferQueue = 'transfer-queue';
 
-/** The ConfigMap in Bullion's namespace with mirrors of registries, and its key. */
-export const registriesConfig = { name: 'registries', key: 'registries.conf' } as const;
+/** The ConfigMap in Bullion's namespace with mirrors: of registries in one key, of files in the other. */
+export const registriesConfig = { name: 'registries', key: 'registries.conf', filesKey: 'mirrors.toml' } as const;
 
 const serviceAccount = (namespace: string, name: string): string => `system:serviceaccount:${namespace}:${name}`;
 

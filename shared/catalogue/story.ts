@@ -186,6 +186,7 @@ export const summaryOf = (found: Found, now: Date): readonly Row[] => {
     ['Says', readyOf(found)?.message],
     ['Disk', sizesOf(found)],
     ['Class', status.storageClassName],
+    ['Served from', status.servedFrom],
     ['Attempts', attemptsOf(found)],
     ['Transfer', transferOf(found, now)],
     ['Last fault', lastFaultOf(found)],

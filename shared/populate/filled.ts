@@ -80,6 +80,8 @@ export interface ImageState {
    * cloned.
    */
   readonly fetchReason?: string | undefined;
+  /** Where the bytes came from, if mirrors were configured for the source. Default: they were not, or nothing was fetched. */
+  readonly servedFrom?: string | undefined;
   /** Volumes only. */
   readonly clone?: CloneState | undefined;
   /** Latest report of the transfer. */

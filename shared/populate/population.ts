@@ -14,6 +14,8 @@ import { Inspection, archiveFormat } from '#shared/transfer/report.ts';
 export const Population = z.object({
   inspection: Inspection,
   digests: z.record(z.string(), z.string()),
+  /** Where the bytes came from, if mirrors were configured. */
+  servedFrom: z.string().optional(),
 });
 export type Population = z.infer<typeof Population>;
 

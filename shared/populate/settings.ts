@@ -1,10 +1,11 @@
 // Settings of the operator for work that fills volumes. Read in one place from the configuration of the functions and passed to every plan.
+import type { MirrorAccess } from '#shared/clients/http/mirrors.ts';
 import type { Toleration } from '#shared/api/foreign/core.ts';
 import { release } from '#shared/api/names.ts';
 import type { RegistryAccess } from '#shared/clients/registry/mirrors.ts';
 import type { Proxies } from '#shared/clients/http/proxy.ts';
 
-export interface PopulateSettings extends RegistryAccess {
+export interface PopulateSettings extends RegistryAccess, MirrorAccess {
   /** OCI image of transfer-job. */
   readonly transferImage: string;
   /** Command of the container: starts transfer-job in that image. */

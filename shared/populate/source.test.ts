@@ -15,6 +15,7 @@ import {
   sources,
   toTransferSource,
 } from '#shared/populate/source.ts';
+import { readMirrors } from '#shared/clients/http/mirrors.ts';
 import { readRegistriesConf } from '#shared/clients/registry/mirrors.ts';
 import { TransferSource } from '#shared/transfer/spec.ts';
 import { imageRef, testSettings } from '#test/support/builders.ts';
@@ -114,6 +115,13 @@ describe('a source of a Job', () => {
 });
 
 describe('the host of a source', () => {
+  const mirrors = readMirrors({
+    source: [
+      { prefix: 'https://images.example', mirror: [{ location: 'https://near.example/images' }] },
+      { prefix: 'https://s3.example', mirror: [{ location: 'https://near.example' }] },
+      { prefix: 'http://store.example', mirror: [{ location: 'https://near.example/store' }] },
+    ],
+  });
   const mirrored = {
     ...context.settings,
     registryRules: readRegistriesConf({
@@ -135,6 +143,26 @@ describe('the host of a source', () => {
     expect(Object.fromEntries(ofJobs.map((source) => [source.type, hostOfSource(source, context)]))).toEqual(hosts);
     const [image] = samples.registry.of;
     expect(hostOfSource(image!, { ...context, settings: mirrored })).toBe('mirror.example:5000');
+    const near = { ...context, settings: { ...context.settings, mirrors } };
+    const hostsNear = [samples.http.of[0]!, samples.s3.of[0]!, samples.object.of[0]!].map((source) =>
+      hostOfSource(source, near),
+    );
+    expect(hostsNear).toEqual(['near.example', 'near.example', 'near.example']);
+  });
+
+  it('of files with mirrors is passed to the worker with their URLs, in order', () => {
+    const near = { ...context, settings: { ...context.settings, mirrors } };
+    const mirrorsOf = (source: JobSource) => {
+      const spec = toTransferSource(source, near);
+      return 'mirrors' in spec ? spec.mirrors : undefined;
+    };
+    expect([samples.http.of[0]!, samples.s3.of[0]!, samples.object.of[0]!].map(mirrorsOf)).toEqual([
+      ['https://near.example/images/disk'],
+      ['https://near.example/b/k'],
+      ['https://near.example/store/b/k'],
+    ]);
+    const broken = { ...context, settings: { ...context.settings, mirrorFault: 'mirrors.toml is not valid' } };
+    expect(() => toTransferSource(samples.http.of[0]!, broken)).toThrow('mirrors.toml is not valid');
   });
 });
 

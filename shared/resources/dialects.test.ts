@@ -92,6 +92,7 @@ const fields: Fields<Omit<ImageState, 'clone'>> = {
   lostDigests: optional(fc.dictionary(fc.constantFrom('sha256', 'md5'), text)),
   storageClassName: optional(text),
   fetchReason: optional(text),
+  servedFrom: optional(text),
   children: optional(fc.record(children)),
   transfer: optional(fc.record(transfer)),
   announced: optional(text),

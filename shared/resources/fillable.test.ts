@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Image } from '#shared/backends/backend.ts';
 import type { TransferState } from '#shared/populate/filled.ts';
-import { foldProgress } from './fillable.ts';
+import { fillable, foldProgress } from './fillable.ts';
 import type { TransferProgress } from '#shared/transfer/report.ts';
 import { anImage, testTime } from '#test/support/builders.ts';
 
@@ -153,5 +153,19 @@ describe('foldProgress', () => {
         }
       }),
     );
+  });
+});
+
+describe('a failed object', () => {
+  const refused = { phase: 'Failed', reason: 'InvalidSpec', message: 'it has no source', failures: 2 } as const;
+
+  it('begins again where it was refused before anything was created: the refusal may be over', () => {
+    expect(fillable.revived(anImage({ state: refused }))).toMatchObject({ phase: 'Pending', failures: 2 });
+  });
+
+  it('stays failed where a worker found the same: it would find it again', () => {
+    const lastFailure = { reason: 'InvalidSpec', message: 'the Secret has no key' };
+    const state = { ...refused, attempts: 1, lastFailure };
+    expect(fillable.revived(anImage({ state }))).toMatchObject({ phase: 'Failed', attempts: 1 });
   });
 });

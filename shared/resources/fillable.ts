@@ -103,9 +103,11 @@ export const refusals = {
   destination: 'DestinationTaken',
 } as const;
 
+/** A worker may fail with the reason of a refusal, after something was created: it would fail again. */
 const revived = ({ state }: Filled): ImageState => {
-  const { phase, reason, failures, handledRetryToken } = state;
-  const wasRefused = phase === 'Failed' && Object.values<string>(refusals).includes(reason);
+  const { phase, reason, lastFailure, failures, handledRetryToken } = state;
+  const isRefusal = Object.values<string>(refusals).includes(reason) && lastFailure?.reason !== reason;
+  const wasRefused = phase === 'Failed' && isRefusal;
   return wasRefused ? { ...initialState, failures, handledRetryToken } : state;
 };
 

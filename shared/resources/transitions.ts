@@ -43,7 +43,8 @@ export const notesOf = (before: ImageState, after: ImageState): readonly Note[] 
     notes.push({ type: 'Warning', reason: after.reason, message: after.message, occurrence: `failed/${run}` });
   }
   if (after.phase === 'Available') {
-    notes.push({ type: 'Normal', reason: 'Ready', message: after.message, occurrence: `ready/${run}` });
+    const from = after.servedFrom === undefined ? '' : `; its bytes came from ${after.servedFrom}`;
+    notes.push({ type: 'Normal', reason: 'Ready', message: `${after.message}${from}`, occurrence: `ready/${run}` });
   }
   return notes;
 };

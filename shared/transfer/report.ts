@@ -94,6 +94,8 @@ export const TransferReport = z.discriminatedUnion('outcome', [
     /** Nonzero guest bytes that were written; a few of them twice if the transfer was resumed. */
     writtenBytes: z.number().int().nonnegative(),
     seconds: z.number().nonnegative(),
+    /** Where the bytes came from, if mirrors are configured for the source. */
+    servedFrom: z.string().optional(),
     /** The exported object. */
     object: StoredResult.optional(),
     /** The backup. */

@@ -157,6 +157,10 @@ const passes = async (run: Run, again: Pick<BackOffOptions, 'onRetry' | 'wait'>)
         continue;
       }
       if (await takesAnother(run, error)) continue;
+      if (isFileFault(error) && run.source.distrust?.(error) === true) {
+        run.log('starting over elsewhere, because what a mirror served is not the file', { error });
+        continue;
+      }
       if (!isTransferError(error) || !error.startOver) throw error;
       await backOff.afterFailure(error);
     }
@@ -216,7 +220,10 @@ export const runTransfer = async (spec: TransferSpec, options: RunOptions): Prom
       run = { spec, source, ...target, meter, signal, log, reception, observed: undefined, resumedAt: 0, saving };
       return passes(run, again);
     });
-    return { outcome: 'succeeded', ...result, receivedBytes: receivedBytes(), seconds: (now() - startedAt) / 1000 };
+    const seconds = (now() - startedAt) / 1000;
+    const servedFrom = source?.servedFrom?.();
+    const from = servedFrom === undefined ? {} : { servedFrom };
+    return { outcome: 'succeeded', ...result, receivedBytes: receivedBytes(), seconds, ...from };
   } catch (error) {
     const failure = toFailure(error);
     options.log('transfer failed', { reason: failure.reason, retryable: failure.retryable, error });

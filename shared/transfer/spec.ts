@@ -32,6 +32,11 @@ const accessShape = {
   ca: Mounted.optional(),
 } as const;
 
+const mirrorShape = {
+  /** URLs of the same file at its mirrors, which are asked first, in order, without credentials. */
+  mirrors: z.array(z.string()).optional(),
+} as const;
+
 export const HttpSource = z.object({
   type: z.literal('http'),
   url: z.string(),
@@ -41,6 +46,7 @@ export const HttpSource = z.object({
   secretHeaders: z.array(z.string()).optional(),
   /** Secrets with such a header in every key. */
   headerSecrets: z.array(Mounted).optional(),
+  ...mirrorShape,
 });
 export type HttpSource = z.infer<typeof HttpSource>;
 
@@ -88,7 +94,7 @@ const StoredObject = z.object({
 });
 export type StoredObject = z.infer<typeof StoredObject>;
 
-export const S3Source = StoredObject.extend({ type: z.literal('s3') });
+export const S3Source = StoredObject.extend({ type: z.literal('s3'), ...mirrorShape });
 export type S3Source = z.infer<typeof S3Source>;
 
 /** A file below a folder that is mounted into the pod. */
@@ -166,8 +172,19 @@ export const ExportRequest = z.object({
   object: StoredObject.optional(),
   /** …or a file in a mounted file system… */
   path: z.string().optional(),
-  /** …or a containerDisk in a registry, under the tag of its URL. `owner`: the UID of the object that is exported for. */
-  image: RegistrySource.extend({ owner: z.string() }).optional(),
+  /** …or a containerDisk in a registry, under the tag of its URL. */
+  image: RegistrySource.extend({
+    /** UID of the object that is exported for. */
+    owner: z.string(),
+    /** What the image says of itself: annotations of its manifest, and labels of its configuration. */
+    annotations: z.record(z.string(), z.string()).optional(),
+    /** `NAME=value`: labels that describe how to run the disk. */
+    environment: z.array(z.string()).optional(),
+    /** RFC 3339: when the image was created, the same in each attempt. */
+    created: z.string().optional(),
+    /** Secret with the private key that signs the image. Default: it is not signed. */
+    signing: Mounted.optional(),
+  }).optional(),
   /** Also compute the sha256 of the guest's bytes, including zeroes: one second per 1.4 GB of the disk. */
   guestDigest: z.boolean().default(false),
 });

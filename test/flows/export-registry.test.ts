@@ -1,10 +1,20 @@
 // A disk as an image in a registry, and disks made from that image: what was exported is what is imported.
+import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { claimOf } from '#cli/commands/export.ts';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { diskOf } from '#infra/local/demo/import.ts';
+import { secrets } from '#shared/api/foreign/core.ts';
+import { createHttpClient } from '#shared/clients/http/client.ts';
+import { createRegistryClient } from '#shared/clients/registry/client.ts';
+import { createRegistryPace } from '#shared/clients/registry/refusal.ts';
+import { judgeByKeys, verifyImage } from '#shared/golden/signature/cosign/cosign.ts';
+import { readPublicKeys } from '#shared/golden/signature/cosign/keys.ts';
+import { runTransfer } from '#shared/transfer/run.ts';
+import { transferSpec } from '#test/support/registry/transfer.ts';
 import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import {
   type ExportStatus,
@@ -29,13 +39,13 @@ describe.skipIf(!hasRegistry())('an export to a registry', { timeout: 300_000 },
   let server: FileServer;
   let cluster: TestCluster;
 
-  const make = async (name: string, tag: string): Promise<ExportStatus> => {
+  const make = async (name: string, tag: string, over: object = {}, pvcName = 'root'): Promise<ExportStatus> => {
     const url = `docker://${registry.host}/disks/root:${tag}`;
     const wanted: VirtualMachineVolumeExport = {
       apiVersion,
       kind: 'VirtualMachineVolumeExport',
       metadata: { name, namespace },
-      spec: { pvcName: 'root', destination: { registry: { url } } },
+      spec: { pvcName, destination: { registry: { url, ...over } } },
     };
     await cluster.kube.create(exports, wanted);
     const isOver = ({ state }: ExportStatus): boolean => state === 'Completed' || state === 'Error';
@@ -88,6 +98,61 @@ describe.skipIf(!hasRegistry())('an export to a registry', { timeout: 300_000 },
       raw,
       await diskOf(cluster, { namespace, name: 'again' }),
     ]);
+  });
+
+  it('is compressed and signed, so that a policy accepts it, and is the same disk', async () => {
+    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
+    await cluster.kube.create(secrets, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { namespace, name: 'signing' },
+      data: { 'signing.key': btoa(pem) },
+    });
+    const { image } = await make('signed', 'signed', { compression: 'zstd', signingSecretRef: 'signing' });
+    const http = createHttpClient({ isRefused: () => false, idleMs: 10_000 });
+    const pace = createRegistryPace(Date.now);
+    const client = createRegistryClient({ http, host: registry.host, plainHttp: true, pace });
+    const named = { host: registry.host, repository: 'disks/root' };
+    const { keys } = readPublicKeys([publicKey.export({ type: 'spki', format: 'pem' }) as string]);
+    const digest = image?.digest ?? '';
+    expect(await verifyImage(client, { image: named, digest }, judgeByKeys(keys))).toMatchObject({ is: 'verified' });
+    const pushed = await client.manifest({ ...named, digest });
+    expect(pushed).toMatchObject({
+      image: {
+        annotations: {
+          'org.opencontainers.image.title': 'root',
+          'org.opencontainers.image.created': expect.stringMatching(/^\d{4}-/),
+          'org.opencontainers.image.revision': expect.stringMatching(/^sha256:/),
+        },
+      },
+    });
+    await http.close();
+    const path = join(dir, 'signed.img');
+    const report = await runTransfer(transferSpec(image?.reference ?? '', path, { capacityBytes: 2 ** 33 }), {
+      run: 'test',
+      signal: new AbortController().signal,
+      send: () => Promise.resolve(),
+      log: () => {},
+    });
+    expect(report).toMatchObject({ outcome: 'succeeded' });
+    await run('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', raw, path]);
+  });
+
+  it('of an image is of its golden volume, under the name of the image', async () => {
+    const { state } = await make('image', 'image', {}, await claimOf(cluster.kube, namespace, 'golden'));
+    expect(state).toBe('Completed');
+    const headers = { accept: 'application/vnd.oci.image.manifest.v1+json' };
+    const manifest = await fetch(`http://${registry.direct}/v2/disks/root/manifests/image`, { headers });
+    expect(await manifest.json()).toMatchObject({ annotations: { 'org.opencontainers.image.title': 'golden' } });
+  });
+
+  it('says what to do where its key does not exist, and is not made again and again', async () => {
+    const status = await make('unsigned', 'unsigned', { signingSecretRef: 'none' });
+    expect(status.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({
+      status: 'False',
+      message: expect.stringContaining('none is missing in this namespace'),
+    });
   });
 
   it('does not replace an image that was there before', async () => {

@@ -148,6 +148,7 @@ export const ways: Readonly<Record<string, Way>> = {
     fields: [
       'VirtualMachineVolumeExport spec.destination.registry.url',
       'VirtualMachineVolumeExport spec.destination.registry.secretRef',
+      'VirtualMachineVolumeExport spec.destination.registry.signingSecretRef',
     ],
     object: ({ origin }) => ({
       apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
@@ -155,7 +156,13 @@ export const ways: Readonly<Record<string, Way>> = {
       metadata: {},
       spec: {
         pvcName: 'way-1',
-        destination: { registry: { url: `${origin.replace('http', 'docker')}/disk:1`, secretRef: 'SECRET' } },
+        destination: {
+          registry: {
+            url: `${origin.replace('http', 'docker')}/disk:1`,
+            secretRef: 'SECRET',
+            signingSecretRef: 'SECRET',
+          },
+        },
       },
     }),
   },

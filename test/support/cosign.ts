@@ -1,4 +1,5 @@
 // Signatures of images in the format of cosign's specification, created with node:crypto, and pushed next to the image in a registry.
+import { spawnSync } from 'node:child_process';
 import { type KeyObject, generateKeyPairSync, sign } from 'node:crypto';
 import { type PushTarget, pushBlob, pushManifest, sha256 } from '#test/support/registry/images.ts';
 
@@ -128,4 +129,11 @@ export const pushBundles = async (target: PushTarget, digest: string, bundles: r
   }
   const index = { schemaVersion: 2, mediaType: 'application/vnd.oci.image.index.v1+json', manifests };
   await pushManifest(target, digest.replace(':', '-'), index);
+};
+
+/** Not in Debian. */
+export const hasCosign = (): boolean => {
+  const isThere = spawnSync('cosign', ['version'], { stdio: 'ignore' }).error === undefined;
+  if (!isThere) console.warn('skipped: go install github.com/sigstore/cosign/v2/cmd/cosign@latest');
+  return isThere;
 };

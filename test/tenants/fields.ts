@@ -77,7 +77,7 @@ export const fieldRules: readonly FieldRule[] = [
   },
   { of: /virtualMachineImage\.namespace$/, attack: `copy ${elsewhere}`, holds: 'refused' },
   {
-    of: /(secretRef|certConfigMap|secretExtraHeaders\[\])$/,
+    of: /(secretRef|signingSecretRef|certConfigMap|secretExtraHeaders\[\])$/,
     attack: 'use credentials or certificates of another namespace',
     holds: 'own',
   },

@@ -36,6 +36,13 @@ const destinations = {
       certConfigMap: ObjectName.optional().describe(
         'a ConfigMap of the same namespace with certificate authorities of the registry, in PEM form',
       ),
+      signingSecretRef: ObjectName.optional().describe(
+        'a Secret of the same namespace with a private key in PEM form, and its passphrase in `password`, that signs the image as cosign does',
+      ),
+      compression: z
+        .enum(['none', 'zlib', 'zstd'])
+        .optional()
+        .describe('of the data in the qcow2 file, which nodes read as it is; default: none'),
     })
     .optional()
     .describe('an image in a registry'),

@@ -201,6 +201,7 @@ export const madeState = (image: Image, claim: PersistentVolumeClaim): ImageStat
     ...image.state,
     inspection: inspectionOf(image, claim),
     digests: populationOf(claim)?.digests ?? image.state.digests,
+    servedFrom: populationOf(claim)?.servedFrom ?? image.state.servedFrom,
     storageClassName: claim.spec.storageClassName ?? image.state.storageClassName,
     children: { ...image.state.children, volume: claim.metadata.name },
     lastFailure: undefined,

@@ -17,6 +17,8 @@ export interface Head {
   readonly digest: string;
   /** As sent by the registry; empty if missing. */
   readonly mediaType: string;
+  /** The place that answered, if mirrors are configured. */
+  readonly saidBy?: string | undefined;
 }
 
 /** Every method throws RegistryFailure, HttpFailure, or the reason of the signal. */

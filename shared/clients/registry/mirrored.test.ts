@@ -46,6 +46,14 @@ describe.skipIf(!hasRegistry())('an image with mirrors', () => {
     const report = await runTransfer({ ...spec, source } as typeof spec, quiet);
     return report.outcome === 'succeeded' ? sha256(readFileSync(path)) : `${report.reason}: ${report.message}`;
   };
+  /** What the report says of it. */
+  const placeOf = async (hosts: readonly string[]) => {
+    const path = join(directory, `out-${Math.random()}.img`);
+    const spec = transferSpec(`docker://${own.host}/${repository}:one`, path, { retries: 1 });
+    const places = hosts.map((host) => ({ host, repository, plainHttp: true }));
+    const report = await runTransfer({ ...spec, source: { ...spec.source, places } } as typeof spec, quiet);
+    return report.outcome === 'succeeded' ? report.servedFrom : report.message;
+  };
   const blobsOf = ({ requests }: TestRegistry) => requests.filter(({ path }) => path.includes('/blobs/'));
 
   it('is fetched from the first place, and the registry itself is not asked', async () => {
@@ -72,6 +80,16 @@ describe.skipIf(!hasRegistry())('an image with mirrors', () => {
     expect(await take(own.host, ':one', [mirror.host, own.host])).toBe(sha256(disk));
     const [rest] = blobsOf(own);
     expect(Number(/bytes=(\d+)-/.exec(rest?.headers.range ?? '')?.[1])).toBeGreaterThanOrEqual(1024 * 1024);
+  });
+
+  it('is reported with the places that served it, and why not an earlier one', async () => {
+    expect(await placeOf([mirror.host, own.host])).toBe(`${mirror.host}/${repository}`);
+    expect(await placeOf([gone, own.host])).toMatch(
+      new RegExp(`^${own.host}/${repository} \\(${gone}/${repository}: cannot connect to ${gone}: ECONNREFUSED`),
+    );
+    mirror.cutAfter = 2 * 1024 * 1024;
+    expect(await placeOf([mirror.host, own.host])).toBe(`${mirror.host}/${repository}, then ${own.host}/${repository}`);
+    expect(await placeOf([own.host])).toBeUndefined();
   });
 
   it('is not made of other bytes, whichever place gives them', async () => {

@@ -1,4 +1,5 @@
 // Pushes to one repository of a registry, as the OCI distribution specification has it: blobs in chunks, and manifests. Used by exports.
+import type { Descriptor } from '#shared/clients/registry/manifest.ts';
 import type { HttpResponse } from '#shared/clients/http/client.ts';
 import { createRegistryClient } from '#shared/clients/registry/client.ts';
 import { type Reference, formatReference } from '#shared/clients/registry/reference.ts';
@@ -16,11 +17,12 @@ export interface BlobUpload {
 export interface TaggedManifest {
   readonly digest: string;
   readonly annotations: Readonly<Record<string, string>>;
+  readonly layers: readonly Descriptor[];
 }
 
 /** Every method throws RegistryFailure, HttpFailure, or the reason of the signal. */
 export interface RegistryPusher {
-  /** What a tag names; `undefined`: nothing. Annotations of an index are not read. */
+  /** What a tag names; `undefined`: nothing. Annotations and layers of an index are not read. */
   find(tag: string): Promise<TaggedManifest | undefined>;
   hasBlob(digest: string): Promise<boolean>;
   begin(): Promise<BlobUpload>;
@@ -92,7 +94,9 @@ export const createRegistryPusher = (
     find: async (tag) => {
       const found = await orAbsent(client.manifest({ host, repository, tag }));
       if (found === undefined) return undefined;
-      return { digest: found.digest, annotations: found.is === 'image' ? (found.image.annotations ?? {}) : {} };
+      if (found.is === 'index') return { digest: found.digest, annotations: {}, layers: [] };
+      const { annotations = {}, layers } = found.image;
+      return { digest: found.digest, annotations, layers };
     },
     hasBlob: async (digest) =>
       (await orAbsent(ask({ method: 'HEAD', path: `${repository}/blobs/${digest}` }))) !== undefined,

@@ -1,7 +1,11 @@
 // Asks a web server whether a file changed: by its checksum file, or by validators in a conditional request. Called by observe.ts.
+import type { HostHealth } from '#shared/clients/http/health.ts';
+import { type PlacedAnswer, askPlaces } from '#shared/clients/http/mirrored.ts';
+import { type MirrorAccess, mirrorsOf } from '#shared/clients/http/mirrors.ts';
 import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
-import { type Destination, followRedirects, toDestination } from '#shared/clients/http/redirect.ts';
+import { type Destination, toDestination } from '#shared/clients/http/redirect.ts';
 import { parseRetryAfter } from '#shared/clients/registry/refusal.ts';
+import { statedDigest } from '#shared/clients/http/digest.ts';
 import { findChecksum } from '#shared/golden/checksums.ts';
 import type { Validators, Observation } from '#shared/golden/poll/observation.ts';
 import type { HttpCronSource } from '#shared/golden/source.ts';
@@ -10,6 +14,8 @@ import { redactUrl } from '#shared/runtime/redact.ts';
 
 export interface HttpPoll {
   readonly client: HttpClient;
+  readonly access: MirrorAccess;
+  readonly health: HostHealth;
   /** Headers for the origin of the file alone. */
   readonly secretHeaders: Readonly<Record<string, string>>;
   /** Milliseconds since the epoch. */
@@ -29,12 +35,17 @@ const ask = async (
   origin: Destination,
   method: 'GET' | 'HEAD',
   headers: Readonly<Record<string, string>> = {},
-): Promise<HttpResponse> => {
+): Promise<PlacedAnswer> => {
   const signal = poll.signal === undefined ? {} : { signal: poll.signal };
-  return (await followRedirects(poll.client, { origin, method, headers, ...signal })).response;
+  const mirrors = mirrorsOf(origin.url, poll.access);
+  return askPlaces(poll.client, { origin, method, headers, mirrors, health: poll.health, ...signal });
 };
 
-const refused = ({ now }: HttpPoll, { status, headers }: HttpResponse, url: string): Observation => {
+/** The answer of a mirror is about the file all the same. */
+const nameOf = (url: string, { from }: PlacedAnswer): string =>
+  from === undefined || from === redactUrl(url) ? redactUrl(url) : `${redactUrl(url)} (at ${from})`;
+
+const refused = ({ now }: HttpPoll, { status, headers }: HttpResponse, where: string): Observation => {
   const retryAfterSeconds = parseRetryAfter(headers['retry-after'], now());
   const reason =
     status === 404 || status === 410
@@ -44,20 +55,22 @@ const refused = ({ now }: HttpPoll, { status, headers }: HttpResponse, url: stri
         : status === 429 || status === 503
           ? 'RateLimited'
           : 'ServerRefused';
-  return { is: 'failed', reason, message: `${redactUrl(url)} answered ${status}`, retryAfterSeconds };
+  return { is: 'failed', reason, message: `${where} answered ${status}`, retryAfterSeconds };
 };
 
 const byChecksum = async (poll: HttpPoll, source: HttpCronSource, checksumUrl: string): Promise<Observation> => {
   const [file, sums] = [new URL(source.url), new URL(checksumUrl)];
   // Credentials are for the file's origin; the checksums may lie elsewhere.
-  const response = await ask(poll, toDestination(sums, sums.origin === file.origin ? poll.secretHeaders : {}), 'GET');
+  const destination = toDestination(sums, sums.origin === file.origin ? poll.secretHeaders : {});
+  const answer = await ask(poll, destination, 'GET');
+  const { response } = answer;
+  const where = nameOf(checksumUrl, answer);
   if (response.status !== 200) {
     response.discard();
-    return refused(poll, response, checksumUrl);
+    return refused(poll, response, where);
   }
   const fileName = decodeURIComponent(file.pathname.split('/').at(-1) ?? '');
   const found = findChecksum(await readText(response), fileName);
-  const where = redactUrl(checksumUrl);
   if ('problem' in found) return { is: 'failed', reason: 'ChecksumMissing', message: `${where} ${found.problem}` };
   return { is: 'found', digest: found.digest, message: `${where} says ${found.digest}`, memory: {} };
 };
@@ -83,19 +96,25 @@ const noHead = new Set([400, 403, 405, 501]);
 
 const byValidator = async (poll: HttpPoll, source: HttpCronSource, known: Validators): Promise<Observation> => {
   const origin = toDestination(new URL(source.url), poll.secretHeaders);
-  let response = await ask(poll, origin, 'HEAD', conditionsOf(known));
-  response.discard();
-  if (noHead.has(response.status)) {
-    response = await ask(poll, origin, 'GET', conditionsOf(known));
-    response.discard();
+  let answer = await ask(poll, origin, 'HEAD', conditionsOf(known));
+  answer.response.discard();
+  if (noHead.has(answer.response.status)) {
+    answer = await ask(poll, origin, 'GET', conditionsOf(known));
+    answer.response.discard();
   }
-  if (response.status === 304) return { is: 'same', message: `${redactUrl(source.url)} answered 304: not modified` };
-  if (response.status !== 200) return refused(poll, response, source.url);
-  return toObservation(response, known, source.url);
+  const { response } = answer;
+  const where = nameOf(source.url, answer);
+  if (response.status === 304) return { is: 'same', message: `${where} answered 304: not modified` };
+  if (response.status !== 200) return refused(poll, response, where);
+  return toObservation(response, known, { url: source.url, where });
 };
 
-const toObservation = ({ headers }: HttpResponse, known: Validators, url: string): Observation => {
-  const where = redactUrl(url);
+interface Named {
+  readonly url: string;
+  readonly where: string;
+}
+
+const toObservation = ({ headers }: HttpResponse, known: Validators, { url, where }: Named): Observation => {
   const etag = headers['etag'];
   const lastModified = headers['last-modified'];
   const version = headers['x-amz-version-id'];
@@ -124,39 +143,4 @@ const toObservation = ({ headers }: HttpResponse, known: Validators, url: string
     message: `${where} is of ${lastModified}`,
     memory,
   };
-};
-
-/** The digest of a file where its server states one, in whichever of the headers for it. */
-type Headers = Readonly<Record<string, string | undefined>>;
-
-const sha256Length = 32;
-
-const fromBase64 = (text: string | undefined): string | undefined => {
-  if (!/^[A-Za-z0-9+/]+=*$/.test(text ?? '')) return undefined;
-  const bytes = Buffer.from(text ?? '', 'base64');
-  return bytes.length === sha256Length ? `sha256:${bytes.toString('hex')}` : undefined;
-};
-
-const fromHex = (text: string | undefined): string | undefined =>
-  /^[0-9a-f]{64}$/i.test(text ?? '') ? `sha256:${text?.toLowerCase()}` : undefined;
-
-/** `sha-256=:…:` of RFC 9530. */
-const ofRepresentation = ({ 'repr-digest': text }: Headers): string | undefined =>
-  fromBase64(/(?:^|[\s,])sha-256=:([A-Za-z0-9+/=]+):/i.exec(text ?? '')?.[1]);
-
-/** `SHA-256=…` of RFC 3230. */
-const ofInstance = ({ digest: text }: Headers): string | undefined =>
-  fromBase64(/(?:^|[\s,])sha-256=([A-Za-z0-9+/=]+)/i.exec(text ?? '')?.[1]);
-
-/** As repositories of artifacts say it. */
-const ofArtifact = (headers: Headers): string | undefined => fromHex(headers['x-checksum-sha256']);
-
-/** S3 stores say it of objects that came in one piece; one of several parts has a number behind it. */
-const ofObject = (headers: Headers): string | undefined => fromBase64(headers['x-amz-checksum-sha256']);
-
-/** `undefined` where the server states none, or states that of an encoding in place of the file's. */
-export const statedDigest = (headers: Headers): string | undefined => {
-  const { 'content-encoding': encoding = 'identity' } = headers;
-  if (encoding !== 'identity') return undefined;
-  return ofRepresentation(headers) ?? ofInstance(headers) ?? ofArtifact(headers) ?? ofObject(headers);
 };

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { configMaps, persistentVolumeClaims, secrets } from '#shared/api/foreign/core.ts';
 import type { CronSourceSpec } from '#shared/api/cdi/data-import-cron.ts';
+import { type MirrorAccess, readMirrors } from '#shared/clients/http/mirrors.ts';
 import type { Validators } from '#shared/golden/poll/observation.ts';
 import { type Observe, createObserver } from '#shared/golden/poll/observe.ts';
 import { type CronSource, readCronSource } from '#shared/golden/source.ts';
@@ -17,16 +18,19 @@ const sourceOf = (source: CronSourceSpec): CronSource => {
 };
 
 let kube: MemoryKube;
+/** Of the observer. */
+let time = Date.now();
 const observerOf = (
   plainRegistries: readonly string[],
   allowedAddresses: readonly string[] = ['127.0.0.0/8'],
+  access: MirrorAccess = {},
 ): Observe =>
   createObserver({
     kube,
     allowedAddresses,
-    registries: () => Promise.resolve({ plainRegistries }),
+    registries: () => Promise.resolve({ plainRegistries, ...access }),
     architecture: 'amd64',
-    now: Date.now,
+    now: () => time,
   });
 
 beforeEach(() => {
@@ -252,6 +256,67 @@ describe('a web server', () => {
     expect(await look({ checksumURL })).toMatchObject({ is: 'failed', reason: 'ChecksumMissing' });
   });
 
+  describe('with mirrors', () => {
+    const gone = 'http://127.0.0.1:9';
+    const seen = (prefix: string, locations: readonly string[], url: string, known: Validators = {}) => {
+      const mirrors = readMirrors({ source: [{ prefix, mirror: locations.map((location) => ({ location })) }] });
+      const http = { url, checksumURL: undefined };
+      return observerOf([], undefined, { mirrors })({ source: sourceOf({ http }), namespace: 'golden', known });
+    };
+
+    it('is not asked where a mirror answers, which the message names; the version is that of the file', async () => {
+      reply = () => ({ status: 200, headers: { etag: '"1"' } });
+      const own = await look({ url: `${origin}/a.img` });
+      hits = [];
+      const mirrored = await seen(gone, [`${origin}/copies`], `${gone}/a.img`);
+      expect(mirrored).toMatchObject({ message: `${gone}/a.img (at ${origin}/copies/a.img) has ETag "1"` });
+      expect(hits).toEqual(['HEAD /copies/a.img']);
+      const again = await seen(gone, [`${origin}/copies`], `${gone}/a.img`, { etag: '"1"' });
+      expect(again).toMatchObject({ is: 'same' });
+      expect(own).toMatchObject({ is: 'found' });
+    });
+
+    it('is asked where no mirror has the file, and gets its credentials alone', async () => {
+      const sent: (string | undefined)[] = [];
+      reply = (_method, path, { authorization }) => {
+        sent.push(authorization);
+        return path.startsWith('/copies') ? { status: 404 } : { status: 200, headers: { etag: '"1"' } };
+      };
+      const url = `${origin.replace('http://', 'http://me:secret@')}/a.img`;
+      expect(await seen(origin, [gone, `${origin}/copies`], url)).toMatchObject({ is: 'found' });
+      expect(sent).toEqual([undefined, `Basic ${btoa('me:secret')}`]);
+    });
+
+    it('is named with them where nobody has it', async () => {
+      reply = () => ({ status: 404 });
+      const observed = await seen(gone, [`${origin}/copies`], `${gone}/a.img`);
+      expect(observed).toMatchObject({
+        is: 'failed',
+        message: expect.stringMatching(/127\.0\.0\.1:9.*elsewhere: .*copies\/a\.img answered 404/) as string,
+      });
+    });
+  });
+
+  it('that does not answer is left alone for a while, and then asked once', async () => {
+    const observe = observerOf([]);
+    const gone = sourceOf({ http: { url: 'http://127.0.0.1:9/a.img' } });
+    const ask = async (source = gone) => {
+      const observation = await observe({ source, namespace: 'golden', known: {} });
+      return observation.is === 'failed' ? observation : { message: observation.is, retryAfterSeconds: undefined };
+    };
+    for (let times = 0; times < 3; times += 1) expect((await ask()).message).toContain('cannot connect');
+    expect(await ask()).toMatchObject({
+      reason: 'Unreachable',
+      message: '127.0.0.1:9 has failed several times in a row, and is not asked again for 30 seconds',
+      retryAfterSeconds: 30,
+    });
+    reply = () => ({ status: 200, headers: { etag: '"1"' } });
+    expect((await ask(sourceOf({ http: { url: `${origin}/a.img` } }))).message).toBe('found');
+    time += 30_000;
+    expect((await ask()).message).toContain('cannot connect');
+    expect((await ask()).retryAfterSeconds).toBe(60);
+  });
+
   it('says when to come back', async () => {
     reply = () => ({ status: 503, headers: { 'retry-after': '77' } });
     expect(await look({})).toMatchObject({ is: 'failed', reason: 'RateLimited', retryAfterSeconds: 77 });
@@ -307,6 +372,17 @@ describe('an object store', () => {
     expect(second).toMatchObject({ is: 'found', digest: expect.not.stringMatching(first.digest) as string });
     facts = {};
     expect(await look()).toMatchObject({ is: 'failed', reason: 'NoValidator' });
+  });
+
+  it('is not asked where a mirror has the object, to which nothing is signed', async () => {
+    facts = { etag: '"1"' };
+    authorizations = [];
+    const gone = 'http://127.0.0.1:9/bucket';
+    const mirrors = readMirrors({ source: [{ prefix: gone, mirror: [{ location: url.replace('/a%20key', '') }] }] });
+    const source = sourceOf({ s3: { url: `${gone}/a%20key` } });
+    const observed = await observerOf([], undefined, { mirrors })({ source, namespace: 'golden', known: {} });
+    expect(observed).toMatchObject({ is: 'found', message: `${gone}/a%20key (at ${url}) has ETag "1"` });
+    expect(authorizations).toEqual([undefined]);
   });
 
   it('is asked with the keys of the Secret, and says what it refused', async () => {

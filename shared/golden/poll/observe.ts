@@ -1,4 +1,11 @@
 // One look at a source, with the access its cron names. Made once at the edge; called by the tick and when a new cron is observed.
+import { HttpFailure } from '#shared/clients/http/errors.ts';
+import { isOfHost } from '#shared/clients/registry/mirrored.ts';
+import { type RegistryAccess, placesOf } from '#shared/clients/registry/mirrors.ts';
+import { askMirrorsOnly } from '#shared/clients/http/mirrored.ts';
+import { type MirrorAccess, mirrorsOf } from '#shared/clients/http/mirrors.ts';
+import { toDestination } from '#shared/clients/http/redirect.ts';
+import { type HostHealth, createHostHealth } from '#shared/clients/http/health.ts';
 import { grantFor, serviceAccountRequester } from '#shared/access/permissions.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import type { HttpClient } from '#shared/clients/http/client.ts';
@@ -45,11 +52,17 @@ export interface ObserveOptions extends OpenOptions {
 
 interface Tools extends ObserveOptions {
   readonly pace: RegistryPace;
+  readonly health: HostHealth;
   readonly answers: RoundAnswers;
 }
 
 export const createObserver = (options: ObserveOptions): Observe => {
-  const tools = { ...options, pace: createRegistryPace(options.now), answers: createRoundAnswers() };
+  const tools = {
+    ...options,
+    pace: createRegistryPace(options.now),
+    health: createHostHealth(options.now),
+    answers: createRoundAnswers(),
+  };
   return async (request) => {
     try {
       return await look(tools, request);
@@ -65,30 +78,79 @@ export const createObserver = (options: ObserveOptions): Observe => {
 const look = async (tools: Tools, request: ObserveRequest): Promise<Observation> => {
   const { source } = request;
   if (source.type === 'pvc') return lookAtVolume(tools, request.namespace, source);
+  const hosts = hostsOf(source, await tools.registries());
   const http = await openHttp(tools, request.namespace, source);
   try {
-    switch (source.type) {
-      case 'registry':
-        return await lookAtRegistry(tools, request, source, http);
-      case 's3':
-        return await lookAtObject(tools, request, source, http);
-      case 'http':
-        return await lookAtFile(tools, request, source, http);
-    }
+    return await unlessDown(tools, hosts, request.signal, () => lookAtServer(tools, request, { source, http, hosts }));
   } finally {
     await http.close();
+  }
+};
+
+type ServerSource = Exclude<CronSource, VolumeCronSource>;
+
+/** Mirrors, and the server itself. */
+const hostsOf = (source: ServerSource, access: RegistryAccess & MirrorAccess): readonly string[] => {
+  if (source.type === 'registry') return placesOf(source.image, access).map(({ host }) => host);
+  const url = new URL(source.type === 'http' ? (source.checksumUrl ?? source.url) : source.url);
+  return [...mirrorsOf(url, access).map((mirror) => new URL(mirror).host), url.host];
+};
+
+/**
+ * A host that is the only place and does not answer is left alone, since each request to it takes as long as its timeout, and a tick has many. Where there
+ * are several places, the others are asked first.
+ */
+const unlessDown = async (
+  { health }: Tools,
+  [host = '', ...others]: readonly string[],
+  signal: AbortSignal | undefined,
+  ask: () => Promise<Observation>,
+): Promise<Observation> => {
+  if (others.length > 0) return ask();
+  const seconds = Math.ceil(health.take(host) / 1000);
+  if (seconds > 0) {
+    const message = `${host} has failed several times in a row, and is not asked again for ${seconds} seconds`;
+    throw new HttpFailure('Unreachable', message, { retryAfterSeconds: seconds });
+  }
+  try {
+    const observation = await ask();
+    health.answered(host);
+    return observation;
+  } catch (error) {
+    if (signal?.aborted !== true) (isOfHost(error) ? health.failed : health.answered)(host);
+    throw error;
+  }
+};
+
+interface Looking {
+  readonly source: ServerSource;
+  readonly http: HttpClient;
+  readonly hosts: readonly string[];
+}
+
+const lookAtServer = (
+  tools: Tools,
+  request: ObserveRequest,
+  { source, http, hosts }: Looking,
+): Promise<Observation> => {
+  switch (source.type) {
+    case 'registry':
+      return lookAtRegistry(tools, request, { source, http, hosts });
+    case 's3':
+      return lookAtObject(tools, request, source, http);
+    case 'http':
+      return lookAtFile(tools, request, source, http);
   }
 };
 
 const lookAtRegistry = async (
   tools: Tools,
   { namespace, known, round, signal }: ObserveRequest,
-  source: RegistryCronSource,
-  http: HttpClient,
+  { source, http, hosts }: Looking & { readonly source: RegistryCronSource },
 ): Promise<Observation> => {
   const { image } = source;
   const seconds = tools.pace.waitSeconds(image.host);
-  if (seconds > 0) {
+  if (seconds > 0 && hosts.length === 1) {
     const message = `${image.host} accepts no more requests for ${seconds} seconds, and was not polled`;
     return { is: 'waiting', message, until: new Date(tools.now() + seconds * 1000).toISOString() };
   }
@@ -105,15 +167,33 @@ const lookAtFile = async (
   client: HttpClient,
 ): Promise<Observation> => {
   const secretHeaders = await secretHeadersOf(tools, source, namespace);
-  return pollHttp({ client, secretHeaders, now: tools.now, signal }, source, known);
+  const access = await tools.registries();
+  return pollHttp({ client, access, health: tools.health, secretHeaders, now: tools.now, signal }, source, known);
 };
 
 const lookAtObject = async (
   tools: Tools,
-  { namespace, known }: ObserveRequest,
+  { namespace, known, signal }: ObserveRequest,
   source: S3CronSource,
   http: HttpClient,
-): Promise<Observation> => pollS3(await openStore(tools, source, { namespace, http }), source, known);
+): Promise<Observation> => {
+  const origin = toDestination(new URL(source.url), {});
+  const mirrors = mirrorsOf(origin.url, await tools.registries());
+  const call = {
+    origin,
+    method: 'HEAD',
+    headers: {},
+    mirrors,
+    health: tools.health,
+    ...(signal && { signal }),
+  } as const;
+  const mirrored = await askMirrorsOnly(http, call);
+  if (mirrored === undefined) return pollS3(await openStore(tools, source, { namespace, http }), source, known);
+  const { response, from = '' } = mirrored;
+  response.discard();
+  const { etag, 'x-amz-version-id': versionId } = response.headers;
+  return toS3Observation({ etag, versionId }, { source, known, where: `${redactUrl(source.url)} (at ${from})` });
+};
 
 /** Who may not clone a volume is not told whether there is one. */
 const lookAtVolume = async (
@@ -136,11 +216,24 @@ const lookAtVolume = async (
 // Asks an object store whether an object changed: by its version where the bucket keeps versions, and its ETag.
 
 /** One HEAD. Throws S3Failure and HttpFailure. */
-const pollS3 = async (client: S3Client, { url }: S3CronSource, known: Validators): Promise<Observation> => {
+const pollS3 = async (client: S3Client, source: S3CronSource, known: Validators): Promise<Observation> => {
+  const { url } = source;
   const where = redactUrl(url);
   const place = s3PlaceOf(new URL(url));
   if (place === undefined) throw new InvalidInput(`${where} names no object`);
-  const { etag, versionId } = await client.head(place);
+  return toS3Observation(await client.head(place), { source, known, where });
+};
+
+interface S3Look {
+  readonly source: S3CronSource;
+  readonly known: Validators;
+  readonly where: string;
+}
+
+const toS3Observation = (
+  { etag, versionId }: { readonly etag?: string | undefined; readonly versionId?: string | undefined },
+  { source: { url }, known, where }: S3Look,
+): Observation => {
   if (etag === undefined && versionId === undefined) {
     const message = `${where} has neither version nor ETag, so that a change cannot be observed`;
     return { is: 'failed', reason: 'NoValidator', message };

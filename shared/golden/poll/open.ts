@@ -1,5 +1,7 @@
 // The way to a source with the access that its cron names: credentials and certificates of the cron's namespace, kept by nobody. Called by polls,
 // and where signatures are looked up.
+import type { MirrorAccess } from '#shared/clients/http/mirrors.ts';
+import type { HostHealth } from '#shared/clients/http/health.ts';
 import { configMaps, secretTexts, secrets } from '#shared/api/foreign/core.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
@@ -19,7 +21,8 @@ export interface OpenOptions {
   readonly kube: Pick<KubeClient, 'get'>;
   /** CIDRs that may be asked although they are loopback, link-local or metadata addresses. */
   readonly allowedAddresses: readonly string[];
-  readonly registries: () => Promise<RegistryAccess>;
+  /** Where registries and files are fetched from. */
+  readonly registries: () => Promise<RegistryAccess & MirrorAccess>;
   /** Left out: everything is reached directly. */
   readonly proxies?: Proxies | undefined;
 }
@@ -47,7 +50,7 @@ interface Opening {
 }
 
 export const openRegistry = async (
-  options: OpenOptions & { readonly pace: RegistryPace },
+  options: OpenOptions & { readonly pace: RegistryPace; readonly health: HostHealth },
   { image, secretName }: RegistryCronSource,
   { namespace, http, signal }: Opening,
 ): Promise<RegistryClient> => {
@@ -60,6 +63,7 @@ export const openRegistry = async (
     secret,
     plainHosts: access.plainRegistries,
     pace: options.pace,
+    health: options.health,
     signal,
   });
 };

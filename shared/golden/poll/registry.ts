@@ -23,16 +23,17 @@ export const pollRegistry = async (
   const where = formatReference(image);
   const head = await client.head(image);
   const memory = { sourceDigest: head.digest };
+  const said = `${note}${head.saidBy === undefined ? '' : `; ${head.saidBy} answered`}`;
   if (head.digest === known.sourceDigest)
-    return { is: 'same', message: `${where} still has digest ${head.digest}${note}` };
+    return { is: 'same', message: `${where} still has digest ${head.digest}${said}` };
   const found = { is: 'found', tag: image.tag, memory } as const;
   if (!indexTypes.includes(head.mediaType)) {
-    return { ...found, digest: head.digest, message: `${where} has digest ${head.digest}${note}` };
+    return { ...found, digest: head.digest, message: `${where} has digest ${head.digest}${said}` };
   }
   const wanted = source.architecture ?? architecture;
   const manifest = await client.manifest({ ...image, digest: head.digest });
   const chosen = manifest.is === 'image' ? manifest.digest : selectPlatform(manifest.entries, wanted, where).digest;
-  return { ...found, digest: chosen, message: `${where} has digest ${chosen} for linux/${wanted}${note}` };
+  return { ...found, digest: chosen, message: `${where} has digest ${chosen} for linux/${wanted}${said}` };
 };
 
 interface Tagged {

@@ -1,3 +1,4 @@
+import { createHostHealth } from '#shared/clients/http/health.ts';
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -72,6 +73,7 @@ const deps = (over: Partial<SignatureDeps> = {}): SignatureDeps => ({
   allowedAddresses: ['127.0.0.0/8'],
   registries: () => Promise.resolve({ plainRegistries: [] }),
   pace: createRegistryPace(Date.now),
+  health: createHostHealth(Date.now),
   now: Date.now,
   ...over,
 });

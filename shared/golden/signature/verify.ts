@@ -1,9 +1,12 @@
 // Who signed a version of a golden image: reads the keys, looks the signature up where the source is, and decides. The digest that is asked about
 // is the one that is published: nothing is said of any other.
+import { askPlaces } from '#shared/clients/http/mirrored.ts';
+import { type MirrorAccess, mirrorsOf } from '#shared/clients/http/mirrors.ts';
+import { type HostHealth, createHostHealth } from '#shared/clients/http/health.ts';
 import type { SignatureRule } from '#shared/api/bullion/verify.ts';
 import { configMaps } from '#shared/api/foreign/core.ts';
 import type { HttpClient } from '#shared/clients/http/client.ts';
-import { followRedirects, toDestination } from '#shared/clients/http/redirect.ts';
+import { toDestination } from '#shared/clients/http/redirect.ts';
 import { type RegistryPace, createRegistryPace, parseRetryAfter } from '#shared/clients/registry/refusal.ts';
 import { isDigest } from '#shared/clients/registry/reference.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
@@ -35,13 +38,14 @@ import { redactUrl } from '#shared/runtime/redact.ts';
 
 export interface SignatureDeps extends OpenOptions {
   readonly pace: RegistryPace;
+  readonly health: HostHealth;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
 
 /** Verifies for policies, with one pace for all requests to a registry. */
 export const createVerifier = (options: OpenOptions & Pick<SignatureDeps, 'now'>): VerifySignature => {
-  const deps = { ...options, pace: createRegistryPace(options.now) };
+  const deps = { ...options, pace: createRegistryPace(options.now), health: createHostHealth(options.now) };
   return (request) => verifySignature(deps, request);
 };
 
@@ -131,7 +135,7 @@ const lookAtFile = async (
       ? await fetchFromStore(deps, request, source, http)
       : fetchOverHttp(
           http,
-          { ...request, ...deps },
+          { ...request, ...deps, access: await deps.registries() },
           source.url,
           await secretHeadersOf(deps, source, request.namespace),
         );
@@ -167,17 +171,21 @@ const bounded = async (body: AsyncIterable<Buffer>): Promise<FetchedFile> => {
 /** Stores that may not be listed answer 403 for what they do not have. */
 const absent = new Set([401, 403, 404, 410]);
 
+type FileAccess = Pick<SignatureRequest, 'signal'> &
+  Pick<SignatureDeps, 'now' | 'health'> & { readonly access: MirrorAccess };
+
 const fetchOverHttp =
   (
     client: HttpClient,
-    { signal, now }: Pick<SignatureRequest, 'signal'> & Pick<SignatureDeps, 'now'>,
+    { signal, now, health, access }: FileAccess,
     imageUrl: string,
     secretHeaders: Readonly<Record<string, string>>,
   ): FetchFile =>
   async (url) => {
     // Credentials are for the image's origin; the checksums may lie elsewhere.
     const origin = toDestination(url, url.origin === new URL(imageUrl).origin ? secretHeaders : {});
-    const { response } = await followRedirects(client, { origin, headers: {}, ...(signal && { signal }) });
+    const mirrors = mirrorsOf(origin.url, access);
+    const { response } = await askPlaces(client, { origin, headers: {}, mirrors, health, ...(signal && { signal }) });
     const { status, headers } = response;
     if (status === 200) return bounded(response.body);
     response.discard();
@@ -196,7 +204,7 @@ const fetchFromStore = async (
 ): Promise<FetchFile> => {
   const { namespace, signal } = request;
   const store = await openStore(deps, source, { namespace, http });
-  const elsewhere = fetchOverHttp(http, { ...deps, signal }, source.url, {});
+  const elsewhere = fetchOverHttp(http, { ...deps, signal, access: await deps.registries() }, source.url, {});
   return async (url) => {
     const place = s3PlaceOf(url);
     if (place === undefined || url.origin !== new URL(source.url).origin) return elsewhere(url);

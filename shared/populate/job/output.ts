@@ -18,29 +18,55 @@ export interface JobExport {
   readonly form: ExportRequest['form'];
   /** Also compute the sha256 of the guest's bytes; takes one second per 1.4 GB of the disk. Objects only. */
   readonly guestDigest?: boolean | undefined;
+  /** Images only. */
+  readonly image?: ExportedImage | undefined;
 }
+
+export interface ExportedImage extends Pick<
+  NonNullable<ExportRequest['image']>,
+  'annotations' | 'environment' | 'created'
+> {
+  /** Secret with the private key that signs it. */
+  readonly signingSecretName?: string | undefined;
+}
+
+const signingPath = '/signing-key';
 
 /** Mount path of claims that are exported to, used by the worker and by its readers. */
 export const exportPath = '/export';
 export const exportFile = 'disk.img';
 
 export const toExportRequest = (
-  { object, form, guestDigest = false }: JobExport,
+  { object, form, guestDigest = false, image = {} }: JobExport,
   context: JobContext,
 ): ExportRequest => {
   if (object.type === 'claim') return { form, path: `${exportPath}/${exportFile}`, guestDigest: false };
   const given = toTransferSource(object, context);
-  if (given.type === 'registry') return { form, image: { ...given, owner: context.owner.uid }, guestDigest: false };
+  if (given.type === 'registry') {
+    const { signingSecretName: name, ...about } = image;
+    const signing = name === undefined ? {} : { signing: { dir: signingPath, name } };
+    return { form, image: { ...given, ...about, ...signing, owner: context.owner.uid }, guestDigest: false };
+  }
   if (given.type !== 's3') throw new InvalidInput('an export goes to an object store or a registry');
-  const { type: _, ...place } = given;
+  const { type: _, mirrors: __, ...place } = given;
   return { form, object: place, guestDigest };
 };
+
+/** Optional, like other Secrets: a running pod reports at once what is missing. */
+const withSigning = (mounts: SourceMounts, secretName: string | undefined): SourceMounts =>
+  secretName === undefined
+    ? mounts
+    : {
+        ...mounts,
+        volumes: [...mounts.volumes, { name: 'signing-key', secret: { secretName, optional: true } }],
+        mounts: [...mounts.mounts, { name: 'signing-key', mountPath: signingPath, readOnly: true }],
+      };
 
 /** Credentials as for a source, or the claim. */
 export const mountsOfExport = (request: JobExport | undefined, context: JobContext): SourceMounts => {
   if (request === undefined) return noMounts;
-  const { object } = request;
-  if (object.type !== 'claim') return mountsOfSource(object, context);
+  const { object, image: { signingSecretName } = {} } = request;
+  if (object.type !== 'claim') return withSigning(mountsOfSource(object, context), signingSecretName);
   return {
     volumes: [{ name: 'export', persistentVolumeClaim: { claimName: object.claimName } }],
     mounts: [{ name: 'export', mountPath: exportPath }],

@@ -1,4 +1,5 @@
 // Sources that a Job fetches from a server: their fields, the spec of the worker, and the Secrets and ConfigMaps to mount.
+import { type MirrorAccess, mirrorsOf, objectUrl } from '#shared/clients/http/mirrors.ts';
 import type { PodVolume } from '#shared/api/foreign/core.ts';
 import { type RegistryAccess, placesOf } from '#shared/clients/registry/mirrors.ts';
 import { type Reference, parseReference, readReference } from '#shared/clients/registry/reference.ts';
@@ -93,6 +94,17 @@ const mountsOf = (access: SourceAccess): SourceMounts => {
   };
 };
 
+/** An invalid URL has no mirrors: the worker refuses it. */
+const mirrorUrls = (url: string, settings: MirrorAccess): readonly string[] => {
+  const parsed = URL.parse(url);
+  return parsed === null ? [] : mirrorsOf(parsed, settings);
+};
+
+const mirrorsIn = (url: string, settings: MirrorAccess): { mirrors?: string[] } => {
+  const mirrors = mirrorUrls(url, settings);
+  return mirrors.length === 0 ? {} : { mirrors: [...mirrors] };
+};
+
 const hostIn = (url: string): string | undefined => URL.parse(url)?.host;
 
 const fetched = { isServer: true, arrives: 'fetched', moving: downloading, mounts: mountsOf } as const;
@@ -101,8 +113,14 @@ export const http: JobRow<HttpFile> = {
   ...fetched,
   name: 'a file of an HTTP server',
   isFile: true,
-  hostOf: ({ url }) => hostIn(url),
-  spec: (source) => ({ type: 'http', url: source.url, ...accessOf(source), ...headersOf(source) }),
+  hostOf: ({ url }, { settings }) => hostIn(mirrorUrls(url, settings)[0] ?? url),
+  spec: (source, { settings }) => ({
+    type: 'http',
+    url: source.url,
+    ...mirrorsIn(source.url, settings),
+    ...accessOf(source),
+    ...headersOf(source),
+  }),
 };
 
 export const registry: JobRow<RegistryImage> = {
@@ -137,18 +155,29 @@ const placesIn = (image: Reference, settings: RegistryAccess) => {
   };
 };
 
+type StorePlace = Pick<S3Object, 'endpoint' | 'bucket' | 'key'>;
+
+const objectAt = (place: StorePlace): string | undefined =>
+  URL.canParse(place.endpoint) ? objectUrl(place).href : undefined;
+
+const mirrorsOfObject = (place: StorePlace, settings: MirrorAccess) => mirrorsIn(objectAt(place) ?? '', settings);
+
+const hostOfObject = (place: StorePlace, settings: MirrorAccess): string | undefined =>
+  hostIn(mirrorUrls(objectAt(place) ?? '', settings)[0] ?? place.endpoint);
+
 export const s3: JobRow<S3Object> = {
   ...fetched,
   name: 'an object of an S3-compatible store',
   isFile: true,
-  hostOf: ({ endpoint }) => hostIn(endpoint),
-  spec: ({ endpoint, region, pathStyle = true, bucket, key, caBundle, ...access }) => ({
+  hostOf: (place, { settings }) => hostOfObject(place, settings),
+  spec: ({ endpoint, region, pathStyle = true, bucket, key, caBundle, ...access }, { settings }) => ({
     type: 's3',
     endpoint,
     region,
     pathStyle,
     bucket,
     key,
+    ...mirrorsOfObject({ endpoint, bucket, key }, settings),
     ...(caBundle === undefined ? {} : { caBundle }),
     ...accessOf(access),
   }),
@@ -163,10 +192,11 @@ export const object: JobRow<ObjectLocation> = {
   ...fetched,
   name: "an object of the installation's object store",
   isFile: true,
-  hostOf: (_object, { settings }) => hostIn(storeOf(settings).endpoint),
+  hostOf: (place, { settings }) => hostOfObject({ ...storeOf(settings), ...place }, settings),
   spec: ({ bucket, key }, { settings }) => {
     const { secretName, ...place } = storeOf(settings);
-    return { type: 's3', ...place, bucket, key, ...accessOf({ secretName }) };
+    const mirrors = mirrorsOfObject({ ...place, bucket, key }, settings);
+    return { type: 's3', ...place, bucket, key, ...mirrors, ...accessOf({ secretName }) };
   },
   mounts: (_object, { settings: { objectStore } }) => mountsOf({ secretName: objectStore?.secretName }),
 };

@@ -1,4 +1,5 @@
 // What must hold for every populated volume, a golden image as well as a user's own disk: one case for each rule, run for both.
+import type { TransferReport } from '#shared/transfer/report.ts';
 import { describe, expect, it } from 'vitest';
 import {
   type Job,
@@ -55,6 +56,7 @@ interface Situation {
     readonly isLeaving?: true;
   };
   readonly job?: Job;
+  readonly report?: TransferReport;
   readonly state?: Partial<ImageState>;
   readonly volume?: Partial<Volume>;
 }
@@ -78,12 +80,13 @@ const claimOf = ({ ref, claim: { name, role } }: Volume, asked: NonNullable<Situ
 };
 
 /** One pass over the current state; its actions, and its status. */
-const pass = async (kind: Volume, { claim, job, state, volume }: Situation) => {
+const pass = async (kind: Volume, { claim, job, report, state, volume }: Situation) => {
   const kube = createMemoryKube();
   kube.seed(storageClasses, aStorageClass());
   if (claim !== undefined) kube.seed(persistentVolumeClaims, claimOf(kind, claim));
   if (job !== undefined) kube.seed(jobs, job);
-  if (job === complete) kube.seed(pods, success);
+  const pod = report === undefined ? success : aPod(complete, 'a', 'Succeeded', { report });
+  if (job === complete) kube.seed(pods, pod);
   const subject = { ...kind, ...volume, state: { ...initialState, ...state } };
   const plan = planVolume(subject, await checkVolume(kube, subject, {}), { now: testTime, settings: testSettings });
   await execute(kube, plan.actions);
@@ -128,6 +131,19 @@ describe.each(kinds)('$kind', ({ volume: kind }) => {
     const marks = { [annotations.fetchReason]: 'nothing was kept of it' };
     const { state } = await pass(kind, { claim: { marks }, job: complete });
     expect(state.fetchReason).toBe('nothing was kept of it');
+  });
+
+  it('says where its bytes came from, also when only its claim records it, and not for a clone', async () => {
+    const servedFrom = 'mirror.example/disks';
+    const report = aSuccess({ servedFrom });
+    const fetched = await pass(kind, { claim: {}, job: complete, report });
+    expect(fetched.state.servedFrom).toBe(servedFrom);
+    const [claim] = fetched.kube.all<PersistentVolumeClaim>(persistentVolumeClaims);
+    const marks = claim?.metadata.annotations ?? {};
+    expect((await pass(kind, { claim: { marks } })).state.servedFrom).toBe(servedFrom);
+    const clone = JSON.stringify({ strategy: 'snapshot', because: 'its class can' });
+    const cloned = await pass(kind, { claim: { marks: { ...marks, [annotations.clone]: clone } } });
+    expect(cloned.state.servedFrom).toBeUndefined();
   });
 
   it('leaves a Job with its name alone that another owner controls, and reports it', async () => {

@@ -17,7 +17,7 @@ import { releaseSpool } from '#shared/populate/job/spooling.ts';
 import type { ImageState } from '#shared/populate/filled.ts';
 import { followTransfer } from '#shared/populate/job/following.ts';
 import { countAttempts, failedState, storageWaitingState, waitingState } from '#shared/populate/state.ts';
-import { type TransferRun, readTransfer } from '#shared/populate/job/attempts.ts';
+import { type SucceededRun, type TransferRun, readTransfer } from '#shared/populate/job/attempts.ts';
 import { type Population, guestLabels, populatedPatch } from '#shared/populate/population.ts';
 import { needsBinder, planBinder } from '#shared/populate/volume/binding.ts';
 import { arrivedAction } from '#shared/populate/volume/handover.ts';
@@ -174,6 +174,12 @@ const checksumFault = ({ source, checksum }: Volume, digests: Readonly<Record<st
     : `${algorithm} of the file is ${found}, expected ${hex}`;
 };
 
+const fetchedPopulation = ({ inspection, digests, servedFrom }: SucceededRun['report']): Population => ({
+  inspection,
+  digests,
+  ...(servedFrom === undefined ? {} : { servedFrom }),
+});
+
 const planByJob = (volume: Volume, observed: Filling, context: PlanContext): Plan => {
   const { claim, job, spool } = observed;
   if (job === undefined) return planUnstarted(volume, observed, context);
@@ -186,9 +192,8 @@ const planByJob = (volume: Volume, observed: Filling, context: PlanContext): Pla
   const run = readTransfer(job, observed.pods, context.now);
   if (run.is !== 'succeeded') return planUnfinished(volume, { ...observed, job }, run, context);
   const known = recordOf(claim)?.population;
-  const { inspection, digests } = run.report;
   const counted = { ...volume, state: countAttempts(volume.state, run) };
-  const population = known ?? { inspection, digests };
+  const population = known ?? fetchedPopulation(run.report);
   const target = targetOf(observed) ?? claim;
   const fetched = { claim: target, population, pods: observed.pods };
   const keeping = planRetainedCopy(counted, observed.retainedCopy, fetched, context);

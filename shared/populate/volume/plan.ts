@@ -85,9 +85,9 @@ const countedState = ({ state }: Volume, { job, pods }: ObservedVolume, { now }:
 
 /** A volume that was filled once is never filled again, whatever happened to the mark. */
 const populationKnown = (volume: Volume): Population | undefined => {
-  const { inspection, digests } = volume.state;
+  const { inspection, digests, servedFrom } = volume.state;
   return wasFilled(volume)
-    ? { inspection: inspection ?? { format: 'raw', compression: 'none' }, digests: { ...digests } }
+    ? { inspection: inspection ?? { format: 'raw', compression: 'none' }, digests: { ...digests }, servedFrom }
     : undefined;
 };
 

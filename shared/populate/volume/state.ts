@@ -59,11 +59,13 @@ export const fetchReasonOf = ({ fetchReason }: ImageState, { metadata }: Persist
 export const filledState = (
   { state }: Filled,
   claim: PersistentVolumeClaim,
-  { inspection, digests }: Population,
+  { inspection, digests, servedFrom }: Population,
 ): ImageState => ({
   ...state,
   inspection,
   digests,
+  // A clone has the population of its source, but was not fetched.
+  servedFrom: recordOf(claim) === undefined ? servedFrom : undefined,
   clone: cloneOf(claim),
   lastFailure: undefined,
   fetchReason: fetchReasonOf(state, claim),

@@ -133,6 +133,27 @@ describe('the settings in its spec', () => {
     expect(await createConfigLook(deps.kube)()).toMatchObject(expected);
   });
 
+  it.each([
+    [
+      'are a list',
+      '[[source]]\nprefix = "https://a.example"\n[[source.mirror]]\nlocation = "https://b.example"',
+      { mirrors: [{ prefix: 'https://a.example', mirror: [{ location: 'https://b.example' }] }] },
+    ],
+    [
+      'are not valid',
+      '[[source]]\nprefix = "https://a.example"',
+      { mirrorFault: expect.stringMatching(/^mirrors\.toml of ConfigMap .* is not valid: source\.0\.mirror: /) },
+    ],
+  ])('of mirrors of files, which the same ConfigMap has, %s', async (_what, text, expected) => {
+    deps.kube.seed(configMaps, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { namespace: systemNamespace, name: registriesConfig.name },
+      data: { [registriesConfig.filesKey]: text },
+    });
+    expect(await createConfigLook(deps.kube)()).toEqual(expected);
+  });
+
   it('are empty when its kind does not exist', async () => {
     expect(await createConfigLook(createMemoryKube({ absent: [cdiConfigs.plural] }))()).toEqual({});
   });

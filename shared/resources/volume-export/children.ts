@@ -1,8 +1,12 @@
 // Children of an export: a snapshot and the copy restored from it, Jobs, and for local exports a claim and a pod to fetch the file from.
+import { annotations } from '#shared/api/names.ts';
+import { travellingLabels } from '#shared/api/cdi/names.ts';
+import { redactUrl } from '#shared/runtime/redact.ts';
+import { environmentOfLabels } from '#shared/transfer/source/registry/create.ts';
 import type { Job, PersistentVolumeClaim, Pod } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import { childMetadata } from '#shared/api/object.ts';
-import { exportFile, exportPath } from '#shared/populate/job/output.ts';
+import { type ExportedImage, exportFile, exportPath } from '#shared/populate/job/output.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { fileVolumeBytesFor } from '#shared/populate/population.ts';
 import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
@@ -13,9 +17,6 @@ import type { ReadyOrigin } from '#shared/populate/clone/origin.ts';
 
 /** Name of the snapshot, of the copy restored from it, and of the Job. */
 export const exportName = ({ ref }: Pick<VolumeExport, 'ref'>): string => `export-${ref.uid}`;
-
-/** The only format of the original. */
-const form = { format: 'qcow2', compression: 'none' } as const;
 
 /** The disk at the time of the snapshot. */
 export const buildCopy = (
@@ -57,8 +58,12 @@ export const buildFileClaim = (
     annotations: { completed: 'no' },
   });
 
+/** The only format of the original; of an image, its data may be compressed. */
+const formOf = (destination: ExportDestination) =>
+  ({ format: 'qcow2', compression: destination.is === 'registry' ? destination.compression : 'none' }) as const;
+
 const toJobExport = (destination: ExportDestination) => ({
-  form,
+  form: formOf(destination),
   ...(destination.is === 'local'
     ? { object: { type: 'claim', claimName: destination.claimName } as const }
     : { object: destination.object, guestDigest: destination.is === 'store' }),
@@ -67,23 +72,45 @@ const toJobExport = (destination: ExportDestination) => ({
 interface Reading {
   readonly destination: ExportDestination;
   readonly claim: PersistentVolumeClaim;
+  /** The claim that the export names; `claim` may be a copy of it. */
+  readonly of: PersistentVolumeClaim;
 }
 
-export const buildExportJob = (
-  { ref, retries }: VolumeExport,
-  { destination, claim }: Reading,
-  settings: PopulateSettings,
-): Job =>
-  buildTransferJob(
+/** The URL that a DataVolume was imported from. */
+const endpointAnnotation = 'cdi.kubevirt.io/storage.import.endpoint';
+
+/** What an image says of its disk, which is the same in each attempt. */
+const toImage = ({ createdAt }: VolumeExport, { destination, of }: Reading): ExportedImage => {
+  const {
+    name,
+    labels,
+    annotations: { [endpointAnnotation]: endpoint, [annotations.ownerName]: owner } = {},
+  } = of.metadata;
+  return {
+    annotations: {
+      'org.opencontainers.image.title': owner ?? name,
+      ...(endpoint === undefined ? {} : { 'org.opencontainers.image.source': redactUrl(endpoint) }),
+    },
+    environment: [...environmentOfLabels(travellingLabels(labels))],
+    ...(createdAt === undefined ? {} : { created: createdAt }),
+    signingSecretName: destination.is === 'registry' ? destination.signingSecretName : undefined,
+  };
+};
+
+export const buildExportJob = (resource: VolumeExport, reading: Reading, settings: PopulateSettings): Job => {
+  const { destination, claim } = reading;
+  const image = destination.is === 'registry' ? { image: toImage(resource, reading) } : {};
+  return buildTransferJob(
     {
       mode: 'export',
-      owner: ref,
+      owner: resource.ref,
       source: { type: 'claim', claimName: claim.metadata.name, volumeMode: volumeModeOf(claim) },
-      export: toJobExport(destination),
-      retries,
+      export: { ...toJobExport(destination), ...image },
+      retries: resource.retries,
     },
     settings,
   );
+};
 
 /** The source of a Job, read from the Job itself, since it may run before the state is recorded. */
 export const readBy = (resource: VolumeExport, { spec }: Job): NonNullable<ExportState['from']> => {

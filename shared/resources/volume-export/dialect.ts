@@ -44,8 +44,14 @@ const readDestination = ({ metadata, spec }: VirtualMachineVolumeExport): Export
     };
   }
   if (destination?.registry !== undefined) {
-    const { url, secretRef: secretName, certConfigMap: bundleName } = destination.registry;
-    return { is: 'registry', object: { type: 'registry', url, secretName, bundleName } };
+    const { url, secretRef: secretName, certConfigMap: bundleName, ...how } = destination.registry;
+    const { compression = 'none', signingSecretRef: signingSecretName } = how;
+    return {
+      is: 'registry',
+      object: { type: 'registry', url, secretName, bundleName },
+      compression,
+      signingSecretName,
+    };
   }
   if (destination?.local === undefined) return undefined;
   return { is: 'local', claimName: `${metadata.name}-export-pvc`, podName: `${metadata.name}-exporter-local` };
@@ -87,6 +93,7 @@ export const toExport = (object: VirtualMachineVolumeExport): VolumeExport => ({
   faults: faultsOf(volumeExportRules, object),
   source: readSource(object.spec),
   destination: readDestination(object),
+  createdAt: object.metadata.creationTimestamp,
   retries,
   state: readState(object.status),
 });

@@ -100,7 +100,7 @@ it.each(['claim', 'snapshot'] as const)('an export records in its Job that it re
   const { destination } = resource;
   const claimName = from === 'claim' ? 'root' : name;
   const claim = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: claimName }, spec: {} };
-  const job = buildExportJob(resource, { destination: destination!, claim }, context.settings);
+  const job = buildExportJob(resource, { destination: destination!, claim, of: claim }, context.settings);
   expect(planExport(resource, observedWith({ job }), context).state.from).toBe(from);
 });
 

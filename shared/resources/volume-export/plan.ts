@@ -137,7 +137,7 @@ const startJob = (
 ): ExportPlan => {
   const { destination } = resource;
   if (file !== undefined && isLeaving(file)) return leaving(resource, `claim ${file.metadata.name}`, context);
-  const job = buildExportJob(resource, { destination, claim }, context.settings);
+  const job = buildExportJob(resource, { destination, claim, of: origin.claim ?? claim }, context.settings);
   const step = { phase: 'Pending', reason: 'Starting', message: 'the export is being started' } as const;
   const next = { ...withJob(resource.state, { job: job.metadata.name }), from };
   const target =

@@ -1,4 +1,5 @@
 // The decisions about an export, by tables: what is read, when it fails, what is removed before that is reported.
+import { buildExportJob } from '#shared/resources/volume-export/children.ts';
 import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -272,6 +273,42 @@ describe('an export to a registry', () => {
     expect(made).toContain('docker://registry.example/disks/root:one');
     expect(made).toContain('uid-1');
     expect(made).toContain('"secretName":"push"');
+  });
+
+  it('gives the Job what the image says of itself, and the key that signs it by its name', () => {
+    const registry = { ...destination.registry, compression: 'zstd', signingSecretRef: 'keys' } as const;
+    const claim = {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: {
+        name: 'root',
+        labels: { 'instancetype.kubevirt.io/default-preference': 'fedora', app: 'x' },
+        annotations: { 'cdi.kubevirt.io/storage.import.endpoint': 'https://me:secret@images.example/f.qcow2?sig=1' },
+      },
+      spec: {},
+    };
+    const resource = toExport({
+      ...anObject({ pvcName: 'root', destination: { registry } }),
+      metadata: { ...anObject(spec).metadata, creationTimestamp: '2026-01-02T03:04:05Z' },
+    });
+    const job = buildExportJob(resource, { destination: resource.destination!, claim, of: claim }, context.settings);
+    const made = JSON.stringify(job);
+    for (const text of [
+      'org.opencontainers.image.title',
+      'https://images.example/f.qcow2',
+      'INSTANCETYPE_KUBEVIRT_IO_DEFAULT_PREFERENCE=fedora',
+      '2026-01-02T03:04:05Z',
+      '"compression\\":\\"zstd',
+    ])
+      expect(made).toContain(text);
+    expect(made).not.toMatch(/secret@|sig=1/);
+    const { volumes, containers } = job.spec.template.spec;
+    expect(volumes).toContainEqual({ name: 'signing-key', secret: { secretName: 'keys', optional: true } });
+    expect(containers[0]?.volumeMounts).toContainEqual({
+      name: 'signing-key',
+      mountPath: '/signing-key',
+      readOnly: true,
+    });
   });
 
   it('reports the image by its digest, and reads that again', () => {

@@ -16,6 +16,8 @@ export interface VolumeExport extends Filled {
   readonly source: ExportSource;
   /** `undefined` only if `faults` explains why. */
   readonly destination: ExportDestination | undefined;
+  /** RFC 3339. */
+  readonly createdAt?: string | undefined;
   readonly state: ExportState;
 }
 
@@ -26,7 +28,12 @@ export type ExportSource =
 
 export type ExportDestination =
   | { readonly is: 'store'; readonly object: Source<'object' | 's3'> }
-  | { readonly is: 'registry'; readonly object: Source<'registry'> }
+  | {
+      readonly is: 'registry';
+      readonly object: Source<'registry'>;
+      readonly compression: 'none' | 'zlib' | 'zstd';
+      readonly signingSecretName?: string | undefined;
+    }
   | { readonly is: 'local'; readonly claimName: string; readonly podName: string };
 
 export interface ExportState extends ImageState {

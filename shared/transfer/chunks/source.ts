@@ -145,6 +145,8 @@ export const createChunkedSource = (options: ChunkedOptions): ByteSource => {
     read: (offset, length) => (disk ?? inner).read(offset, length),
     readInto: (offset, target) => (disk ?? inner).readInto(offset, target),
     stream: () => (disk ?? inner).stream(),
+    ...(inner.distrust === undefined ? {} : { distrust: inner.distrust }),
+    servedFrom: inner.servedFrom,
     receivedBytes: () => inner.receivedBytes() + (disk?.receivedBytes() ?? 0),
     close: () => inner.close(),
   };

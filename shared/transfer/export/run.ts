@@ -1,4 +1,5 @@
 // Runs an export transfer: executes the spec and reports the result. Loaded by run.ts on demand.
+import { readSigningKey } from '#shared/transfer/export/sign-image.ts';
 import { clearUploads, discardObject, toStoreFault, type UploadContext } from './upload.ts';
 import { exportToStore } from '#shared/transfer/export/to-store.ts';
 import { TransferError, writing } from '#shared/transfer/fault.ts';
@@ -7,9 +8,9 @@ import type { PassResult } from '#shared/transfer/pass.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 import { findCredentials, findMirrorCredentials } from '#shared/clients/registry/credentials.ts';
 import { createRegistryPusher, shownImage } from '#shared/clients/registry/push.ts';
-import { parseReference } from '#shared/clients/registry/reference.ts';
+import { type Reference, parseReference } from '#shared/clients/registry/reference.ts';
 import { createRegistryPace } from '#shared/clients/registry/refusal.ts';
-import { discardImage, exportToRegistry, toPushFault } from '#shared/transfer/export/to-registry.ts';
+import { type ImageFacts, discardImage, exportToRegistry, toPushFault } from '#shared/transfer/export/to-registry.ts';
 import { architectureOf } from '#shared/transfer/source/open.ts';
 import { openClient, openStore, readBundle, readSecret } from '#shared/transfer/source/access.ts';
 import type { ExportRequest, StoredObject, TransferSpec } from '#shared/transfer/spec.ts';
@@ -140,6 +141,29 @@ const withStore = async (spec: TransferSpec, object: StoredObject, context: Expo
   }
 };
 
+/** Read before anything is sent. */
+const readSigner = async ({ signing }: NonNullable<ExportRequest['image']>) => {
+  if (signing === undefined) return undefined;
+  const hint = 'a private key in PEM form';
+  const secret = await readSecret({ secretDir: signing.dir, secretName: signing.name }, { of: 'the signature', hint });
+  return secret && readSigningKey(secret, signing.name);
+};
+
+/** As for mirrors: a Secret that names no registry is for the host that the user wrote. */
+const readCredentials = async (
+  target: NonNullable<ExportRequest['image']>,
+  { place, host }: { readonly place: Pick<Reference, 'host' | 'repository'>; readonly host: string },
+) => {
+  const secret = await readSecret(target, { of: 'the registry', hint: 'the type kubernetes.io/dockerconfigjson' });
+  return secret && (place.host === host ? findCredentials : findMirrorCredentials)(secret, place);
+};
+
+const aboutOf = ({ annotations = {}, environment = [], created }: NonNullable<ExportRequest['image']>): ImageFacts => ({
+  annotations,
+  environment,
+  created,
+});
+
 const withRegistry = async (
   spec: TransferSpec,
   target: NonNullable<ExportRequest['image']>,
@@ -148,12 +172,11 @@ const withRegistry = async (
   const image = parseReference(target.url);
   const { tag = 'latest', host, repository } = image;
   const place = target.places?.at(-1) ?? { host, repository, plainHttp: target.plainHttp ?? false };
-  const secret = await readSecret(target, { of: 'the registry', hint: 'the type kubernetes.io/dockerconfigjson' });
+  const signer = spec.mode === 'export' ? await readSigner(target) : undefined;
   const http = openClient(spec, await readBundle(target.ca));
   const pusher = createRegistryPusher(place, {
     http,
-    // As for mirrors: a Secret that names no registry is for the host that the user wrote.
-    credentials: secret && (place.host === host ? findCredentials : findMirrorCredentials)(secret, place),
+    credentials: await readCredentials(target, { place, host }),
     plainHttp: place.plainHttp,
     plainHosts: target.plainHosts,
     pace: createRegistryPace(Date.now),
@@ -171,6 +194,8 @@ const withRegistry = async (
       form: request.form,
       what: shownImage(image),
       architecture: target.architecture ?? architectureOf(process.arch),
+      about: aboutOf(target),
+      signer: signer && { key: signer, reference: `${host}/${repository}` },
       onProgress: (fraction) => meter.advance(fraction),
     });
     return {

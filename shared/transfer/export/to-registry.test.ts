@@ -1,8 +1,16 @@
 // Exports to Debian's docker-registry, whose images are imported again and compared with the disk.
 import { mkdirSync, openSync, readFileSync, truncateSync, writeFileSync, writeSync, closeSync } from 'node:fs';
+import { type KeyObject, generateKeyPairSync } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { layerAround } from '#shared/transfer/export/disk-layer.ts';
+import { createHttpClient } from '#shared/clients/http/client.ts';
+import { createRegistryClient } from '#shared/clients/registry/client.ts';
+import { createRegistryPace } from '#shared/clients/registry/refusal.ts';
+import { judgeByKeys, verifyImage } from '#shared/golden/signature/cosign/cosign.ts';
+import { readPublicKeys } from '#shared/golden/signature/cosign/keys.ts';
+import { hasCosign } from '#test/support/cosign.ts';
+import { startOrigin } from '#test/support/origin.ts';
 import { runTransfer } from '#shared/transfer/run.ts';
 import { TransferSpec } from '#shared/transfer/spec.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
@@ -16,6 +24,8 @@ const root = temporaryDirectory();
 const mib = 1024 * 1024;
 const volume = join(root, 'volume.raw');
 const quiet = { run: 'test', signal: new AbortController().signal, send: () => Promise.resolve(), log: () => {} };
+
+const isCosignThere = hasCosign();
 
 describe.skipIf(!hasRegistry() || !hasTools('qemu-img'))('an export to a registry', { timeout: 120_000 }, () => {
   let registry: TestRegistry;
@@ -33,13 +43,19 @@ describe.skipIf(!hasRegistry() || !hasTools('qemu-img'))('an export to a registr
   });
   afterAll(() => Promise.all([registry, closed].map((one) => one.close())));
 
-  const push = (tag: string, over: { readonly mode?: string; readonly owner?: string; readonly image?: object } = {}) =>
+  interface Over {
+    readonly mode?: string;
+    readonly owner?: string;
+    readonly compression?: string;
+    readonly image?: object;
+  }
+  const push = (tag: string, over: Over = {}) =>
     runTransfer(
       TransferSpec.parse({
         mode: over.mode ?? 'export',
         source: { type: 'volume', path: volume },
         export: {
-          form: { format: 'qcow2' },
+          form: { format: 'qcow2', compression: over.compression ?? 'none' },
           image: {
             type: 'registry',
             url: `docker://${registry.host}/disks/made:${tag}`,
@@ -65,6 +81,23 @@ describe.skipIf(!hasRegistry() || !hasTools('qemu-img'))('an export to a registr
     const headers = { accept: 'application/vnd.oci.image.manifest.v1+json' };
     return (await fetch(`http://${registry.direct}/v2/disks/made/manifests/${tag}`, { headers })).status;
   };
+  const fetched = async (path: string) => {
+    const headers = { accept: 'application/vnd.oci.image.manifest.v1+json' };
+    const response = await fetch(`http://${registry.direct}/v2/disks/made/${path}`, { headers });
+    return (await response.json()) as {
+      readonly annotations: Readonly<Record<string, string>>;
+      readonly layers: readonly { readonly size: number; readonly annotations: object }[];
+      readonly config: { readonly digest: string };
+    };
+  };
+  const signingSecret = (name: string, data: Readonly<Record<string, string>>): string => {
+    const dir = join(root, name);
+    mkdirSync(dir);
+    for (const [key, value] of Object.entries(data)) writeFileSync(join(dir, key), value);
+    return dir;
+  };
+  const digestOf = (report: Awaited<ReturnType<typeof push>>): string =>
+    report.outcome === 'succeeded' ? (report.object?.digest ?? '') : report.message;
   const patches = () => registry.requests.filter(({ method }) => method === 'PATCH');
 
   it('is a containerDisk, with the same digest each time', async () => {
@@ -78,6 +111,175 @@ describe.skipIf(!hasRegistry() || !hasTools('qemu-img'))('an export to a registr
     expect(await isDisk(`docker://${registry.host}/disks/made:one`)).toBe(true);
     expect(await isDisk(`docker://${registry.host}/disks/made@${digest}`)).toBe(true);
     expect(await push('one')).toMatchObject({ outcome: 'succeeded', object: { digest } });
+  });
+
+  it('says what it is, in annotations and labels, and keeps the labels of the disk', async () => {
+    const annotations = { 'org.opencontainers.image.title': 'root' };
+    const environment = ['INSTANCETYPE_KUBEVIRT_IO_DEFAULT_PREFERENCE=fedora'];
+    const created = '2026-01-02T03:04:05Z';
+    const report = await push('said', { image: { annotations, environment, created } });
+    const sha256 = report.outcome === 'succeeded' ? report.digests['sha256'] : '';
+    const expected = {
+      ...annotations,
+      'org.opencontainers.image.created': created,
+      'org.opencontainers.image.revision': `sha256:${sha256}`,
+    };
+    const manifest = await fetched('manifests/said');
+    expect(manifest.annotations).toEqual({ ...expected, 'dev.bullion.export': 'uid' });
+    expect(await fetched(`blobs/${manifest.config.digest}`)).toMatchObject({
+      created,
+      config: { Labels: expected, Env: environment },
+    });
+    const path = join(root, 'said.img');
+    const again = await runTransfer(
+      transferSpec(`docker://${registry.host}/disks/made:said`, path, { capacityBytes: 128 * mib }),
+      quiet,
+    );
+    expect(again).toMatchObject({
+      inspection: { labels: { 'instancetype.kubevirt.io/default-preference': 'fedora' } },
+    });
+  });
+
+  it.each(['zlib', 'zstd'])('is compressed by %s, and the same disk', async (compression) => {
+    const zeroes = openSync(volume, 'r+');
+    writeSync(zeroes, Buffer.alloc(8 * mib, 'compressible'), 0, 8 * mib, 50 * mib);
+    closeSync(zeroes);
+    await push(`plain-${compression}`);
+    await push(compression, { compression });
+    const [plain, packed] = await Promise.all([
+      fetched(`manifests/plain-${compression}`),
+      fetched(`manifests/${compression}`),
+    ]);
+    expect(packed.layers[0]!.size).toBeLessThan(plain.layers[0]!.size - 7 * mib);
+    expect(await isDisk(`docker://${registry.host}/disks/made:${compression}`)).toBe(true);
+  });
+
+  describe('with a key', () => {
+    const client = () => {
+      const http = createHttpClient({ isRefused: () => false, idleMs: 10_000 });
+      return createRegistryClient({ http, host: registry.direct, plainHttp: true, pace: createRegistryPace(Date.now) });
+    };
+    const image = () => ({ host: registry.direct, repository: 'disks/made' });
+    const verify = (digest: string, pem: string) =>
+      verifyImage(client(), { image: image(), digest }, judgeByKeys(readPublicKeys([pem]).keys));
+    const pairs = {
+      ec: generateKeyPairSync('ec', { namedCurve: 'P-256' }),
+      rsa: generateKeyPairSync('rsa', { modulusLength: 2048 }),
+      ed25519: generateKeyPairSync('ed25519'),
+    };
+    const privatePem = (key: KeyObject, passphrase?: string) =>
+      key.export({
+        type: 'pkcs8',
+        format: 'pem',
+        ...(passphrase === undefined ? {} : { cipher: 'aes-256-cbc', passphrase }),
+      }) as string;
+
+    it.each(['ec', 'rsa', 'ed25519'] as const)('of type %s is signed before it has its tag', async (type) => {
+      const { privateKey, publicKey } = pairs[type];
+      const passphrase = type === 'ec' ? 'open' : undefined;
+      const data = { 'signing.key': privatePem(privateKey, passphrase), ...(passphrase && { password: passphrase }) };
+      const dir = signingSecret(`sign-${type}`, data);
+      const pushed = () => push(`signed-${type}`, { image: { signing: { dir, name: 'keys' } } });
+      const digest = digestOf(await pushed());
+      const puts = registry.requests.filter(({ method, path }) => method === 'PUT' && path.includes('/manifests/'));
+      expect(puts.map(({ path }) => path.split('/').at(-1))).toEqual([
+        `${digest.replace(':', '-')}.sig`,
+        `signed-${type}`,
+      ]);
+      const pem = publicKey.export({ type: 'spki', format: 'pem' }) as string;
+      expect(await verify(digest, pem)).toMatchObject({ is: 'verified', kind: 'cosign', digest });
+      const stranger = pairs[type === 'ec' ? 'ed25519' : 'ec'].publicKey.export({ type: 'spki', format: 'pem' });
+      expect(await verify(digest, stranger as string)).toMatchObject({ is: 'refused', reason: 'WrongKey' });
+      // Another attempt adds no second signature.
+      expect(digestOf(await pushed())).toBe(digest);
+      expect((await fetched(`manifests/${digest.replace(':', '-')}.sig`)).layers).toHaveLength(1);
+      expect(await push(`signed-${type}`, { mode: 'discard' })).toMatchObject({ outcome: 'succeeded' });
+      expect(await statusOf(`${digest.replace(':', '-')}.sig`)).toBe(404);
+    });
+
+    it.skipIf(!isCosignThere).each(['ec', 'rsa', 'ed25519'] as const)(
+      'of type %s makes a signature that cosign itself accepts',
+      async (type) => {
+        const { privateKey, publicKey } = pairs[type];
+        const dir = signingSecret(`cosign-${type}`, { key: privatePem(privateKey) });
+        const digest = digestOf(await push(`cosign-${type}`, { image: { signing: { dir, name: 'keys' } } }));
+        const pub = join(root, `cosign-${type}.pub`);
+        writeFileSync(pub, publicKey.export({ type: 'spki', format: 'pem' }));
+        const reference = `${registry.direct}/disks/made@${digest}`;
+        const options = ['--key', pub, '--insecure-ignore-tlog=true', '--allow-insecure-registry'];
+        expect(runTool('cosign', ['verify', ...options, reference]).toString()).toContain(digest);
+      },
+    );
+
+    it.each<[string, Record<string, string>, RegExp]>([
+      ['without a key', { other: 'text' }, /the Secret keys for signatures has no private key/],
+      ['that is missing', {}, /the Secret of the signature keys is missing in this namespace/],
+      [
+        'in the format of cosign',
+        { k: '-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED SIGSTORE PRIVATE KEY-----' },
+        /own format of cosign: create one with openssl/,
+      ],
+      [
+        'with another passphrase',
+        { k: privatePem(pairs.ec.privateKey, 'a'), password: 'b' },
+        /needs another "password"/,
+      ],
+    ])('%s fails before anything is sent', async (what, data, message) => {
+      const dir = signingSecret(`bad ${what}`, data);
+      const report = await push('bad', { image: { signing: { dir, name: 'keys' } } });
+      expect(report).toMatchObject({ outcome: 'failed', message: expect.stringMatching(message) });
+      expect(registry.requests).toEqual([]);
+    });
+  });
+
+  describe('at another location than the one that the user wrote', () => {
+    const basic = `Basic ${Buffer.from('tester:s3cret-pass').toString('base64')}`;
+    const sentTo = async (name: string, secret: Readonly<Record<string, string>>, host: string) => {
+      const tokens = await startOrigin(() => ({ status: 401 }));
+      const realm = `Bearer realm="${tokens.url}/token",service="tokens"`;
+      registry.intercept = (_, response) => {
+        response.writeHead(401, { 'www-authenticate': realm }).end();
+        return true;
+      };
+      const secretDir = signingSecret(name, secret);
+      const report = await push('elsewhere', {
+        image: {
+          url: `docker://${host}/disks/made:elsewhere`,
+          places: [{ host: registry.host, repository: 'disks/made', plainHttp: true }],
+          secretDir,
+          secretName: 'login',
+        },
+      });
+      expect(report).toMatchObject({ outcome: 'failed' });
+      await tokens.close();
+      expect(tokens.requests.length).toBeGreaterThan(0);
+      return [...tokens.requests, ...registry.requests].flatMap(({ headers }) => headers.authorization ?? []);
+    };
+    const login = { username: 'tester', password: 's3cret-pass' };
+    const config = (host: string) => ({ '.dockerconfigjson': JSON.stringify({ auths: { [host]: login } }) });
+
+    it('gives neither it nor its token service a login that is for that one', async () => {
+      expect(await sentTo('for-own', login, 'registry.example')).toEqual([]);
+      expect(await sentTo('for-own-config', config('registry.example'), 'registry.example')).toEqual([]);
+    });
+
+    it('gives its token service its own entry of a Docker configuration', async () => {
+      expect(new Set(await sentTo('for-place', config(registry.host), 'registry.example'))).toEqual(new Set([basic]));
+      expect(new Set(await sentTo('for-itself', login, registry.host))).toEqual(new Set([basic]));
+    });
+
+    it('sends no chunk to another server, and no token', async () => {
+      const stranger = await startOrigin(() => ({ status: 202 }));
+      registry.intercept = ({ method }, response) => {
+        if (method !== 'POST') return false;
+        response.writeHead(202, { location: `${stranger.url}/upload` }).end();
+        return true;
+      };
+      const report = await push('stranger');
+      await stranger.close();
+      expect(report).toMatchObject({ outcome: 'failed', message: expect.stringContaining('sends uploads to another') });
+      expect(stranger.requests).toEqual([]);
+    });
   });
 
   it('continues a chunk where the registry has it, and begins none anew', async () => {

@@ -1,6 +1,6 @@
 // A volume as a containerDisk in a registry: one layer with a qcow2, which is sent in chunks as the volume is read. Nothing refers to it before the
 // manifest, which is last. Called by run.ts.
-import { createHash } from 'node:crypto';
+import { type KeyObject, createHash } from 'node:crypto';
 import { HttpFailure } from '#shared/clients/http/errors.ts';
 import { digestOf } from '#shared/clients/registry/manifest.ts';
 import type { BlobUpload, RegistryPusher } from '#shared/clients/registry/push.ts';
@@ -9,6 +9,7 @@ import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts
 import { layerAround } from '#shared/transfer/export/disk-layer.ts';
 import { type ExportFileOptions, openExportFile } from '#shared/transfer/export/file.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
+import { isSignedBy, payloadOf, signatureTag, signedLayer } from '#shared/transfer/export/sign-image.ts';
 
 export interface RegistryExport extends Omit<ExportFileOptions, 'zeroes' | 'identity'> {
   readonly pusher: RegistryPusher;
@@ -19,9 +20,27 @@ export interface RegistryExport extends Omit<ExportFileOptions, 'zeroes' | 'iden
   readonly owner: string;
   /** Name in registries, such as `amd64`. */
   readonly architecture: string;
+  readonly about: ImageFacts;
+  /** Signs the image before it gets its tag. Default: it is not signed. */
+  readonly signer?: ImageSigner | undefined;
   readonly backOff: Omit<BackOffOptions, 'signal'>;
   /** 0..1. */
   readonly onProgress: (fraction: number) => void;
+}
+
+/** What an image says of itself. */
+export interface ImageFacts {
+  readonly annotations: Readonly<Record<string, string>>;
+  /** `NAME=value`. */
+  readonly environment: readonly string[];
+  /** RFC 3339; the same in each attempt. */
+  readonly created?: string | undefined;
+}
+
+export interface ImageSigner {
+  readonly key: KeyObject;
+  /** `host/repository`, as in the reference of the image. */
+  readonly reference: string;
 }
 
 export interface PushedImage {
@@ -176,9 +195,62 @@ const checkTag = async ({ tag, what, owner, ...sending }: RegistryExport): Promi
   throw new TransferError('TargetFailed', message, { retryable: false });
 };
 
+/** Of the OCI image specification. The revision is the content: that of the qcow2 file. */
+const describe = ({ annotations, created }: ImageFacts, sha256: string): Readonly<Record<string, string>> => ({
+  ...annotations,
+  ...(created === undefined ? {} : { 'org.opencontainers.image.created': created }),
+  'org.opencontainers.image.revision': `sha256:${sha256}`,
+});
+
+interface ConfigFacts {
+  readonly about: ImageFacts;
+  readonly architecture: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly layerDigest: string;
+}
+
+const configOf = ({ about: { created, environment }, architecture, labels, layerDigest }: ConfigFacts): Buffer =>
+  Buffer.from(
+    JSON.stringify({
+      ...(created === undefined ? {} : { created }),
+      architecture,
+      os: 'linux',
+      config: { Labels: labels, ...(environment.length === 0 ? {} : { Env: environment }) },
+      rootfs: { type: 'layers', diff_ids: [layerDigest] },
+    }),
+  );
+
+const manifestOf = (parts: object): Buffer =>
+  Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType: manifestType, ...parts }));
+
+/** Beside the signatures of others, if there are any. */
+const pushSignature = async (request: RegistryExport, { key, reference }: ImageSigner, digest: string) => {
+  const { pusher } = request;
+  const tag = signatureTag(digest);
+  const payload = payloadOf(reference, digest);
+  const before = (await withRetries(request, () => pusher.find(tag)))?.layers ?? [];
+  if (before.some((layer) => isSignedBy(key, payload, layer))) return;
+  const layers = [...before, signedLayer(key, payload)];
+  await pushBlob(request, () => listed(payload));
+  const config = Buffer.from(
+    JSON.stringify({
+      architecture: '',
+      os: '',
+      config: {},
+      rootfs: { type: 'layers', diff_ids: layers.map((layer) => layer.digest) },
+    }),
+  );
+  const configDigest = await pushBlob(request, () => listed(config));
+  const manifest = manifestOf({
+    config: { mediaType: configType, digest: configDigest, size: config.length },
+    layers,
+  });
+  await withRetries(request, () => pusher.putManifest(tag, manifest, manifestType));
+};
+
 /** Throws TransferError, or the reason of the signal. */
 export const exportToRegistry = async (request: RegistryExport): Promise<PushedImage> => {
-  const { pusher, tag, owner, architecture, onProgress } = request;
+  const { pusher, tag, owner, architecture, about, signer, onProgress } = request;
   await checkTag(request);
   const file = await openExportFile(request);
   try {
@@ -198,25 +270,22 @@ export const exportToRegistry = async (request: RegistryExport): Promise<PushedI
       yield tail;
     }
     const layerDigest = await pushBlob(request, layer);
-    const config = Buffer.from(
-      JSON.stringify({ architecture, os: 'linux', rootfs: { type: 'layers', diff_ids: [layerDigest] } }),
-    );
-    const configDigest = await pushBlob(request, () => listed(config));
     const layerBytes = head.length + size + tail.length;
-    const manifest = Buffer.from(
-      JSON.stringify({
-        schemaVersion: 2,
-        mediaType: manifestType,
-        config: { mediaType: configType, digest: configDigest, size: config.length },
-        layers: [{ mediaType: layerType, digest: layerDigest, size: layerBytes }],
-        annotations: { [ownerAnnotation]: owner },
-      }),
-    );
+    const digests = { sha256: hash.digest('hex') };
+    const described = describe(about, digests.sha256);
+    const config = configOf({ about, architecture, labels: described, layerDigest });
+    const manifest = manifestOf({
+      config: { mediaType: configType, digest: await pushBlob(request, () => listed(config)), size: config.length },
+      layers: [{ mediaType: layerType, digest: layerDigest, size: layerBytes }],
+      annotations: { ...described, [ownerAnnotation]: owner },
+    });
+    const digest = digestOf(manifest);
     // Again: somebody may have pushed meanwhile.
     await checkTag(request);
+    // Nobody sees the image before it is signed.
+    if (signer !== undefined) await pushSignature(request, signer, digest);
     await withRetries(request, () => pusher.putManifest(tag, manifest, manifestType));
-    const digests = { sha256: hash.digest('hex') };
-    return { digest: digestOf(manifest), size: layerBytes, virtualSize: file.virtualSize, digests };
+    return { digest, size: layerBytes, virtualSize: file.virtualSize, digests };
   } finally {
     await file.close();
   }
@@ -226,5 +295,7 @@ export const exportToRegistry = async (request: RegistryExport): Promise<PushedI
 export const discardImage = async ({ tag, owner, ...sending }: Pick<RegistryExport, 'tag' | 'owner'> & Sending) => {
   const found = await withRetries(sending, () => sending.pusher.find(tag));
   if (found?.annotations[ownerAnnotation] !== owner) return;
+  const signature = await withRetries(sending, () => sending.pusher.find(signatureTag(found.digest)));
   await withRetries(sending, () => sending.pusher.removeManifest(found.digest));
+  if (signature !== undefined) await withRetries(sending, () => sending.pusher.removeManifest(signature.digest));
 };

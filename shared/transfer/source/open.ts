@@ -1,4 +1,9 @@
 // Creates the source of a spec: the only place that knows all types of sources.
+import { objectUrl } from '#shared/clients/http/mirrors.ts';
+import { redactUrl } from '#shared/runtime/redact.ts';
+import type { FilePlace } from '#shared/transfer/source/mirror-places.ts';
+import { createMirroredSource } from '#shared/transfer/source/mirrored.ts';
+import { createHostHealth } from '#shared/clients/http/health.ts';
 import { createMirroredClient } from '#shared/clients/registry/mirrored.ts';
 import { createRegistryPace } from '#shared/clients/registry/refusal.ts';
 import { parseReference } from '#shared/clients/registry/reference.ts';
@@ -16,7 +21,7 @@ import { openFile } from '#shared/transfer/source/handle.ts';
 import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
 import { createS3Source } from '#shared/transfer/source/s3/object-http.ts';
 import { toTransferError } from '#shared/transfer/source/s3/object-http.ts';
-import type { ByteSource } from '#shared/transfer/source/source.ts';
+import type { ByteSource, ResumableSource } from '#shared/transfer/source/source.ts';
 import type { Reception } from '#shared/transfer/upload/reception.ts';
 import type { FolderSource, HttpSource, RegistrySource, S3Source, TransferSpec } from '#shared/transfer/spec.ts';
 
@@ -35,8 +40,45 @@ export interface SourceContext {
 const openHttp = async (source: HttpSource, spec: TransferSpec, context: SourceContext): Promise<ByteSource> => {
   const url = parseUrl(source.url);
   const secretHeaders = await readHeaders(source);
-  const client = openClient(spec, await readBundle(source.ca));
-  return createHttpSource({ client, url, secretHeaders, retries: spec.limits.retries, ...context });
+  const ca = await readBundle(source.ca);
+  const client = openClient(spec, ca);
+  const open = (retries: number) => createHttpSource({ client, url, secretHeaders, ...context, retries });
+  return withMirrors({ ca, url, mirrors: source.mirrors, open }, spec, context);
+};
+
+interface Mirrored {
+  readonly ca: string | undefined;
+  /** For people, and for the name of its host. */
+  readonly url: URL;
+  readonly mirrors: readonly string[] | undefined;
+  /** The file itself. */
+  readonly open: (retries: number) => ResumableSource;
+}
+
+/** Mirrors get no credentials. */
+const withMirrors = (
+  { ca, url, mirrors = [], open }: Mirrored,
+  spec: TransferSpec,
+  context: SourceContext,
+): ByteSource => {
+  const { retries } = spec.limits;
+  if (mirrors.length === 0) return open(retries);
+  const placeOf = (at: URL, source: ResumableSource): FilePlace => ({
+    name: redactUrl(at.href),
+    host: at.host,
+    source,
+  });
+  const copies = mirrors.map(parseUrl).map((at) => {
+    const client = openClient(spec, ca);
+    return placeOf(at, createHttpSource({ client, url: at, secretHeaders: {}, ...context, retries: 0 }));
+  });
+  return createMirroredSource({
+    ...context,
+    places: [...copies, placeOf(url, open(0))],
+    hasChecksum: spec.checksum !== undefined,
+    health: createHostHealth(Date.now),
+    retries,
+  });
 };
 
 /** Architectures in registries, by the names of Node. */
@@ -61,16 +103,22 @@ const openRegistry = async (
     secret,
     plainHosts,
     pace,
+    health: createHostHealth(Date.now),
     signal: context.signal,
   });
+  const { servedFrom } = client;
   const close = () => http.close();
-  return createRegistrySource({ client, image, architecture, retries: spec.limits.retries, close, ...context });
+  const { retries } = spec.limits;
+  return createRegistrySource({ client, image, architecture, retries, close, servedFrom, ...context });
 };
 
 const openS3 = async (source: S3Source, spec: TransferSpec, context: SourceContext): Promise<ByteSource> => {
   const { bucket, key } = source;
   const { s3, close } = await openStore(source, spec);
-  const inner = createS3Source({ s3, object: { bucket, key }, retries: spec.limits.retries, close, ...context });
+  const open = (retries: number) => createS3Source({ s3, object: { bucket, key }, close, ...context, retries });
+  const { endpoint = `https://s3.${source.region}.amazonaws.com`, mirrors } = source;
+  const ca = await readBundle(source.ca);
+  const inner = withMirrors({ ca, url: objectUrl({ endpoint, bucket, key }), mirrors, open }, spec, context);
   return chunked({ inner, key, store: createBucketStore(s3, bucket, context.signal) }, spec, context);
 };
 

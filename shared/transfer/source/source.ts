@@ -1,4 +1,6 @@
 // The interface of all sources of bytes, with one file per type of source.
+import type { TransferError } from '#shared/transfer/fault.ts';
+import type { ServedFrom } from '#shared/clients/http/served.ts';
 
 /** The result of the first request to a source. */
 export interface SourceFacts {
@@ -14,6 +16,8 @@ export interface SourceFacts {
   readonly isPinned: boolean;
   /** Identifies these bytes across processes: the same name means the same bytes. Undefined if unknown. */
   readonly identity?: string | undefined;
+  /** `sha256:…` of the file, where its server states it. */
+  readonly digest?: string | undefined;
   /** The bytes are a guest's raw disk, whatever they look like: format and compression are not detected. */
   readonly isGuestDisk?: boolean | undefined;
   /** Labels of the image that describe how to run the disk. */
@@ -43,7 +47,26 @@ export interface ByteSource {
    * reading is proof enough.
    */
   confirm?(): Promise<void>;
+  /**
+   * The file is not what it should be: called before it is read again. Returns whether another place than those that served it is left to be asked.
+   * Undefined if there is only one.
+   */
+  readonly distrust?: (fault: TransferError) => boolean;
+  /** Where the bytes came from, if there are several places for them. */
+  readonly servedFrom?: ServedFrom | undefined;
   /** Bytes received so far, including repetitions. */
   receivedBytes(): number;
   close(): Promise<void>;
+}
+
+/** Position of a stream. */
+export interface Reached {
+  readonly position: number;
+  /** Some of the bytes before `position`, to verify that the file is the same. */
+  readonly tail: Buffer;
+}
+
+export interface ResumableSource extends ByteSource {
+  /** All bytes, or those after `from`, which the same bytes must precede. */
+  stream(from?: Reached): AsyncIterable<Buffer>;
 }

@@ -23,6 +23,7 @@ import {
   pushSignatures,
   signBytes,
   statementOf,
+  hasCosign,
 } from '#test/support/cosign.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { type PushTarget, pushDisk, pushIndex } from '#test/support/registry/images.ts';
@@ -301,13 +302,6 @@ describe.skipIf(!hasRegistry())('attestations in a registry', () => {
     expect(await verify(other, [provenance], index.digest)).toMatchObject(missing(/attested: none/));
   });
 });
-
-/** Not in Debian. */
-const hasCosign = (): boolean => {
-  const isThere = spawnSync('cosign', ['version'], { stdio: 'ignore' }).error === undefined;
-  if (!isThere) console.warn('skipped: go install github.com/sigstore/cosign/v2/cmd/cosign@latest');
-  return isThere;
-};
 
 describe.skipIf(!hasRegistry() || !hasCosign())('the real cosign', () => {
   const dir = temporaryDirectory();

@@ -1,5 +1,6 @@
 // One file over HTTP(S) as a source, and one exact byte range of it.
 import type { HttpResponse } from '#shared/clients/http/client.ts';
+import { statedDigest } from '#shared/clients/http/digest.ts';
 import type { Destination } from '#shared/clients/http/redirect.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import {
@@ -23,7 +24,7 @@ import {
   withRetries,
 } from './session.ts';
 import { stream } from './stream.ts';
-import { type ByteSource, headBytes, type SourceFacts } from '#shared/transfer/source/source.ts';
+import { headBytes, type ResumableSource, type SourceFacts } from '#shared/transfer/source/source.ts';
 
 // The first request to an HTTP source: one range returns size, validator, support of ranges and the first bytes. HEAD is not required.
 
@@ -36,6 +37,7 @@ const pin = (session: HttpSession, final: Destination, response: HttpResponse, s
   return {
     isPinned: identity.validator !== undefined,
     identity: identity.validator,
+    digest: statedDigest(response.headers),
     contentType: response.headers['content-type'],
   };
 };
@@ -163,13 +165,13 @@ const read = async (session: HttpSession, offset: number, length: number): Promi
 };
 
 /** One file over HTTP(S) as a source: located and pinned once, streamed with resume, read by ranges. */
-export const createHttpSource = (options: HttpSourceOptions): ByteSource => {
+export const createHttpSource = (options: HttpSourceOptions): ResumableSource => {
   const session = createSession(options);
   return {
     probe: () => probe(session),
     read: (offset, length) => read(session, offset, length),
     readInto: (offset, target) => readInto(session, offset, target),
-    stream: () => stream(session),
+    stream: (from) => stream(session, from),
     receivedBytes: () => session.receivedBytes,
     close: () => options.client.close(),
   };

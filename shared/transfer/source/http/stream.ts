@@ -8,6 +8,7 @@ import {
   parseContentLength,
   parseContentRange,
 } from '#shared/transfer/source/http/answer.ts';
+import type { Reached } from '#shared/transfer/source/source.ts';
 import {
   type HttpSession,
   ask,
@@ -20,13 +21,6 @@ import {
 
 /** Bytes that are read again when a download resumes, to verify that the file is the same. */
 const overlapBytes = 64 * 1024;
-
-/** Current position of a stream. */
-interface Reached {
-  readonly position: number;
-  /** The bytes before `position`, at most `overlapBytes`. */
-  readonly tail: Buffer;
-}
 
 interface Opened {
   readonly response: HttpResponse;
@@ -99,11 +93,13 @@ async function* freshBytes(session: HttpSession, reached: Reached): AsyncGenerat
   }
 }
 
+const start: Reached = { position: 0, tail: Buffer.alloc(0) };
+
 /** Keeps references to the latest pieces of a stream: they are joined only after an interruption. */
-const createTrail = () => {
-  let pieces: Buffer[] = [];
-  let kept = 0;
-  let position = 0;
+export const createTrail = ({ position: first, tail }: Reached = start) => {
+  let pieces: Buffer[] = [tail];
+  let kept = tail.length;
+  let position = first;
   return {
     add: (piece: Buffer): number => {
       pieces.push(piece);
@@ -136,9 +132,9 @@ const checkEnd = (session: HttpSession, position: number): void => {
   throw new TransferError('SourceInterrupted', `${session.where} ended after ${position} of ${size} bytes`);
 };
 
-export async function* stream(session: HttpSession): AsyncGenerator<Buffer, void, undefined> {
+export async function* stream(session: HttpSession, from?: Reached): AsyncGenerator<Buffer, void, undefined> {
   const backOff = backOffOf(session);
-  const trail = createTrail();
+  const trail = createTrail(from);
   for (;;) {
     const reached = trail.reached();
     let { position } = reached;

@@ -1,5 +1,6 @@
 // A containerDisk in an OCI registry as a source: located by one request for the manifest, streamed by one for the layer.
 import { z } from 'zod';
+import type { ServedFrom } from '#shared/clients/http/served.ts';
 import type { RegistryClient } from '#shared/clients/registry/client.ts';
 import { type Descriptor, type ImageManifest, selectPlatform } from '#shared/clients/registry/manifest.ts';
 import { formatReference, type Reference } from '#shared/clients/registry/reference.ts';
@@ -55,6 +56,13 @@ export const labelsOfEnvironment = (variables: readonly string[]): Labels =>
       .slice(0, mostLabels),
   );
 
+/** The variables of an image that has these labels; others cannot be written as variables. */
+export const environmentOfLabels = (labels: Labels): readonly string[] =>
+  Object.entries(labels).flatMap(([key, value]) => {
+    const variable = key.replaceAll(/[./-]/g, '_').toUpperCase();
+    return keyOf(variable) === key && isValue(value) ? [`${variable}=${value}`] : [];
+  });
+
 /** Labels of an image; empty if its configuration is missing or not that of an image. */
 const readLabels = async (context: LayerContext, { config }: ImageManifest): Promise<Labels> => {
   if (config.size > mostBytes) return {};
@@ -86,6 +94,7 @@ interface RegistrySourceOptions {
   readonly onRetry: (error: unknown, waitMs: number) => void;
   readonly wait?: BackOffOptions['wait'];
   readonly close: () => Promise<void>;
+  readonly servedFrom?: ServedFrom | undefined;
 }
 
 /** A disk whose first bytes were read already. */
@@ -172,6 +181,7 @@ export const createRegistrySource = (options: RegistrySourceOptions): ByteSource
         await disk.content.return();
       }
     },
+    servedFrom: options.servedFrom,
     receivedBytes: () => receivedBytes,
     close: async () => {
       await drop();

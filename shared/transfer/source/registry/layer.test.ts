@@ -24,6 +24,7 @@ import { temporaryDirectory } from '#test/support/directory.ts';
 import { noise } from '#test/support/disk.ts';
 import { effort, fuzzTimeout } from '#test/support/random.ts';
 import { refusalOf } from '#test/support/refusal.ts';
+import { eStargz, skippable, zstdChunked } from '#test/support/registry/chunked-layers.ts';
 import { tarOf } from '#test/support/registry/images.ts';
 
 const root = temporaryDirectory();
@@ -89,6 +90,37 @@ const layerIn = (format: string, ...options: readonly string[]): Buffer => {
   writeFileSync(join(source, 'disk', name), noise('disk', 3000));
   return execFileSync('tar', ['-c', `--format=${format}`, ...options, '-C', source, 'etc', 'disk']);
 };
+
+describe('a layer that can be read in parts', () => {
+  const disk = noise('in parts', 40_000);
+  const files = [
+    { name: 'disk/', type: '5' },
+    { name: 'disk/disk.img', content: disk },
+    { name: 'etc/note', content: noise('note', 100) },
+  ];
+  it.each([
+    ['eStargz', eStargz],
+    ['zstd:chunked', zstdChunked],
+    [
+      'of zstd, which begins with a frame to be skipped',
+      (all: typeof files) => Buffer.concat([skippable(Buffer.alloc(12)), zstdChunked(all)]),
+    ],
+  ])('%s, becomes the disk', async (_, pack) => {
+    const layer = pack(files);
+    expect((await diskOf(layer)).equals(disk)).toBe(true);
+    const cut = layer.subarray(0, Math.floor(layer.length / 2));
+    await expect(diskOf(cut)).rejects.toThrow(/ends too early/);
+  });
+
+  it.each([
+    ['gzip', eStargz(files), ['-tz']],
+    ['zstd', zstdChunked(files), ['-t', '--zstd']],
+  ])('of our tests is an archive to tar with %s', (_, layer, options) => {
+    const { stdout, status } = spawnSync('tar', [...options, '-f', '-'], { input: layer });
+    expect(stdout.toString()).toContain('disk/disk.img');
+    expect(status).toBe(0);
+  });
+});
 
 describe('a layer', () => {
   it.each(['gnu', 'pax', 'ustar'])(

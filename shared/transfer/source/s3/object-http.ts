@@ -7,7 +7,7 @@ import type { TransferFault } from '#shared/transfer/report.ts';
 import { changedFault } from '#shared/transfer/source/http/answer.ts';
 import type { BackOffOptions } from '#shared/transfer/back-off.ts';
 import { createHttpSource } from '#shared/transfer/source/http/read.ts';
-import type { ByteSource } from '#shared/transfer/source/source.ts';
+import type { ResumableSource } from '#shared/transfer/source/source.ts';
 import type { S3ObjectKey } from '#shared/clients/s3/send.ts';
 
 const faultOf: Readonly<Record<S3Fault, TransferFault>> = {
@@ -109,5 +109,5 @@ interface S3SourceOptions {
 const urlOf = ({ bucket, key }: S3ObjectKey): URL =>
   new URL(`s3://${encodeURIComponent(bucket)}/${key.split('/').map(encodeURIComponent).join('/')}`);
 
-export const createS3Source = ({ s3, object, close, ...backOff }: S3SourceOptions): ByteSource =>
+export const createS3Source = ({ s3, object, close, ...backOff }: S3SourceOptions): ResumableSource =>
   createHttpSource({ ...backOff, client: createObjectHttp(s3, object, close), url: urlOf(object), secretHeaders: {} });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { statedDigest } from '#shared/golden/poll/http.ts';
+import { statedDigest } from '#shared/clients/http/digest.ts';
 
 const hex = 'c1'.repeat(32);
 const base64 = Buffer.from(hex, 'hex').toString('base64');
