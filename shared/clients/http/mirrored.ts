@@ -19,8 +19,9 @@ export interface PlacedAnswer {
   readonly from?: string | undefined;
 }
 
-/** What a file that exists is answered with. */
-const isAnswer = (status: number): boolean => (status >= 200 && status < 300) || status === 304;
+/** What a file that exists is answered with; also that HEAD is unknown, after which the caller asks with GET. */
+const isAnswer = (status: number, method: FollowCall['method']): boolean =>
+  (status >= 200 && status < 300) || status === 304 || (method === 'HEAD' && (status === 405 || status === 501));
 
 type Asked = { readonly answer: PlacedAnswer } | { readonly problems: readonly string[] };
 
@@ -30,13 +31,18 @@ const askMirrors = async (client: HttpClient, { mirrors, health, ...call }: Mirr
   for (const mirror of mirrors) {
     const url = new URL(mirror);
     const from = redactUrl(mirror);
-    if (health.take(url.host) > 0) continue;
+    const seconds = Math.ceil(health.take(url.host) / 1000);
+    if (seconds > 0) {
+      problems.push(`${url.host} has failed several times in a row, and is not asked again for ${seconds} seconds`);
+      continue;
+    }
     try {
       // oxlint-disable-next-line no-await-in-loop
       const { response } = await followRedirects(client, { ...call, origin: toDestination(url, {}) });
-      if (response.status >= 500) health.failed(url.host);
+      const isFound = isAnswer(response.status, call.method);
+      if (response.status >= 500 && !isFound) health.failed(url.host);
       else health.answered(url.host);
-      if (isAnswer(response.status)) return { answer: { response, from } };
+      if (isFound) return { answer: { response, from } };
       response.discard();
       problems.push(`${from} answered ${response.status}`);
     } catch (error) {

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { configMaps, persistentVolumeClaims, secrets } from '#shared/api/foreign/core.ts';
 import type { CronSourceSpec } from '#shared/api/cdi/data-import-cron.ts';
 import { type MirrorAccess, readMirrors } from '#shared/clients/http/mirrors.ts';
+import { type RegistryAccess, readRegistriesConf } from '#shared/clients/registry/mirrors.ts';
 import type { Validators } from '#shared/golden/poll/observation.ts';
 import { type Observe, createObserver } from '#shared/golden/poll/observe.ts';
 import { type CronSource, readCronSource } from '#shared/golden/source.ts';
@@ -165,6 +166,38 @@ describe.skipIf(!hasRegistry())('a registry', () => {
     });
   });
 
+  it('that limits requests is left alone, but its mirrors are not, and the message names the one that answered', async () => {
+    let access: RegistryAccess = { plainRegistries: [registry.host] };
+    const observe = createObserver({
+      kube,
+      allowedAddresses: ['127.0.0.0/8'],
+      registries: () => Promise.resolve(access),
+      architecture: 'amd64',
+      now: Date.now,
+    });
+    const { digest } = await pushDisk(target, Buffer.alloc(512, 7), 'limited');
+    const auths = { [registry.direct]: { username: 'tester', password: 's3cret-pass' } };
+    const data = { '.dockerconfigjson': btoa(JSON.stringify({ auths })) };
+    kube.seed(secrets, { apiVersion: 'v1', kind: 'Secret', metadata: { namespace: 'golden', name: 'docker' }, data });
+    const source = sourceOf({ registry: { ...url(':limited'), secretRef: 'docker' } });
+    const ask = () => observe({ source, namespace: 'golden', known: {} });
+    registry.intercept = (_, response) => {
+      response.writeHead(429, { 'retry-after': '600' }).end();
+      return true;
+    };
+    expect(await ask()).toMatchObject({ is: 'failed', reason: 'RateLimited' });
+    expect(await ask()).toMatchObject({ is: 'waiting' });
+    const mirror = [{ location: `${registry.direct}/disks`, insecure: true }];
+    const registryRules = readRegistriesConf({ registry: [{ location: `${registry.host}/disks`, mirror }] });
+    access = { ...access, registryRules };
+    expect(await ask()).toMatchObject({
+      is: 'found',
+      digest,
+      message: expect.stringContaining(`; ${registry.direct}/disks/fedora answered`) as string,
+    });
+    registry.intercept = undefined;
+  });
+
   it('is not reached at an address that is not allowed', async () => {
     const source = sourceOf({ registry: url(':40') });
     const refused = await observerOf([registry.host], [])({ source, namespace: 'golden', known: {} });
@@ -285,6 +318,32 @@ describe('a web server', () => {
       const url = `${origin.replace('http://', 'http://me:secret@')}/a.img`;
       expect(await seen(origin, [gone, `${origin}/copies`], url)).toMatchObject({ is: 'found' });
       expect(sent).toEqual([undefined, `Basic ${btoa('me:secret')}`]);
+    });
+
+    it('is asked alone while its mirror is left alone, which the message says', async () => {
+      const mirrors = readMirrors({ source: [{ prefix: origin, mirror: [{ location: gone }] }] });
+      const observe = observerOf([], undefined, { mirrors });
+      reply = () => ({ status: 200, headers: { etag: '"1"' } });
+      const ask = () =>
+        observe({ source: sourceOf({ http: { url: `${origin}/a.img` } }), namespace: 'golden', known: {} });
+      for (let times = 0; times < 4; times += 1) expect(await ask()).toMatchObject({ is: 'found' });
+      expect(hits).toHaveLength(4);
+      server.closeAllConnections();
+      const offline = observerOf([], undefined, {
+        mirrors: readMirrors({ source: [{ prefix: 'http://127.0.0.1:10', mirror: [{ location: gone }] }] }),
+      });
+      const down = sourceOf({ http: { url: 'http://127.0.0.1:10/a.img' } });
+      const fail = () => offline({ source: down, namespace: 'golden', known: {} });
+      for (let times = 0; times < 3; times += 1) await fail();
+      expect(await fail()).toMatchObject({
+        message: expect.stringMatching(/127\.0\.0\.1:10.*elsewhere: 127\.0\.0\.1:9 has failed several times/) as string,
+      });
+    });
+
+    it('is asked for with GET where a mirror knows no HEAD', async () => {
+      reply = (method) => (method === 'HEAD' ? { status: 405 } : { status: 200, headers: { etag: '"1"' } });
+      expect(await seen(gone, [`${origin}/copies`], `${gone}/a.img`)).toMatchObject({ is: 'found' });
+      expect(hits).toEqual(['HEAD /copies/a.img', 'GET /copies/a.img']);
     });
 
     it('is named with them where nobody has it', async () => {

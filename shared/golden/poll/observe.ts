@@ -188,9 +188,10 @@ const lookAtObject = async (
     ...(signal && { signal }),
   } as const;
   const mirrored = await askMirrorsOnly(http, call);
-  if (mirrored === undefined) return pollS3(await openStore(tools, source, { namespace, http }), source, known);
+  mirrored?.response.discard();
+  if (mirrored?.response.status !== 200)
+    return pollS3(await openStore(tools, source, { namespace, http }), source, known);
   const { response, from = '' } = mirrored;
-  response.discard();
   const { etag, 'x-amz-version-id': versionId } = response.headers;
   return toS3Observation({ etag, versionId }, { source, known, where: `${redactUrl(source.url)} (at ${from})` });
 };

@@ -10,7 +10,8 @@ import { findCredentials, findMirrorCredentials } from '#shared/clients/registry
 import { createRegistryPusher, shownImage } from '#shared/clients/registry/push.ts';
 import { type Reference, parseReference } from '#shared/clients/registry/reference.ts';
 import { createRegistryPace } from '#shared/clients/registry/refusal.ts';
-import { type ImageFacts, discardImage, exportToRegistry, toPushFault } from '#shared/transfer/export/to-registry.ts';
+import type { ImageFacts } from '#shared/transfer/export/image-documents.ts';
+import { discardImage, exportToRegistry, toPushFault } from '#shared/transfer/export/to-registry.ts';
 import { architectureOf } from '#shared/transfer/source/open.ts';
 import { openClient, openStore, readBundle, readSecret } from '#shared/transfer/source/access.ts';
 import type { ExportRequest, StoredObject, TransferSpec } from '#shared/transfer/spec.ts';

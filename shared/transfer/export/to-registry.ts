@@ -9,6 +9,15 @@ import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts
 import { layerAround } from '#shared/transfer/export/disk-layer.ts';
 import { type ExportFileOptions, openExportFile } from '#shared/transfer/export/file.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
+import {
+  type ImageFacts,
+  configOf,
+  configType,
+  describe,
+  layerType,
+  manifestOf,
+  manifestType,
+} from '#shared/transfer/export/image-documents.ts';
 import { isSignedBy, payloadOf, signatureTag, signedLayer } from '#shared/transfer/export/sign-image.ts';
 
 export interface RegistryExport extends Omit<ExportFileOptions, 'zeroes' | 'identity'> {
@@ -28,15 +37,6 @@ export interface RegistryExport extends Omit<ExportFileOptions, 'zeroes' | 'iden
   readonly onProgress: (fraction: number) => void;
 }
 
-/** What an image says of itself. */
-export interface ImageFacts {
-  readonly annotations: Readonly<Record<string, string>>;
-  /** `NAME=value`. */
-  readonly environment: readonly string[];
-  /** RFC 3339; the same in each attempt. */
-  readonly created?: string | undefined;
-}
-
 export interface ImageSigner {
   readonly key: KeyObject;
   /** `host/repository`, as in the reference of the image. */
@@ -52,10 +52,6 @@ export interface PushedImage {
   /** Of the qcow2. */
   readonly digests: { readonly sha256: string };
 }
-
-const manifestType = 'application/vnd.oci.image.manifest.v1+json';
-const configType = 'application/vnd.oci.image.config.v1+json';
-const layerType = 'application/vnd.oci.image.layer.v1.tar';
 
 /** Annotation with the UID of the export. */
 export const ownerAnnotation = 'dev.bullion.export';
@@ -194,34 +190,6 @@ const checkTag = async ({ tag, what, owner, ...sending }: RegistryExport): Promi
   const message = `${what} exists already, with digest ${found.digest}: choose another tag, or delete that image`;
   throw new TransferError('TargetFailed', message, { retryable: false });
 };
-
-/** Of the OCI image specification. The revision is the content: that of the qcow2 file. */
-const describe = ({ annotations, created }: ImageFacts, sha256: string): Readonly<Record<string, string>> => ({
-  ...annotations,
-  ...(created === undefined ? {} : { 'org.opencontainers.image.created': created }),
-  'org.opencontainers.image.revision': `sha256:${sha256}`,
-});
-
-interface ConfigFacts {
-  readonly about: ImageFacts;
-  readonly architecture: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly layerDigest: string;
-}
-
-const configOf = ({ about: { created, environment }, architecture, labels, layerDigest }: ConfigFacts): Buffer =>
-  Buffer.from(
-    JSON.stringify({
-      ...(created === undefined ? {} : { created }),
-      architecture,
-      os: 'linux',
-      config: { Labels: labels, ...(environment.length === 0 ? {} : { Env: environment }) },
-      rootfs: { type: 'layers', diff_ids: [layerDigest] },
-    }),
-  );
-
-const manifestOf = (parts: object): Buffer =>
-  Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType: manifestType, ...parts }));
 
 /** Beside the signatures of others, if there are any. */
 const pushSignature = async (request: RegistryExport, { key, reference }: ImageSigner, digest: string) => {
