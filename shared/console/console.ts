@@ -1,17 +1,19 @@
 // The routes of the console. Each page reads with the client of who looks, so that RBAC alone decides what is seen and done.
 import { Hono } from 'hono';
 import { html } from 'hono/html';
+import { jobs } from '#shared/api/foreign/core.ts';
 import { script, style } from '#shared/console/assets.ts';
 import { addImport } from '#shared/console/import-page.ts';
 import { addUpload } from '#shared/console/upload-page.ts';
 import { addGolden } from '#shared/console/golden-routes.ts';
 import { listPage } from '#shared/console/list-page.ts';
-import { readSince, streamRows } from '#shared/console/live.ts';
+import { readSince, streamChanges, streamRows } from '#shared/console/live.ts';
 import { readListing } from '#shared/console/listing.ts';
 import { loginPage } from '#shared/console/login-page.ts';
 import { type Page, trouble } from '#shared/console/markup.ts';
 import { addObjects } from '#shared/console/object-routes.ts';
-import { readQuery } from '#shared/console/query.ts';
+import { queuePage, readQueue } from '#shared/console/queue-page.ts';
+import { listedTypes, readQuery } from '#shared/console/query.ts';
 import {
   type VisitorIdentity,
   cookieName,
@@ -162,6 +164,28 @@ const addLists = (app: ConsoleApp, deps: ConsoleDeps): void => {
   });
 };
 
+/** Milliseconds between two readings of the queue, which reads every image. */
+const queueMs = 2000;
+
+const addQueue = (app: ConsoleApp, deps: ConsoleDeps): void => {
+  app.get('/queue', async (c) => {
+    const { kube, session, now } = c.get('visit');
+    const { namespace = '' } = c.req.query();
+    const queue = await readQueue(kube, namespace === '' ? undefined : namespace);
+    const own = namespaceOf(session);
+    if (queue.denied === undefined || namespace !== '' || own === undefined)
+      return show(c, queuePage(queue, namespace, now));
+    return show(c, queuePage(await readQueue(kube, own), own, now));
+  });
+  app.get('/live/queue', (c) => {
+    const { namespace = '' } = c.req.query();
+    const where = { namespace: namespace === '' ? undefined : namespace, since: undefined };
+    const types = [jobs as never, ...listedTypes];
+    const watched = types.map((type) => ({ ...where, type }));
+    return streamChanges(c, liveOf(c, deps), watched, queueMs);
+  });
+};
+
 export const createConsole = (deps: ConsoleDeps): Hono => {
   const app: ConsoleApp = new Hono();
   addGuards(app, deps);
@@ -171,6 +195,7 @@ export const createConsole = (deps: ConsoleDeps): Hono => {
   addLists(app, deps);
   addObjects(app, deps);
   addGolden(app, deps);
+  addQueue(app, deps);
   addImport(app);
   addUpload(app);
   app.notFound((c) => show(c, failurePage(new NotFound('there is no such page')), 404));
