@@ -3,6 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { jobs, pods } from '#shared/api/foreign/core.ts';
+import { annotations, labels } from '#shared/api/names.ts';
+import { Denied } from '#shared/runtime/errors.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { aHarvesterImage, aHyperCloudImage } from '#test/support/builders.ts';
@@ -391,5 +394,94 @@ describe('text of the API', () => {
       }),
       { numRuns: 60, examples: [['<script>alert(1)</script>'], ['"><img src=x onerror=alert(1)>'], ["'`&amp;{{"]] },
     );
+  });
+});
+
+describe('the page of transfers', () => {
+  const uid = 'uid-jammy';
+  const aJob = (name: string, over: object, suspend = false) => ({
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: {
+      namespace: 'default',
+      name: `import-${name}`,
+      labels: {
+        [labels.queue]: 'waiting',
+        [labels.ownerUid]: uid,
+        [labels.ownerKind]: 'VirtualMachineImage.hypercloud.tmaxanc.com',
+      },
+      annotations: { [annotations.ownerName]: name, [annotations.sourceHost]: 'images.example', ...over },
+    },
+    spec: { suspend, template: { spec: { containers: [] } } },
+  });
+  const transfer = {
+    run: 'p',
+    reportedAt: '',
+    startedAt: '',
+    sequence: 1,
+    phase: 'Downloading',
+    percent: 42,
+    receivedBytes: 42,
+    bytesPerSecond: 2048,
+  };
+  const text = async (world: ConsoleWorld, path = '/queue') =>
+    (await world.text(path)).replaceAll(/<[^>]*>|\s+/g, ' ').replaceAll(/ +/g, ' ');
+
+  it('says what moves, where and how fast, and what waits behind it', async () => {
+    const world = await createConsoleWorld();
+    const image = aHyperCloudImage();
+    const metadata = { namespace: 'default', name: 'jammy', uid };
+    world.kube.seed(images, {
+      ...image,
+      metadata,
+      status: { phase: 'Downloading', progress: 42, transfer, ...ready('False', 'Downloading', '') },
+    } as never);
+    world.kube.seed(jobs, aJob('waits', { [annotations.queuePlace]: '1 of 1 in the queue' }, true) as never);
+    world.kube.seed(jobs, aJob('jammy', {}) as never);
+    world.kube.seed(pods, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { namespace: 'default', name: 'p', labels: { [labels.ownerUid]: uid } },
+      spec: { containers: [], nodeName: 'node-7' },
+      status: { phase: 'Running' },
+    } as never);
+    const page = await text(world);
+    expect(page).toMatch(
+      /jammy default VirtualMachineImage import from images\.example ◐ Running 42% 42 B, 2\.0 KiB\/s node-7/,
+    );
+    expect(page).toMatch(/waits default VirtualMachineImage import from images\.example ○ Waiting 1 of 1 in the queue/);
+    expect(names(await world.text('/queue'))).toEqual(['jammy']);
+  });
+
+  it('says which sources asked to wait, and which images a backup target lacks', async () => {
+    const world = await createConsoleWorld();
+    const waiting = { message: 'quay.io asked to wait', until: new Date(world.clock.now + 90_000).toISOString() };
+    world.kube.seed(dataImportCronKind.type, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataImportCron',
+      metadata: { namespace: 'default', name: 'fedora' },
+      spec: {},
+      status: { waiting },
+    } as never);
+    const backup = { target: 's3/backups' };
+    const kept = (status: 'True' | 'False') => [
+      { type: 'DataReady', status, reason: 'BackingUp', message: 'the disk is being sent' },
+    ];
+    seedImage(world, 'safe', { phase: 'Available', virtualSize: 2 ** 30, backup, conditions: kept('True') });
+    seedImage(world, 'open', { phase: 'Available', backup, conditions: kept('False') });
+    const page = await text(world);
+    expect(page).toContain('fedora default quay.io asked to wait in 90s');
+    expect(page).toContain('1 of 2 images are kept in s3/backups: disks of 1.0 GiB.');
+    expect(page).toContain('open default ◐ BackingUp the disk is being sent');
+    expect(await text(world, '/queue?namespace=others')).toContain('No image that you may see here is kept');
+  });
+
+  it('says what may not be read', async () => {
+    const world = await createConsoleWorld();
+    world.kube.failNext(
+      { verb: 'list', resource: 'jobs' },
+      { error: new Denied('rita cannot list jobs'), when: 'before' },
+    );
+    expect(await text(world)).toContain('rita cannot list jobs');
   });
 });

@@ -13,6 +13,21 @@ export const Config = z.object({
     'Public URL of the console: requests to other hosts are refused, and cookies are sent only over HTTPS if it is an https URL. Default: any host.',
     z.url().optional(),
   ),
+  oidcIssuer: setting(
+    'OIDC_ISSUER',
+    'URL of the OIDC issuer whose ID tokens the API server accepts; with it, users log in there. Requires CONSOLE_URL, OIDC_CLIENT_ID and a SESSION_KEY. Default: users paste tokens.',
+    z.url().optional(),
+  ),
+  oidcClientId: setting(
+    'OIDC_CLIENT_ID',
+    'Client of the console at the issuer: a public one, which has no secret and uses PKCE. The API server must accept it as audience.',
+    z.string().min(1).optional(),
+  ),
+  oidcScopes: setting(
+    'OIDC_SCOPES',
+    'Scopes that are asked for, separated by spaces.',
+    z.string().default('openid email groups'),
+  ),
   sessionKey: setting(
     'SESSION_KEY',
     'Key that seals sessions: 32 bytes in base64. Default: a new key at each start, which ends existing sessions.',

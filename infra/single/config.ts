@@ -10,8 +10,8 @@ const port = wholeNumber(0, 65_535);
 /** `PORT` is that of transfer. */
 export const SingleConfig = z.object({
   ...functionSettings,
-  consoleUrl: ConsoleConfig.shape.consoleUrl,
-  sessionKey: ConsoleConfig.shape.sessionKey,
+  ...ConsoleConfig.pick({ consoleUrl: true, sessionKey: true, oidcIssuer: true, oidcClientId: true, oidcScopes: true })
+    .shape,
   admissionPort: setting('ADMISSION_PORT', 'Port of validate and mutate, over TLS.', port.default(8443)),
   eventsPort: setting('EVENTS_PORT', 'Port for progress reports of transfer Jobs.', port.default(8081)),
   importPort: setting('IMPORT_PORT', 'Port of import-object, for notifications of object stores.', port.default(8082)),

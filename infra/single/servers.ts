@@ -9,6 +9,7 @@ import type { Functions } from '#infra/local/functions.ts';
 import type { SingleConfig } from '#infra/single/config.ts';
 import type { ServedCertificate } from '#shared/certificate/served.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { oidcOptions } from '#shared/console/oidc.ts';
 import { createVisitors } from '#shared/console/visit.ts';
 import { readFrontProxy } from '#shared/exchange/access/caller.ts';
 import { tlsFilesOf } from '#shared/runtime/config.ts';
@@ -61,7 +62,13 @@ export const startPlainServers = async (parts: ServerParts): Promise<readonly Ru
     await start('metrics', { app: functions.metrics, port: config.metricsPort }),
   ];
   if (consolePort === undefined) return servers;
-  const app = createConsole({ connect: createVisitors(kubeconfig), sessionKey, url: consoleUrl, log, now: Date.now });
+  const visitors = {
+    connect: createVisitors(kubeconfig),
+    sessionKey,
+    url: consoleUrl,
+    oidc: oidcOptions(config, fetch),
+  };
+  const app = createConsole({ ...visitors, log, now: Date.now });
   return [...servers, await start('console', { app, port: consolePort })];
 };
 

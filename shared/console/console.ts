@@ -1,37 +1,22 @@
 // The routes of the console. Each page reads with the client of who looks, so that RBAC alone decides what is seen and done.
 import { Hono } from 'hono';
 import { html } from 'hono/html';
+import { jobs } from '#shared/api/foreign/core.ts';
 import { script, style } from '#shared/console/assets.ts';
 import { addImport } from '#shared/console/import-page.ts';
 import { addUpload } from '#shared/console/upload-page.ts';
 import { addGolden } from '#shared/console/golden-routes.ts';
 import { listPage } from '#shared/console/list-page.ts';
-import { readSince, streamRows } from '#shared/console/live.ts';
+import { readSince, streamChanges, streamRows } from '#shared/console/live.ts';
 import { readListing } from '#shared/console/listing.ts';
-import { loginPage } from '#shared/console/login-page.ts';
+import { addLogin, cookieIn } from '#shared/console/login-routes.ts';
 import { type Page, trouble } from '#shared/console/markup.ts';
 import { addObjects } from '#shared/console/object-routes.ts';
-import { readQuery } from '#shared/console/query.ts';
-import {
-  type VisitorIdentity,
-  cookieName,
-  cookieOf,
-  isOwnForm,
-  namespaceOf,
-  openSession,
-  seal,
-  unseal,
-} from '#shared/console/session.ts';
-import {
-  type ConsoleApp,
-  type ConsoleContext,
-  type ConsoleDeps,
-  liveOf,
-  policyOf,
-  readForm,
-  show,
-} from '#shared/console/visit.ts';
-import { AppError, InvalidInput, NotFound } from '#shared/runtime/errors.ts';
+import { queuePage, readQueue } from '#shared/console/queue-page.ts';
+import { listedTypes, readQuery } from '#shared/console/query.ts';
+import { cookieName, isOwnForm, namespaceOf, unseal } from '#shared/console/session.ts';
+import { type ConsoleApp, type ConsoleDeps, liveOf, policyOf, show } from '#shared/console/visit.ts';
+import { AppError, NotFound } from '#shared/runtime/errors.ts';
 
 const securityHeaders = {
   'x-content-type-options': 'nosniff',
@@ -57,9 +42,6 @@ const hostOf = (request: Request): string => request.headers.get('host') ?? new 
 const isOurs = (request: Request, url: string | undefined): boolean =>
   url === undefined || hostOf(request) === new URL(url).host;
 
-const isSecure = (request: Request, url: string | undefined): boolean =>
-  [url ?? request.url, `${request.headers.get('x-forwarded-proto')}:`].some((text) => /^https:/i.test(text));
-
 const addGuards = (app: ConsoleApp, deps: ConsoleDeps): void => {
   app.use(async (c, next) => {
     if (!isOurs(c.req.raw, deps.url)) return c.text(`Open ${deps.url}: other names of this host are not served.`, 421);
@@ -80,55 +62,10 @@ const addAssets = (app: ConsoleApp): void => {
   app.get('/console.css', (c) => c.body(style, 200, { 'content-type': 'text/css; charset=utf-8' }));
 };
 
-const addSessions = (app: ConsoleApp, deps: ConsoleDeps): void => {
-  const enter = async (c: ConsoleContext, identity: VisitorIdentity): Promise<void> => {
-    const session = await openSession(await deps.connect(identity), identity, deps.now());
-    const secure = isSecure(c.req.raw, deps.url);
-    const { until } = session;
-    const options = { until, now: deps.now(), isSecure: secure };
-    c.header('set-cookie', cookieOf(await seal(session, deps.sessionKey), options));
-  };
-  app.get('/login', async (c) => {
-    const code = c.req.query('code');
-    if (code === undefined) return show(c, loginPage());
-    if (deps.takeCode?.(code) !== true)
-      return show(
-        c,
-        loginPage('This address was already used, or belongs to an earlier start: npm start prints a new one.'),
-        401,
-      );
-    await enter(c, 'owner');
-    // Not a redirect: a browser that came from another page would not send the new cookie along.
-    c.header('refresh', '0; url=/objects');
-    return show(c, { title: 'Logged in', body: html`<p><a href="/objects">Continue to the images</a></p>` });
-  });
-  app.post('/login', async (c) => {
-    const { token = '' } = await readForm(c);
-    if (!/^[\w.~+/=-]+$/.test(token)) return show(c, loginPage('Paste a token: kubectl create token makes one.'), 400);
-    try {
-      await enter(c, { token });
-    } catch (error) {
-      if (error instanceof InvalidInput) return show(c, loginPage(error.message), 401);
-      throw error;
-    }
-    return c.redirect('/objects', 303);
-  });
-  app.post('/logout', (c) => {
-    c.header('set-cookie', cookieOf('', { until: 0, now: 0, isSecure: isSecure(c.req.raw, deps.url) }));
-    return c.redirect('/login', 303);
-  });
-};
-
-const cookieIn = (header: string | null): string | undefined =>
-  header
-    ?.split(/; */)
-    .find((part) => part.startsWith(`${cookieName}=`))
-    ?.slice(cookieName.length + 1);
-
 /** Everything after this needs a session. */
 const requireSession = (app: ConsoleApp, deps: ConsoleDeps): void => {
   app.use(async (c, next) => {
-    const sealed = cookieIn(c.req.raw.headers.get('cookie'));
+    const sealed = cookieIn(c.req.raw, cookieName);
     const session = sealed === undefined ? undefined : await unseal(sealed, deps.sessionKey, deps.now());
     if (session === undefined) {
       if (c.req.method === 'GET' && !c.req.path.startsWith('/live/')) return c.redirect('/login', 303);
@@ -162,15 +99,38 @@ const addLists = (app: ConsoleApp, deps: ConsoleDeps): void => {
   });
 };
 
+/** Milliseconds between two readings of the queue, which reads every image. */
+const queueMs = 2000;
+
+const addQueue = (app: ConsoleApp, deps: ConsoleDeps): void => {
+  app.get('/queue', async (c) => {
+    const { kube, session, now } = c.get('visit');
+    const { namespace = '' } = c.req.query();
+    const queue = await readQueue(kube, namespace === '' ? undefined : namespace);
+    const own = namespaceOf(session);
+    if (queue.denied === undefined || namespace !== '' || own === undefined)
+      return show(c, queuePage(queue, namespace, now));
+    return show(c, queuePage(await readQueue(kube, own), own, now));
+  });
+  app.get('/live/queue', (c) => {
+    const { namespace = '' } = c.req.query();
+    const where = { namespace: namespace === '' ? undefined : namespace, since: undefined };
+    const types = [jobs as never, ...listedTypes];
+    const watched = types.map((type) => ({ ...where, type }));
+    return streamChanges(c, liveOf(c, deps), watched, queueMs);
+  });
+};
+
 export const createConsole = (deps: ConsoleDeps): Hono => {
   const app: ConsoleApp = new Hono();
   addGuards(app, deps);
   addAssets(app);
-  addSessions(app, deps);
+  addLogin(app, deps);
   requireSession(app, deps);
   addLists(app, deps);
   addObjects(app, deps);
   addGolden(app, deps);
+  addQueue(app, deps);
   addImport(app);
   addUpload(app);
   app.notFound((c) => show(c, failurePage(new NotFound('there is no such page')), 404));

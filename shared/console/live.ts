@@ -63,7 +63,13 @@ const flush = async (stream: SSEStreamingApi, pending: Map<string, Message>): Pr
   for (const message of messages) await stream.writeSSE(message);
 };
 
-const stream = (c: Context, live: Live, watched: readonly Watched[], toMessage: ToMessage): Response =>
+const stream = (
+  c: Context,
+  live: Live,
+  watched: readonly Watched[],
+  toMessage: ToMessage,
+  everyMs: number = flushMs,
+): Response =>
   streamSSE(c, async (out) => {
     const ended = new AbortController();
     out.onAbort(() => ended.abort());
@@ -86,7 +92,7 @@ const stream = (c: Context, live: Live, watched: readonly Watched[], toMessage: 
     void over.then(() => (isOver = true));
     await out.write(': open\n\n');
     while (!isOver && !signal.aborted) {
-      await out.sleep(flushMs);
+      await out.sleep(everyMs);
       await flush(out, pending);
     }
     await flush(out, pending);
@@ -106,6 +112,6 @@ export const streamRows = (c: Context, live: Live, query: Query, watched: readon
     return { key: id, message: { event: 'row', data: JSON.stringify({ id, html: row, isNew: change === 'ADDED' }) } };
   });
 
-/** That something changed: the page fetches itself anew. */
-export const streamChanges = (c: Context, live: Live, watched: readonly Watched[]): Response =>
-  stream(c, live, watched, () => ({ key: 'changed', message: { event: 'changed', data: '' } }));
+/** That something changed: the page fetches itself anew, at most every `everyMs`. */
+export const streamChanges = (c: Context, live: Live, watched: readonly Watched[], everyMs?: number): Response =>
+  stream(c, live, watched, () => ({ key: 'changed', message: { event: 'changed', data: '' } }), everyMs);

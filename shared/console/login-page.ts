@@ -2,10 +2,17 @@
 import { html } from 'hono/html';
 import { type Page, notice } from '#shared/console/markup.ts';
 
-export const loginPage = (trouble?: string): Page => ({
+/** `issuer`: where somebody can log in without a token. */
+export const loginPage = (issuer: string | undefined, trouble?: string): Page => ({
   title: 'Log in',
   body: html`<h1>Log in</h1>
     ${trouble === undefined ? '' : notice('error', trouble)}
+    ${
+      issuer === undefined
+        ? ''
+        : html`<p><a class="button" href="/login/oidc">Log in with ${new URL(issuer).host}</a></p>
+            <h2>Or with a token</h2>`
+    }
     <form method="post" action="/login">
       <div class="field">
         <label for="token">Token</label>

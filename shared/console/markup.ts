@@ -9,6 +9,7 @@ export type Markup = ReturnType<typeof html>;
 const sections = [
   ['/objects', 'Images and volumes'],
   ['/golden', 'Golden images'],
+  ['/queue', 'Transfers'],
   ['/import', 'Import'],
   ['/upload', 'Upload'],
 ] as const;

@@ -1,6 +1,7 @@
 // Who looks: a sealed cookie with the token that the API server is shown. Nothing is kept here, so that any instance can read it.
 import { EncryptJWT, jwtDecrypt } from 'jose';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { attemptCookie } from '#shared/console/oidc.ts';
 import { AppError, Denied, InvalidInput, isNotFound } from '#shared/runtime/errors.ts';
 
 /** `owner`: of the kubeconfig of this computer, on the local cluster alone. */
@@ -39,6 +40,8 @@ export const unseal = async (sealed: string, key: Uint8Array, now: number): Prom
     const { payload } = await jwtDecrypt<Pick<Session, 'identity' | 'user'>>(sealed, key, {
       currentDate: new Date(now),
     });
+    // Another cookie of ours is sealed by the same key.
+    if (payload.identity === undefined) return undefined;
     return { identity: payload.identity, user: payload.user, until: (payload.exp ?? 0) * 1000 };
   } catch {
     return undefined;
@@ -53,6 +56,20 @@ export const cookieOf = (sealed: string, { until, now, isSecure }: CookieOptions
     'HttpOnly',
     'SameSite=Strict',
     `Max-Age=${Math.max(0, Math.floor((until - now) / 1000))}`,
+    ...(isSecure ? ['Secure'] : []),
+  ].join('; ');
+
+/** Of a login that is under way at the issuer, which sends the browser back from another site. */
+export const loginCookieOf = (
+  sealed: string,
+  { isSecure, seconds }: { readonly isSecure: boolean; readonly seconds: number },
+): string =>
+  [
+    `${attemptCookie}=${sealed}`,
+    `Path=/login`,
+    'HttpOnly',
+    'SameSite=Lax',
+    `Max-Age=${seconds}`,
     ...(isSecure ? ['Secure'] : []),
   ].join('; ');
 

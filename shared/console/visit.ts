@@ -1,4 +1,5 @@
 // What the routes of the console share: who looks, with which client, and how a page is answered.
+import type { OidcOptions } from '#shared/console/oidc.ts';
 import type { Context, Hono } from 'hono';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Live } from './live.ts';
@@ -52,6 +53,8 @@ export interface ConsoleDeps {
   readonly url?: string | undefined;
   /** Logs the owner of this computer in, once; returns whether this is the code. */
   readonly takeCode?: ((code: string) => boolean) | undefined;
+  /** Login at an issuer; without it, only tokens that are pasted. */
+  readonly oidc?: OidcOptions | undefined;
   readonly log: Logger;
   /** Milliseconds since the epoch. */
   readonly now: () => number;

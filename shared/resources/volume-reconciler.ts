@@ -141,5 +141,7 @@ export const volumeReconciler = <T extends KubeObject>(
     claim.listening !== undefined && state.phase === 'Pending' && phase !== 'Pending',
   // Programs watch the object itself.
   announcementOf: () => undefined,
-  isSettled: (volume) => !volume.deleting && isFinal(volume.state) && !isRetryDue(volume),
+  // What an original controller left is taken over first.
+  isSettled: (volume) =>
+    !volume.deleting && volume.comesFromOriginal !== true && isFinal(volume.state) && !isRetryDue(volume),
 });

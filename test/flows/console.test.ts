@@ -116,6 +116,24 @@ describe.skipIf(executablePath === undefined)('the console in a browser', { time
     expect(await page.evaluate('window.unloaded')).toBe(false);
   });
 
+  it('shows transfers while they run, and that they have ended, without a reload', async () => {
+    const metadata = { namespace: 'default', name: 'moving' };
+    const spec = { source: { http: `${source}?moving` }, storageClassName: 'local' };
+    await cluster.kube.create(images, {
+      apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+      kind: 'VirtualMachineImage',
+      metadata,
+      spec,
+    });
+    await open('/queue');
+    const row = page.locator('tr', { hasText: 'moving' });
+    await row.locator('progress').waitFor();
+    await picture('console-transfers');
+    expect(await row.textContent()).toMatch(/import\s+from 127\.0\.0\.1/);
+    await row.waitFor({ state: 'detached' });
+    await deleteImage(cluster.kube, 'moving');
+  });
+
   it('uploads a file, and downloads it', async () => {
     await open('/upload');
     await page.fill('#name', 'mine');
@@ -177,6 +195,7 @@ describe.skipIf(executablePath === undefined)('the console in a browser', { time
       '/objects',
       jammy,
       '/golden',
+      '/queue',
       '/golden/default/fedora',
       '/golden/default/fedora/mark-bad?version=a',
       '/import',
