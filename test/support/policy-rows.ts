@@ -269,7 +269,7 @@ export const policyObjectRows: readonly ProtectedRow[] = [
   },
   {
     id: 'policy/may-run',
-    what: 'a boot of who may not create machines',
+    what: 'a boot of who may create neither machines nor Jobs',
     given: [],
     rights: [
       'promote goldenimagepolicies open/fedora',
@@ -278,7 +278,7 @@ export const policyObjectRows: readonly ProtectedRow[] = [
     ],
     allowed: { object: inNamespace(boots({}), 'open') },
     denied: { object: inNamespace(boots({}), 'shut') },
-    says: /spec\.verify\.boot.*create virtualmachineinstances of kubevirt\.io/,
+    says: /spec\.verify\.boot.*create virtualmachineinstances of kubevirt\.io or jobs of batch/,
   },
 ];
 
