@@ -25,9 +25,7 @@ const escaped = (path: string): string => path.replaceAll(',', ',,');
 
 type Options = readonly (readonly string[])[];
 
-/** Emulation follows where KVM does not work although its device is there. */
-const accelerated = (accelerator: Accelerator): Options =>
-  [...(accelerator === 'kvm' ? ['kvm'] : []), 'tcg,thread=multi,tb-size=256'].map((name) => ['-accel', name]);
+const accelerated: Readonly<Record<Accelerator, string>> = { kvm: 'kvm', emulation: 'tcg,thread=multi,tb-size=256' };
 
 const firmwareOf = ({ efi }: Machine): Options =>
   efi === undefined
@@ -56,16 +54,24 @@ const sandbox: Options =
     : [];
 
 /** No graphics: the firmware then shows on the serial console what it would show on a screen. */
+const bare = (accelerator: Accelerator, memoryMib: number): Options => [
+  ['-nodefaults', '-no-user-config'],
+  ['-machine', 'q35,graphics=off'],
+  ['-accel', accelerated[accelerator]],
+  ['-cpu', processors[accelerator]],
+  ['-m', `${memoryMib}M`],
+  ['-display', 'none', '-monitor', 'none', '-serial', 'stdio'],
+  ...sandbox,
+];
+
+/** A machine by KVM with nothing to start. */
+export const probeArguments = (): readonly string[] => bare('kvm', 64).flat();
+
 export const argumentsOf = (machine: Machine): readonly string[] => {
   const options: Options = [
-    ['-nodefaults', '-no-user-config'],
-    ['-machine', 'q35,graphics=off'],
-    ['-cpu', processors[machine.accelerator]],
+    ...bare(machine.accelerator, machine.request.memoryMib),
     ['-smp', '2'],
     ['-boot', 'strict=on'],
-    ...accelerated(machine.accelerator),
-    ['-m', `${machine.request.memoryMib}M`],
-    ['-display', 'none', '-monitor', 'none', '-serial', 'stdio'],
     ...firmwareOf(machine),
     ['-drive', `if=none,id=disk,format=raw,cache=unsafe,discard=unmap,file=${escaped(machine.disk)}`],
     ['-device', 'virtio-blk-pci,drive=disk,bootindex=1'],
@@ -75,7 +81,6 @@ export const argumentsOf = (machine: Machine): readonly string[] => {
     ['-chardev', `socket,id=agent,fd=${agentDescriptor}`],
     ['-device', 'virtserialport,chardev=agent,name=org.qemu.guest_agent.0'],
     ...networkOf(machine),
-    ...sandbox,
   ];
   return options.flat();
 };

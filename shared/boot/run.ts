@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type BootConsole, createBootConsole } from '#shared/boot/console.ts';
-import { type Accelerator, agentDescriptor, argumentsOf, program } from '#shared/boot/machine.ts';
+import { type Accelerator, agentDescriptor, argumentsOf, probeArguments, program } from '#shared/boot/machine.ts';
 import { type BootReport, type BootRequest, usualRunMs, usualTimeoutMs } from '#shared/boot/report.ts';
 import { finishedLine, seedOf } from '#shared/boot/seed.ts';
 import { agentAnswers, freePort, portAnswers } from '#shared/boot/signs.ts';
@@ -22,7 +22,7 @@ export interface BootOptions {
   readonly signal: AbortSignal;
   /** Gets what the guest writes on its serial console. */
   readonly echo?: ((piece: Buffer) => void) | undefined;
-  /** Default: KVM where its device can be opened. */
+  /** Default: KVM where it works. */
   readonly accelerator?: Accelerator | undefined;
 }
 
@@ -33,11 +33,35 @@ const firmwares = [
   ['/usr/share/edk2/ovmf/OVMF_CODE.fd', '/usr/share/edk2/ovmf/OVMF_VARS.fd'],
 ] as const;
 
-const findAccelerator = (): Promise<Accelerator> =>
-  access('/dev/kvm', constants.R_OK | constants.W_OK).then(
-    () => 'kvm',
-    () => 'emulation',
+/** In good machines a fraction of a second. */
+const mostProbeMs = 5000;
+
+/** KVM may be there and not work, as in some nested machines: seen by the firmware, which has nothing to start and says so. */
+const isKvmGood = (): Promise<boolean> =>
+  new Promise((resolve) => {
+    const child = spawn(program, probeArguments(), { stdio: ['ignore', 'pipe', 'ignore'] });
+    const console = createBootConsole();
+    const end = (is: boolean): void => {
+      clearTimeout(timer);
+      child.kill('SIGKILL');
+      resolve(is);
+    };
+    const timer = setTimeout(() => end(false), mostProbeMs);
+    child.once('error', () => end(false));
+    child.once('exit', () => end(false));
+    child.stdout.on('data', (piece: Buffer) => {
+      console.add(piece);
+      if (console.has('No bootable device')) end(true);
+    });
+  });
+
+const findAccelerator = async (): Promise<Accelerator> => {
+  const canOpen = await access('/dev/kvm', constants.R_OK | constants.W_OK).then(
+    () => true,
+    () => false,
   );
+  return canOpen && (await isKvmGood()) ? 'kvm' : 'emulation';
+};
 
 const prepareFirmware = async (scratchDir: string) => {
   const [code, original] = firmwares.find(([path]) => existsSync(path)) ?? [];
@@ -58,7 +82,7 @@ interface Boot {
   readonly signal: AbortSignal;
 }
 
-type Result = Omit<Attempt, 'console'>;
+type Result = Omit<BootReport, 'console'>;
 const passed = (message: string): Result => ({ outcome: 'passed', message });
 
 const lookMs = 200;
@@ -122,11 +146,7 @@ const ended = ({ child }: Boot, errors: () => string): Promise<Result> =>
       if (code === 0) return resolve({ outcome: 'failed', message: 'the guest shut down by itself' });
       const why = errors().trim().slice(-300);
       const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
-      return resolve({
-        outcome: 'not run',
-        isBroken: true,
-        message: `QEMU ended ${how}${why === '' ? '' : `: ${why}`}`,
-      });
+      return resolve({ outcome: 'not run', message: `QEMU ended ${how}${why === '' ? '' : `: ${why}`}` });
     });
   });
 
@@ -150,28 +170,14 @@ const watch = async (boot: Boot, accelerator: Accelerator, errors: () => string)
   ]);
 };
 
-interface Attempt extends BootReport {
-  /** QEMU itself has failed. */
-  readonly isBroken?: boolean;
-}
-
-/** KVM may be there and not work, as in some nested machines: then the processor is emulated. */
 export const runBoot = async (request: BootRequest, options: BootOptions): Promise<BootReport> => {
-  const found = options.accelerator ?? (await findAccelerator());
-  const { isBroken = false, ...report } = await attempt(request, options, found);
-  if (found === 'emulation' || !isBroken || options.signal.aborted) return report;
-  options.echo?.(Buffer.from(`\n${report.message}; trying once more without KVM\n`));
-  const { isBroken: _, ...emulated } = await attempt(request, options, 'emulation');
-  return emulated;
-};
-
-const attempt = async (request: BootRequest, options: BootOptions, accelerator: Accelerator): Promise<Attempt> => {
   const console = createBootConsole();
   const over = new AbortController();
   const signal = AbortSignal.any([options.signal, over.signal]);
   let child: ChildProcess | undefined;
   try {
     const { scratchDir, disk } = options;
+    const accelerator = options.accelerator ?? (await findAccelerator());
     const token = randomBytes(8).toString('hex');
     const seed = join(scratchDir, 'seed.iso');
     await writeFile(seed, seedOf(token));

@@ -52,6 +52,7 @@ export const policyRows: readonly AdmissionRow[] = [
   ),
   row('policy/soak', after({ soak: '7d' }), after({ soak: 'a day' }), /channels\[1\]\.after\.soak.*not a duration/),
   row('policy/times-of-checks', boots({ timeout: '10m' }), boots({ timeout: 'soon' }), /boot\.timeout/),
+  row('policy/boot-memory', boots({ memory: '64Mi' }), boots({ memory: 'lots' }), /boot\.memory.*"lots" is not a size/),
   row(
     'policy/times-of-checks',
     boots({ until: 'Running', runningFor: '30s' }),
