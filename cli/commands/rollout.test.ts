@@ -185,6 +185,7 @@ describe('bullion', () => {
     kube.seed(harvesterImageKind.type, aHarvesterImage({ metadata: { ...key, name: 'jammy' } }));
     const markNow = async () => deprecationOfImage(await kube.get(harvesterImageKind.type, { ...key, name: 'jammy' }));
     await expect(call('deprecate', ['harvester/jammy'])).rejects.toThrow(/--reason/);
+    await expect(call('deprecate', ['jammy'], { reason })).rejects.toThrow('jammy is an image: write harvester/jammy');
     expect(await call('deprecate', ['harvester/jammy'], { reason })).toContain('with a warning');
     const mark = { state: 'Deprecated', since: '2026-01-02T00:00:00Z', message: reason };
     expect(await markNow()).toEqual(mark);

@@ -16,7 +16,7 @@ import {
 } from '#shared/catalogue/decisions.ts';
 import type { DeprecationStatus } from '#shared/api/bullion/lifecycle.ts';
 import { annotations } from '#shared/api/names.ts';
-import { findImage, imageGroups } from '#shared/catalogue/image.ts';
+import { findImage, groupOf, imageGroups } from '#shared/catalogue/image.ts';
 import { listIfAny } from '#shared/catalogue/objects.ts';
 import {
   type GoldenImagePolicy,
@@ -146,7 +146,13 @@ const findEnding = async (call: Call, wanted: string) => {
     return { policy: await findVersion(call, wanted), ending: { version: wanted }, what: wanted };
   } catch (error) {
     if (!isNotFound(error) || textOf(call.values, 'policy') !== undefined) throw error;
-    const { policy, channel } = await findChannel(call, wanted);
+    const { policy, channel } = await findChannel(call, wanted).catch(async (fault: unknown) => {
+      const image = isNotFound(fault)
+        ? await findImage(call.kube, call.namespace, wanted).catch(() => undefined)
+        : undefined;
+      if (image === undefined) throw fault;
+      throw new InvalidInput(`${wanted} is an image: write ${groupOf(image)}/${wanted}`);
+    });
     return { policy, ending: { channel: channel.name }, what: `channel ${channel.name}` };
   }
 };

@@ -107,7 +107,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     given: [imageClass, obsoleteImage],
     allowed: { object: claim({ name: 'disk', ...insisting }, { storageClassName: 'lh-uid-1' }) },
     denied: { object: claim({ name: 'disk' }, { storageClassName: 'lh-uid-1' }) },
-    says: /spec\.storageClassName.*image default\/ubuntu is obsolete: too old; use image noble instead.*allow-obsolete=true/,
+    says: /spec\.storageClassName.*image \S+\/ubuntu is obsolete: too old; use image noble instead.*allow-obsolete=true/,
   },
   {
     id: 'protected/obsolete-version',
@@ -115,7 +115,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     given: [obsoleteImage, claim()],
     allowed: { object: claim({ name: 'disk', ...insisting }, ofClaim) },
     denied: { object: claim({ name: 'disk' }, ofClaim) },
-    says: /spec\.dataSource.*image default\/ubuntu is obsolete/,
+    says: /spec\.dataSource.*image \S+\/ubuntu is obsolete/,
   },
   {
     id: 'protected/image-class-allowed',
