@@ -13,7 +13,7 @@ import {
 } from '#cli/output.ts';
 import { runStream } from '#events/forward/stream.ts';
 import { sleep } from '#events/sender.ts';
-import { deprecationIn } from '#shared/golden/rollout/deprecation.ts';
+import { deprecationOfImage } from '#shared/golden/rollout/deprecation.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 
@@ -49,7 +49,7 @@ interface Watched {
 
 /** Nobody is offered what disks should not be made from any more. */
 const isListed = (values: Values, image: AnyImage): boolean =>
-  values['deprecated'] === true || deprecationIn(image) === undefined;
+  values['deprecated'] === true || deprecationOfImage(image) === undefined;
 
 const customLine = (values: Values, object: AnyImage): string | undefined =>
   customTable(values, [object])?.replace(/^.*\n/, '');
@@ -139,7 +139,7 @@ export const getCommand: ClusterCommand = {
   more: 'Kinds go by the names that kubectl takes: datavolumes or dv, dataimportcrons or dic, datasources or das, images for those of both groups.',
   options: {
     'all-namespaces': { type: 'boolean', short: 'A', help: 'of every namespace' },
-    deprecated: { type: 'boolean', help: 'also DataSources that are deprecated or obsolete' },
+    deprecated: { type: 'boolean', help: 'also DataSources and images that are deprecated or obsolete' },
     watch: { type: 'boolean', short: 'w', help: 'then print each change, until Ctrl-C' },
     ...listOutputOption,
   },

@@ -8,7 +8,10 @@ import {
   type GoldenImagePolicySpec,
   goldenImagePolicyKind,
 } from '#shared/api/bullion/golden-image-policy.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { deprecationOfImage } from '#shared/golden/rollout/deprecation.ts';
 import { Conflict } from '#shared/runtime/errors.ts';
+import { aHarvesterImage } from '#test/support/builders.ts';
 import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
 
 const { type } = goldenImagePolicyKind;
@@ -176,6 +179,20 @@ describe('bullion', () => {
     ]);
     await call('deprecate', [wanted], { undo: true });
     expect((await specNow())?.deprecated).toEqual(others);
+  });
+
+  it('deprecate an image that no policy has, make it obsolete, and undo that', async () => {
+    kube.seed(harvesterImageKind.type, aHarvesterImage({ metadata: { ...key, name: 'jammy' } }));
+    const markNow = async () => deprecationOfImage(await kube.get(harvesterImageKind.type, { ...key, name: 'jammy' }));
+    await expect(call('deprecate', ['harvester/jammy'])).rejects.toThrow(/--reason/);
+    await expect(call('deprecate', ['jammy'], { reason })).rejects.toThrow('jammy is an image: write harvester/jammy');
+    expect(await call('deprecate', ['harvester/jammy'], { reason })).toContain('with a warning');
+    const mark = { state: 'Deprecated', since: '2026-01-02T00:00:00Z', message: reason };
+    expect(await markNow()).toEqual(mark);
+    await call('deprecate', ['harvester/jammy'], { reason, obsolete: true, replacement: 'noble' });
+    expect(await markNow()).toEqual({ ...mark, state: 'Obsolete', replacement: 'noble' });
+    await call('deprecate', ['harvester/jammy'], { undo: true });
+    expect(await markNow()).toBe(undefined);
   });
 
   it('deprecate says what there is where nothing has the name', async () => {

@@ -14,6 +14,9 @@ import {
   unpinned,
   versionBefore,
 } from '#shared/catalogue/decisions.ts';
+import type { DeprecationStatus } from '#shared/api/bullion/lifecycle.ts';
+import { annotations } from '#shared/api/names.ts';
+import { findImage, groupOf, imageGroups } from '#shared/catalogue/image.ts';
 import { listIfAny } from '#shared/catalogue/objects.ts';
 import {
   type GoldenImagePolicy,
@@ -143,13 +146,46 @@ const findEnding = async (call: Call, wanted: string) => {
     return { policy: await findVersion(call, wanted), ending: { version: wanted }, what: wanted };
   } catch (error) {
     if (!isNotFound(error) || textOf(call.values, 'policy') !== undefined) throw error;
-    const { policy, channel } = await findChannel(call, wanted);
+    const { policy, channel } = await findChannel(call, wanted).catch(async (fault: unknown) => {
+      const image = isNotFound(fault)
+        ? await findImage(call.kube, call.namespace, wanted).catch(() => undefined)
+        : undefined;
+      if (image === undefined) throw fault;
+      throw new InvalidInput(`${wanted} is an image: write ${groupOf(image)}/${wanted}`);
+    });
     return { policy, ending: { channel: channel.name }, what: `channel ${channel.name}` };
   }
 };
 
+/** `harvester/<name>` or `hypercloud/<name>`: an image by itself, whose owners decide. */
+const deprecateImage = async (call: Call, wanted: string): Promise<ExitCode> => {
+  const { kube, namespace, values, terminal } = call;
+  const { type: imageType, image } = await findImage(kube, namespace, wanted);
+  const isUndone = values['undo'] === true;
+  const state = values['obsolete'] === true ? 'Obsolete' : 'Deprecated';
+  const replacement = textOf(values, 'replacement');
+  const mark = (): DeprecationStatus => ({
+    state,
+    since: `${terminal.now().toISOString().slice(0, 19)}Z`,
+    message: reasonOf(call),
+    ...(replacement === undefined ? {} : { replacement }),
+  });
+  const { name, resourceVersion } = image.metadata;
+  const annotation = { [annotations.deprecation]: isUndone ? null : JSON.stringify(mark()) };
+  await kube.mergePatch(imageType, { namespace, name }, { metadata: { resourceVersion, annotations: annotation } });
+  const ending =
+    state === 'Obsolete'
+      ? 'obsolete: no new disks are made from it'
+      : 'deprecated: disks are made from it with a warning';
+  terminal.out(`image ${name} is ${isUndone ? 'not deprecated any more' : ending}\n`);
+  return exitCodes.done;
+};
+
+const isImage = (wanted: string): boolean => imageGroups.some((group) => wanted.startsWith(`${group}/`));
+
 const deprecate = async (call: Call): Promise<ExitCode> => {
   const { positionals, values } = call;
+  if (isImage(positionals[0] ?? '')) return deprecateImage(call, positionals[0] ?? '');
   const { policy, ending, what } = await findEnding(call, positionals[0] ?? '');
   if (values['undo'] === true) {
     await decide(call.kube, policy, undeprecated(ending));
@@ -276,13 +312,13 @@ export const rolloutCommands: readonly ClusterCommand[] = [
   },
   {
     name: 'deprecate',
-    arguments: '<version-or-channel>',
+    arguments: '<version-channel-or-image>',
     summary:
-      'Marks a version or a channel as deprecated, with a warning for new disks, or as obsolete, without new disks.',
-    more: "Channels keep what they have, and disks that exist keep their contents. Requires the verb deprecate on goldenimagepolicies.\nNo disk is made from what is obsolete, unless the disk has the annotation bullion.dev/allow-obsolete=true.\n\n  bullion deprecate fedora-9ab6e2a1c1f0 --reason 'support has ended'\n  bullion deprecate stable --obsolete --replacement fedora-42 --reason 'use Fedora 42'\n  bullion deprecate stable --undo",
+      'Marks a version, a channel or an image as deprecated, with a warning for new disks, or as obsolete, without new disks.',
+    more: "Channels keep what they have, and disks that exist keep their contents. Requires the verb deprecate on goldenimagepolicies.\nAn image that no policy has is written harvester/<name> or hypercloud/<name>, and requires the right to change it.\nNo disk is made from what is obsolete, unless the disk has the annotation bullion.dev/allow-obsolete=true.\n\n  bullion deprecate fedora-9ab6e2a1c1f0 --reason 'support has ended'\n  bullion deprecate stable --obsolete --replacement fedora-42 --reason 'use Fedora 42'\n  bullion deprecate stable --undo\n  bullion deprecate harvester/jammy --replacement noble --reason 'use 24.04'",
     options: {
       obsolete: { type: 'boolean', help: 'no new disks are made from it' },
-      replacement: { type: 'string', value: 'NAME', help: 'DataSource to use instead' },
+      replacement: { type: 'string', value: 'NAME', help: 'DataSource or image to use instead' },
       undo: { type: 'boolean', help: 'not deprecated by hand any more; its age counts as before' },
       policy: { type: 'string', value: 'NAME', help: 'where several policies have the version' },
       ...why,

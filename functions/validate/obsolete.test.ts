@@ -14,6 +14,7 @@ import {
   withAccess,
 } from '#test/support/admission.ts';
 import { aPolicy } from '#test/support/policy-rows.ts';
+import { claim as claimOfImage, image, imageClass } from '#test/support/row-objects.ts';
 
 const golden = 'golden';
 const reason = 'support has ended';
@@ -180,5 +181,42 @@ describe('a disk', () => {
     expect(await review({ object, ...before }, given)).toMatchObject({ allowed: true });
     const more = machine(template, { ...template, metadata: { name: 'data' } });
     expect((await review({ object: more, ...before }, given)).status?.message).toMatch(/dataVolumeTemplates\[1\]/);
+  });
+});
+
+describe('an image that no policy has', () => {
+  const marked = (state: string): Draft => ({
+    ...image,
+    metadata: {
+      ...image.metadata,
+      annotations: { 'bullion.dev/deprecation': JSON.stringify({ state, message: 'too old', replacement: 'noble' }) },
+    },
+  });
+  const says = (state: string): string => `image default/ubuntu is ${state}: too old; use image noble instead`;
+  const ofImage = (kind: string, spec: Loose): Draft => ({
+    apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+    kind,
+    metadata: { name: 'disk', namespace: 'default' },
+    spec,
+  });
+  const disks: readonly (readonly [string, Draft])[] = [
+    ['a claim of its class', claimOfImage({ name: 'disk' }, { storageClassName: 'lh-uid-1' })],
+    [
+      'a claim made from its volume',
+      claimOfImage({ name: 'disk' }, { dataSourceRef: { kind: 'PersistentVolumeClaim', name: 'ubuntu-image-pvc' } }),
+    ],
+    ['a HyperCloud volume', ofImage('VirtualMachineVolume', { virtualMachineImage: { name: 'ubuntu' } })],
+    ['its form in the design', ofImage('VirtualMachinePvc', { virtualMachineImageName: 'ubuntu' })],
+  ];
+
+  it.each(disks)('warns who makes %s, and refuses it once it is obsolete', async (_, object) => {
+    const given = (state: string) => [marked(state), imageClass, claimOfImage()];
+    const warned = await review({ object }, given('Deprecated'));
+    expect(warned.warnings).toEqual([says('deprecated')]);
+    const refused = await review({ object }, given('Obsolete'));
+    expect([refused.allowed, refused.status?.message]).toEqual([false, expect.stringContaining(says('obsolete'))]);
+    expect((await review({ object: forced(object) }, given('Obsolete'))).status?.message ?? '').not.toContain(
+      'obsolete',
+    );
   });
 });

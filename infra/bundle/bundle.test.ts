@@ -9,6 +9,7 @@ import type * as SigstoreSpecs from '@sigstore/protobuf-specs';
 import type * as SigstoreVerify from '@sigstore/verify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Bundle, buildBundles, listFunctions } from '#infra/bundle/build.ts';
+import { jobFunctions } from '#infra/generate/wiring.ts';
 import { kubeconfigFor } from '#test/support/kubeconfig.ts';
 import { createSigstore } from '#test/support/sigstore.ts';
 
@@ -17,7 +18,7 @@ const children: ChildProcess[] = [];
 let bundles: readonly Bundle[];
 /** Not in vitest's directory: `beforeAll` has to be done first. */
 const names = await listFunctions();
-const servers = names.filter((name) => name !== 'transfer-job');
+const servers = names.filter((name) => !jobFunctions.some((job) => job.name === name));
 
 beforeAll(async () => {
   bundles = await buildBundles(join(dir, 'functions'));
@@ -67,7 +68,8 @@ describe('the import graph', () => {
   });
 
   it('contains no Kubernetes client in a transfer, and no data plane with threads in a server', () => {
-    expect(inputsOf('transfer-job').filter((path) => path.includes('client-node'))).toEqual([]);
+    for (const { name } of jobFunctions)
+      expect(inputsOf(name).filter((path) => path.includes('client-node'))).toEqual([]);
     for (const name of servers) expect(inputsOf(name)).not.toContain('shared/transfer/decode/segment-work.ts');
   });
 
@@ -154,13 +156,16 @@ describe('a bundled function', () => {
     expect(await ended).toBe(0);
   });
 
-  it('reports which environment variables are missing', () => {
-    const { status, stderr } = spawnSync(process.execPath, [join(dir, 'functions', 'start.mjs'), 'transfer-job'], {
+  it.each([
+    ['transfer-job', 'BULLION_TRANSFER'],
+    ['boot-job', 'BULLION_BOOT'],
+  ])('%s reports which environment variables are missing', (job, variable) => {
+    const { status, stderr } = spawnSync(process.execPath, [join(dir, 'functions', 'start.mjs'), job], {
       env: {},
       encoding: 'utf8',
     });
     expect(status).toBe(1);
-    expect(stderr).toMatch(/BULLION_TRANSFER: is required/);
+    expect(stderr).toContain(`${variable}: is required`);
   });
 
   it.each([[[]], [['../secrets']], [['nothing']]])(

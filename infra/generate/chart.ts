@@ -127,7 +127,7 @@ const values = `# Values of the chart; all of them.
 # With Knative, or in one process without it: knative or single.
 shape: knative
 
-# Of both images, functions and transfer-job: one place, for functions and for Jobs.
+# Of every image, functions, transfer-job and boot-job: one place, for functions and for Jobs.
 registry: bullion
 tag: "${release}"
 

@@ -6,6 +6,7 @@ import { join, relative } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { chartOutputs } from '#infra/generate/chart.ts';
+import { imageNames } from '#infra/generate/wiring.ts';
 import { kustomizeOutputs } from '#infra/generate/kustomize.ts';
 import type { GeneratedManifest } from '#infra/generate/manifest.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
@@ -55,7 +56,7 @@ const kustomized = (shape: ShapeName, components: readonly ComponentName[], more
   return parse(renderText(dir));
 };
 const images = {
-  images: ['functions', 'transfer-job'].map((name) => ({
+  images: imageNames.map((name) => ({
     name: `bullion/${name}`,
     newName: `${registry}/${name}`,
     newTag: 'v7',

@@ -5,6 +5,7 @@ import { parse, parseAllDocuments, stringify } from 'yaml';
 import { kustomizeOutputs } from '#infra/generate/kustomize.ts';
 import { type GeneratedManifest, functionsImage } from '#infra/generate/manifest.ts';
 import { type Outputs, manifestOutputs } from '#infra/generate/outputs.ts';
+import { imageNames } from '#infra/generate/wiring.ts';
 import type { JsonObject } from '#local-cluster/api-server/schema/json.ts';
 import { applyJsonPatch } from '#local-cluster/api-server/patch/json-patch.ts';
 import { release } from '#shared/api/names.ts';
@@ -105,7 +106,7 @@ export const renderShape = (
 
 /** The images that manifests name, functions and Jobs, wherever they are. */
 const ourImages = new RegExp(
-  `${functionsImage.image.replace(`functions:${release}`, '')}(functions|transfer-job):${release.replaceAll('.', String.raw`\.`)}`,
+  `${functionsImage.image.replace(`functions:${release}`, '')}(${imageNames.join('|')}):${release.replaceAll('.', String.raw`\.`)}`,
   'g',
 );
 
@@ -113,7 +114,7 @@ export const withImages = (text: string, registry: string, tag: string): string 
   text.replaceAll(ourImages, (_, name: string) => `${registry}/${name}:${tag}`);
 
 export interface ReleaseOptions {
-  /** Of both images, without their names. */
+  /** Of every image, without their names. */
   readonly registry: string;
   readonly tag: string;
 }

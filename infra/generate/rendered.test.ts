@@ -5,6 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { kustomizeOutputs } from '#infra/generate/kustomize.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
+import { imageNames } from '#infra/generate/wiring.ts';
 import { builtinSchema } from '#local-cluster/api-server/schema/builtin.ts';
 import { type JsonSchema, pruneObject, validateObject } from '#local-cluster/api-server/schema/structural.ts';
 import { admissionCertificate } from '#shared/api/names.ts';
@@ -69,7 +70,7 @@ const render = (folder: string): readonly Rendered[] =>
   parseAllDocuments(renderText(folder)).map((document) => document.toJS() as Rendered);
 
 const own = overlayWith(['oidc'], {
-  images: ['functions', 'transfer-job'].map((name) => ({
+  images: imageNames.map((name) => ({
     name: `bullion/${name}`,
     newName: `registry.example/bullion/${name}`,
     newTag: 'v1',
@@ -214,7 +215,7 @@ describe.skipIf(!canRender).each([...ways.map((way) => join(infra, way)), ...ove
 const imagesOf = (folder: string): readonly string[] =>
   render(folder)
     .flatMap(({ spec }) => spec?.template?.spec.containers ?? [])
-    .flatMap(({ image, env }) => [image, ...env.flatMap((one) => (one.name === 'TRANSFER_IMAGE' ? one.value : []))]);
+    .flatMap(({ image, env }) => [image, ...env.flatMap((one) => (one.name.endsWith('_IMAGE') ? one.value : []))]);
 
 describe.skipIf(!canRender)('images', () => {
   const { version } = JSON.parse(readFileSync(join(infra, '../package.json'), 'utf8')) as { version: string };
@@ -224,7 +225,7 @@ describe.skipIf(!canRender)('images', () => {
     (way) => {
       const images = new Set(imagesOf(way === 'components/monitoring' ? watched : join(infra, way)));
       expect(images).toContain(`bullion/functions:${version}`);
-      const others = images.difference(new Set([`bullion/functions:${version}`, `bullion/transfer-job:${version}`]));
+      const others = images.difference(new Set(imageNames.map((name) => `bullion/${name}:${version}`)));
       expect([...others]).toEqual([]);
     },
   );
@@ -236,11 +237,11 @@ describe.skipIf(!canRender)('images', () => {
   });
 
   it('of functions and of Jobs are replaced in one place, and no other setting changes', () => {
-    const places = ['functions', 'transfer-job'].map((name) => `registry.example/bullion/${name}:v1`);
+    const places = imageNames.map((name) => `registry.example/bullion/${name}:v1`);
     expect(new Set(imagesOf(own))).toEqual(new Set(places));
     const plain = overlayWith(['oidc']);
     const names = (text: string) =>
-      text.replaceAll(/(registry\.example\/)?(bullion\/(functions|transfer-job)):\S+/g, '$2');
+      text.replaceAll(new RegExp(`(registry\\.example/)?(bullion/(${imageNames.join('|')})):\\S+`, 'g'), '$2');
     expect(names(renderText(own))).toBe(names(renderText(plain)));
     rmSync(plain, { recursive: true });
   });

@@ -106,6 +106,7 @@ export const buildConsole = (): readonly GeneratedManifest[] => [
 export const jobEnvironment = [
   { name: 'TRANSFER_IMAGE', value: defaultSettings.transferImage },
   { name: 'TRANSFER_COMMAND', value: transferCommand },
+  { name: 'BOOT_IMAGE', value: defaultSettings.bootImage },
   { name: 'TRANSFER_URL', value: `http://${transferFunction.name}.${systemNamespace}.svc.cluster.local` },
 ] as const;
 

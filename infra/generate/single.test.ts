@@ -5,6 +5,7 @@ import { join, relative } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { kustomizeOutputs } from '#infra/generate/kustomize.ts';
+import { imageNames } from '#infra/generate/wiring.ts';
 import type { GeneratedManifest } from '#infra/generate/manifest.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { type Right, describe as describeRight, rightsOf } from '#infra/generate/rights.ts';
@@ -138,7 +139,7 @@ describe.skipIf(!hasKubectl())('the overlay single', () => {
   });
 
   it('one place names the registry for functions and for Jobs', () => {
-    const images = ['functions', 'transfer-job'].map((name) => ({
+    const images = imageNames.map((name) => ({
       name: `bullion/${name}`,
       newName: `registry.example/bullion/${name}`,
       newTag: 'v1',
@@ -147,6 +148,8 @@ describe.skipIf(!hasKubectl())('the overlay single', () => {
     expect(image).toBe('registry.example/bullion/functions:v1');
     const jobs = env.find(({ name }) => name === 'TRANSFER_IMAGE')?.value;
     expect(jobs).toBe('registry.example/bullion/transfer-job:v1');
+    const boots = env.find(({ name }) => name === 'BOOT_IMAGE')?.value;
+    expect(boots).toBe('registry.example/bullion/boot-job:v1');
   });
 
   it('serves the console with its component', () => {

@@ -218,4 +218,12 @@ export const jobFunctions = [
     summary: 'Moves the bytes of one image: fetches, checks, converts, writes.',
     startedBy: 'a backend: one Job for each volume, one pod for each attempt',
   },
+  {
+    name: 'boot-job',
+    summary: 'Boots a version of a golden image by QEMU, and reports whether it has started.',
+    startedBy: 'a GoldenImagePolicy that requires a boot',
+  },
 ] as const;
+
+/** Names of our images: one for the functions that serve, and one for each Job. */
+export const imageNames = ['functions', ...jobFunctions.map(({ name }) => name)] as const;

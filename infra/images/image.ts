@@ -1,10 +1,11 @@
-// Builds the two images without a Docker daemon: Debian packages, Node and the bundles. Called by `npm run images` and its test.
+// Builds the images without a Docker daemon: Debian packages, Node and the bundles. Called by `npm run images` and its test.
 import { execFile } from 'node:child_process';
 import { chmod, cp, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { listEntries } from '#infra/bundle/build.ts';
+import { type imageNames, jobFunctions } from '#infra/generate/wiring.ts';
 import { type BlobDescriptor, writeImage, writeLayer } from '#infra/images/layout.ts';
 import { buildSbom, type DebianPackage, unpackPackages } from './packages.ts';
 
@@ -12,7 +13,7 @@ const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
 export interface ImageKind {
-  readonly name: 'functions' | 'transfer-job';
+  readonly name: (typeof imageNames)[number];
   readonly packages: readonly string[];
   readonly entrypoint: readonly string[];
   /** `uid:gid` of the process if the pod sets none. */
@@ -33,6 +34,12 @@ export const imageKinds: readonly ImageKind[] = [
     name: 'transfer-job',
     packages: [...forNode, 'qemu-utils', 'util-linux', 'xz-utils', 'zstd'],
     entrypoint: ['node', '/app/start.mjs', 'transfer-job'],
+    user: '107:107',
+  },
+  {
+    name: 'boot-job',
+    packages: [...forNode, 'qemu-system-x86', 'seabios', 'ovmf'],
+    entrypoint: ['node', '/app/start.mjs', 'boot-job'],
     user: '107:107',
   },
 ];
@@ -107,7 +114,7 @@ export const buildImage = async (
 /** What an image starts. */
 export const startedBy = async ({ name: image }: ImageKind): Promise<readonly string[]> =>
   Object.keys(await listEntries())
-    .filter((name) => (name === 'transfer-job') === (image === 'transfer-job'))
+    .filter((name) => (jobFunctions.some((job) => job.name === name) ? name : 'functions') === image)
     .toSorted();
 
 /** In the root of the image, since V8's cache depends on paths. Reproducible. */

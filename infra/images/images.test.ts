@@ -29,6 +29,7 @@ import {
   startedBy,
 } from '#infra/images/image.ts';
 import { type BlobDescriptor, pushImage, writeLayer } from './layout.ts';
+import { buildBootSector } from '#infra/local/demo/boot-disk.ts';
 import { kustomizeOutputs } from '#infra/generate/kustomize.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { buildFilePod } from '#shared/resources/volume-export/children.ts';
@@ -367,5 +368,41 @@ describe.skipIf(!canBuild)('the image for transfers', () => {
     expect(names).toEqual(expect.arrayContaining(['qemu-utils', 'libc6', 'node', 'hono', '@aws-sdk/client-s3']));
     expect(names).not.toContain('vitest');
     for (const { versionInfo } of sbom.packages) expect(versionInfo).not.toBe('');
+  });
+});
+
+describe.skipIf(!canBuild)('the image for boots', () => {
+  it('boots a disk as its user, by BIOS and by UEFI', { timeout: 1_200_000 }, async () => {
+    const kind = kindOf('boot-job');
+    const { rootDir, sbomFile } = await build(kind.name, 'first');
+    const inside = (env: Readonly<Record<string, string>>) =>
+      spawnSync('chroot', [`--userspec=${kind.user}`, rootDir, ...kind.entrypoint], {
+        encoding: 'utf8',
+        env: { PATH: '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin', ...env },
+      });
+    mkdirSync(join(rootDir, 'scratch'));
+    // Runtimes give it to every container.
+    runTool('mknod', ['--mode=666', join(rootDir, 'dev', 'null'), 'c', '1', '3']);
+    const disk = join(rootDir, 'scratch', 'disk.img');
+    writeFileSync(disk, Buffer.concat([buildBootSector('\r\nhost login:', 1), Buffer.alloc(2 ** 20)]));
+    for (const path of [join(rootDir, 'scratch'), disk]) chownSync(path, 107, 107);
+    const rows = [
+      ['bios', 'ConsoleText', { text: 'login:' }, /passed: its serial console shows "login:"/],
+      // The boot sector is none of UEFI: its firmware says so.
+      ['efi', 'ConsoleText', { text: 'BdsDxe' }, /passed: its serial console shows "BdsDxe"/],
+    ] as const;
+    for (const [firmware, until, more, said] of rows) {
+      const boot = { until, ...more, timeoutMs: 120_000, memoryMib: 256, firmware };
+      const { status, stdout, stderr } = inside({
+        BULLION_BOOT: JSON.stringify(boot),
+        BULLION_DISK: '/scratch/disk.img',
+        BULLION_SCRATCH: '/scratch',
+        BULLION_TERMINATION_LOG: '/scratch/report',
+      });
+      expect(stdout + stderr).toMatch(said);
+      expect(status).toBe(0);
+      expect(JSON.parse(readFileSync(join(rootDir, 'scratch', 'report'), 'utf8'))).toMatchObject({ outcome: 'passed' });
+    }
+    expect(readFileSync(sbomFile, 'utf8')).toContain('"qemu-system-x86"');
   });
 });

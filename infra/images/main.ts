@@ -1,4 +1,4 @@
-// `npm run images [-- --push <registry URL>/<prefix>:<tag>]`: builds both images into dist/images, without a Docker daemon.
+// `npm run images [-- --push <registry URL>/<prefix>:<tag>]`: builds the images into dist/images, without a Docker daemon.
 import { fileURLToPath } from 'node:url';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';

@@ -236,7 +236,12 @@ const startAllControllers = (
     unpack: (directory) => (storageClass) => unpackImage({ kube, files, directory }, storageClass),
     ...(backOffFactor === undefined ? {} : { backOffFactor }),
     host: {
-      images: { [functions.transferImage]: ['node', join('functions', 'transfer-job', 'index.ts')] },
+      images: Object.fromEntries(
+        Object.entries(functions.jobImages).map(([image, name]) => [
+          image,
+          ['node', join('functions', name, 'index.ts')],
+        ]),
+      ),
       nodePath: process.execPath,
       workingDir: repositoryDir,
       env: {

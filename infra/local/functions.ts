@@ -63,8 +63,8 @@ export interface Functions {
   readonly metrics: Hono;
   /** Dependencies of the transfer function; cluster.ts serves both of its APIs. */
   readonly exchange: ExchangeDeps;
-  /** OCI image of the functions' Jobs. */
-  readonly transferImage: string;
+  /** OCI images of the functions' Jobs, and the function that each starts. */
+  readonly jobImages: Readonly<Record<string, string>>;
   /** Calls import-object like an object store: directly, without the broker. */
   readonly notifyOfObject: (notification: Request) => Promise<Response>;
   /** Resolves when no event is being handled. A broker that stops does not wait for answers, although functions still work. */
@@ -113,7 +113,7 @@ export const createFunctions = async ({ config, connect, post, log }: FunctionsO
       now: Date.now,
     }),
     admission,
-    transferImage: config.transferImage,
+    jobImages: { [config.transferImage]: 'transfer-job', [config.bootImage]: 'boot-job' },
     subscribers: new Map(
       recorded.map(([name, app]) => [name, (request: Request) => track(Promise.resolve(app.fetch(request)))]),
     ),

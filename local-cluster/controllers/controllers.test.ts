@@ -193,6 +193,40 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       expect(await readdir(join(plane.dataDir, 'storage/snapshots'))).toEqual([]);
     });
 
+    it('binds a content that somebody prepared for a snapshot, with its bytes', async () => {
+      await aClaim('prepared');
+      await writeFile(join(await pathOf('prepared'), 'disk.img'), 'kept');
+      const isReady = (one: VolumeSnapshot | undefined): boolean => one?.status?.readyToUse === true;
+      await aSnapshot('first', 'prepared');
+      const first = await until(plane.kube, volumeSnapshots, { namespace, name: 'first' }, isReady);
+      const content = await plane.kube.get(volumeSnapshotContents, {
+        name: first?.status?.boundVolumeSnapshotContentName ?? '',
+      });
+      await plane.kube.create(volumeSnapshotContents, {
+        apiVersion: 'snapshot.storage.k8s.io/v1',
+        kind: 'VolumeSnapshotContent',
+        metadata: { name: 'prepared-content' },
+        spec: {
+          deletionPolicy: 'Retain',
+          driver: content?.spec.driver ?? '',
+          source: { snapshotHandle: content?.status?.snapshotHandle ?? '' },
+          volumeSnapshotRef: { namespace, name: 'second' },
+        },
+      });
+      await aSnapshot('second', '', { source: { volumeSnapshotContentName: 'prepared-content' } });
+      const second = await until(plane.kube, volumeSnapshots, { namespace, name: 'second' }, isReady);
+      expect(second?.status).toMatchObject({
+        boundVolumeSnapshotContentName: 'prepared-content',
+        restoreSize: '8Mi',
+      });
+      const dataSource = { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'second' };
+      await aClaim('of-prepared', { dataSource });
+      expect(await readFile(join(await pathOf('of-prepared'), 'disk.img'), 'utf8')).toBe('kept');
+      for (const name of ['second', 'first']) await plane.kube.delete(volumeSnapshots, { namespace, name });
+      await until(plane.kube, volumeSnapshots, { namespace, name: 'first' }, gone);
+      await plane.kube.delete(volumeSnapshotContents, { name: 'prepared-content' });
+    });
+
     it.each([
       [
         'a missing class',

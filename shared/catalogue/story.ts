@@ -7,7 +7,7 @@ import { type StatusCondition, findCondition } from '#shared/api/conditions.ts';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import { sentenceOf } from '#shared/golden/rollout/deprecation.ts';
+import { deprecationOfImage, sentenceOf } from '#shared/golden/rollout/deprecation.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { toAge, toSpan } from '#shared/runtime/age.ts';
 import { lookup } from '#shared/runtime/lookup.ts';
@@ -178,6 +178,12 @@ const lastFaultOf = (found: Found): string | undefined => {
   return fault === undefined || isStated ? undefined : `${fault.reason}: ${fault.message}`;
 };
 
+/** Of what a policy has, conditions say it. */
+const endOfImage = ({ type, image }: Found): string | undefined => {
+  const deprecation = isImage(type) ? deprecationOfImage(image) : undefined;
+  return deprecation && sentenceOf(deprecation, 'image');
+};
+
 export const summaryOf = (found: Found, now: Date): readonly Row[] => {
   const { image } = found;
   const { status = {} } = image;
@@ -192,6 +198,7 @@ export const summaryOf = (found: Found, now: Date): readonly Row[] => {
     ['Last fault', lastFaultOf(found)],
     ['Next try', status.nextAttemptTime && inOrAgo(status.nextAttemptTime, now)],
     ['Gives up', status.deadline && `${inOrAgo(status.deadline, now)} (${status.deadline})`],
+    ['Deprecated', endOfImage(found)],
     ...channelsOf(found),
     ...deletedOf(found, now),
     ...otherConditions(found),

@@ -83,6 +83,16 @@ export const jobSettings = {
     'Command that starts transfer-job in its image, arguments separated by spaces.',
     z.string().default(defaultSettings.transferCommand.join(' ')).pipe(argumentList),
   ),
+  bootImage: setting(
+    'BOOT_IMAGE',
+    'OCI image of boot-job, which boots versions of golden images by QEMU.',
+    z.string().default(defaultSettings.bootImage),
+  ),
+  kvmResource: setting(
+    'KVM_RESOURCE',
+    'Resource that gives /dev/kvm to the pod of such a boot, such as devices.kubevirt.io/kvm. Default: processors are emulated.',
+    z.string().min(1).optional(),
+  ),
   transferServiceAccount: setting(
     'TRANSFER_SERVICE_ACCOUNT',
     'Service account of transfer Jobs; it needs no permissions.',
@@ -134,6 +144,8 @@ export const toJobSettings = (config: JobConfig) =>
   ({
     transferImage: config.transferImage,
     transferCommand: config.transferCommand,
+    bootImage: config.bootImage,
+    kvmResource: config.kvmResource,
     transferServiceAccount: config.transferServiceAccount,
     transferResources: {
       requests: defaultSettings.transferResources['requests'] ?? {},

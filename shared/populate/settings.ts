@@ -10,6 +10,10 @@ export interface PopulateSettings extends RegistryAccess, MirrorAccess {
   readonly transferImage: string;
   /** Command of the container: starts transfer-job in that image. */
   readonly transferCommand: readonly string[];
+  /** OCI image of boot-job, which boots versions of golden images by QEMU. */
+  readonly bootImage: string;
+  /** What a pod requests to be given /dev/kvm. Default: nothing; a guest is emulated where its pod has no such device. */
+  readonly kvmResource?: string | undefined;
   /** Default: the default account of the namespace. Its token is never mounted. */
   readonly transferServiceAccount?: string | undefined;
   /** Requests and limits of the container, as in a Pod. */
@@ -79,6 +83,7 @@ export interface ObjectStoreSettings {
 export const defaultSettings: PopulateSettings = {
   transferImage: `bullion/transfer-job:${release}`,
   transferCommand: ['node', 'functions/transfer-job/index.ts'],
+  bootImage: `bullion/boot-job:${release}`,
   transferResources: {
     requests: { cpu: '100m', memory: '128Mi' },
     limits: { cpu: '2', memory: '512Mi' },

@@ -7,7 +7,9 @@ import { type BackendRegistry, registrationOf } from '#shared/backends/registry.
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Restored } from '#shared/populate/restore-source.ts';
 import type { AskedSource } from './access-rule.ts';
-import type { RequestRule } from './rule.ts';
+import { annotations } from '#shared/api/names.ts';
+import { deprecationOfImage } from '#shared/golden/rollout/deprecation.ts';
+import { type RequestRule, faultIf } from './rule.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
 // A volume in the storage class of an image is a copy of that image: users who name the class, in any kind of object, must be allowed to read
@@ -40,6 +42,16 @@ const namedClasses = (object: KubeObject): readonly NamedClass[] => {
 export const imageOfClass = async (kube: KubeClient, name: string): Promise<Owner | undefined> => {
   const found = name === '' ? undefined : await kube.get(storageClasses, { name });
   return found && ownerOf(found);
+};
+
+/** Its mark is not one that is read (`shared/golden/rollout/deprecation.ts`): people would believe that it does something. */
+const deprecationFaults = (image: KubeObject): readonly Fault[] => {
+  const isMarked = image.metadata.annotations?.[annotations.deprecation] !== undefined;
+  return faultIf(
+    isMarked && deprecationOfImage(image) === undefined,
+    `metadata.annotations[${annotations.deprecation}]`,
+    'is not JSON with state (Deprecated or Obsolete) and message: bullion deprecate writes it',
+  );
 };
 
 /** Images of the classes that an object names; one look-up per class. */
@@ -112,7 +124,11 @@ export const imageRules = (backends: BackendRegistry, fields: RuleFields): reado
       : [];
   };
 
+  const hasGoodMark: RequestRule<KubeObject>['check'] = ({ object }) => deprecationFaults(object);
+
   return [
+    { id: 'deprecation', on: 'CREATE', reason: 'Invalid', check: hasGoodMark },
+    { id: 'deprecation', on: 'UPDATE', reason: 'Invalid', check: hasGoodMark },
     { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ resource: image }) => image.faults },
     { id: 'backend-served', on: 'CREATE', reason: 'Invalid', check: isServed },
     { id: 'backend-installed', on: 'CREATE', reason: 'Invalid', check: isThere },

@@ -6,12 +6,15 @@ import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bulli
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
-import { namespaces, persistentVolumeClaims, persistentVolumes } from '#shared/api/foreign/core.ts';
+import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
+import { namespaces, persistentVolumeClaims, persistentVolumes, storageClasses } from '#shared/api/foreign/core.ts';
+import { volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { kubectlWith } from '#test/support/admission-server.ts';
 import { runBullion } from '#test/support/bullion.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
+import { noise } from '#test/support/disk.ts';
 import { type GoldenRegistry, startGoldenRegistry } from '#test/support/golden-registry.ts';
-import { conditionOf, isUpToDate, untilOffered, versionOf } from '#test/support/golden.ts';
+import { conditionOf, isUpToDate, pointsTo, untilOffered, versionOf } from '#test/support/golden.ts';
 import { until as untilObject } from '#test/support/until.ts';
 import { hasRegistry } from '#test/support/registry/server.ts';
 
@@ -152,6 +155,63 @@ describe.skipIf(!hasRegistry())('a golden image at its end', { timeout: 600_000 
     expect(left.items.map(({ metadata }) => metadata.name)).toEqual(expect.arrayContaining([two, three, 'good']));
     expect((await bullion('undelete')).text).toMatch(new RegExp(one));
     expect((await bullion('events', 'fedora', '-o', 'json')).text).toContain('dev.bullion.version.deprecated');
+  });
+
+  it('gives back a version that is kept as a snapshot, with its bytes', async () => {
+    const { cluster, flow } = golden;
+    const { kube } = cluster;
+    const { provisioner } = (await kube.get(storageClasses, { name: 'local' }))!;
+    await kube.create(storageClasses, {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'StorageClass',
+      metadata: { name: 'snapshots' },
+      provisioner,
+      volumeBindingMode: 'Immediate',
+    });
+    await flow.untilCluster(storageProfiles, 'snapshots', (profile) => profile !== undefined);
+    await kube.mergePatch(storageProfiles, { name: 'snapshots' }, { spec: { dataImportCronSourceFormat: 'snapshot' } });
+    const { digest } = await golden.push('debian', 'debian');
+    const version = versionOf('debian', digest);
+    await golden.aCron('debian', {}, { storageClassName: 'snapshots' });
+    await kube.create(type, {
+      apiVersion: 'bullion.dev/v1alpha1',
+      kind: 'GoldenImagePolicy',
+      metadata: { namespace, name: 'debian' },
+      spec: {
+        dataImportCrons: { names: ['debian'] },
+        channels: [{ name: 'stable', dataSource: 'debian' }],
+        retention: { keep: 9, undeleteFor: '1h' },
+      },
+    });
+    await flow.until(dataSourceKind.type, 'debian', pointsTo(version, 'snapshot'));
+    const snapshot = await flow.until(volumeSnapshots, version, (one) => one?.status?.readyToUse === true);
+    const content = snapshot.status?.boundVolumeSnapshotContentName ?? '';
+    const kept = (policy: string) =>
+      flow.untilCluster(volumeSnapshotContents, content, (one) => one?.spec.deletionPolicy === policy);
+    await kept('Retain');
+
+    expect((await kubectl(['delete', 'volumesnapshot', version, '-n', namespace])).stdout).toContain('deleted');
+    await flow.until(dataImportCronKind.type, 'debian', (cron) =>
+      (cron?.status?.deleted ?? []).some(({ name }) => name === version),
+    );
+    expect(await kube.get(volumeSnapshotContents, { name: content })).toBeDefined();
+    expect((await bullion('undelete')).text).toMatch(new RegExp(`${version} .* in (?:59|1h)`));
+    expect((await bullion('undelete', version)).code).toBe(0);
+    const back = await flow.until(volumeSnapshots, version, (one) => one?.status?.readyToUse === true);
+    expect(back.metadata.uid).not.toBe(snapshot.metadata.uid);
+    await flow.until(dataSourceKind.type, 'debian', pointsTo(version, 'snapshot'));
+    await kube.create(dataVolumes, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataVolume',
+      metadata: { namespace, name: 'of-the-snapshot' },
+      spec: {
+        sourceRef: { kind: 'DataSource', name: 'debian' },
+        storage: { storageClassName: 'snapshots', resources: { requests: { storage: '16Mi' } } },
+      },
+    });
+    await isFilled('of-the-snapshot');
+    const bytes = noise('debian', 64 * 1024);
+    expect((await golden.contentOf('of-the-snapshot')).equals(bytes)).toBe(true);
   });
 
   it('gives back what somebody deleted, with its bytes, and holds no namespace for it', async () => {

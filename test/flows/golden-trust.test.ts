@@ -18,6 +18,7 @@ import {
   signBytes,
   statementOf,
 } from '#test/support/cosign.ts';
+import { hasCosign, startCosign } from '#test/support/cosign-program.ts';
 import { noise } from '#test/support/disk.ts';
 import { type GoldenRegistry, startGoldenRegistry } from '#test/support/golden-registry.ts';
 import { untilOffered, versionOf } from '#test/support/golden.ts';
@@ -40,6 +41,8 @@ describe.skipIf(!hasRegistry())('a golden image that people trust', { timeout: 2
   let file: Buffer = Buffer.alloc(0);
   let sums: Buffer = file;
   const vendor = ecKey();
+  /** In place of signatures of the same form. */
+  const cosign = hasCosign() ? startCosign() : undefined;
   beforeAll(async () => {
     gpg = startGpg();
     signer = gpg.key('vendor');
@@ -48,7 +51,7 @@ describe.skipIf(!hasRegistry())('a golden image that people trust', { timeout: 2
     );
     golden = await startGoldenRegistry(namespace);
     machines = await startMachines(golden.cluster.kube);
-    const data = { registry: pemOf(vendor), file: gpg.exported(signer).toString() };
+    const data = { registry: cosign?.publicKey ?? pemOf(vendor), file: gpg.exported(signer).toString() };
     for (const kind of kinds)
       await golden.cluster.kube.create(configMaps, {
         apiVersion: 'v1',
@@ -62,12 +65,19 @@ describe.skipIf(!hasRegistry())('a golden image that people trust', { timeout: 2
     await golden?.close();
     await origin?.close();
     gpg?.close();
+    cosign?.close();
   });
 
   /** Published and signed by its vendor; the digest of the version. */
   const publishers = {
     registry: async (seed: string): Promise<string> => {
       const { digest } = await golden.push('registry', seed);
+      if (cosign !== undefined) {
+        const image = `${golden.registry.direct}/${golden.target.repository}@${digest}`;
+        cosign.sign(image);
+        cosign.attest(image, 'slsaprovenance1');
+        return digest;
+      }
       const payload = payloadOf(digest);
       await pushSignatures(golden.target, digest, [{ payload, signature: signBytes(vendor, payload) }]);
       await pushAttestations(golden.target, digest, [envelopeOf(vendor, statementOf(digest, provenance))]);

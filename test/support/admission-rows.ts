@@ -25,6 +25,12 @@ const harvesterRows: readonly AdmissionRow[] = [
   row('harvester/url-given', image(), image({ url: undefined }), /spec\.url.*is required/),
   row('harvester/url-valid', image(), image({ url: 'nowhere' }), /spec\.url.*is not a valid URL/),
   row('any/address', image(), image({ url: 'https://169.254.169.254/disk' }), /spec\.url.*a metadata service/),
+  row(
+    'images/deprecation',
+    image({}, { annotations: { 'bullion.dev/deprecation': '{"state":"Deprecated","message":"too old"}' } }),
+    image({}, { annotations: { 'bullion.dev/deprecation': 'too old' } }),
+    /metadata\.annotations\[bullion\.dev\/deprecation\].*bullion deprecate writes it/,
+  ),
   row('images/backend-served', image(), image({ backend: 'tape' }), /spec\.backend/),
   row(
     'images/backend-source',

@@ -1,5 +1,4 @@
 // Signatures of images in the format of cosign's specification, created with node:crypto, and pushed next to the image in a registry.
-import { spawnSync } from 'node:child_process';
 import { type KeyObject, generateKeyPairSync, sign } from 'node:crypto';
 import { type PushTarget, pushBlob, pushManifest, sha256 } from '#test/support/registry/images.ts';
 
@@ -115,7 +114,12 @@ export const pushAttestations = async (
 const bundleType = 'application/vnd.dev.sigstore.bundle.v0.3+json';
 
 /** As artifacts that refer to the image, with the fallback tag for registries without the referrers API. */
-export const pushBundles = async (target: PushTarget, digest: string, bundles: readonly object[]): Promise<void> => {
+export const pushBundles = async (
+  target: PushTarget,
+  digest: string,
+  bundles: readonly object[],
+  listedAs: string = bundleType,
+): Promise<void> => {
   const manifests = [];
   for (const bundle of bundles) {
     const bytes = Buffer.from(JSON.stringify(bundle));
@@ -125,15 +129,8 @@ export const pushBundles = async (target: PushTarget, digest: string, bundles: r
       subject,
     });
     const { digest: name, size } = await pushManifest(target, sha256(Buffer.from(JSON.stringify(artifact))), artifact);
-    manifests.push({ mediaType: artifact.mediaType, digest: name, size, artifactType: bundleType });
+    manifests.push({ mediaType: artifact.mediaType, digest: name, size, artifactType: listedAs });
   }
   const index = { schemaVersion: 2, mediaType: 'application/vnd.oci.image.index.v1+json', manifests };
   await pushManifest(target, digest.replace(':', '-'), index);
-};
-
-/** Not in Debian. */
-export const hasCosign = (): boolean => {
-  const isThere = spawnSync('cosign', ['version'], { stdio: 'ignore' }).error === undefined;
-  if (!isThere) console.warn('skipped: go install github.com/sigstore/cosign/v2/cmd/cosign@latest');
-  return isThere;
 };

@@ -52,6 +52,7 @@ export const policyRows: readonly AdmissionRow[] = [
   ),
   row('policy/soak', after({ soak: '7d' }), after({ soak: 'a day' }), /channels\[1\]\.after\.soak.*not a duration/),
   row('policy/times-of-checks', boots({ timeout: '10m' }), boots({ timeout: 'soon' }), /boot\.timeout/),
+  row('policy/boot-memory', boots({ memory: '64Mi' }), boots({ memory: 'lots' }), /boot\.memory.*"lots" is not a size/),
   row(
     'policy/times-of-checks',
     boots({ until: 'Running', runningFor: '30s' }),
@@ -269,7 +270,7 @@ export const policyObjectRows: readonly ProtectedRow[] = [
   },
   {
     id: 'policy/may-run',
-    what: 'a boot of who may not create machines',
+    what: 'a boot of who may create neither machines nor Jobs',
     given: [],
     rights: [
       'promote goldenimagepolicies open/fedora',
@@ -278,7 +279,7 @@ export const policyObjectRows: readonly ProtectedRow[] = [
     ],
     allowed: { object: inNamespace(boots({}), 'open') },
     denied: { object: inNamespace(boots({}), 'shut') },
-    says: /spec\.verify\.boot.*create virtualmachineinstances of kubevirt\.io/,
+    says: /spec\.verify\.boot.*create virtualmachineinstances of kubevirt\.io or jobs of batch/,
   },
 ];
 

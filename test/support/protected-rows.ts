@@ -64,6 +64,17 @@ const locked = (draft: Draft): Draft => ({
   metadata: { ...draft.metadata, labels: { 'bullion.dev/protected': 'true' } },
 });
 
+/** An image that its owners have ended. */
+const obsoleteImage: Draft = {
+  ...image,
+  metadata: {
+    ...image.metadata,
+    annotations: { 'bullion.dev/deprecation': '{"state":"Obsolete","message":"too old","replacement":"noble"}' },
+  },
+};
+const insisting = { annotations: { 'bullion.dev/allow-obsolete': 'true' } };
+const ofClaim = { dataSource: { kind: 'PersistentVolumeClaim', name: 'ubuntu-image-pvc' } };
+
 export const protectedRows: readonly ProtectedRow[] = [
   ...policyObjectRows,
   {
@@ -89,6 +100,22 @@ export const protectedRows: readonly ProtectedRow[] = [
     allowed: { oldObject: aHarvesterImage() },
     denied: { oldObject: ofTemplate },
     says: /used by VirtualMachineTemplateVersion web-1/,
+  },
+  {
+    id: 'protected/obsolete-version',
+    what: 'disks from being made in the class of an obsolete image',
+    given: [imageClass, obsoleteImage],
+    allowed: { object: claim({ name: 'disk', ...insisting }, { storageClassName: 'lh-uid-1' }) },
+    denied: { object: claim({ name: 'disk' }, { storageClassName: 'lh-uid-1' }) },
+    says: /spec\.storageClassName.*image \S+\/ubuntu is obsolete: too old; use image noble instead.*allow-obsolete=true/,
+  },
+  {
+    id: 'protected/obsolete-version',
+    what: 'disks from being made of the volume of an obsolete image',
+    given: [obsoleteImage, claim()],
+    allowed: { object: claim({ name: 'disk', ...insisting }, ofClaim) },
+    denied: { object: claim({ name: 'disk' }, ofClaim) },
+    says: /spec\.dataSource.*image \S+\/ubuntu is obsolete/,
   },
   {
     id: 'protected/image-class-allowed',

@@ -88,6 +88,7 @@ const meanings: Readonly<Record<string, Meaning>> = {
   'GoldenImagePolicy spec.verify.signature.gpg.signature': 'url',
   'GoldenImagePolicy spec.verify.signature.minisign.checksums': 'url',
   'GoldenImagePolicy spec.verify.signature.minisign.signature': 'url',
+  'GoldenImagePolicy spec.verify.boot.text': 'plain',
   'GoldenImagePolicy spec.verify.boot.timeout': 'plain',
   'GoldenImagePolicy spec.verify.boot.runningFor': 'plain',
   'GoldenImagePolicy spec.verify.checks[].image': 'plain',

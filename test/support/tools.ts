@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process';
 const packages = {
   'qemu-img': 'qemu-utils',
   'qemu-io': 'qemu-utils',
+  'qemu-system-x86_64': 'qemu-system-x86',
   xz: 'xz-utils',
   zstd: 'zstd',
   gpg: 'gnupg',

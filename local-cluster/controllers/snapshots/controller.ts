@@ -1,5 +1,10 @@
 // Snapshots of local volumes: VolumeSnapshot → VolumeSnapshotContent → files, and back again on deletion.
-import { type VolumeSnapshot, volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import {
+  type VolumeSnapshot,
+  type VolumeSnapshotContent,
+  volumeSnapshotContents,
+  volumeSnapshots,
+} from '#shared/api/foreign/snapshot.ts';
 import { keyOf } from '#shared/api/object.ts';
 import { formatQuantity } from '#shared/api/quantity.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -92,12 +97,18 @@ const drive = async (tools: Tools, snapshot: VolumeSnapshot): Promise<number | u
   return undefined;
 };
 
+/** One that was prepared by hand is there already. */
+const ensureContent = async (kube: KubeClient, content: VolumeSnapshotContent): Promise<VolumeSnapshotContent> => {
+  if (content.metadata.uid !== undefined) return content;
+  return kube.create(volumeSnapshotContents, content).catch(async (error: unknown) => {
+    if (!isConflict(error)) throw error;
+    return (await kube.get(volumeSnapshotContents, keyOf(content))) ?? content;
+  });
+};
+
 /** Content, files, then both statuses: the snapshot is ready only once its bytes are complete and flushed. */
 const take = async ({ kube, say, directory }: Tools, snapshot: VolumeSnapshot, source: Source): Promise<void> => {
-  const content = await kube.create(volumeSnapshotContents, source.content).catch(async (error: unknown) => {
-    if (!isConflict(error)) throw error;
-    return (await kube.get(volumeSnapshotContents, keyOf(source.content))) ?? source.content;
-  });
+  const content = await ensureContent(kube, source.content);
   const { volumeHandle, snapshotHandle: existing } = content.spec.source;
   const handle = existing ?? content.metadata.name;
   if (volumeHandle !== undefined) await directory.snapshot(handle, volumeHandle);

@@ -73,7 +73,15 @@ const findPrepared = async (kube: KubeClient, snapshot: VolumeSnapshot, name: st
   if (!isMeant || (ref.uid !== undefined && ref.uid !== snapshot.metadata.uid)) {
     return { obstacle: `snapshot content "${name}" belongs to another snapshot` };
   }
-  return { content, bytes: content.status?.restoreSize ?? 0 };
+  return { content, bytes: content.status?.restoreSize ?? (await sizeOf(kube, content.spec.source.snapshotHandle)) };
+};
+
+/** Bytes of a snapshot that another content stands for. */
+const sizeOf = async (kube: KubeClient, handle: string | undefined): Promise<number> => {
+  const { items } = await kube.list(volumeSnapshotContents);
+  return (
+    items.find(({ status }) => handle !== undefined && status?.snapshotHandle === handle)?.status?.restoreSize ?? 0
+  );
 };
 
 const chooseClass = async (

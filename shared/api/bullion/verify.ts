@@ -1,6 +1,7 @@
 // Who must have signed a version: `spec.verify.signature` of a policy for golden images.
 import { z } from 'zod';
 import { ObjectName, QuantityValue, exactlyOne, withRules } from '#shared/api/kind.ts';
+import { bootSigns } from '#shared/boot/report.ts';
 
 const ConfigMapRef = z.object({ configMap: ObjectName.min(1).describe('name of a ConfigMap of this namespace') });
 
@@ -172,17 +173,41 @@ export type Check = z.infer<typeof Check>;
 export const Boot = z
   .object({
     until: z
-      .enum(['AgentConnected', 'Running'])
+      .enum(bootSigns)
       .optional()
       .describe(
-        'the sign that it has started. AgentConnected: its guest agent answers; Running: the machine runs for the time of runningFor. Default: AgentConnected',
+        'the sign that it has started. AgentConnected: its guest agent answers; Running: the machine runs for the time of runningFor; CloudInitFinished: its cloud-init has finished; ConsoleText: its serial console shows text; PortAnswers: its TCP port answers. Default: AgentConnected',
       ),
-    timeout: z.string().optional().describe('the time it has once the machine runs, such as 90s or 10m; default: 5m'),
+    text: z
+      .string()
+      .min(1)
+      .max(200)
+      .optional()
+      .describe('with ConsoleText: what the serial console must show, exactly, such as login:'),
+    port: z.int().min(1).max(65_535).optional().describe('with PortAnswers: which TCP port, such as 22'),
+    timeout: z
+      .string()
+      .optional()
+      .describe(
+        'the time it has once the machine runs, such as 90s or 10m; default: 5m, and 15m where its processor is emulated',
+      ),
     runningFor: z.string().optional().describe('with Running: how long the machine must run; default: 1m'),
     memory: QuantityValue.optional().describe('memory of the machine; default: 1Gi'),
     firmware: z.enum(['bios', 'efi']).optional().describe('what it starts by; default: bios'),
   })
   .describe(
-    'it must start: a VirtualMachineInstance without a network, on a throw-away clone. Needs KubeVirt in the cluster',
+    'it must start, on a throw-away clone, in a machine that reaches no network. AgentConnected and Running: a VirtualMachineInstance, where the cluster has KubeVirt; else, and for the other signs, a Job with QEMU, for x86-64 only',
+  )
+  .meta(
+    withRules(
+      {
+        rule: "has(self.text) == (has(self.until) && self.until == 'ConsoleText')",
+        message: 'text and until: ConsoleText must be set together',
+      },
+      {
+        rule: "has(self.port) == (has(self.until) && self.until == 'PortAnswers')",
+        message: 'port and until: PortAnswers must be set together',
+      },
+    ),
   );
 export type Boot = z.infer<typeof Boot>;

@@ -81,17 +81,27 @@ export const toMark = (policy: string, version: string | undefined, status: Depr
   status &&
   JSON.stringify({ policy, ...(version === undefined ? {} : { version }), ...status } satisfies DeprecationMark);
 
-/** `undefined`: disks should be made from it. */
-export const deprecationIn = (object: KubeObject | undefined): DeprecationMark | undefined => {
+const jsonOf = (object: KubeObject | undefined): unknown => {
   try {
-    return Mark.safeParse(JSON.parse(object?.metadata.annotations?.[annotations.deprecation] ?? 'null')).data;
+    return JSON.parse(object?.metadata.annotations?.[annotations.deprecation] ?? 'null');
   } catch {
     return undefined;
   }
 };
 
-/** As people read it: what is said of a version or a channel. */
-export const sentenceOf = ({ state, since, message, replacement, by }: DeprecationStatus): string =>
+/** `undefined`: disks should be made from it. */
+export const deprecationIn = (object: KubeObject | undefined): DeprecationMark | undefined =>
+  Mark.safeParse(jsonOf(object)).data;
+
+/** Of an image by itself, which no policy has: its owners write the mark. */
+export const deprecationOfImage = (image: KubeObject | undefined): DeprecationStatus | undefined =>
+  DeprecationStatus.safeParse(jsonOf(image)).data;
+
+/** As people read it: what is said of a version or a channel, or of an image. */
+export const sentenceOf = (
+  { state, since, message, replacement, by }: DeprecationStatus,
+  kind: 'DataSource' | 'image' = 'DataSource',
+): string =>
   `${state.toLowerCase()}${since === undefined ? '' : ` since ${since}`}${by === undefined ? '' : `, by ${by}`}: ${message}${
-    replacement === undefined ? '' : `; use DataSource ${replacement} instead`
+    replacement === undefined ? '' : `; use ${kind} ${replacement} instead`
   }`;

@@ -1,5 +1,6 @@
 // What must be so of the channels of a policy, and of what is decided for them, by looking at the object alone. Pure.
 import type { GoldenImagePolicy } from '#shared/api/bullion/golden-image-policy.ts';
+import { parseQuantity } from '#shared/api/quantity.ts';
 import { type SpecRule, faultIf, faultsOf } from '#shared/resources/rule.ts';
 import { parseSpan } from '#shared/runtime/age.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
@@ -82,6 +83,16 @@ const timesAreSpans: Check = (policy) =>
     ),
   );
 
+/** BIOS and a kernel fit, if barely. */
+const leastMemory = 32 * 2 ** 20;
+
+const memoryIsEnough: Check = ({ spec: { verify = {} } }) =>
+  faultIf(
+    verify.boot?.memory !== undefined && !((parseQuantity(verify.boot.memory) ?? 0) >= leastMemory),
+    'spec.verify.boot.memory',
+    `${JSON.stringify(verify.boot?.memory)} is not a size of 32Mi or more: write one such as 1Gi`,
+  );
+
 const ownNames: readonly string[] = ['signature', 'boot'];
 
 const oneCheckOfName: Check = ({ spec: { verify = {} } }) =>
@@ -160,6 +171,7 @@ export const policySpecRules: readonly SpecRule<GoldenImagePolicy>[] = [
   { id: 'after-earlier', check: comesAfter },
   { id: 'soak', check: soakIsSpan },
   { id: 'times-of-checks', check: timesAreSpans },
+  { id: 'boot-memory', check: memoryIsEnough },
   { id: 'one-check-of-a-name', check: oneCheckOfName },
   { id: 'pins-of-channels', check: pinsOfChannels },
   { id: 'pins-are-good', check: pinsAreGood },

@@ -12,6 +12,7 @@ import type { DataSource } from '#shared/api/cdi/data-source.ts';
 import { jobs } from '#shared/api/foreign/core.ts';
 import { virtualMachineInstances } from '#shared/api/foreign/kubevirt.ts';
 import { ownAccountPrefix } from '#shared/api/names.ts';
+import type { ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { CdiLook } from '#shared/resources/cdi-mode.ts';
 import { sourceOfVersion } from '#shared/resources/data-source/point.ts';
@@ -129,16 +130,24 @@ const partsOf = (spec: GoldenImagePolicySpec | undefined): Readonly<Record<Polic
   };
 };
 
-/** What is run for a policy is what its author may run here: pods can mount every Secret of their namespace. */
-const runs = [
-  { part: 'checks', what: 'Jobs', group: jobs.group, resource: jobs.plural },
-  {
-    part: 'boot',
-    what: 'VirtualMachineInstances',
-    group: virtualMachineInstances.group,
-    resource: virtualMachineInstances.plural,
-  },
-] as const;
+interface Right {
+  readonly group: string;
+  readonly resource: string;
+}
+const toCreate = ({ group, plural: resource }: Pick<ResourceType, 'group' | 'plural'>): Right => ({ group, resource });
+
+/**
+ * What is run for a policy is what its author may run here: pods can mount every Secret of their namespace. A boot mounts none, and is a machine or
+ * a Job with one in it, whichever the cluster can run.
+ */
+const runs: readonly {
+  readonly part: 'checks' | 'boot';
+  readonly what: string;
+  readonly oneOf: readonly Right[];
+}[] = [
+  { part: 'checks', what: 'Jobs', oneOf: [toCreate(jobs)] },
+  { part: 'boot', what: 'virtual machines', oneOf: [toCreate(virtualMachineInstances), toCreate(jobs)] },
+];
 
 const mayRun = async (
   kube: KubeClient,
@@ -147,13 +156,16 @@ const mayRun = async (
 ): Promise<readonly Fault[]> => {
   const before = specOf(oldObject)?.verify;
   const faults: Fault[] = [];
-  for (const { part, what, group, resource } of runs) {
+  for (const { part, what, oneOf } of runs) {
     const wanted = spec.verify?.[part];
     if (wanted === undefined || isDeepStrictEqual(wanted, before?.[part])) continue;
     const { namespace } = metadata;
+    const mayCreate = (right: Right): Promise<boolean> =>
+      isAllowed(kube, userInfo, { verb: 'create', ...right, namespace });
     // oxlint-disable-next-line no-await-in-loop
-    if (await isAllowed(kube, userInfo, { verb: 'create', group, resource, namespace })) continue;
-    const message = `user ${userInfo.username} is not allowed to run ${what} here: this requires permission to create ${resource} of ${group}`;
+    if ((await Promise.all(oneOf.map(mayCreate))).includes(true)) continue;
+    const permissions = oneOf.map(({ group, resource }) => `${resource} of ${group}`).join(' or ');
+    const message = `user ${userInfo.username} is not allowed to run ${what} here: this requires permission to create ${permissions}`;
     faults.push({ field: `spec.verify.${part}`, message });
   }
   return faults;

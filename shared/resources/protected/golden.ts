@@ -90,6 +90,17 @@ const readImage = async <T extends ImageObject>(
 const isRecorded = ({ child, namespace }: GoldenKind, { metadata }: KubeObject, { ref, state }: Image): boolean =>
   (metadata.namespace ?? '') === (namespace ?? ref.namespace) && state.children?.[child] === metadata.name;
 
+/** The image that an owner stands for, as its owners wrote it. */
+export const imageOf = async ({ groupKind, namespace, name, uid }: Owner, kube: KubeClient) => {
+  const types = [
+    harvesterImages.kind.type,
+    hyperCloudImages.kind.type,
+  ] as readonly unknown[] as readonly ResourceType[];
+  const type = types.find((one) => groupKindOf(typeRef(one)) === groupKind);
+  const found = type === undefined ? undefined : await kube.get(type, { namespace, name });
+  return found?.metadata.uid === uid ? found : undefined;
+};
+
 /** The image that would be lost with this object; at most two look-ups. */
 export const imageHeldIn = async (object: KubeObject, kube: KubeClient): Promise<Owner | undefined> => {
   const kind = kindOf(object);

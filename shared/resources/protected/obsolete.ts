@@ -10,12 +10,26 @@ import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { annotations } from '#shared/api/names.ts';
-import type { KubeObject } from '#shared/api/object.ts';
+import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import {
+  type VirtualMachinePvc,
+  type VirtualMachineVolume,
+  virtualMachinePvcKind,
+  virtualMachineVolumeKind,
+} from '#shared/api/hypercloud/volume.ts';
+import type { KubeObject, Owner } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { type DeprecationMark, deprecationIn, sentenceOf } from '#shared/golden/rollout/deprecation.ts';
+import {
+  type DeprecationMark,
+  deprecationIn,
+  deprecationOfImage,
+  sentenceOf,
+} from '#shared/golden/rollout/deprecation.ts';
+import { imageOfClass } from '#shared/resources/image-rules.ts';
+import { imageHeldIn, imageOf } from '#shared/resources/protected/golden.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 
-type SourceKind = 'claim' | 'snapshot' | 'data-source';
+type SourceKind = 'claim' | 'snapshot' | 'data-source' | 'class' | 'image';
 
 /** What a disk is made from. */
 interface NamedSource {
@@ -40,6 +54,12 @@ const isForced = (metadata: KubeObject['metadata'] | undefined): boolean =>
 
 type VolumeLike = Pick<DataVolume, 'spec'> & { readonly metadata?: KubeObject['metadata'] };
 
+/** A volume in the storage class of an image is a copy of it. */
+const ofClass = (name: string | undefined, field: string, metadata: VolumeLike['metadata']): readonly WantedDisk[] =>
+  name === undefined || name === ''
+    ? []
+    : [{ field, source: { kind: 'class', namespace: '', name }, isForced: isForced(metadata) }];
+
 const diskOfVolume = ({ metadata, spec }: VolumeLike, own: string, path: string): readonly WantedDisk[] => {
   const { source = {}, sourceRef } = spec;
   const named = [
@@ -47,7 +67,7 @@ const diskOfVolume = ({ metadata, spec }: VolumeLike, own: string, path: string)
     ['snapshot', 'source.snapshot', source.snapshot],
     ['data-source', 'sourceRef', sourceRef],
   ] as const;
-  return named.flatMap(([kind, field, one]) =>
+  const sources = named.flatMap(([kind, field, one]) =>
     one === undefined
       ? []
       : [
@@ -58,6 +78,19 @@ const diskOfVolume = ({ metadata, spec }: VolumeLike, own: string, path: string)
           },
         ],
   );
+  const classes = (['storage', 'pvc'] as const).flatMap((part) =>
+    ofClass(spec[part]?.storageClassName, `${path}.${part}.storageClassName`, metadata),
+  );
+  return [...sources, ...classes];
+};
+
+/** HyperCloud's two forms of a volume from an image. */
+const diskOfImageVolume = (volume: VirtualMachineVolume | VirtualMachinePvc, own: string): readonly WantedDisk[] => {
+  const [field, name] =
+    'virtualMachineImage' in volume.spec
+      ? ['spec.virtualMachineImage.name', volume.spec.virtualMachineImage.name]
+      : ['spec.virtualMachineImageName', volume.spec.virtualMachineImageName];
+  return [{ field, source: { kind: 'image', namespace: own, name }, isForced: isForced(volume.metadata) }];
 };
 
 const claimSources: Readonly<Record<string, SourceKind>> = {
@@ -65,15 +98,17 @@ const claimSources: Readonly<Record<string, SourceKind>> = {
   VolumeSnapshot: 'snapshot',
 };
 
-const diskOfClaim = ({ metadata, spec }: PersistentVolumeClaim, own: string): readonly WantedDisk[] =>
-  (['dataSource', 'dataSourceRef'] as const).flatMap((field) => {
+const diskOfClaim = ({ metadata, spec }: PersistentVolumeClaim, own: string): readonly WantedDisk[] => [
+  ...ofClass(spec.storageClassName, 'spec.storageClassName', metadata),
+  ...(['dataSource', 'dataSourceRef'] as const).flatMap((field): readonly WantedDisk[] => {
     const named = spec[field];
     const kind = named === undefined ? undefined : claimSources[named.kind];
     if (named === undefined || kind === undefined) return [];
     return [
       { field: `spec.${field}`, source: { kind, namespace: own, name: named.name }, isForced: isForced(metadata) },
     ];
-  });
+  }),
+];
 
 interface Machine extends KubeObject {
   readonly spec?: { readonly dataVolumeTemplates?: readonly VolumeLike[] };
@@ -95,6 +130,9 @@ const disksOf = ({ object, oldObject, namespace = '' }: AdmissionRequest): reado
       return diskOfClaim(object as PersistentVolumeClaim, namespace);
     case dataVolumeKind.type.kind:
       return diskOfVolume(object as DataVolume, namespace, 'spec');
+    case virtualMachineVolumeKind.type.kind:
+    case virtualMachinePvcKind.type.kind:
+      return diskOfImageVolume(object as VirtualMachineVolume | VirtualMachinePvc, namespace);
     case virtualMachines.kind:
       return disksOfMachine(object as Machine, oldObject as Machine | undefined, namespace);
     default:
@@ -103,8 +141,11 @@ const disksOf = ({ object, oldObject, namespace = '' }: AdmissionRequest): reado
 };
 
 interface Found {
-  readonly mark: DeprecationMark;
+  /** Without a policy: that of an image. */
+  readonly mark: Omit<DeprecationMark, 'policy'> & { readonly policy?: string | undefined };
   readonly namespace: string;
+  /** The image that is marked. */
+  readonly image?: string | undefined;
   /** The DataSource that is marked; `undefined`: the version is. */
   readonly dataSource?: string | undefined;
 }
@@ -125,12 +166,25 @@ const sourcesBehind = ({ metadata, spec, status }: DataSource): readonly NamedSo
 
 const types = { claim: persistentVolumeClaims, snapshot: volumeSnapshots } as const;
 
+const markOf = (image: KubeObject | undefined): readonly Found[] => {
+  const mark = deprecationOfImage(image);
+  const { namespace = '', name } = image?.metadata ?? {};
+  return mark === undefined ? [] : [{ mark, namespace, image: name }];
+};
+
+const marksOfImage = async (owner: Owner | undefined, kube: KubeClient): Promise<readonly Found[]> =>
+  markOf(owner === undefined ? undefined : await imageOf(owner, kube));
+
 /** What marks a source: a DataSource, one that it points to, or the version behind both. `hops`: that may still be followed. */
 const findMarks = async (kube: KubeClient, source: NamedSource, hops = 2): Promise<readonly Found[]> => {
   const { kind, namespace, name } = source;
+  if (kind === 'class') return marksOfImage(await imageOfClass(kube, name), kube);
+  if (kind === 'image') return markOf(await kube.get(hyperCloudImageKind.type, { namespace, name }));
   if (kind !== 'data-source') {
-    const mark = deprecationIn(await kube.get<KubeObject>(types[kind] as never, { namespace, name }));
-    return mark === undefined ? [] : [{ mark, namespace }];
+    const object = await kube.get<KubeObject>(types[kind] as never, { namespace, name });
+    const mark = deprecationIn(object);
+    if (object === undefined || mark !== undefined) return mark === undefined ? [] : [{ mark, namespace }];
+    return marksOfImage(await imageHeldIn(object, kube), kube);
   }
   const object = await kube.get(dataSourceKind.type, { namespace, name });
   if (object === undefined) return [];
@@ -142,6 +196,7 @@ const findMarks = async (kube: KubeClient, source: NamedSource, hops = 2): Promi
 
 /** A policy that is gone, or gave a channel up, has left its marks behind. */
 const isInForce = async (kube: KubeClient, { mark, namespace, dataSource }: Found): Promise<boolean> => {
+  if (mark.policy === undefined) return true;
   const policy = await kube.get(goldenImagePolicyKind.type, { namespace, name: mark.policy });
   if (policy === undefined) return false;
   return dataSource === undefined || policy.spec.channels.some((channel) => channel.dataSource === dataSource);
@@ -157,12 +212,14 @@ const strictestOf = async (kube: KubeClient, all: readonly Found[]): Promise<Fou
 /** Nothing is told of sources that their author may not use: another rule refuses those. */
 const mayKnow = async ({ userInfo, namespace: own }: AdmissionRequest, { source }: WantedDisk, kube: KubeClient) => {
   const { kind, namespace, name } = source;
-  if (namespace === own) return true;
+  // Whoever may not use the image of a class is refused before (protected/image-class-allowed).
+  if (namespace === own || kind === 'class') return true;
   const use = kind === 'snapshot' ? 'clone-snapshot' : 'clone-claim';
   return (await grantFor(kube, userInfo, { use, namespace, name })) !== undefined;
 };
 
-const sayOf = ({ mark, namespace, dataSource }: Found): string => {
+const sayOf = ({ mark, namespace, dataSource, image }: Found): string => {
+  if (image !== undefined) return `image ${namespace}/${image} is ${sentenceOf(mark, 'image')}`;
   const what = mark.version ?? `what DataSource ${namespace}/${dataSource} stands for`;
   return `${what} of GoldenImagePolicy ${namespace}/${mark.policy} is ${sentenceOf(mark)}`;
 };

@@ -2,6 +2,7 @@
 import { serviceAccountRequester } from '#shared/access/permissions.ts';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { virtualMachinePvcKind, virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
 import { isTrue } from '#shared/api/conditions.ts';
 import { templateVersions } from '#shared/api/foreign/backup.ts';
 import { namespaces, persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
@@ -92,6 +93,7 @@ const mayUseClass = async (request: AdmissionRequest, kube: KubeClient): Promise
 };
 
 const machines = [virtualMachines];
+const imageVolumes = [virtualMachineVolumeKind.type, virtualMachinePvcKind.type];
 const classes = [storageClasses];
 
 export const protectedRules: readonly ProtectedRule[] = [
@@ -116,7 +118,7 @@ export const protectedRules: readonly ProtectedRule[] = [
   },
   {
     id: 'obsolete-version',
-    types: [persistentVolumeClaims, dataVolumeKind.type, ...machines],
+    types: [persistentVolumeClaims, dataVolumeKind.type, ...imageVolumes, ...machines],
     on: 'CREATE',
     check: keepFromObsolete,
   },

@@ -9,7 +9,7 @@ import { createRegistryClient } from '#shared/clients/registry/client.ts';
 import { createRegistryPace } from '#shared/clients/registry/refusal.ts';
 import { judgeByKeys, verifyImage } from '#shared/golden/signature/cosign/cosign.ts';
 import { readPublicKeys } from '#shared/golden/signature/cosign/keys.ts';
-import { hasCosign } from '#test/support/cosign.ts';
+import { hasCosign, program as cosign } from '#test/support/cosign-program.ts';
 import { startOrigin } from '#test/support/origin.ts';
 import { runTransfer } from '#shared/transfer/run.ts';
 import { TransferSpec } from '#shared/transfer/spec.ts';
@@ -207,7 +207,7 @@ describe.skipIf(!hasRegistry() || !hasTools('qemu-img'))('an export to a registr
         writeFileSync(pub, publicKey.export({ type: 'spki', format: 'pem' }));
         const reference = `${registry.direct}/disks/made@${digest}`;
         const options = ['--key', pub, '--insecure-ignore-tlog=true', '--allow-insecure-registry'];
-        expect(runTool('cosign', ['verify', ...options, reference]).toString()).toContain(digest);
+        expect(runTool(cosign ?? 'cosign', ['verify', ...options, reference]).toString()).toContain(digest);
       },
     );
 

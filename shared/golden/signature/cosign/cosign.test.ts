@@ -1,7 +1,4 @@
-import { spawnSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
@@ -23,9 +20,8 @@ import {
   pushSignatures,
   signBytes,
   statementOf,
-  hasCosign,
 } from '#test/support/cosign.ts';
-import { temporaryDirectory } from '#test/support/directory.ts';
+import { hasCosign, startCosign } from '#test/support/cosign-program.ts';
 import { type PushTarget, pushDisk, pushIndex } from '#test/support/registry/images.ts';
 import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
 
@@ -84,6 +80,12 @@ describe.skipIf(!hasRegistry())('signatures in a registry', () => {
     await pushBundles(target, digest, [bundleOf(vendor, statementOf(digest))]);
     expect(await verify(digest)).toMatchObject({ is: 'verified', digest, kind: 'sigstore-bundle' });
     expect(await verify(digest, trusted(stranger))).toMatchObject({ is: 'refused', reason: 'WrongKey' });
+  });
+
+  it('by bundles count also where the list does not name their type, as cosign writes it', async () => {
+    const digest = await pushed();
+    await pushBundles(target, digest, [bundleOf(vendor, statementOf(digest))], 'application/vnd.oci.empty.v1+json');
+    expect(await verify(digest)).toMatchObject({ is: 'verified' });
   });
 
   it('that do not exist', async () => {
@@ -304,54 +306,60 @@ describe.skipIf(!hasRegistry())('attestations in a registry', () => {
 });
 
 describe.skipIf(!hasRegistry() || !hasCosign())('the real cosign', () => {
-  const dir = temporaryDirectory();
-  const env = { PATH: process.env['PATH'], HOME: dir, COSIGN_PASSWORD: '' };
-  const cosign = (...args: readonly string[]): void => {
-    const { status, stderr } = spawnSync('cosign', args, { cwd: dir, env });
-    if (status !== 0) throw new Error(`cosign ${args.join(' ')}: ${stderr.toString()}`);
-  };
+  const program = hasCosign() ? startCosign() : undefined;
+  let registry: TestRegistry;
+  let http: HttpClient;
+  beforeAll(async () => {
+    registry = await startRegistry();
+    http = createHttpClient({ isRefused: () => false, idleMs: 10_000 });
+  });
+  afterAll(async () => {
+    program?.close();
+    await http.close();
+    await registry.close();
+  });
 
   it.each([
     ['beside the image', []],
     ['as a bundle that refers to it', ['--new-bundle-format=true']],
-  ])('signs, %s', async (_, extra) => {
-    const registry = await startRegistry();
-    const http = createHttpClient({ isRefused: () => false, idleMs: 10_000 });
+  ])('signs and attests, %s', async (what, extra) => {
+    const { sign, attest, publicKey } = program!;
     const target = { host: registry.direct, repository: 'disks/signed' };
-    const [digest, other] = [
-      (await pushDisk(target, Buffer.alloc(512, 1), '1')).digest,
-      (await pushDisk(target, Buffer.alloc(512, 2), '2')).digest,
-    ];
-    cosign('generate-key-pair');
-    const keys = readPublicKeys([readFileSync(join(dir, 'cosign.pub'), 'utf8')]).keys;
+    const [digest, other] = await Promise.all(
+      ['1', '2'].map(async (tag) => (await pushDisk(target, Buffer.from(`${what} ${tag}`.padEnd(512)), tag)).digest),
+    );
+    const keys = readPublicKeys([publicKey]).keys;
     const image = `${target.host}/${target.repository}@${digest}`;
-    cosign('sign', '--key', 'cosign.key', '--tlog-upload=false', '--allow-insecure-registry', '--yes', ...extra, image);
     const pace = createRegistryPace(Date.now);
     const client = createRegistryClient({ http, host: target.host, plainHttp: true, pace });
-    const verify = (wanted: string, judge = judgeByKeys(keys)) =>
-      verifyImage(client, { image: target, digest: wanted }, judge);
-    expect(await verify(digest)).toMatchObject({ is: 'verified', digest, by: keys[0]?.fingerprint });
-    writeFileSync(join(dir, 'predicate.json'), '{"buildDefinition":{}}');
-    const attest = [
-      'attest',
-      '--key',
-      'cosign.key',
-      '--tlog-upload=false',
-      '--allow-insecure-registry',
-      '--yes',
-      ...extra,
-    ];
-    cosign(...attest, '--type', 'slsaprovenance1', '--predicate', 'predicate.json', image);
-    const provenance = 'https://slsa.dev/provenance/v1';
-    const asked = { image: target, digest, attestations: [provenance] };
-    expect(await verifyImage(client, asked, judgeByKeys(keys))).toMatchObject({
-      is: 'verified',
-      attestations: [{ predicateType: provenance, by: keys[0]?.fingerprint }],
-    });
-    expect(await verify(digest, trusted(stranger))).toMatchObject({ is: 'refused', reason: 'WrongKey' });
-    expect(await verify(other)).toMatchObject({ is: 'refused', reason: 'Unsigned' });
-    await http.close();
-    await registry.close();
+    const verify = (wanted: string, judge = judgeByKeys(keys), attestations?: readonly string[]) =>
+      verifyImage(client, { image: target, digest: wanted, ...(attestations && { attestations }) }, judge);
+    expect(await verify(digest!)).toMatchObject({ is: 'refused', reason: 'Unsigned' });
+    sign(image, ...extra);
+    expect(await verify(digest!)).toMatchObject({ is: 'verified', digest, by: keys[0]?.fingerprint });
+    expect(await verify(digest!, trusted(stranger))).toMatchObject({ is: 'refused', reason: 'WrongKey' });
+    expect(await verify(other!)).toMatchObject({ is: 'refused', reason: 'Unsigned' });
+    const asked = ['https://slsa.dev/provenance/v1', 'https://spdx.dev/Document', 'https://cyclonedx.org/bom'];
+    expect(await verify(digest!, judgeByKeys(keys), asked)).toMatchObject({ reason: 'AttestationMissing' });
+    for (const type of ['slsaprovenance1', 'spdxjson', 'cyclonedx'] as const) attest(image, type, ...extra);
+    const verified = await verify(digest!, judgeByKeys(keys), asked);
+    expect(verified).toMatchObject({ is: 'verified' });
+    const attested = 'attestations' in verified ? (verified.attestations ?? []) : [];
+    expect(attested.map(({ predicateType }) => predicateType).toSorted()).toEqual(asked.toSorted());
+    expect(new Set(attested.map(({ by }) => by))).toEqual(new Set([keys[0]?.fingerprint]));
+  });
+
+  it('signs the index that lists the image', async () => {
+    const { sign, publicKey } = program!;
+    const target = { host: registry.direct, repository: 'disks/indexed' };
+    const image = await pushDisk(target, Buffer.alloc(512, 'indexed'), 'one');
+    const index = await pushIndex(target, [{ architecture: 'amd64', image }], 'index');
+    sign(`${target.host}/${target.repository}@${index.digest}`);
+    const pace = createRegistryPace(Date.now);
+    const client = createRegistryClient({ http, host: target.host, plainHttp: true, pace });
+    const asked = { image: target, digest: image.digest, sourceDigest: index.digest };
+    const judge = judgeByKeys(readPublicKeys([publicKey]).keys);
+    expect(await verifyImage(client, asked, judge)).toMatchObject({ is: 'verified' });
   });
 });
 

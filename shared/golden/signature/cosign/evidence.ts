@@ -65,6 +65,9 @@ const attestations: Kind = {
   mostBytes: mostAttestedBytes,
 };
 
+/** Says nothing of an artifact: cosign writes it into the list of a registry that keeps none itself. */
+const untyped = 'application/vnd.oci.empty.v1+json';
+
 interface Found {
   readonly image: Reference;
   readonly where: string;
@@ -111,7 +114,7 @@ const find = async (registry: Registry, kind: Kind, image: Reference, digest: st
   const found = [...tagged];
   const referrers = await registry.referrers({ host, repository, digest });
   const isKind = (type: string): boolean =>
-    type === kind.artifact || kind.forms.some((form) => form !== 'simple' && form === formOf(type));
+    type === untyped || type === kind.artifact || kind.forms.some((form) => form !== 'simple' && form === formOf(type));
   const holding = referrers.filter(({ artifactType, mediaType }) => isKind(artifactType ?? mediaType));
   for (const { digest: referrer } of holding.slice(0, mostSignatures)) {
     // oxlint-disable-next-line no-await-in-loop

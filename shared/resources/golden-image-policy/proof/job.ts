@@ -1,7 +1,15 @@
-// A check of the user's: a Job with a clone of the version, and what its end says of the version. Pure.
+// A check of the user's: a Job with a clone of the version, and what its end says of the version. A boot by QEMU is such a Job, too (boot.ts). Pure.
 import { findCondition, isTrue } from '#shared/api/conditions.ts';
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
-import type { Container, EnvVar, Job, PersistentVolumeClaim, Pod, PodSpec } from '#shared/api/foreign/core.ts';
+import type {
+  Container,
+  EnvVar,
+  Job,
+  PersistentVolumeClaim,
+  Pod,
+  PodSpec,
+  PodVolume,
+} from '#shared/api/foreign/core.ts';
 import { jobs } from '#shared/api/foreign/core.ts';
 import { create } from '#shared/populate/actions.ts';
 import { hindranceOf, isComplete, isFailed, isOver } from '#shared/populate/job/attempts.ts';
@@ -24,6 +32,8 @@ type CheckRun = ProofRun<Extract<Proof, { readonly is: 'check' }>>;
 const usualMs = 10 * 60_000;
 const folder = '/disk';
 const device = '/dev/bullion-disk';
+/** Of its container. */
+const containerName = 'check';
 /** Characters of a log that are kept. */
 const mostOutput = 2048;
 /** Seconds that a finished Job is kept, should nobody remove it. */
@@ -31,25 +41,37 @@ const keepSeconds = 3600;
 
 const isBlock = ({ spec }: PersistentVolumeClaim): boolean => spec.volumeMode === 'Block';
 
-const environmentOf = ({ proof, found, digest }: CheckRun, claim: PersistentVolumeClaim): readonly EnvVar[] => [
+const pathOf = (claim: PersistentVolumeClaim): string => (isBlock(claim) ? device : `${folder}/disk.img`);
+
+const environmentOf = ({ proof, found, digest }: CheckRun): readonly EnvVar[] => [
   ...((proof.spec.env ?? []) as readonly EnvVar[]),
-  { name: 'BULLION_DISK', value: isBlock(claim) ? device : `${folder}/disk.img` },
   { name: 'BULLION_VERSION', value: found.name },
   { name: 'BULLION_DIGEST', value: digest },
 ];
 
-const containerOf = (run: CheckRun, claim: PersistentVolumeClaim): Container => {
-  const { image, command, args, resources } = run.proof.spec;
+/** What a Job runs on a clone. */
+export interface JobWork {
+  readonly container: Pick<Container, 'image' | 'command' | 'args' | 'env' | 'resources'> & {
+    readonly volumeMounts?: Container['volumeMounts'];
+  };
+  /** Beside that of the clone. */
+  readonly volumes?: readonly PodVolume[];
+  /** It may change the clone. */
+  readonly writes?: boolean;
+  readonly imagePullSecrets?: PodSpec['imagePullSecrets'];
+  readonly timeoutMs: number;
+}
+
+const containerOf = ({ container, writes = false }: JobWork, claim: PersistentVolumeClaim): Container => {
+  const { env = [], volumeMounts = [], ...rest } = container;
+  const mount = { name: 'disk', mountPath: folder, ...(writes ? {} : { readOnly: true }) };
+  const mounts = isBlock(claim) ? volumeMounts : [mount, ...volumeMounts];
   return {
-    name: 'check',
-    image,
-    ...(command === undefined ? {} : { command }),
-    ...(args === undefined ? {} : { args }),
-    ...(resources === undefined ? {} : { resources }),
-    env: environmentOf(run, claim),
-    ...(isBlock(claim)
-      ? { volumeDevices: [{ name: 'disk', devicePath: device }] }
-      : { volumeMounts: [{ name: 'disk', mountPath: folder, readOnly: true }] }),
+    name: containerName,
+    ...rest,
+    env: [...env, { name: 'BULLION_DISK', value: pathOf(claim) }],
+    ...(isBlock(claim) ? { volumeDevices: [{ name: 'disk', devicePath: device }] } : {}),
+    ...(mounts.length === 0 ? {} : { volumeMounts: mounts }),
     terminationMessagePolicy: 'FallbackToLogsOnError',
     securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
   };
@@ -59,13 +81,13 @@ const containerOf = (run: CheckRun, claim: PersistentVolumeClaim): Container => 
  * With no more rights than any pod of the namespace has: its author may create Jobs here (rights.ts), and its account is the one that has no
  * rights unless somebody gave it some, whose token it is not given.
  */
-const podOf = (run: CheckRun, claim: PersistentVolumeClaim, settings: PopulateSettings): PodSpec => {
-  const { imagePullSecrets, timeout } = run.proof.spec;
-  const container = containerOf(run, claim);
+const podOf = (work: JobWork, claim: PersistentVolumeClaim, settings: PopulateSettings): PodSpec => {
+  const { imagePullSecrets, timeoutMs, volumes = [] } = work;
+  const container = containerOf(work, claim);
   const { nodeSelector, tolerations, priorityClassName } = settings.placement ?? {};
   return {
     restartPolicy: 'Never',
-    activeDeadlineSeconds: Math.max(1, Math.ceil(millisecondsOf(timeout, usualMs) / 1000)),
+    activeDeadlineSeconds: Math.max(1, Math.ceil(timeoutMs / 1000)),
     serviceAccountName: 'default',
     automountServiceAccountToken: false,
     enableServiceLinks: false,
@@ -75,20 +97,26 @@ const podOf = (run: CheckRun, claim: PersistentVolumeClaim, settings: PopulateSe
     ...(priorityClassName === undefined ? {} : { priorityClassName }),
     securityContext: userOf(container, settings),
     containers: [container],
-    volumes: [{ name: 'disk', persistentVolumeClaim: { claimName: claim.metadata.name } }],
+    volumes: [{ name: 'disk', persistentVolumeClaim: { claimName: claim.metadata.name } }, ...volumes],
   };
 };
 
-export const startJob = (
-  run: CheckRun,
-  { clone, claim }: { readonly clone: DataVolume; readonly claim: PersistentVolumeClaim },
-  settings: PopulateSettings,
-): Progress => {
+/** A clone that is filled. */
+export interface FilledClone {
+  readonly clone: DataVolume;
+  readonly claim: PersistentVolumeClaim;
+}
+
+export const buildJob = (
+  run: ProofRun,
+  work: JobWork,
+  { clone, claim, settings }: FilledClone & { readonly settings: PopulateSettings },
+): Job => {
   const metadata = metadataOf(run);
   const ownerReferences = ownedBy(clone);
-  const template = { metadata: { labels: metadata.labels ?? {} }, spec: podOf(run, claim, settings) };
+  const template = { metadata: { labels: metadata.labels ?? {} }, spec: podOf(work, claim, settings) };
   const { activeDeadlineSeconds = 0 } = template.spec;
-  const job: Job = {
+  return {
     apiVersion: 'batch/v1',
     kind: 'Job',
     metadata: { ...metadata, ownerReferences },
@@ -99,15 +127,43 @@ export const startJob = (
       template,
     },
   };
-  return { is: 'running', reason: 'Starting', message: 'the check is being started', action: create(jobs, job) };
 };
 
-const stateOf = ({ status }: Pod) => status?.containerStatuses?.find(({ name }) => name === 'check')?.state;
+const timeoutOf = ({ proof }: CheckRun): number => millisecondsOf(proof.spec.timeout, usualMs);
 
-const outputOf = (pod: Pod): { readonly output?: string } => {
-  const text = redact(stateOf(pod)?.terminated?.message ?? '').trim();
+const workOf = (run: CheckRun): JobWork => {
+  const { image, command, args, resources, imagePullSecrets } = run.proof.spec;
+  return {
+    container: {
+      image,
+      ...(command === undefined ? {} : { command }),
+      ...(args === undefined ? {} : { args }),
+      ...(resources === undefined ? {} : { resources }),
+      env: environmentOf(run),
+    },
+    ...(imagePullSecrets === undefined ? {} : { imagePullSecrets }),
+    timeoutMs: timeoutOf(run),
+  };
+};
+
+export const startJob = (run: CheckRun, filled: FilledClone, settings: PopulateSettings): Progress => ({
+  is: 'running',
+  reason: 'Starting',
+  message: 'the check is being started',
+  action: create(jobs, buildJob(run, workOf(run), { ...filled, settings })),
+});
+
+const stateOf = ({ status }: Pod) => status?.containerStatuses?.find(({ name }) => name === containerName)?.state;
+
+/** What the container left at its end. */
+export const lastWordsOf = (pod: Pod): string => stateOf(pod)?.terminated?.message ?? '';
+
+/** The end of what it wrote. */
+export const toOutput = (words: string): { readonly output?: string } => {
+  const text = redact(words).trim();
   return text === '' ? {} : { output: text.slice(-mostOutput) };
 };
+const outputOf = (pod: Pod): { readonly output?: string } => toOutput(lastWordsOf(pod));
 
 /** Ends that say nothing of the version: the container never ran, or something else ended it. */
 const brokenOff: ReadonlySet<string> = new Set([
@@ -123,8 +179,8 @@ const hasRun = (pod: Pod): boolean => {
 };
 
 /** Its time is over: that counts against the version only where the check has run. */
-const overdue = ({ proof }: CheckRun, pod: Pod): Progress => {
-  const span = toSpan(millisecondsOf(proof.spec.timeout, usualMs));
+const overdue = (timeoutMs: number, pod: Pod): Progress => {
+  const span = toSpan(timeoutMs);
   return hasRun(pod)
     ? { is: 'failed', reason: 'TimedOut', message: `it had not ended after ${span}`, ...outputOf(pod) }
     : { is: 'not run', reason: 'NotStarted', message: `its container had not started after ${span}` };
@@ -159,10 +215,10 @@ const ofContainer = (pod: Pod): Progress => {
   return brokenOff.has(reason) ? noResult(reason, message) : failed(pod, exitCode);
 };
 
-const endOf = (run: CheckRun, pod: Pod): Progress => {
+const endOf = (timeoutMs: number, pod: Pod): Progress => {
   const { reason, message = '', phase } = pod.status ?? {};
   if (phase === 'Succeeded') return passed(pod);
-  if (reason === 'DeadlineExceeded') return overdue(run, pod);
+  if (reason === 'DeadlineExceeded') return overdue(timeoutMs, pod);
   if (reason !== undefined) return noResult(reason, message);
   return isDisrupted(pod) ? noResult('Disrupted', 'its pod was ended before it had a result') : ofContainer(pod);
 };
@@ -174,16 +230,28 @@ const startOf = (pod: Pod | undefined): Progress => {
 };
 
 /** Of a Job that has ended, and has no pod that says how. */
-const withoutPod = ({ before }: CheckRun, job: Job): Progress => {
+const withoutPod = ({ before }: ProofRun, job: Job): Progress => {
   if (findCondition(job.status?.conditions, 'Failed')?.reason !== 'DeadlineExceeded') return noResult('', '');
   const why = before === undefined || before.reason === 'Running' ? '' : `: ${before.message}`;
   return { is: 'not run', reason: 'NotStarted', message: `it did not start within ${toSpan(startMs)}${why}` };
 };
 
-export const jobProgress = (run: CheckRun, job: Job, all: readonly Pod[]): Progress => {
-  const own = all.filter(({ metadata }) => metadata.ownerReferences?.some(({ uid }) => uid === job.metadata.uid));
+const podsOf = (job: Job, all: readonly Pod[]): readonly Pod[] =>
+  all.filter(({ metadata }) => metadata.ownerReferences?.some(({ uid }) => uid === job.metadata.uid));
+
+/** Its pod that has ended. */
+export const endedPod = (job: Job, all: readonly Pod[]): Pod | undefined => podsOf(job, all).find(isOver);
+
+export const progressOfJob = (
+  run: ProofRun,
+  { job, pods, timeoutMs }: { readonly job: Job; readonly pods: readonly Pod[]; readonly timeoutMs: number },
+): Progress => {
+  const own = podsOf(job, pods);
   const ended = own.find(isOver);
-  if (ended !== undefined) return endOf(run, ended);
+  if (ended !== undefined) return endOf(timeoutMs, ended);
   if (isComplete(job)) return { is: 'passed', reason: 'Passed', message: 'exit code 0' };
   return isFailed(job) ? withoutPod(run, job) : startOf(own[0]);
 };
+
+export const jobProgress = (run: CheckRun, job: Job, pods: readonly Pod[]): Progress =>
+  progressOfJob(run, { job, pods, timeoutMs: timeoutOf(run) });

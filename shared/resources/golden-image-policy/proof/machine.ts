@@ -2,6 +2,7 @@
 import { findCondition } from '#shared/api/conditions.ts';
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { type VirtualMachineInstance, virtualMachineInstances } from '#shared/api/foreign/kubevirt.ts';
+import { usualRunMs, usualTimeoutMs } from '#shared/boot/report.ts';
 import { create } from '#shared/populate/actions.ts';
 import {
   type Progress,
@@ -14,18 +15,23 @@ import {
 } from '#shared/resources/golden-image-policy/proof/run.ts';
 import { toSpan } from '#shared/runtime/age.ts';
 
-type BootRun = ProofRun<Extract<Proof, { readonly is: 'boot' }>>;
+export type BootRun = ProofRun<Extract<Proof, { readonly is: 'boot' }>>;
 
-const usualMs = 5 * 60_000;
-const usualRunMs = 60_000;
 /** A busy node may be slow once: a version fails when it did not come up in so many attempts. */
 const mostTimeouts = 3;
 
-export const withoutKubeVirt: Progress = {
-  is: 'not run',
-  reason: 'KubeVirtMissing',
-  message:
-    'this cluster has no VirtualMachineInstance of kubevirt.io: install KubeVirt, or take boot out of spec.verify',
+/** What KubeVirt reports of a machine: of other signs only a Job with QEMU knows (boot.ts). */
+export const isReportedByKubeVirt = ({ proof: { spec } }: BootRun): boolean =>
+  spec.until === undefined || spec.until === 'AgentConnected' || spec.until === 'Running';
+
+/** A slow attempt says nothing yet. */
+export const bootTimedOut = (
+  { before }: BootRun,
+  message: string,
+  output: { readonly output?: string } = {},
+): Progress => {
+  const isLast = (before?.attempts ?? 0) + 1 >= mostTimeouts;
+  return { is: isLast ? 'failed' : 'not run', reason: 'BootTimedOut', message, ...output };
 };
 
 /** No network: it is not verified yet, and a guest agent needs none. */
@@ -104,13 +110,11 @@ const staying = ({ proof }: BootRun, machine: VirtualMachineInstance, ranMs: num
     : { is: 'running', reason: 'Booting', message: 'the machine runs; waiting whether it stays up' };
 };
 
-const answering = ({ proof, before }: BootRun, machine: VirtualMachineInstance, ranMs: number): Progress => {
-  const timeoutMs = millisecondsOf(proof.spec.timeout, usualMs);
+const answering = (run: BootRun, machine: VirtualMachineInstance, ranMs: number): Progress => {
+  const timeoutMs = millisecondsOf(run.proof.spec.timeout, usualTimeoutMs.kvm);
   if (ranMs < timeoutMs)
     return { is: 'running', reason: 'Booting', message: 'the machine runs; waiting for its guest agent' };
-  const isLast = (before?.attempts ?? 0) + 1 >= mostTimeouts;
-  const message = `its guest agent did not answer within ${toSpan(timeoutMs)}${troubleOf(machine)}`;
-  return { is: isLast ? 'failed' : 'not run', reason: 'BootTimedOut', message };
+  return bootTimedOut(run, `its guest agent did not answer within ${toSpan(timeoutMs)}${troubleOf(machine)}`);
 };
 
 const answered = (machine: VirtualMachineInstance, since: number | undefined): Progress | undefined => {

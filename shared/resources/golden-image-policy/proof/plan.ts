@@ -1,12 +1,18 @@
 // Checks and boots of versions: which run now, how far they are, what is started and what is removed. Pure; called by plan.ts.
 import type { CheckStatus } from '#shared/api/bullion/golden-image-policy.ts';
 import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
-import { virtualMachineInstances } from '#shared/api/foreign/kubevirt.ts';
+import { type VirtualMachineInstance, virtualMachineInstances } from '#shared/api/foreign/kubevirt.ts';
 import { type Action, type PlanContext, remove, removeJob } from '#shared/populate/actions.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import { badMarkOf } from '#shared/golden/rollout/version.ts';
 import { jobProgress, startJob } from '#shared/resources/golden-image-policy/proof/job.ts';
-import { machineProgress, startMachine, withoutKubeVirt } from '#shared/resources/golden-image-policy/proof/machine.ts';
+import { bootProgress, startBoot } from '#shared/resources/golden-image-policy/proof/boot.ts';
+import {
+  type BootRun,
+  isReportedByKubeVirt,
+  machineProgress,
+  startMachine,
+} from '#shared/resources/golden-image-policy/proof/machine.ts';
 import {
   type Progress,
   type Proof,
@@ -47,20 +53,25 @@ const find = <T extends { readonly metadata: { readonly name: string } }>(all: r
 
 const progressOf = (run: ProofRun, { proofs }: Clone, { now, settings }: PlanContext): Progress => {
   const { proof, name } = run;
-  if (proof.is === 'boot' && proofs.machines === undefined) return withoutKubeVirt;
   const clone = find(proofs.clones, name);
   if (clone === undefined) return startClone(run);
   const claim = proofs.claims.get(name);
   if (clone.status?.phase !== 'Succeeded' || claim === undefined) return cloneProgress(clone);
-  if (proof.is === 'boot') {
-    const machine = find(proofs.machines ?? [], name);
-    const boot = { ...run, proof };
-    return machine === undefined ? startMachine(boot, clone) : machineProgress(boot, machine, now);
-  }
   const job = find(proofs.jobs, name);
+  if (proof.is === 'boot') {
+    const boot = { ...run, proof };
+    const isMachine = job === undefined && proofs.machines !== undefined && isReportedByKubeVirt(boot);
+    if (isMachine) return progressOfMachine(boot, { clone, machine: find(proofs.machines, name), now });
+    return job === undefined ? startBoot(boot, { clone, claim }, settings) : bootProgress(boot, job, proofs.pods);
+  }
   const check = { ...run, proof };
   return job === undefined ? startJob(check, { clone, claim }, settings) : jobProgress(check, job, proofs.pods);
 };
+
+const progressOfMachine = (
+  boot: BootRun,
+  { clone, machine, now }: { clone: DataVolume; machine: VirtualMachineInstance | undefined; now: number },
+): Progress => (machine === undefined ? startMachine(boot, clone) : machineProgress(boot, machine, now));
 
 const states = { passed: 'Passed', failed: 'Failed', running: 'Pending', 'not run': 'Pending' } as const;
 

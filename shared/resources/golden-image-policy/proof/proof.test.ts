@@ -11,6 +11,7 @@ import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { type Pod, jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
 import { type VirtualMachineInstance, virtualMachineInstances } from '#shared/api/foreign/kubevirt.ts';
 import { refOf } from '#shared/api/object.ts';
+import type { BootReport } from '#shared/boot/report.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
@@ -50,7 +51,11 @@ const ask = (verify: GoldenImagePolicySpec['verify']): void => {
 };
 
 /** What the engine does with the clones. */
-const fillClones = async (volumeMode: 'Block' | 'Filesystem' = 'Filesystem', phase = 'Succeeded'): Promise<void> => {
+const fillClones = async (
+  volumeMode: 'Block' | 'Filesystem' = 'Filesystem',
+  phase = 'Succeeded',
+  deps: Partial<ReconcileDeps> = {},
+): Promise<void> => {
   for (const { metadata } of clones()) {
     const { name, uid = '' } = metadata;
     world.kube.edit(dataVolumes, metadata, (clone) => void (clone.status = { phase }));
@@ -63,17 +68,17 @@ const fillClones = async (volumeMode: 'Block' | 'Filesystem' = 'Filesystem', pha
       spec: { volumeMode },
     });
   }
-  await settle();
+  await settle(deps);
 };
 
 /** What the kubelet says of the pod of the only Job. */
-const endPod = async (status: NonNullable<Pod['status']>): Promise<void> => {
+const endPod = async (status: NonNullable<Pod['status']>, deps: Partial<ReconcileDeps> = {}): Promise<void> => {
   const [job] = world.kube.all(jobs);
   const { labels = {}, uid = '', name } = job!.metadata;
   const ownerReferences = [{ apiVersion: 'batch/v1', kind: 'Job', name, uid }];
   const metadata = { namespace, name: `${name}-x`, labels, ownerReferences };
   world.kube.seed(pods, { apiVersion: 'v1', kind: 'Pod', metadata, spec: job!.spec.template.spec, status });
-  await settle();
+  await settle(deps);
 };
 const ended = (exitCode: number, message = '', reason?: string): NonNullable<Pod['status']> => ({
   phase: exitCode === 0 ? 'Succeeded' : 'Failed',
@@ -376,22 +381,114 @@ describe('a boot', () => {
     expect(checksOf('a')).toMatchObject([{ state: 'Passed', message: 'it has run for 2m' }]);
     expect(stable()).toBe(nameOf('a'));
   });
+});
 
-  it('waits where there is no KubeVirt, and says so', async () => {
-    ask({ boot: {} });
-    const kube: typeof world.kube = {
+describe('a boot by QEMU', () => {
+  /** A cluster without the kind. */
+  const withoutKubeVirt = (): Partial<ReconcileDeps> => ({
+    kube: {
       ...world.kube,
       list: async (of, options) => {
         if (of.plural === 'virtualmachineinstances') throw new NotFound('no such kind');
         return world.kube.list(of, options);
       },
-    };
+    },
+  });
+  const begin = async (
+    boot: NonNullable<NonNullable<GoldenImagePolicySpec['verify']>['boot']>,
+    deps: Partial<ReconcileDeps> = withoutKubeVirt(),
+  ): Promise<void> => {
+    ask({ boot });
     await world.importVersion('a');
-    await settle({ kube });
+    await settle(deps);
+    await fillClones('Filesystem', 'Succeeded', deps);
+  };
+  const endBoot = (report: BootReport, exitCode: number) =>
+    endPod(ended(exitCode, JSON.stringify(report)), withoutKubeVirt());
+
+  it('is a Job on a clone where there is no KubeVirt, and passes with the words of the console', async () => {
+    await begin({ memory: '2Gi', firmware: 'efi', timeout: '4m' });
+    expect(world.kube.all(virtualMachineInstances)).toEqual([]);
+    const [job] = world.kube.all(jobs);
+    const [container] = job!.spec.template.spec.containers;
+    expect(container).toMatchObject({
+      image: world.deps.settings.bootImage,
+      resources: { limits: { memory: '2816Mi' } },
+      volumeMounts: [{ mountPath: '/disk' }, { mountPath: '/scratch' }],
+    });
+    expect(container!.volumeMounts![0]).not.toHaveProperty('readOnly');
+    expect(container!.env).toContainEqual({ name: 'BULLION_DISK', value: '/disk/disk.img' });
+    expect(JSON.parse(container!.env!.find(({ name }) => name === 'BULLION_BOOT')!.value!)).toEqual({
+      until: 'AgentConnected',
+      timeoutMs: 4 * minute,
+      memoryMib: 2048,
+      firmware: 'efi',
+    });
+    expect(job!.spec.template.spec).toMatchObject({
+      activeDeadlineSeconds: 300,
+      automountServiceAccountToken: false,
+      securityContext: { runAsNonRoot: true },
+    });
+    await endBoot({ outcome: 'passed', message: 'its guest agent answered after 34s (KVM)', console: 'login:' }, 0);
     expect(checksOf('a')).toMatchObject([
-      { state: 'Pending', reason: 'KubeVirtMissing', message: expect.stringMatching(/install KubeVirt/) },
+      { state: 'Passed', reason: 'Booted', message: 'its guest agent answered after 34s (KVM)', output: 'login:' },
     ]);
+    expect(stable()).toBe(nameOf('a'));
     expect(left()).toEqual([]);
+  });
+
+  it.each([
+    [{ until: 'ConsoleText', text: 'login:' }],
+    [{ until: 'PortAnswers', port: 22 }],
+    [{ until: 'CloudInitFinished' }],
+  ] as const)('is a Job where KubeVirt does not report the sign: %j', async (boot) => {
+    await begin(boot, {});
+    expect(world.kube.all(virtualMachineInstances)).toEqual([]);
+    const [container] = world.kube.all(jobs)[0]!.spec.template.spec.containers;
+    expect(container!.env!.find(({ name }) => name === 'BULLION_BOOT')!.value).toContain(boot.until);
+  });
+
+  it('asks for the device of KVM where the operator names its resource', async () => {
+    const settings = { ...world.deps.settings, kvmResource: 'devices.kubevirt.io/kvm' };
+    await begin({}, { ...withoutKubeVirt(), settings });
+    const [container] = world.kube.all(jobs)[0]!.spec.template.spec.containers;
+    expect(container!.resources).toMatchObject({ limits: { 'devices.kubevirt.io/kvm': '1' } });
+  });
+
+  it('keeps a version out that panics, with its words', async () => {
+    await begin({});
+    const message = 'the guest panicked: Kernel panic - not syncing: VFS';
+    await endBoot({ outcome: 'failed', message, console: 'Run /init\nKernel panic - not syncing: VFS' }, 1);
+    expect(checksOf('a')).toMatchObject([
+      { state: 'Failed', reason: 'BootFailed', message, output: expect.stringContaining('Run /init') },
+    ]);
     expect(stable()).toBe(undefined);
+  });
+
+  it('fails when its sign does not come in three attempts', async () => {
+    await begin({});
+    const report: BootReport = { outcome: 'timed out', message: 'its guest agent did not answer', console: 'grub>' };
+    for (let attempt = 1; attempt <= 3; attempt += 1) {
+      await endBoot(report, 1);
+      if (attempt === 3) break;
+      expect(checksOf('a')).toMatchObject([
+        { state: 'Pending', reason: 'BootTimedOut', attempts: attempt, output: 'grub>' },
+      ]);
+      world.time += attempt * minute;
+      await settle(withoutKubeVirt());
+      await fillClones('Filesystem', 'Succeeded', withoutKubeVirt());
+    }
+    expect(checksOf('a')).toMatchObject([{ state: 'Failed', reason: 'BootTimedOut', output: 'grub>' }]);
+  });
+
+  it.each([
+    ['QEMU could not run', { outcome: 'not run', message: 'QEMU ended with exit code 1: no room', console: '' }],
+    ['its pod left no report', undefined],
+  ] as const)('says nothing of the version when %s', async (_, report) => {
+    await begin({});
+    const words = report === undefined ? 'Segmentation fault' : JSON.stringify(report);
+    await endPod(ended(1, words), withoutKubeVirt());
+    expect(checksOf('a')).toMatchObject([{ state: 'Pending', attempts: 1 }]);
+    expect(left()).toEqual([]);
   });
 });

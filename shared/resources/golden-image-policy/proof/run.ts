@@ -41,7 +41,7 @@ export type Progress =
   | { readonly is: 'passed' | 'failed'; readonly reason: string; readonly message: string; readonly output?: string }
   | { readonly is: 'running'; readonly reason: string; readonly message: string; readonly action?: Action }
   /** Nothing is known of the version: to be tried again. */
-  | { readonly is: 'not run'; readonly reason: string; readonly message: string };
+  | { readonly is: 'not run'; readonly reason: string; readonly message: string; readonly output?: string };
 
 export const fingerprintOf = (rule: object): string =>
   createHash('sha256').update(JSON.stringify(rule)).digest('hex').slice(0, 12);
