@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims, persistentVolumes } from '#shared/api/foreign/core.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { until } from '#test/support/until.ts';
 import { type TestCluster, namespace, startTestCluster } from '#test/support/cluster.ts';
 import { type Form, makeLinuxDisk, publish } from '#test/support/disks.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
@@ -72,7 +73,9 @@ const aDataVolume = (name: string, storage = '1Gi', className = 'local'): DataVo
 
 /** The disk in a claim, as the guest would read it. */
 const diskOf = async (claimName: string): Promise<string> => {
-  const claim = await cluster.kube.get(persistentVolumeClaims, { namespace, name: claimName });
+  // It gets its volume once that is complete, shortly after the client of an upload was answered.
+  const key = { namespace, name: claimName };
+  const claim = await until(cluster.kube, persistentVolumeClaims, key, (now) => now?.status?.phase === 'Bound');
   const volume = await cluster.kube.get(persistentVolumes, { name: claim?.spec.volumeName ?? '' });
   const path = (volume as unknown as { spec: { csi?: { volumeHandle?: string } } }).spec.csi?.volumeHandle ?? '';
   const { stdout } = await run('find', [

@@ -264,7 +264,7 @@ const rows: readonly Row[] = [
   ],
 ];
 
-describe('a disk in a class that waits for its first consumer', () => {
+describe('a disk that a Job fills', () => {
   it.each(rows)('%s', (_what, volume, ...[observed, actions, state]) => {
     const plan = planVolume(volume, { pods: [], ...observed }, context);
     expect(actionsOf(plan)).toEqual(actions);
@@ -285,6 +285,14 @@ describe('a disk in a class that waits for its first consumer', () => {
     });
   });
 
+  it('has a second claim at once in a class that binds at once', () => {
+    const observed = { pods: [], storageClass: aStorageClass('local'), isDriverOfCsi: true };
+    const plan = planVolume(waiting, observed, context);
+    expect(actionsOf(plan).slice(0, 2)).toEqual(['create PersistentVolumeClaim disk', `create ${prime}`]);
+    const [claim, second] = bodiesOf(plan) as PersistentVolumeClaim[];
+    expect([claim?.spec.dataSourceRef?.kind, second?.spec.dataSourceRef]).toEqual(['DataVolume', undefined]);
+  });
+
   it('gets the volume with the UID of its claim, recorded before', () => {
     const [record, bound] = bodiesOf(planVolume(waiting, filled, context));
     expect(record).toMatchObject({
@@ -295,7 +303,6 @@ describe('a disk in a class that waits for its first consumer', () => {
 
   it.each<[string, Volume, Partial<ObservedVolume>]>([
     ['of a driver that is not of CSI', waiting, { storageClass, isDriverOfCsi: false }],
-    ['of a class that binds at once', waiting, { storageClass: aStorageClass('local'), isDriverOfCsi: true }],
     ['that is golden', { ...waiting, claim: { ...waiting.claim, role: 'volume' } }, around],
     [
       'that is the version of a cron',

@@ -1,6 +1,6 @@
-// A disk that a Job fills in a class that waits for its first consumer. Its claim must not be bound before the bytes are complete: a pod would start with
-// an unfinished disk. So the claim names what fills it as its data source, which CSI provisioners leave to others; the Job fills a second claim, the
-// prime claim, where the consumer is to run; and the persistent volume of that is bound to the claim of the disk once it is complete. At each moment
+// A disk that a Job fills. Its claim must not be bound before the bytes are complete: a pod would start with an unfinished disk. So the claim names what
+// fills it as its data source, which CSI provisioners leave to others; the Job fills a second claim, the prime claim (in a class that waits for its
+// first consumer, where that is to run); and the persistent volume of that is bound to the claim of the disk once it is complete. At each moment
 // the volume belongs to one of the two, so that it is reclaimed with whichever is left. Pure; called by making.ts and filling.ts.
 import { z } from 'zod';
 import {
@@ -39,7 +39,7 @@ export const needsPrime = (
 ): boolean => mayNeedPrime(volume, storageClass) && isDriverOfCsi === true;
 
 export const mayNeedPrime = (volume: Volume, storageClass: StorageClass | undefined): boolean =>
-  storageClass?.volumeBindingMode === 'WaitForFirstConsumer' && !isGolden(volume);
+  storageClass !== undefined && !isGolden(volume);
 
 /** The data source of its claim. */
 export const filledBy = ({ ref }: Volume): TypedLocalReference => ({

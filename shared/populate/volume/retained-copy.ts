@@ -96,16 +96,16 @@ export const planRetainedCopy = (
   if (retainedCopy === undefined) return over;
   return retainedCopy.is === 'copy'
     ? planCopy(volume, retainedCopy, fetched, context)
-    : planSnapshot(volume, retainedCopy, fetched.population, context);
+    : planSnapshot(volume, retainedCopy, fetched, context);
 };
 
 const planSnapshot = (
   volume: Volume,
   { name, snapshotClass, snapshot }: KeptSnapshot,
-  population: Population,
+  fetched: Source,
   context: PlanContext,
 ): Keeping => {
-  const { name: claim } = volume.claim;
+  const { name: claim } = fetched.claim.metadata;
   const isOurs = snapshot === undefined || snapshot.spec.source.persistentVolumeClaimName === claim;
   if (!isOurs || snapshot?.status?.readyToUse === true || snapshot?.status?.error !== undefined) return over;
   const message = 'taking a snapshot for others that want the same bytes, before the volume is written to';
@@ -118,7 +118,7 @@ const planSnapshot = (
   } as const;
   const state = storageWaitingState(volume, volume.state, wait, context);
   if (state.phase === 'Failed') return over;
-  const built = describeContent(buildSnapshot(volume.ref, name, claim, snapshotClass), name, population);
+  const built = describeContent(buildSnapshot(volume.ref, name, claim, snapshotClass), name, fetched.population);
   const owned = { ...built, metadata: { ...built.metadata, ownerReferences: [holderOf(volume.ref)] } };
   const actions = snapshot === undefined ? [create(volumeSnapshots, owned)] : [];
   return { is: 'under way', plan: { actions, state } };
