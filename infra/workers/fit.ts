@@ -35,6 +35,10 @@ export const fits: Readonly<Record<string, Fit>> = {
     held: 'shared/exchange/access/caller.ts',
     why: 'serves an aggregated API, where the API server is authenticated by its client certificate: in a Worker, a request has no socket to read it from. It also forwards bodies to Jobs at addresses of pods, which no Worker can reach',
   },
+  'boot-job': {
+    held: 'shared/boot/run.ts',
+    why: 'starts `qemu-system-x86_64`: `child_process.spawn` is not implemented in a Worker',
+  },
   'transfer-job': {
     held: 'shared/transfer/tool/run-tool.ts',
     why: 'writes volumes, and starts `qemu-img`: a Worker has no volumes, and `child_process.spawn` is not implemented there',

@@ -127,7 +127,8 @@ export const useCronWorld = () => {
   const finishImport = async (name: string, phase = 'Succeeded', className = 'local'): Promise<void> => {
     fill(state, name, { phase, className });
     state.kube.edit(dataVolumes, { namespace, name }, (object) => {
-      object.status = { phase, conditions: [{ type: 'Running', status: 'False', message: 'the registry said no' }] };
+      const conditions = [{ type: 'Running', status: 'False', message: 'the registry said no' } as const];
+      object.status = { phase, conditions, detail: {} };
     });
     await reconcileCron();
     await reconcileCron();

@@ -240,7 +240,7 @@ describe('14: versions that are snapshots', () => {
   };
   const arrive = async (name: string) => {
     kube.edit(dataVolumes, { namespace, name }, (object) => {
-      object.status = { phase: 'Succeeded' };
+      object.status = { phase: 'Succeeded', detail: {} };
     });
     kube.seed(persistentVolumeClaims, {
       apiVersion: 'v1',

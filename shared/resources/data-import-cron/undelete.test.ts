@@ -87,7 +87,7 @@ const bindAgain = (char: string): void => {
     bound.status = { phase: 'Bound' };
   });
   world.kube.edit(dataVolumes, { namespace, name: nameOf(char) }, (disk) => {
-    disk.status = { phase: 'Succeeded' };
+    disk.status = { phase: 'Succeeded', detail: {} };
   });
 };
 

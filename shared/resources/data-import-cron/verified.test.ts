@@ -85,7 +85,7 @@ const finish = async (name: string, sha256: string | undefined) => {
     status: { phase: 'Bound' },
   });
   kube.edit(dataVolumes, { namespace, name }, (object) => {
-    object.status = { phase: 'Succeeded' };
+    object.status = { phase: 'Succeeded', detail: {} };
   });
   await reconcileCron();
   await reconcileCron();

@@ -2,7 +2,7 @@
 import { annotations } from '#shared/api/names.ts';
 import { travellingLabels } from '#shared/api/cdi/names.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
-import { environmentOfLabels } from '#shared/transfer/source/registry/create.ts';
+import { environmentOfLabels } from '#shared/transfer/source/registry/labels.ts';
 import type { Job, PersistentVolumeClaim, Pod } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import { childMetadata } from '#shared/api/object.ts';

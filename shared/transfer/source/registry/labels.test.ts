@@ -1,6 +1,6 @@
 // Environment variables of a containerDisk that become labels, as in CDI.
 import { expect, it } from 'vitest';
-import { labelsOfEnvironment } from './create.ts';
+import { labelsOfEnvironment } from './labels.ts';
 
 it.each([
   [
