@@ -19,8 +19,8 @@ export interface Located extends Target {
 /** Every request has a connection of its own: none is sent to a pod that is gone. */
 const agent = new Agent({ keepAlive: false });
 
-/** Of one connection; `expect` was answered here. */
-const hopByHop = ['connection', 'keep-alive', 'expect', 'upgrade'];
+/** Of one connection; `expect` was answered here; `host` may not be a list. */
+const hopByHop = ['connection', 'keep-alive', 'expect', 'upgrade', 'host'];
 
 const endToEnd = (headers: IncomingMessage['headersDistinct']): Record<string, string[]> =>
   Object.fromEntries(
@@ -34,7 +34,11 @@ const forward = async (incoming: IncomingMessage, outgoing: ServerResponse, to: 
     outgoing.writeHead(404).end(`no Knative Service has the host ${incoming.headers.host}\n`);
     return;
   }
-  const from = { 'x-forwarded-for': incoming.socket.remoteAddress ?? '', 'x-forwarded-proto': 'http' };
+  const from = {
+    host: incoming.headers.host,
+    'x-forwarded-for': incoming.socket.remoteAddress ?? '',
+    'x-forwarded-proto': 'http',
+  };
   const lowered = Object.fromEntries(Object.entries(to.headers).map(([name, value]) => [name.toLowerCase(), value]));
   const onward = connect({
     agent,
