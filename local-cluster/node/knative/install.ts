@@ -8,6 +8,7 @@ import { type KnativePrograms, loadKnative } from '#local-cluster/node/knative/p
 import { ingressClass } from '#local-cluster/node/knative/routes.ts';
 import { network } from '#local-cluster/node/layout.ts';
 import type { LocalNode } from '#local-cluster/node/start.ts';
+import type { KubeObject } from '#shared/api/object.ts';
 
 const run = promisify(execFile);
 
@@ -33,17 +34,21 @@ export const installKnative = async (
   await loadKnative(paths.socket, programs);
   const parts: readonly Part[] = ['serving', 'eventing'];
   report('installing Knative');
+  const rejecting: KubeObject[] = [];
   for (const part of parts) {
     const { namespaces, definitions, objects, webhooks } = await readKnative(part, programs, settings);
     await applyObjects(kube, namespaces);
     await installCrds(kube, definitions);
     await applyObjects(kube, [...objects, ...webhooks]);
+    rejecting.push(...webhooks);
   }
   const failed = (message: string, fields: object): void => report(`${message}: ${JSON.stringify(fields)}`);
   const stop = await startIngress({ kube, report: failed, address: network.node, aliases });
-  for (const part of parts) {
-    const where = ['--kubeconfig', paths.kubeconfig, '-n', `knative-${part}`];
-    await run('kubectl', [...where, 'wait', '--for=condition=Available', '--timeout=300s', 'deployment', '--all']);
-  }
+  const untilSo = (...args: readonly string[]) =>
+    run('kubectl', ['--kubeconfig', paths.kubeconfig, 'wait', '--timeout=300s', ...args]);
+  for (const part of parts) await untilSo('-n', `knative-${part}`, '--for=condition=Available', 'deployment', '--all');
+  // Their programs write it when they answer.
+  const isAnswered = '--for=jsonpath={.webhooks[0].clientConfig.caBundle}';
+  for (const { kind, metadata } of rejecting) await untilSo(isAnswered, `${kind.toLowerCase()}/${metadata.name}`);
   return stop;
 };
