@@ -20,8 +20,8 @@ interface RunOptions {
 const machineLock = '/run/bullion-node';
 
 /** Throws Conflict while this machine, or the data directory, has a node. */
-const lockAll = async (dataDir: string): Promise<() => Promise<void>> => {
-  const unlockMachine = await lockDataDir(machineLock).catch((error: unknown) => {
+export const lockNode = async (dataDir: string, machine = machineLock): Promise<() => Promise<void>> => {
+  const unlockMachine = await lockDataDir(machine).catch((error: unknown) => {
     if (error instanceof Conflict)
       throw new Conflict(
         'this machine already has a node of `npm run cluster` or `npm run test:cluster`: stop it first',
@@ -45,7 +45,7 @@ export const withNode = async <T>(
   { dataDir, programs, report }: RunOptions,
   use: (node: LocalNode, signal: AbortSignal) => Promise<T>,
 ): Promise<T> => {
-  const unlock = await lockAll(dataDir);
+  const unlock = await lockNode(dataDir);
   const paths = pathsOf(await realpath(dataDir));
   const guard = startGuard(paths);
   const stopping = new AbortController();
@@ -88,7 +88,7 @@ export const guardNode = async (dataDir: string): Promise<void> => {
 
 /** Throws Conflict while the node is in use. */
 export const removeNode = async (dataDir: string): Promise<void> => {
-  const unlock = await lockAll(dataDir);
+  const unlock = await lockNode(dataDir);
   const paths = pathsOf(await realpath(dataDir));
   await cleanNode(paths);
   await unlock();
