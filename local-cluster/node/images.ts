@@ -43,12 +43,18 @@ export const importLayout = (socket: string, layoutDir: string, name: string): P
     await importTar(socket, folder);
   });
 
+/** Beside the program: names of files in the root folder with where they are, and variables. */
+interface More {
+  readonly files?: Readonly<Record<string, string>>;
+  readonly env?: readonly string[];
+}
+
 /** An image of one static program, as `docker save` would write it. */
-export const importProgram = (socket: string, program: string, name: string): Promise<void> =>
+export const importProgram = (socket: string, program: string, name: string, more: More = {}): Promise<void> =>
   withFolder(async (folder) => {
     const root = join(folder, 'root');
     await mkdir(root);
-    await copyFile(program, join(root, 'program'));
+    for (const [file, from] of Object.entries({ ...more.files, program })) await copyFile(from, join(root, file));
     await exec('tar', ['-C', root, '--owner=0', '--group=0', '-cf', join(folder, 'layer.tar'), '.']);
     await rm(root, { recursive: true });
     const diff = createHash('sha256')
@@ -57,7 +63,7 @@ export const importProgram = (socket: string, program: string, name: string): Pr
     const config = {
       architecture: process.arch === 'x64' ? 'amd64' : process.arch,
       os: 'linux',
-      config: { Entrypoint: ['/program'], User: '65534:65534' },
+      config: { Entrypoint: ['/program'], User: '65534:65534', Env: more.env ?? [] },
       rootfs: { type: 'layers', diff_ids: [`sha256:${diff}`] },
     };
     await writeFile(join(folder, 'config.json'), JSON.stringify(config));

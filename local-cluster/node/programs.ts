@@ -92,7 +92,7 @@ const digestOfModule = (): string => {
   return digest.digest('hex').slice(0, 12);
 };
 
-interface Build {
+export interface Build {
   /** Folder of the Go module. */
   readonly from: string;
   readonly source: string;
@@ -100,7 +100,8 @@ interface Build {
   readonly version: string;
 }
 
-const build = async ({ from, source, to, version }: Build, env: Environment, report: Report): Promise<void> => {
+/** Unless it is there. Throws Unavailable if the build fails. */
+export const build = async ({ from, source, to, version }: Build, env: Environment, report: Report): Promise<void> => {
   if (existsSync(to)) return;
   report(`building ${source} (takes minutes the first time)`);
   const started = Date.now();
@@ -116,15 +117,23 @@ const build = async ({ from, source, to, version }: Build, env: Environment, rep
   report(`built it in ${Math.round((Date.now() - started) / 1000)} s`);
 };
 
+/** Folder in Go's module cache with the files of a module that the one in `from` requires. Throws Unavailable if it cannot be had. */
+export const moduleFolder = (module: string, from: string, env: Environment): string => {
+  const { stdout, status } = spawnSync('go', ['mod', 'download', '-json', module], {
+    cwd: from,
+    env,
+    encoding: 'utf8',
+  });
+  if (status !== 0) throw new Unavailable(`go mod download ${module} failed: ${stdout}`);
+  return (JSON.parse(stdout) as { readonly Dir: string }).Dir;
+};
+
 /** Files of Go modules that are no programs. */
 const copyDefinitions = async (
   ownDir: string,
   env: Environment,
 ): Promise<Pick<Programs, 'protocols' | 'definitions'>> => {
-  const folderOf = (module: string, from: string): string => {
-    const { stdout } = spawnSync('go', ['mod', 'download', '-json', module], { cwd: from, env, encoding: 'utf8' });
-    return (JSON.parse(stdout) as { readonly Dir: string }).Dir;
-  };
+  const folderOf = (module: string, from: string): string => moduleFolder(module, from, env);
   const protocols = join(ownDir, 'protocols');
   const definitions = join(ownDir, 'definitions');
   if (existsSync(definitions)) return { protocols, definitions };

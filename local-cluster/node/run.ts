@@ -8,6 +8,7 @@ import { cleanNode } from '#local-cluster/node/clean.ts';
 import { type NodePaths, pathsOf } from '#local-cluster/node/layout.ts';
 import type { Programs } from '#local-cluster/node/programs.ts';
 import { type LocalNode, startNode } from '#local-cluster/node/start.ts';
+import { Conflict } from '#shared/runtime/errors.ts';
 
 interface RunOptions {
   readonly dataDir: string;
@@ -15,12 +16,36 @@ interface RunOptions {
   readonly report: (line: string) => void;
 }
 
+/** Links and networks have fixed names: beside a node that runs, another one would take down what both have. */
+const machineLock = '/run/bullion-node';
+
+/** Throws Conflict while this machine, or the data directory, has a node. */
+export const lockNode = async (dataDir: string, machine = machineLock): Promise<() => Promise<void>> => {
+  const unlockMachine = await lockDataDir(machine).catch((error: unknown) => {
+    if (error instanceof Conflict)
+      throw new Conflict(
+        'this machine already has a node of `npm run cluster` or `npm run test:cluster`: stop it first',
+      );
+    throw error;
+  });
+  try {
+    const unlock = await lockDataDir(dataDir);
+    return async () => {
+      await unlock();
+      await unlockMachine();
+    };
+  } catch (error) {
+    await unlockMachine();
+    throw error;
+  }
+};
+
 /** Starts a node, and takes it down after `use`, whatever happens: an interruption aborts `signal`; after a death of this process a guard does it. */
 export const withNode = async <T>(
   { dataDir, programs, report }: RunOptions,
   use: (node: LocalNode, signal: AbortSignal) => Promise<T>,
 ): Promise<T> => {
-  const unlock = await lockDataDir(dataDir);
+  const unlock = await lockNode(dataDir);
   const paths = pathsOf(await realpath(dataDir));
   const guard = startGuard(paths);
   const stopping = new AbortController();
@@ -63,7 +88,7 @@ export const guardNode = async (dataDir: string): Promise<void> => {
 
 /** Throws Conflict while the node is in use. */
 export const removeNode = async (dataDir: string): Promise<void> => {
-  const unlock = await lockDataDir(dataDir);
+  const unlock = await lockNode(dataDir);
   const paths = pathsOf(await realpath(dataDir));
   await cleanNode(paths);
   await unlock();

@@ -14,6 +14,7 @@ const questions = {
   'pods.yaml': ['get', 'pods', '-A', '-o', 'yaml'],
   'jobs.yaml': ['get', 'jobs', '-A', '-o', 'yaml'],
   'storage.txt': ['get', 'pvc,pv,volumesnapshot,volumesnapshotcontent', '-A'],
+  'knative.txt': ['get', 'knative', '-A'],
   'bullion.yaml': ['get', 'bullion', '-A', '-o', 'yaml'],
 } as const;
 

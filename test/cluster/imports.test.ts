@@ -31,6 +31,7 @@ import {
   paths,
   probePod,
   run,
+  shape,
   timed,
   transferUrl,
   untilBound,
@@ -183,8 +184,20 @@ const noChange = async (_name: string): Promise<void> => undefined;
 const replaceBullion = async (name: string): Promise<void> => {
   const place = ['-n', 'bullion-system'];
   await untilStatus(kube, dataVolumes, at(name), ({ phase }) => phase === 'ImportInProgress', 120);
-  await kubectl('rollout', 'restart', 'deployment', ...place);
-  await kubectl('rollout', 'status', 'deployment', ...place, '--timeout=240s');
+  if (shape === 'knative') await replaceRevisions();
+  const workloads = shape === 'knative' ? ['deployment/admission'] : ['deployment'];
+  await kubectl('rollout', 'restart', ...workloads, ...place);
+  await kubectl('rollout', 'status', ...workloads, ...place, '--timeout=240s');
+};
+
+/** Deployments of revisions are Knative's: a change of the template of a Service makes another revision. */
+const replaceRevisions = async (): Promise<void> => {
+  const place = ['-n', 'bullion-system'];
+  const annotations = { 'bullion.test/replaced': new Date().toISOString() };
+  const patch = JSON.stringify({ spec: { template: { metadata: { annotations } } } });
+  const names = (await kubectl('get', 'ksvc', '-o', 'name', ...place)).trim().split('\n');
+  for (const name of names) await kubectl('patch', name, '--type=merge', '-p', patch, ...place);
+  await kubectl('wait', 'ksvc', '--all', '--for=condition=Ready', '--timeout=240s', ...place);
 };
 
 describe.each(['Block', 'Filesystem'] as const)('a DataVolume of a %s volume', (volumeMode) => {

@@ -1,5 +1,5 @@
-// Bullion on the node, in one of two shapes: the overlay `single` as it is, or the base but for Knative's kinds. There each Knative Service is a Deployment of one pod with
-// the same pod specification, and Broker, Triggers and sources run in this process, as on a laptop. Called by main.ts.
+// Bullion on the node, in one of three shapes: the base with Knative and the overlay `single`, each as it is, or the base but for Knative's kinds. There each Knative
+// Service is a Deployment of one pod with the same pod specification, and Broker, Triggers and sources run in this process, as on a laptop. Called by main.ts.
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -70,13 +70,19 @@ const toPlain = ({ metadata: { name }, spec: { template } }: KnativeService, sin
   ];
 };
 
-/** `single`: one pod; `apart`: each function in a pod of its own, with its own account. */
-export const shapes = ['single', 'apart'] as const;
+/** `single`: one pod; `apart`: each function in a pod of its own, with its own account; `knative`: as Services that scale to zero. */
+export const shapes = ['single', 'apart', 'knative'] as const;
 export type Shape = (typeof shapes)[number];
+
+const installs: Readonly<Record<Shape, (node: LocalNode) => Promise<() => Promise<void>>>> = {
+  single: (node) => installSingle(node),
+  apart: (node) => installApart(node),
+  knative: (node) => installOnKnative(node),
+};
 
 /** Ready means: every pod of ours is, admission included. Returns how it is stopped. */
 export const installBullion = async (node: LocalNode, shape: Shape): Promise<() => Promise<void>> => {
-  const stop = await (shape === 'single' ? installSingle(node) : installApart(node));
+  const stop = await installs[shape](node);
   await describeStorage(node);
   return stop;
 };
@@ -97,6 +103,17 @@ const installSingle = async ({ paths }: LocalNode): Promise<() => Promise<void>>
   const kubectl = (...args: readonly string[]) => run('kubectl', ['--kubeconfig', paths.kubeconfig, ...args]);
   await kubectl('apply', '--server-side', '-k', join(repositoryDir, 'infra/overlays/single'));
   await kubectl('rollout', 'status', '-n', systemNamespace, 'deployment/bullion', '--timeout=240s');
+  return async () => undefined;
+};
+
+/** On a node with Knative. */
+const installOnKnative = async ({ paths }: LocalNode): Promise<() => Promise<void>> => {
+  const kubectl = (...args: readonly string[]) => run('kubectl', ['--kubeconfig', paths.kubeconfig, ...args]);
+  await kubectl('apply', '-k', join(repositoryDir, 'infra'));
+  const kinds = ['broker', 'trigger', 'ksvc', 'apiserversource', 'pingsource'];
+  const isReady = ['wait', '-n', systemNamespace, '--for=condition=Ready', '--timeout=300s', '--all'];
+  for (const kind of kinds) await kubectl(...isReady, kind);
+  await kubectl('rollout', 'status', '-n', systemNamespace, 'deployment/admission', '--timeout=240s');
   return async () => undefined;
 };
 

@@ -4,7 +4,7 @@ import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { probeImage } from '#local-cluster/node/files.ts';
-import { type NodePaths, pathsOf } from '#local-cluster/node/layout.ts';
+import { type NodePaths, network, pathsOf } from '#local-cluster/node/layout.ts';
 import {
   type PersistentVolumeClaim,
   type Pod,
@@ -20,6 +20,9 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import { until, untilGone, untilStatus } from '#test/support/until.ts';
 
 export const run = promisify(execFile);
+
+/** Of `npm run test:cluster -- --shape <shape>`. */
+export const shape = process.env['BULLION_SHAPE'] ?? 'single';
 
 /** Of `npm run test:cluster`. */
 export const paths: NodePaths = pathsOf(process.env['BULLION_NODE'] ?? '');
@@ -168,8 +171,9 @@ export const timed = async <T>(what: string, work: () => Promise<T>): Promise<T>
   return result;
 };
 
-/** URL of the transfer function, from the node. */
+/** URL of the transfer function, from the node. Knative's Services have no address of their own. */
 export const transferUrl = async (): Promise<string> => {
+  if (shape === 'knative') return `http://${network.node}`;
   const where = ['get', 'service', 'transfer', '-n', 'bullion-system', '-o', 'jsonpath={.spec.clusterIP}'];
   return `http://${(await kubectl(...where)).trim()}`;
 };

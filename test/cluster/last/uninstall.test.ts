@@ -2,7 +2,6 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { env } from 'node:process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
@@ -22,6 +21,7 @@ import {
   kubectl,
   paths,
   run,
+  shape,
   timed,
   untilImage,
 } from '#test/cluster/support.ts';
@@ -62,8 +62,8 @@ const left = async (): Promise<readonly string[]> => {
   return [...names, ...ofOurs.map(({ metadata }) => `PersistentVolume/${metadata.name}`)];
 };
 
-// The functions of the other shape are started by the program that runs this.
-describe.skipIf(env['BULLION_SHAPE'] !== 'single')('bullion uninstall', { timeout: 600_000 }, () => {
+// The functions of other shapes are started by the program that runs this, or need Knative.
+describe.skipIf(shape !== 'single')('bullion uninstall', { timeout: 600_000 }, () => {
   it('removes every object, volume and kind, also while a disk is imported', async () => {
     const volumes = join(paths.volumes, 'volumes');
     const before = (await readdir(volumes)).length;
