@@ -139,7 +139,10 @@ const toFunctionList = (): string =>
         fn.name,
         fn.summary,
         fn.subscriptions.map(({ summary }) => summary).join('; '),
-        'Knative Service, scales to zero',
+        // Knative looks back for a minute before it takes the last pod away.
+        fn.subscriptions.some(({ name }) => name === 'ping')
+          ? 'Knative Service, called each minute, so that it keeps a pod'
+          : 'Knative Service, scales to zero',
       ]),
       ...admissionFunctions.map((fn) => [
         fn.name,
