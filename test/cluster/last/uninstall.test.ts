@@ -77,8 +77,8 @@ describe.skipIf(shape !== 'single')('bullion uninstall', { timeout: 600_000 }, (
       ({ phase, progress = 0 }) => phase === 'Downloading' && progress > 0,
     );
     const uninstall = ['cli/main.ts', 'uninstall', '--yes', '--timeout', '300s', '--kubeconfig', paths.kubeconfig];
-    const { stdout } = await timed('bullion uninstall', () => run(process.execPath, uninstall));
-    expect(stdout).toContain('Bullion is uninstalled.');
+    const { stderr } = await timed('bullion uninstall', () => run(process.execPath, uninstall));
+    expect(stderr).toContain('Bullion is uninstalled.');
     const { items } = await kube.list(crds, { labelSelector: 'app.kubernetes.io/part-of=bullion' });
     expect(items.map(({ metadata }) => metadata.name)).toEqual([]);
     expect(await kube.get(namespaces, { name: 'bullion-system' })).toBeUndefined();
