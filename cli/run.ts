@@ -21,6 +21,7 @@ import { completionCommand } from '#cli/commands/completion.ts';
 import { diskCommand } from '#cli/commands/disk.ts';
 import { doctorCommand } from '#cli/commands/doctor.ts';
 import { downloadCommand } from '#cli/commands/download.ts';
+import { eventsCommand } from '#cli/commands/events.ts';
 import { explainCommand } from '#cli/commands/explain.ts';
 import { exportCommand } from '#cli/commands/export.ts';
 import { getCommand } from '#cli/commands/get.ts';
@@ -174,6 +175,7 @@ export const commands: readonly Command[] = [
   retryCommand,
   deleteCommand,
   queueCommand,
+  eventsCommand,
   ...rolloutCommands,
   pruneCommand,
   undeleteCommand,

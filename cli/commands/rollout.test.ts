@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type ClusterCommand, exitCodes } from '#cli/command.ts';
 import { whyCommand } from '#cli/commands/why.ts';
+import { eventsCommand } from '#cli/commands/events.ts';
 import { rolloutCommands } from '#cli/commands/rollout.ts';
 import {
   type GoldenImagePolicy,
@@ -53,7 +54,7 @@ beforeEach(() => {
 const specNow = async () => (await kube.get(type, key))?.spec;
 
 const call = async (name: string, positionals: readonly string[], values: Record<string, string | boolean> = {}) => {
-  const command = [...rolloutCommands, whyCommand].find((one) => one.name === name) as ClusterCommand;
+  const command = [eventsCommand, ...rolloutCommands, whyCommand].find((one) => one.name === name) as ClusterCommand;
   let out = '';
   const terminal = {
     out: (text: string) => void (out += text),

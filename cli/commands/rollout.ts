@@ -1,8 +1,6 @@
 // `bullion promote`, `pin`, `unpin`, `rollback`, `mark-bad`, `deprecate`: what people decide about versions of golden images. Each changes one part of a
-// policy; the cluster asks for the right to it, and records who it was. `events`: what became of it.
+// policy; the cluster asks for the right to it, and records who it was. `events` (events.ts) lists what became of it.
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
-import { screenOf, tableOf } from '#cli/output.ts';
-import type { CloudEvent } from '#events/event.ts';
 import {
   decide,
   deprecated,
@@ -24,8 +22,6 @@ import {
   goldenImagePolicyKind,
 } from '#shared/api/bullion/golden-image-policy.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { eventsOf } from '#shared/resources/golden-image-policy/history.ts';
-import { parseSpan } from '#shared/runtime/age.ts';
 import { InvalidInput, NotFound, isNotFound } from '#shared/runtime/errors.ts';
 
 type Channel = GoldenImagePolicySpec['channels'][number];
@@ -206,60 +202,11 @@ const deprecate = async (call: Call): Promise<ExitCode> => {
   );
 };
 
-/** Milliseconds since the epoch: of a time, or of a span before now. */
-const sinceOf = ({ values, terminal }: Call): number => {
-  const text = textOf(values, 'since');
-  if (text === undefined) return 0;
-  const span = parseSpan(text);
-  const time = span === undefined ? Date.parse(text) : terminal.now().getTime() - span;
-  if (Number.isNaN(time))
-    throw new InvalidInput(`--since ${text} is neither a duration such as 24h nor a time such as 2026-01-31T12:00:00Z`);
-  return time;
-};
-
-/** As an event that is sent in structured mode. */
-const structured = ({ extensions, data, ...attributes }: CloudEvent): string =>
-  JSON.stringify({ specversion: '1.0', ...attributes, ...extensions, data });
-
-const events = async (call: Call): Promise<ExitCode> => {
-  const { kube, namespace, positionals, values, terminal } = call;
-  const [name = ''] = positionals;
-  const policy = await kube.get(type, { namespace, name });
-  if (policy === undefined) throw new NotFound(`there is no GoldenImagePolicy ${name} in namespace ${namespace}`);
-  const since = sinceOf(call);
-  const found = eventsOf(policy).filter(({ time }) => Date.parse(time ?? '') >= since);
-  if (textOf(values, 'output') === 'json') {
-    for (const event of found) terminal.out(`${structured(event)}\n`);
-    return exitCodes.done;
-  }
-  const rows = found.map(({ time, type: what, data }) => {
-    const { channel, version, message } = data as Readonly<Record<string, string>>;
-    return [time, what.split('.').at(-1), channel, version, message];
-  });
-  terminal.out(tableOf(['TIME', 'WHAT', 'CHANNEL', 'VERSION', 'MESSAGE'], rows, screenOf(call)));
-  return exitCodes.done;
-};
-
 const whichChannel =
   '<channel>: name of a channel or of its DataSource, or <policy>/<channel> where several policies have it.';
 const why = { reason: { type: 'string', value: 'TEXT', help: 'the reason, recorded with the decision' } } as const;
 
 export const rolloutCommands: readonly ClusterCommand[] = [
-  {
-    name: 'events',
-    arguments: '<policy>',
-    summary: 'Shows the events that were sent about versions of a golden image.',
-    more: 'From the last 50 entries that the policy keeps, oldest first. With -o json: one CloudEvent a line, with its original ID.\n\n  bullion events fedora --since 24h\n  bullion events fedora --since 2026-01-31T12:00:00Z -o json',
-    options: {
-      since: {
-        type: 'string',
-        value: 'TIME',
-        help: 'since that time, or for that long, such as 24h (all that is kept)',
-      },
-      output: { type: 'string', short: 'o', value: 'FORMAT', help: 'form of what is printed', oneOf: ['json', 'wide'] },
-    },
-    run: events,
-  },
   {
     name: 'promote',
     arguments: '<channel> <version>',

@@ -11,7 +11,7 @@ process.once('SIGTERM', () => ending.abort());
 process.once('SIGINT', () => ending.abort());
 const echo = (piece: Buffer): unknown => process.stdout.write(piece);
 const report = await runBoot(boot, { disk, scratchDir, signal: ending.signal, echo });
-// Without a report, whoever ended it says why.
+// Without a report, the state of the pod says why it ended.
 if (!ending.signal.aborted) await writeFile(terminationLog, serializeBootReport(report));
 process.stdout.write(`\n${report.outcome}: ${report.message}\n`);
 process.exit(report.outcome === 'passed' ? 0 : 1);

@@ -154,7 +154,7 @@ export const isOwnedBy = (object: KubeObject, uid: string): boolean => {
   return controller === undefined || controller.uid === uid;
 };
 
-/** Made for the object with this UID by whoever it belonged to before, or no longer labelled. A UID is never that of another object. */
+/** Made for the object with this UID, by its previous controller or without our labels. A UID is never that of another object. */
 export const isLeftBy = ({ metadata }: KubeObject, uid: string): boolean =>
   metadata.ownerReferences?.some((reference) => reference.controller === true && reference.uid === uid) === true;
 

@@ -1,4 +1,4 @@
-// What boot-job is asked, and what it says at its end: the interface between whoever starts the Job and its process.
+// The request to boot-job and its report: the interface between the functions that start the Job and its process.
 import { z } from 'zod';
 
 /** What shows that a guest has started. */
