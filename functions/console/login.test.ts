@@ -87,6 +87,12 @@ describe('a login at an issuer', () => {
 
   it.each<[string, Fake, (state: string, cookie: string) => [Record<string, string>, string], RegExp]>([
     ['of another state', {}, (_, cookie) => [{ code: 'the-code', state: 'x' }, cookie], /belongs to another login/],
+    [
+      'of a state with as many characters that are not ASCII',
+      {},
+      (state, cookie) => [{ code: 'the-code', state: 'é'.repeat(state.length) }, cookie],
+      /belongs to another login/,
+    ],
     ['in another browser', {}, (state) => [{ code: 'the-code', state }, ''], /was not begun in this browser/],
     [
       'with a code of somebody else',

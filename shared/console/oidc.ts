@@ -1,8 +1,9 @@
 // Login at the issuer that the API server trusts: authorization code with PKCE, by a public client without a secret. The ID token goes to the API
 // server, which alone decides whether it is valid; what is between leaving and coming back is in a sealed cookie.
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { EncryptJWT, jwtDecrypt } from 'jose';
 import { z } from 'zod';
+import { isSame } from '#shared/runtime/bearer.ts';
 import { InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
 
 export interface OidcOptions {
@@ -100,9 +101,6 @@ export const beginLogin = async (
     .encrypt(key);
   return { location: location.href, cookie };
 };
-
-const isSame = (a: string, b: string): boolean =>
-  a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
 
 const nonceOf = (token: string): unknown => {
   try {

@@ -1,7 +1,8 @@
 // Checks a bearer token that the sender shares with the server. Used by servers whose callers have no service account.
 import { timingSafeEqual } from 'node:crypto';
 
-const isSame = (given: string, wanted: string): boolean => {
+/** Compares secrets in constant time. */
+export const isSame = (given: string, wanted: string): boolean => {
   const [a, b] = [Buffer.from(given), Buffer.from(wanted)];
   return a.length === b.length && timingSafeEqual(a, b);
 };
