@@ -18,7 +18,7 @@ const programs = [
 const bundleJobs = async (): Promise<void> => {
   const place = resolve('node_modules/.cache/bundles');
   const made = `${place}-${process.pid}`;
-  await buildBundles(made);
+  await buildBundles(made, ['transfer-job']);
   await mkdir(place, { recursive: true });
   for (const file of await readdir(made)) await rename(join(made, file), join(place, file));
   await rm(made, { recursive: true });
