@@ -1,8 +1,7 @@
 // Debian packages with all dependencies, unpacked into a folder. They are not installed: no script of a package runs. Called by image.ts.
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { mkdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
@@ -28,7 +27,13 @@ const closureOf = async (names: readonly string[]): Promise<readonly string[]> =
   return [...new Set(found)].filter((name) => !/^(debconf|cdebconf|perl-base|dpkg|tar)/.test(name)).toSorted();
 };
 
-/** Downloads packages missing in `cacheDir`, and unpacks all of them into `rootDir`. */
+/** A line of `apt-get download --print-uris`: URL, file, bytes, digest. A file is `<name>_<version>_<architecture>.deb`, its version encoded. */
+const download = /^'[^']*' (([^\s_]+)_([^\s_]+)_([^\s_]+)\.deb) \d+ SHA256:([0-9a-f]{64})$/;
+
+/** One shell for all of them: starting a process takes a process as large as a test's longer than unpacking most of them. */
+const unpackAll = `set -e; root=$1; shift; sha256sum --quiet --check; for file; do dpkg-deb -x "$file" "$root"; done`;
+
+/** Downloads packages missing in `cacheDir`, and unpacks all of them into `rootDir`. Throws if one is not what apt's lists say. */
 export const unpackPackages = async (
   names: readonly string[],
   { rootDir, cacheDir }: { readonly rootDir: string; readonly cacheDir: string },
@@ -38,23 +43,21 @@ export const unpackPackages = async (
   await run('apt-get', ['download', ...closure], { cwd: cacheDir, maxBuffer: bytesOfOutput });
   // The cache may contain earlier versions as well: only those that apt would download now are used.
   const { stdout: uris } = await run('apt-get', ['download', '--print-uris', ...closure], { maxBuffer: bytesOfOutput });
-  const files = [...uris.matchAll(/^'[^']*' (\S+)/gm)].map(([, file = '']) => file).toSorted();
-  const packages: DebianPackage[] = [];
-  for (const file of files) {
-    const path = join(cacheDir, file);
-    await run('dpkg-deb', ['-x', path, rootDir]);
-    const { stdout } = await run('dpkg-deb', ['-W', '--showformat=${Package} ${Version} ${Architecture}', path]);
-    const [name = '', version = '', architecture = ''] = stdout.split(' ');
-    packages.push({
-      name,
-      version,
-      architecture,
-      sha256: createHash('sha256')
-        .update(await readFile(path))
-        .digest('hex'),
-    });
-  }
-  return packages;
+  const lines = uris.split('\n').filter((line) => line.startsWith("'"));
+  const found = lines
+    .map((line) => download.exec(line) ?? [])
+    .map(([, file = '', name = '', version = '', architecture = '', sha256 = '']) => ({
+      file,
+      package: { name, version: decodeURIComponent(version), architecture, sha256 },
+    }))
+    .toSorted((one, other) => (one.file < other.file ? -1 : 1));
+  if (found.some(({ file }) => file === '')) throw new Error(`apt-get lists packages in another form: ${lines[0]}`);
+  const shell = run('sh', ['-c', unpackAll, 'sh', resolve(rootDir), ...found.map(({ file }) => file)], {
+    cwd: cacheDir,
+  });
+  shell.child.stdin?.end(found.map((one) => `${one.package.sha256}  ${one.file}\n`).join(''));
+  await shell;
+  return found.map((one) => one.package);
 };
 
 // The content of an image, as SPDX 2.3.

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { buildBootSector } from '#infra/local/demo/boot-disk.ts';
@@ -33,6 +33,17 @@ describe.skipIf(!hasTools('qemu-system-x86_64'))('a boot by the real QEMU', { ti
     writeFileSync(path, disk);
     return runBoot({ ...request, ...over }, { disk: path, scratchDir: root, signal, accelerator: 'emulation' });
   };
+
+  /** Processes that hold the disk: another boot of it would be refused. */
+  const holders = (): readonly string[] =>
+    readdirSync('/proc').filter((pid) => {
+      try {
+        return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(join(root, 'disk.img'));
+      } catch {
+        // It ended meanwhile.
+        return false;
+      }
+    });
 
   const rows: readonly (readonly [string, Buffer, Partial<BootRequest>, Partial<BootReport>])[] = [
     [
@@ -97,6 +108,7 @@ describe.skipIf(!hasTools('qemu-system-x86_64'))('a boot by the real QEMU', { ti
   ];
   it.each(rows)('%s', async (_, disk, over, wanted) => {
     expect(await bootOf(disk, over)).toMatchObject(wanted);
+    expect(holders()).toEqual([]);
   });
 
   it('says nothing of a guest that somebody ends', async () => {

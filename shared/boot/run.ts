@@ -1,6 +1,7 @@
 // Boots a disk once by QEMU, and says whether it has started. Never throws. Called by boot-job.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { constants, existsSync } from 'node:fs';
 import { access, copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -170,6 +171,14 @@ const watch = async (boot: Boot, accelerator: Accelerator, errors: () => string)
   ]);
 };
 
+/** Resolves once it has let go of the disk. */
+const end = async (child: ChildProcess): Promise<void> => {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, 'exit');
+  child.kill('SIGKILL');
+  await gone;
+};
+
 export const runBoot = async (request: BootRequest, options: BootOptions): Promise<BootReport> => {
   const console = createBootConsole();
   const over = new AbortController();
@@ -198,6 +207,6 @@ export const runBoot = async (request: BootRequest, options: BootOptions): Promi
     return { outcome: 'not run', message, console: console.end() };
   } finally {
     over.abort();
-    child?.kill('SIGKILL');
+    if (child !== undefined) await end(child);
   }
 };
