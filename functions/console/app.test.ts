@@ -453,7 +453,7 @@ describe('the page of transfers', () => {
     expect(names(await world.text('/queue'))).toEqual(['jammy']);
   });
 
-  it('says which sources asked to wait, and which images a backup target lacks', async () => {
+  it('says which sources asked to wait', async () => {
     const world = await createConsoleWorld();
     const waiting = { message: 'quay.io asked to wait', until: new Date(world.clock.now + 90_000).toISOString() };
     world.kube.seed(dataImportCronKind.type, {
@@ -463,6 +463,28 @@ describe('the page of transfers', () => {
       spec: {},
       status: { waiting },
     } as never);
+    const page = await text(world);
+    expect(page).toContain('fedora default quay.io asked to wait in 90s');
+  });
+
+  it('reads no image that nothing moves for, however many there are', async () => {
+    const world = await createConsoleWorld();
+    for (let index = 0; index < 300; index += 1) seedImage(world, `n${index}`);
+    world.kube.seed(jobs, aJob('n7', {}) as never);
+    world.kube.calls.length = 0;
+    const page = await world.text('/queue');
+    expect(page).toContain(`since=jobs.batch%3A`);
+    expect(world.kube.calls.filter(({ verb }) => verb === 'get')).toHaveLength(1);
+    expect(world.kube.calls.filter(({ resource }) => resource === 'virtualmachineimages')).toHaveLength(3);
+  });
+});
+
+describe('the page of backups', () => {
+  const text = async (world: ConsoleWorld, path = '/backups') =>
+    (await world.text(path)).replaceAll(/<[^>]*>|\s+/g, ' ').replaceAll(/ +/g, ' ');
+
+  it('says which images a backup target has, and which it lacks', async () => {
+    const world = await createConsoleWorld();
     const backup = { target: 's3/backups' };
     const kept = (status: 'True' | 'False') => [
       { type: 'DataReady', status, reason: 'BackingUp', message: 'the disk is being sent' },
@@ -470,18 +492,22 @@ describe('the page of transfers', () => {
     seedImage(world, 'safe', { phase: 'Available', virtualSize: 2 ** 30, backup, conditions: kept('True') });
     seedImage(world, 'open', { phase: 'Available', backup, conditions: kept('False') });
     const page = await text(world);
-    expect(page).toContain('fedora default quay.io asked to wait in 90s');
     expect(page).toContain('1 of 2 images are kept in s3/backups: disks of 1.0 GiB.');
     expect(page).toContain('open default ◐ BackingUp the disk is being sent');
-    expect(await text(world, '/queue?namespace=others')).toContain('No image that you may see here is kept');
+    expect(await text(world, '/backups?namespace=others')).toContain('No image that you may see here is kept');
   });
 
   it('says what may not be read', async () => {
     const world = await createConsoleWorld();
-    world.kube.failNext(
-      { verb: 'list', resource: 'jobs' },
-      { error: new Denied('rita cannot list jobs'), when: 'before' },
-    );
-    expect(await text(world)).toContain('rita cannot list jobs');
+    const denied = (resource: string) =>
+      world.kube.failNext(
+        { verb: 'list', resource },
+        { error: new Denied(`rita cannot list ${resource}`), when: 'before' },
+      );
+    denied('virtualmachineimages');
+    expect(await text(world)).toContain('rita cannot list virtualmachineimages');
+    denied('jobs');
+    denied('jobs');
+    expect(await text(world, '/queue')).toContain('rita cannot list jobs');
   });
 });

@@ -56,7 +56,9 @@ const roles = ['import', 'export', 'keep'];
 
 /** Imports (files that clients send among them) and exports, copies included, that run or wait. */
 export const listTransfers = async (kube: KubeClient, namespace: string | undefined): Promise<Read<Transfer>> => {
-  const read = await readAll(kube, jobs, { namespace, labelSelector: labels.ownerKind });
+  // Finished ones stay for a day, and may be thousands.
+  const where = { namespace, labelSelector: labels.ownerKind, fieldSelector: 'status.successful!=1' };
+  const read = await readAll(kube, jobs, where);
   if (read.is !== 'read') return read;
   const going = read.items.filter((job) => !isFinished(job)).map(readTransfer);
   return { is: 'read', items: going.filter(({ role }) => roles.includes(role)).toSorted(inOrder) };

@@ -196,6 +196,7 @@ describe.skipIf(executablePath === undefined)('the console in a browser', { time
       jammy,
       '/golden',
       '/queue',
+      '/backups',
       '/golden/default/fedora',
       '/golden/default/fedora/mark-bad?version=a',
       '/import',
