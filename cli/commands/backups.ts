@@ -96,7 +96,10 @@ const judgeAll = async (context: RestoreContext, { entries }: Look): Promise<rea
 /** Throws why there is none to be opened. */
 const targetOf = async ({ kube, values }: Call): Promise<BackupTarget> => {
   const found = await findTarget(kube);
-  if (found.is === 'none') throw new NotFound('this cluster has no backup target');
+  if (found.is === 'none')
+    throw new NotFound(
+      'this cluster has no backup target: set one in Harvester\'s setting "backup-target", or in the ConfigMap and Secret backup-target of namespace bullion-system',
+    );
   if (found.is === 'faulty') throw new InvalidInput(found.message);
   const { target } = found;
   if (target.type === 'nfs' && textOf(values, 'nfs-folder') === undefined)

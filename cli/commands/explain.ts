@@ -20,10 +20,23 @@ const explanationsOf = (name: string): readonly Explanation[] =>
     ? (known[name] ?? [])
     : Object.entries(known).flatMap(([pattern, found]) => (isLike(name, pattern) ? found : []));
 
-/** Empty for what has no explanation. */
-export const explained = (name: string): string => {
+/** Meanings that a reason has only elsewhere: in the answers to a client, in the metrics, or for one kind. */
+const elsewhere: Readonly<Record<string, string | undefined>> = {
+  'Policies of golden images': 'GoldenImagePolicy',
+  'Crons and DataSources': 'DataImportCron DataSource',
+  'Polls of sources': 'DataImportCron',
+  'Answers of the transfer function': '',
+  Alerts: '',
+};
+const concerns = (kind: string, { section }: Explanation): boolean =>
+  elsewhere[section]?.split(' ').includes(kind) ?? true;
+
+/** Empty for what has no explanation. `kind`: only what it may mean there. */
+export const explained = (name: string, kind?: string): string => {
   const remedy = remedyFor(name);
-  const paragraphs = explanationsOf(name).map(({ section, text }) =>
+  const all = explanationsOf(name);
+  const here = all.filter((one) => kind === undefined || concerns(kind, one));
+  const paragraphs = (here.length === 0 ? all : here).map(({ section, text }) =>
     [
       `${name} (${section})`,
       ...text.split('\n').flatMap((line) => (line.startsWith('    ') || line === '' ? line : wrap(`  ${line}`, '  '))),

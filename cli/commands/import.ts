@@ -71,13 +71,13 @@ const retry = async (call: Call) => {
   if (status?.phase !== 'Failed') {
     const phase = status?.phase ?? 'Pending';
     terminal.err(
-      `AnyImage ${metadata.name} has not failed, it is ${phase}: bullion why ${metadata.name} -n ${namespace}\n`,
+      `image ${metadata.name} has not failed, it is ${phase}: bullion why ${metadata.name} -n ${namespace}\n`,
     );
     return exitCodes.failed;
   }
   const value = terminal.now().toISOString();
   const image = await startAgain(kube, found, value);
-  terminal.err(`AnyImage ${metadata.name} starts again.\n`);
+  terminal.err(`image ${metadata.name} starts again.\n`);
   const onEnd = (made: AnyImage): void => printImage(call, made);
   if (values['no-wait'] === true) {
     onEnd(image);

@@ -72,7 +72,11 @@ const run = async ({ kube, namespace, positionals, values, terminal }: Call) => 
   const printed = printedList([story.found.image, ...story.children, ...story.events], format);
   terminal.out(printed ?? renderStory(story, terminal.now(), { hasAllEvents: format === 'wide' }));
   if (printed === undefined && values['explain'] === true)
-    terminal.out(`\n${reasonsOf(story).map(explained).join('')}`);
+    terminal.out(
+      `\n${reasonsOf(story)
+        .map((reason) => explained(reason, found.type.kind))
+        .join('')}`,
+    );
   return exitCodes.done;
 };
 
