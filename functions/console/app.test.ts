@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
@@ -8,6 +10,7 @@ import { annotations, labels } from '#shared/api/names.ts';
 import { Denied } from '#shared/runtime/errors.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { sumScript } from '#shared/console/upload-script.ts';
 import { aHarvesterImage, aHyperCloudImage } from '#test/support/builders.ts';
 import { type ConsoleWorld, createConsoleWorld, origin } from '#test/support/console.ts';
 
@@ -363,6 +366,62 @@ describe('an import', () => {
     const answer = await world.post('/import', { ...fields, place: from, step: 'apply' });
     expect([answer.status, answer.headers.get('location')]).toEqual([303, where]);
     expect(JSON.stringify(world.kube.all(type as never))).toContain(from);
+  });
+});
+
+describe('an upload', () => {
+  it('makes an image for each name, or says which is refused', async () => {
+    const { post, kube } = await createConsoleWorld();
+    const fields = { name: 'one  two,three', namespace: 'default', storageClass: 'local' };
+    const answer = await post('/upload', fields);
+    expect([answer.status, answer.headers.get('location')]).toEqual([303, '/upload/default/one%2Ctwo%2Cthree']);
+    expect(kube.all(harvesterImageKind.type).map(({ metadata }) => metadata.name)).toEqual(['one', 'two', 'three']);
+    const none = await post('/upload', { ...fields, name: ' , ' });
+    expect([none.status, await none.text()]).toEqual([400, expect.stringContaining('1 to 20 files, not 0')]);
+  });
+
+  it.each([
+    ['abc', 'abc'],
+    ['two blocks', 'x'.repeat(100)],
+    ['an end in the next block', 'y'.repeat(60)],
+    ['nothing', ''],
+  ])('has the sha256 of a file, in whatever parts it comes: %s', (_, text) => {
+    const bytes = Buffer.from(text);
+    const { add, end } = runInNewContext(`${sumScript}; createSum()`) as {
+      readonly add: (bytes: Uint8Array) => void;
+      readonly end: () => string;
+    };
+    for (let at = 0; at < bytes.length; at += 7) add(Uint8Array.from(bytes.subarray(at, at + 7)));
+    expect(end()).toBe(createHash('sha256').update(bytes).digest('hex'));
+  });
+
+  it.each([
+    [undefined, /is compared once its disk is written/],
+    ['a'.repeat(64), /What arrived is the file that was sent/],
+    ['b'.repeat(64), /role="alert">What arrived is not the file that was sent/],
+  ])('is compared with what arrived: %s', async (sha256, words) => {
+    const world = await createConsoleWorld();
+    seedImage(world, 'mine', { phase: 'Available', digests: sha256 === undefined ? {} : { sha256 } });
+    expect(await world.text(`${place}/mine?sha256=${'a'.repeat(64)}`)).toMatch(words);
+    expect(await world.text(`${place}/mine?sha256=<i>`)).not.toMatch(/compared|What arrived/);
+  });
+});
+
+describe('the steps of an image', () => {
+  it.each<[string, object, readonly string[]]>([
+    ['Downloading', {}, ['✓ Pending', '● Downloading', '○ Converting', '○ Verifying', '○ Available']],
+    ['Failed', {}, ['✓ Pending', '▲ Failed']],
+    [
+      'Failed',
+      { transfer: { phase: 'Converting', receivedBytes: 7 } },
+      ['✓ Pending', '✓ Downloading', '○ Converting', '▲ Failed'],
+    ],
+  ])('are those that it took: %s %o', async (phase, more, steps) => {
+    const world = await createConsoleWorld();
+    seedImage(world, 'one', { phase, ...more });
+    const [, list = ''] = /<ol class="steps"[^>]*>([^]*?)<\/ol>/.exec(await world.text(`${place}/one`)) ?? [];
+    const items = list.split('</li>').map((item) => item.replaceAll(/<small>.*?<\/small>|<[^>]*>/g, ' '));
+    expect(items.map((item) => item.replaceAll(/\s+/g, ' ').trim()).filter((item) => item !== '')).toEqual(steps);
   });
 });
 
