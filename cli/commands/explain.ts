@@ -56,7 +56,7 @@ export const explainCommand: PlainCommand = {
   name: 'explain',
   arguments: '[reason]',
   summary: 'Says what a reason or an alert means and what to do; without an argument, lists them.',
-  more: 'Reasons of conditions, Events and answers. bullion why <name> --explain explains those of an object.\n\n  bullion explain ChecksumMismatch\n  bullion explain BullionPollOverdue',
+  more: 'Reasons of conditions, Events and answers. bullion why <name> --explain explains those of an object. The site of the documents (npm run docs) has the same texts, each under its name: docs/reference.html#ChecksumMismatch, infra/runbooks/BullionPollOverdue.html.\n\n  bullion explain ChecksumMismatch\n  bullion explain BullionPollOverdue',
   options: {},
   completes: Object.keys(known).filter((name) => !name.includes('<')),
   runPlain: async ({ positionals, terminal }) => {

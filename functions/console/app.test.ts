@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { jobs, pods } from '#shared/api/foreign/core.ts';
 import { annotations, labels } from '#shared/api/names.ts';
@@ -267,6 +268,7 @@ describe('golden images', () => {
                 rule: 'r',
                 time: '',
               },
+              { name: 'boot', state: 'Failed', reason: 'NoSign', message: 'no login prompt', rule: 'r', time: '' },
             ],
           }),
           version('fedora-3', { held: [] }),
@@ -282,7 +284,19 @@ describe('golden images', () => {
     const world = await withPolicy();
     const page = await world.text('/golden');
     for (const words of ['stable', 'fedora-2', 'WaitingForApproval', 'signed by vendor']) expect(page).toContain(words);
-    expect((await world.get('/golden/golden/fedora')).status).toBe(200);
+    world.kube.seed(dataSourceKind.type, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataSource',
+      metadata: {
+        namespace: 'golden',
+        name: 'fedora',
+        labels: { 'instancetype.kubevirt.io/default-preference': 'fedora' },
+      },
+      spec: { source: {} },
+    });
+    expect(await world.text('/golden')).toMatch(/<td class="minor">fedora<\/td>/);
+    expect(page).toMatch(/<span class="badge bad">.*Failed<\/span>/);
+    expect(await world.text('/golden/golden/fedora')).toMatch(/boot<\/span> <small class="why">no login prompt/);
   });
 
   it.each([

@@ -4,13 +4,13 @@ import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-im
 import { type Pod, jobs, pods } from '#shared/api/foreign/core.ts';
 import { labels } from '#shared/api/names.ts';
 import type { Found } from '#shared/catalogue/image.ts';
-import { listIfAny, readAll, readOr, withDetail } from '#shared/catalogue/objects.ts';
-import { type Transfer, listTransfers } from '#shared/catalogue/transfers.ts';
+import { listIfAny, readAll, readOr } from '#shared/catalogue/objects.ts';
+import { type Transfer, listTransfers, readOwner } from '#shared/catalogue/transfers.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { minor, section } from '#shared/console/golden-page.ts';
 import { progressOf } from '#shared/console/list-page.ts';
 import { type Markup, type Page, badge, notice, pathOf } from '#shared/console/markup.ts';
-import { type AnyType, allTypes, listedTypes, objectPath, toSince, typeName } from '#shared/console/query.ts';
+import { type AnyType, listedTypes, objectPath, toSince, typeName } from '#shared/console/query.ts';
 import { toAge, toSpan } from '#shared/runtime/age.ts';
 
 /** Rows of each table; a thousand may wait. */
@@ -31,17 +31,6 @@ export interface Queue {
   readonly since: Readonly<Record<string, string>>;
   readonly denied: string | undefined;
 }
-
-const typeOfOwner = ({ owner }: Transfer) => allTypes.find(({ kind, group }) => `${kind}.${group}` === owner.groupKind);
-
-const readOwner = async (kube: KubeClient, transfer: Transfer): Promise<Found | undefined> => {
-  const type = typeOfOwner(transfer);
-  if (type === undefined) return undefined;
-  const { namespace, owner } = transfer;
-  const read = await readOr(async () => [await kube.get(type, { namespace, name: owner.name })]);
-  const [image] = read.is === 'read' ? read.items : [];
-  return image?.metadata.uid === owner.uid ? { type, image: withDetail(image) } : undefined;
-};
 
 const nodeOf = (running: readonly Pod[], { owner }: Transfer): string | undefined =>
   running.find(({ metadata }) => metadata.labels?.[labels.ownerUid] === owner.uid)?.spec.nodeName;
