@@ -53,6 +53,7 @@ progress { width: 110px; height: 8px; accent-color: var(--accent); vertical-alig
 .why { display: block; max-width: 90ch; overflow-wrap: anywhere; }
 .pager, .actions { display: flex; flex-wrap: wrap; gap: 8px; margin: 12px 0; align-items: center; }
 .actions form { display: contents; }
+td.actions { display: table-cell; } td.actions > * { margin: 0 4px 6px 0; }
 .notice { border: 1px solid var(--line); border-left: 4px solid var(--accent); padding: 8px 12px; border-radius: 4px; max-width: 110ch; overflow-wrap: anywhere; }
 .notice.error { border-left-color: var(--bad); }
 .empty { color: var(--dim); padding: 24px 0; }
