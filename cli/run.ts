@@ -24,7 +24,7 @@ import { downloadCommand } from '#cli/commands/download.ts';
 import { eventsCommand } from '#cli/commands/events.ts';
 import { explainCommand } from '#cli/commands/explain.ts';
 import { exportCommand } from '#cli/commands/export.ts';
-import { getCommand } from '#cli/commands/get.ts';
+import { dataSourcesCommand, getCommand } from '#cli/commands/get.ts';
 import { imagesCommand } from '#cli/commands/images.ts';
 import { importCommand } from '#cli/commands/import.ts';
 import { retryCommand } from '#cli/commands/import.ts';
@@ -167,6 +167,7 @@ export const commands: readonly Command[] = [
   diskCommand,
   imagesCommand,
   getCommand,
+  dataSourcesCommand,
   whyCommand,
   logsCommand,
   explainCommand,

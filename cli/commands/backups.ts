@@ -169,7 +169,7 @@ export const backupsCommand: ClusterCommand = {
   more:
     'Needs the rights of an operator: it reads the Secret of the target, and connects to the target from here. An entry that cannot be\n' +
     'used is listed with the reason. Nothing is changed, but with --sweep: disks and chunks that no metadata in the target refers to are removed once\n' +
-    'they are a week old. A sweep is announced there 15 minutes ahead, and backups pause while it runs.',
+    'they are a week old. A sweep is announced there 15 minutes ahead, and backups pause while it runs.\n\n  bullion backups --dry-run',
   options: {
     'dry-run': {
       type: 'boolean',

@@ -42,7 +42,7 @@ export const importCommand: ClusterCommand = {
   name: 'import',
   arguments: '<name> <source>',
   summary: 'Imports an image from http(s)://… or s3://bucket/key and shows progress.',
-  more: 'Ctrl-C ends the wait, not the import. With -o the image is printed as it is at the end.',
+  more: 'Ctrl-C ends the wait, not the import. With -o the image is printed as it is at the end.\n\n  bullion import jammy https://images.example/jammy.img --storage-class local\n  bullion import jammy s3://vmimage/jammy.img --checksum sha256:…',
   options: {
     group: { type: 'string', value: 'GROUP', help: 'kind of image (hypercloud)', oneOf: imageGroups },
     'storage-class': { type: 'string', value: 'CLASS', help: 'storage class of the golden volume (the default class)' },
@@ -90,6 +90,7 @@ export const retryCommand: ClusterCommand = {
   name: 'retry',
   arguments: '<image>',
   summary: 'Retries a failed import.',
+  more: '  bullion retry jammy',
   options: { ...waitOptions, ...outputOption },
   completes: 'images',
   run: retry,

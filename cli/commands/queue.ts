@@ -95,7 +95,7 @@ export const queueCommand: ClusterCommand = {
   name: 'queue',
   arguments: '',
   summary: 'Lists transfers that run and that wait for their turn.',
-  more: `Imports and exports. They wait only while the ConfigMap ${transferQueue} of namespace ${systemNamespace} limits how many run at once.`,
+  more: `Imports and exports. They wait only while the ConfigMap ${transferQueue} of namespace ${systemNamespace} limits how many run at once.\n\n  bullion queue -A -w`,
   options: {
     'all-namespaces': { type: 'boolean', short: 'A', help: 'in all namespaces' },
     watch: { type: 'boolean', short: 'w', help: 'with the progress of each, until Ctrl-C' },
