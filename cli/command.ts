@@ -40,6 +40,12 @@ export interface Terminal {
   err(text: string): void;
   /** Whether a person watches `err`: progress may overwrite its own line. */
   readonly isLive: boolean;
+  /** Whether `err` says nothing of progress: --quiet. */
+  readonly isQuiet?: boolean | undefined;
+  /** Whether `err` shows colours: a terminal, and no NO_COLOR. */
+  readonly hasColors?: boolean | undefined;
+  /** Of the screen that `err` is shown on, now: it may have been resized. */
+  width?(): number | undefined;
   now(): Date;
   /** Of the screen that `out` is shown on; `undefined`: it is read by a program. */
   readonly columns?: number | undefined;

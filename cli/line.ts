@@ -1,4 +1,5 @@
 // How a command shows progress.
+import { stripVTControlCharacters } from 'node:util';
 import type { Terminal } from '#cli/command.ts';
 
 export interface Line {
@@ -8,6 +9,22 @@ export interface Line {
   /** What is said next begins a line of its own; once more does nothing. */
   end(): void;
 }
+
+const barCells = 20;
+
+/** `percent` as a bar, for a terminal; empty elsewhere. */
+export const barOf = ({ isLive, hasColors }: Pick<Terminal, 'isLive' | 'hasColors'>, percent: number): string => {
+  if (!isLive) return '';
+  const filled = Math.round((Math.min(100, Math.max(0, percent)) / 100) * barCells);
+  const [done, left] = ['█'.repeat(filled), '░'.repeat(barCells - filled)];
+  return hasColors === true ? `\u001B[36m${done}\u001B[90m${left}\u001B[39m ` : `${done}${left} `;
+};
+
+/** As wide as the screen at most, since only one line is overwritten; then without colours. A terminal that does not know its size says 0. */
+export const cutTo = (width: number | undefined, text: string): string => {
+  const plain = stripVTControlCharacters(text);
+  return width === undefined || width === 0 || plain.length < width ? text : plain.slice(0, width - 1);
+};
 
 /** A line that is overwritten while a person watches, and written once for each change where none does. */
 export const createLine = (terminal: Terminal): Line => {
@@ -20,9 +37,9 @@ export const createLine = (terminal: Terminal): Line => {
       this.show(text);
     },
     show: (text: string): void => {
-      if (text === last) return;
+      if (text === last || terminal.isQuiet === true) return;
       last = text;
-      terminal.err(terminal.isLive ? `\r\u001B[2K${text}` : `${text}\n`);
+      terminal.err(terminal.isLive ? `\r\u001B[2K${cutTo(terminal.width?.(), text)}` : `${text}\n`);
     },
     end: (): void => {
       if (terminal.isLive && last !== '') terminal.err('\n');

@@ -17,6 +17,8 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
     isLive: process.stderr.isTTY === true,
+    hasColors: process.stderr.isTTY && process.stderr.hasColors(),
+    width: () => process.stderr.columns,
     now: () => new Date(),
     columns: process.stdout.isTTY ? process.stdout.columns : undefined,
   },

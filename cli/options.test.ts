@@ -34,6 +34,10 @@ describe('the command line', () => {
     expect(() => parseCommandLine(commandNamed(name), args)).toThrow(message);
   });
 
+  it.each(commands.map(({ name, more = '' }) => [name, more]))('the help of %s has an example', (name, more) =>
+    expect(more).toMatch(new RegExp(`(?:^|\\n) {2}bullion ${name}\\b`)),
+  );
+
   it.each([
     ['90', 90_000],
     ['90s', 90_000],

@@ -5,6 +5,7 @@ import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 
 /** Options that every command takes, with the names kubectl has for them; before the command or behind it. */
 export const commonOptions = {
+  quiet: { type: 'boolean', short: 'q', help: 'no progress: only results, errors and what needs an answer' },
   namespace: { type: 'string', short: 'n', value: 'NAMESPACE', help: 'namespace (that of the context, else default)' },
   kubeconfig: { type: 'string', value: 'FILE', help: 'kubeconfig file (KUBECONFIG, else ~/.kube/config)' },
   context: { type: 'string', value: 'NAME', help: 'context of the kubeconfig (its current one)' },

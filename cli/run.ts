@@ -24,7 +24,7 @@ import { downloadCommand } from '#cli/commands/download.ts';
 import { eventsCommand } from '#cli/commands/events.ts';
 import { explainCommand } from '#cli/commands/explain.ts';
 import { exportCommand } from '#cli/commands/export.ts';
-import { getCommand } from '#cli/commands/get.ts';
+import { dataSourcesCommand, getCommand } from '#cli/commands/get.ts';
 import { imagesCommand } from '#cli/commands/images.ts';
 import { importCommand } from '#cli/commands/import.ts';
 import { retryCommand } from '#cli/commands/import.ts';
@@ -49,7 +49,8 @@ export const runCommandLine = async (args: readonly string[], around: Surroundin
   try {
     const line = parseCommandLine(command, rest);
     if (line.values['help'] === true) return explain(command.name, terminal);
-    return await start(command, line, around);
+    const isQuiet = line.values['quiet'] === true;
+    return await start(command, line, { ...around, terminal: { ...terminal, isQuiet } });
   } catch (error) {
     const code = complain(command, error, around);
     return around.signal.aborted ? exitCodes.interrupted : code;
@@ -106,7 +107,8 @@ const complain = (command: Command, error: unknown, { terminal, signal }: Surrou
     return exitCodes.failed;
   }
   // What the API server says, without how it was asked.
-  terminal.err(`bullion: ${messageOf(error).replace(/^Kubernetes API: [A-Z]+ \/\S+: /, '')}\n`);
+  const prefix = terminal.hasColors === true ? '\u001B[31mbullion:\u001B[39m' : 'bullion:';
+  terminal.err(`${prefix} ${messageOf(error).replace(/^Kubernetes API: [A-Z]+ \/\S+: /, '')}\n`);
   if (error instanceof InvalidInput) return complainOfInput(command, error, terminal);
   if (error.message.startsWith('Kubernetes API') && isUnreachable(error))
     terminal.err(
@@ -165,6 +167,7 @@ export const commands: readonly Command[] = [
   diskCommand,
   imagesCommand,
   getCommand,
+  dataSourcesCommand,
   whyCommand,
   logsCommand,
   explainCommand,

@@ -1,7 +1,7 @@
 // Waits for an image to be over, telling on the way what it does.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ExitCode, type OptionSpec, type Terminal, type Values, exitCodes, textOf } from '#cli/command.ts';
-import { createLine } from '#cli/line.ts';
+import { barOf, createLine } from '#cli/line.ts';
 import { type Found, type AnyImage, isOver, readyOf } from '#shared/catalogue/image.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { toSpan } from '#shared/runtime/age.ts';
@@ -44,13 +44,20 @@ const wordsOf = ({ words }: Wait, { metadata: { name, namespace } }: AnyImage) =
   words ?? { what: 'image', work: 'import', more: `bullion why ${name} -n ${namespace}` };
 
 /** One line that says where an image stands. */
-export const describeProgress = (found: Found): string => {
+export const describeProgress = (found: Found, terminal: Pick<Terminal, 'isLive' | 'hasColors'>): string => {
   const { metadata, status = {} } = found.image;
   const { transfer, progress = 0 } = status;
   const speed = transfer?.bytesPerSecond === undefined ? '' : `, ${formatBytes(transfer.bytesPerSecond)}/s`;
   const left = transfer?.etaSeconds === undefined ? '' : `, ${toSpan(transfer.etaSeconds * 1000)} left`;
   const message = readyOf(found)?.message ?? 'waiting to be reconciled';
-  return `${metadata.name}: ${String(progress).padStart(3)}% ${message}${speed}${left}`;
+  return `${metadata.name}: ${barOf(terminal, progress)}${String(progress).padStart(3)}% ${message}${speed}${left}`;
+};
+
+const codeOfEnd = ({ terminal, onEnd }: Wait, found: Found): ExitCode => {
+  onEnd?.(found.image);
+  if (readyOf(found)?.status === 'True') return exitCodes.done;
+  if (terminal.isQuiet === true) terminal.err(`${describeProgress(found, { isLive: false })}\n`);
+  return exitCodes.failed;
 };
 
 /** Looks until the image is over, gone, or the time is. */
@@ -60,11 +67,10 @@ export const waitUntilOver = async (wait: Wait, { type, image }: Found): Promise
   const words = wordsOf(wait, image);
   for (;;) {
     const found = { type, image: await lookAgain(wait.kube, { type, image }, words.what) };
-    line.show(describeProgress(found));
+    line.show(describeProgress(found, wait.terminal));
     if (hasEnded(wait, found)) {
       line.end();
-      wait.onEnd?.(found.image);
-      return readyOf(found)?.status === 'True' ? exitCodes.done : exitCodes.failed;
+      return codeOfEnd(wait, found);
     }
     if (performance.now() >= deadline || wait.signal.aborted) {
       line.end();

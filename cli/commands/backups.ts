@@ -96,7 +96,10 @@ const judgeAll = async (context: RestoreContext, { entries }: Look): Promise<rea
 /** Throws why there is none to be opened. */
 const targetOf = async ({ kube, values }: Call): Promise<BackupTarget> => {
   const found = await findTarget(kube);
-  if (found.is === 'none') throw new NotFound('this cluster has no backup target');
+  if (found.is === 'none')
+    throw new NotFound(
+      'this cluster has no backup target: set one in Harvester\'s setting "backup-target", or in the ConfigMap and Secret backup-target of namespace bullion-system',
+    );
   if (found.is === 'faulty') throw new InvalidInput(found.message);
   const { target } = found;
   if (target.type === 'nfs' && textOf(values, 'nfs-folder') === undefined)
@@ -166,7 +169,7 @@ export const backupsCommand: ClusterCommand = {
   more:
     'Needs the rights of an operator: it reads the Secret of the target, and connects to the target from here. An entry that cannot be\n' +
     'used is listed with the reason. Nothing is changed, but with --sweep: disks and chunks that no metadata in the target refers to are removed once\n' +
-    'they are a week old. A sweep is announced there 15 minutes ahead, and backups pause while it runs.',
+    'they are a week old. A sweep is announced there 15 minutes ahead, and backups pause while it runs.\n\n  bullion backups --dry-run',
   options: {
     'dry-run': {
       type: 'boolean',

@@ -145,7 +145,7 @@ export const completionCommand = (others: () => readonly Command[]): PlainComman
   name: 'completion',
   arguments: '<shell>',
   summary: 'Prints completion for bash, zsh or fish.',
-  more: 'For this shell: source <(bullion completion bash), or bullion completion fish | source',
+  more: 'For this shell: source <(bullion completion bash), or bullion completion fish | source\n\n  bullion completion bash > ~/.local/share/bash-completion/completions/bullion',
   options: {},
   completes: Object.keys(shells),
   runPlain: async ({ positionals, terminal }) => {

@@ -31,7 +31,7 @@ export const doctorCommand: ClusterCommand = {
   summary: 'Checks the installation, and lists what failed or is stuck, with what to do.',
   more:
     'Looks at kinds, webhooks, functions, Broker and Triggers, storage classes, and at every object that Bullion serves. Changes nothing.\n' +
-    'Exit code 1: something does not work. What you may not read is reported as unknown.',
+    'Exit code 1: something does not work. What you may not read is reported as unknown.\n\n  bullion doctor',
   options: {},
   run,
 };

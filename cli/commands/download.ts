@@ -80,7 +80,7 @@ export const downloadCommand: ClusterCommand = {
   name: 'download',
   arguments: '<name> [file]',
   summary: 'Downloads an image or a volume as a file, and prints its name.',
-  more: 'An interrupted download resumes: run the same command again. The file has its name only once all of it is there.',
+  more: 'An interrupted download resumes: run the same command again. The file has its name only once all of it is there.\n\n  bullion download mine\n  bullion download mine -o mine.qcow2 --compression zstd',
   completes: 'images',
   options: {
     ...targetOptions,

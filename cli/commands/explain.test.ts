@@ -44,6 +44,19 @@ describe('bullion explain', () => {
       'SecretMissing (Backups)',
     ]));
 
+  it.each([
+    ['VirtualMachineImage', ['In progress', 'Events']],
+    ['GoldenImagePolicy', ['In progress', 'Policies of golden images', 'Events']],
+    [undefined, ['In progress', 'Policies of golden images', 'Events']],
+  ])('says of an object of kind %s what a reason may mean there', (kind, sections) =>
+    expect([...explained('Ready', kind).matchAll(/^Ready \((.*)\)$/gm)].map(([, section]) => section)).toEqual(
+      sections,
+    ),
+  );
+
+  it('says the only meaning there is', () =>
+    expect(explained('Unauthorized', 'DataVolume')).toContain('Unauthorized (Polls of sources)'));
+
   it('knows every alert', () => {
     const runbooks = readdirSync(join(import.meta.dirname, '../../infra/runbooks')).filter(
       (name) => name !== 'README.md',

@@ -20,10 +20,23 @@ const explanationsOf = (name: string): readonly Explanation[] =>
     ? (known[name] ?? [])
     : Object.entries(known).flatMap(([pattern, found]) => (isLike(name, pattern) ? found : []));
 
-/** Empty for what has no explanation. */
-export const explained = (name: string): string => {
+/** Meanings that a reason has only elsewhere: in the answers to a client, in the metrics, or for one kind. */
+const elsewhere: Readonly<Record<string, string | undefined>> = {
+  'Policies of golden images': 'GoldenImagePolicy',
+  'Crons and DataSources': 'DataImportCron DataSource',
+  'Polls of sources': 'DataImportCron',
+  'Answers of the transfer function': '',
+  Alerts: '',
+};
+const concerns = (kind: string, { section }: Explanation): boolean =>
+  elsewhere[section]?.split(' ').includes(kind) ?? true;
+
+/** Empty for what has no explanation. `kind`: only what it may mean there. */
+export const explained = (name: string, kind?: string): string => {
   const remedy = remedyFor(name);
-  const paragraphs = explanationsOf(name).map(({ section, text }) =>
+  const all = explanationsOf(name);
+  const here = all.filter((one) => kind === undefined || concerns(kind, one));
+  const paragraphs = (here.length === 0 ? all : here).map(({ section, text }) =>
     [
       `${name} (${section})`,
       ...text.split('\n').flatMap((line) => (line.startsWith('    ') || line === '' ? line : wrap(`  ${line}`, '  '))),
@@ -43,7 +56,7 @@ export const explainCommand: PlainCommand = {
   name: 'explain',
   arguments: '[reason]',
   summary: 'Says what a reason or an alert means and what to do; without an argument, lists them.',
-  more: 'Reasons of conditions, Events and answers. bullion why <name> --explain explains those of an object.\n\n  bullion explain ChecksumMismatch\n  bullion explain BullionPollOverdue',
+  more: 'Reasons of conditions, Events and answers. bullion why <name> --explain explains those of an object. The site of the documents (npm run docs) has the same texts, each under its name: docs/reference.html#ChecksumMismatch, infra/runbooks/BullionPollOverdue.html.\n\n  bullion explain ChecksumMismatch\n  bullion explain BullionPollOverdue',
   options: {},
   completes: Object.keys(known).filter((name) => !name.includes('<')),
   runPlain: async ({ positionals, terminal }) => {

@@ -105,7 +105,7 @@ export const exportCommand: ClusterCommand = {
   arguments: '<disk> <where>',
   summary:
     'Makes a qcow2 file of a disk, which is a claim or an image: in s3://bucket/key, at https://store/bucket/key, in a claim (local), or as an image in a registry (docker://host/repository:tag).',
-  more: 'Ctrl-C ends the wait, not the export. With -o the export is printed as it is at the end.',
+  more: 'Ctrl-C ends the wait, not the export. With -o the export is printed as it is at the end.\n\n  bullion export root s3://exports/root.qcow2\n  bullion export jammy docker://registry.example/disks/jammy:1 --compress zstd',
   options: {
     name: { type: 'string', value: 'NAME', help: 'of the export (<disk>-export)' },
     secret: { type: 'string', value: 'SECRET', help: 'with the credentials of an https:// store or a registry' },

@@ -136,7 +136,7 @@ export const getCommand: ClusterCommand = {
   name: 'get',
   arguments: '[kind]',
   summary: 'Lists what Bullion serves: every kind, or one.',
-  more: 'Kinds go by the names that kubectl takes: datavolumes or dv, dataimportcrons or dic, datasources or das, images for those of both groups.',
+  more: 'Kinds go by the names that kubectl takes: datavolumes or dv, dataimportcrons or dic, datasources or das, images for those of both groups.\n\n  bullion get -A\n  bullion get dv -w\n  bullion get das -o custom-columns=NAME:.metadata.name,VERSION:.spec.source.pvc.name',
   options: {
     'all-namespaces': { type: 'boolean', short: 'A', help: 'of every namespace' },
     deprecated: { type: 'boolean', help: 'also DataSources and images that are deprecated or obsolete' },
@@ -145,4 +145,15 @@ export const getCommand: ClusterCommand = {
   },
   completes: ['images', ...new Set(types.map(({ plural }) => plural))],
   run,
+};
+
+/** The kind that people ask for most by its name. */
+export const dataSourcesCommand: ClusterCommand = {
+  ...getCommand,
+  name: 'datasources',
+  arguments: '',
+  summary: 'Lists DataSources: what each golden image offers now.',
+  more: '  bullion datasources -n golden-images',
+  completes: [],
+  run: (call) => run({ ...call, positionals: ['datasources'] }),
 };

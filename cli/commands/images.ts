@@ -32,6 +32,7 @@ export const imagesCommand: ClusterCommand = {
   name: 'images',
   arguments: '',
   summary: 'Lists images and their state.',
+  more: '  bullion images -A',
   options: {
     'all-namespaces': { type: 'boolean', short: 'A', help: 'of every namespace' },
     ...listOutputOption,

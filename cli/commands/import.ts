@@ -42,7 +42,7 @@ export const importCommand: ClusterCommand = {
   name: 'import',
   arguments: '<name> <source>',
   summary: 'Imports an image from http(s)://… or s3://bucket/key and shows progress.',
-  more: 'Ctrl-C ends the wait, not the import. With -o the image is printed as it is at the end.',
+  more: 'Ctrl-C ends the wait, not the import. With -o the image is printed as it is at the end.\n\n  bullion import jammy https://images.example/jammy.img --storage-class local\n  bullion import jammy s3://vmimage/jammy.img --checksum sha256:…',
   options: {
     group: { type: 'string', value: 'GROUP', help: 'kind of image (hypercloud)', oneOf: imageGroups },
     'storage-class': { type: 'string', value: 'CLASS', help: 'storage class of the golden volume (the default class)' },
@@ -71,13 +71,13 @@ const retry = async (call: Call) => {
   if (status?.phase !== 'Failed') {
     const phase = status?.phase ?? 'Pending';
     terminal.err(
-      `AnyImage ${metadata.name} has not failed, it is ${phase}: bullion why ${metadata.name} -n ${namespace}\n`,
+      `image ${metadata.name} has not failed, it is ${phase}: bullion why ${metadata.name} -n ${namespace}\n`,
     );
     return exitCodes.failed;
   }
   const value = terminal.now().toISOString();
   const image = await startAgain(kube, found, value);
-  terminal.err(`AnyImage ${metadata.name} starts again.\n`);
+  terminal.err(`image ${metadata.name} starts again.\n`);
   const onEnd = (made: AnyImage): void => printImage(call, made);
   if (values['no-wait'] === true) {
     onEnd(image);
@@ -90,6 +90,7 @@ export const retryCommand: ClusterCommand = {
   name: 'retry',
   arguments: '<image>',
   summary: 'Retries a failed import.',
+  more: '  bullion retry jammy',
   options: { ...waitOptions, ...outputOption },
   completes: 'images',
   run: retry,

@@ -1,13 +1,16 @@
 // `bullion logs` on pods of each kind of owner, before they start and while they follow one another.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { logsCommand } from './logs.ts';
 import { exitCodes, type Values } from '#cli/command.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
-import { labels } from '#shared/api/names.ts';
+import { labels, systemNamespace } from '#shared/api/names.ts';
 import { apiVersionOf, type KubeObject, type ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { InvalidInput } from '#shared/runtime/errors.ts';
+import { Denied, InvalidInput } from '#shared/runtime/errors.ts';
+import { temporaryDirectory } from '#test/support/directory.ts';
 import { createMemoryKube, type MemoryKube } from '#test/support/memory-kube.ts';
 
 const namespace = 'vms';
@@ -66,6 +69,11 @@ const logs = async (
 
 const aVolume = (kube: MemoryKube, status: object = {}) =>
   seed(kube, type, anObject(type as ResourceType, 'disk', {}, { status }));
+const createWith = (fill: (kube: MemoryKube) => unknown): MemoryKube => {
+  const kube = createMemoryKube();
+  fill(kube);
+  return kube;
+};
 const ended = { phase: 'Succeeded', conditions: [{ type: 'Ready', status: 'True' }] };
 
 describe('bullion logs', () => {
@@ -135,6 +143,59 @@ describe('bullion logs', () => {
     const { out, code } = await logs(kube, { a: ['one'], b: ['two'] }, { values: { follow: true }, onLine });
     expect(out).toBe('one\ntwo\n');
     expect(code).toBe(exitCodes.done);
+  });
+
+  describe('of the functions', () => {
+    const about = (object: string, second: string, more: object = {}) =>
+      JSON.stringify({ time: `2026-01-02T03:04:${second}Z`, level: 'info', message: 'acting', object, ...more });
+    const lines = {
+      late: [about('Job vms/import-uid-disk', '09', { child: 'PersistentVolumeClaim disk' }), 'not JSON'],
+      early: [
+        about('DataVolume vms/disk', '01'),
+        about('DataVolume vms/other', '02'),
+        about('DataVolume other/disk', '03'),
+        about('PersistentVolumeClaim vms/made', '04'),
+      ],
+    };
+    const world = () => {
+      const kube = createMemoryKube();
+      aVolume(kube);
+      const claim = { namespace, labels: { [labels.ownerUid]: 'uid-disk' } };
+      seed(kube, persistentVolumeClaims, anObject(persistentVolumeClaims as ResourceType, 'made', claim));
+      for (const name of ['late', 'early']) seed(kube, pods, aPod(name, { namespace: systemNamespace }));
+      return kube;
+    };
+
+    it('are those about it and its children, in order, from all pods', async () => {
+      const { out, code } = await logs(world(), lines, { values: { functions: true } });
+      expect(out.match(/vms\/[\w-]+/g)).toEqual(['vms/disk', 'vms/made', 'vms/import-uid-disk']);
+      expect(code).toBe(exitCodes.done);
+      expect((await logs(world(), lines, { values: { functions: true, tail: '1' } })).out).toContain('import-uid-disk');
+    });
+
+    it('are read from a file', async () => {
+      const from = join(temporaryDirectory(), 'cluster.log');
+      writeFileSync(from, lines.early.join('\n'));
+      const { out } = await logs(createWith(aVolume), {}, { values: { from } });
+      expect(out).toContain('03:04:01 info  acting');
+      await expect(logs(createWith(aVolume), {}, { values: { from: `${from}-no` } })).rejects.toThrow(/--from: ENOENT/);
+    });
+
+    it('say why there are none', async () => {
+      const { err, code } = await logs(world(), {}, { values: { functions: true } });
+      expect([err, code]).toEqual([expect.stringContaining('log store'), exitCodes.notFound]);
+      await expect(logs(createWith(aVolume), {}, { values: { functions: true } })).rejects.toThrow(
+        /--from reads a file/,
+      );
+      await expect(logs(world(), {}, { values: { functions: true, follow: true } })).rejects.toThrow(
+        /leave out --follow/,
+      );
+      const kube = world();
+      kube.failNext({ verb: 'list', resource: 'pods' }, { error: new Denied('rita cannot list pods'), when: 'before' });
+      // The children are listed before.
+      kube.failNext({ verb: 'list', resource: 'pods' }, { error: new Denied('rita cannot list pods'), when: 'before' });
+      await expect(logs(kube, {}, { values: { functions: true } })).rejects.toThrow(/for administrators of/);
+    });
   });
 
   it('refuses lines that are no number', async () => {

@@ -1,6 +1,7 @@
 // `bullion logs <name>`: the logs of the pods that work for an object, oldest attempt first; with -f until the object is done.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
+import { printFunctionsLog } from '#cli/commands/functions-log.ts';
 import { type Pod, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
 import { labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -132,6 +133,14 @@ const run = async (call: Call): Promise<ExitCode> => {
   const { kube, namespace, positionals, values, terminal } = call;
   const wanted = positionals[0] ?? '';
   const found = await workOf(call, await findAny(kube, namespace, wanted));
+  const isOfFunctions = values['functions'] === true || textOf(values, 'from') !== undefined;
+  if (isOfFunctions && values['follow'] === true)
+    throw new InvalidInput('--functions shows what was logged up to now: leave out --follow');
+  if (isOfFunctions)
+    return printFunctionsLog(call, found, {
+      most: linesOf(call),
+      toText: (line) => (values['raw'] === true ? line : readable(line)),
+    });
   if (values['follow'] === true) return followAll(call, found);
   const all = await podsFor(call, found);
   for (const pod of all) {
@@ -149,14 +158,19 @@ export const logsCommand: ClusterCommand = {
   name: 'logs',
   arguments: '<name>',
   summary: 'Prints the logs of the pods behind an image or a volume, every attempt.',
-  more: 'An image, or any other object that Bullion serves: <kind>/<name> where several have the name (datavolume/x, pvc/x). Failed attempts are included.\n\n  bullion logs jammy\n  bullion logs datavolume/root -f\n  bullion logs jammy --raw --tail 20',
+  more: 'An image, or any other object that Bullion serves: <kind>/<name> where several have the name (datavolume/x, pvc/x). Failed attempts are included.\n\n  bullion logs jammy\n  bullion logs datavolume/root -f\n  bullion logs jammy --raw --tail 20\n  bullion logs jammy --functions',
   options: {
     follow: {
       type: 'boolean',
       short: 'f',
       help: 'follow, through all attempts, until the object is ready or has failed',
     },
-    tail: { type: 'string', value: 'LINES', help: 'only the last lines of each pod' },
+    functions: {
+      type: 'boolean',
+      help: 'what the functions logged about it and its children, in place of the transfers',
+    },
+    from: { type: 'string', value: 'FILE', help: 'the same, from a file: the log of a local cluster, or a saved one' },
+    tail: { type: 'string', value: 'LINES', help: 'only the last lines of each pod, or of the functions' },
     raw: { type: 'boolean', help: 'lines as they were logged (JSON)' },
   },
   completes: 'images',

@@ -172,7 +172,7 @@ export const uninstallCommand: ClusterCommand = {
   more:
     'Objects are removed first, while functions still run to release them; then webhooks, functions, kinds and roles. While an object is still held,\n' +
     'nothing else is removed. Requires the rights of an administrator. Objects in an object store stay there. Images in a backup target are recorded there\n' +
-    'as deleted and are not restored, unless the target is removed first (the ConfigMap or setting backup-target).',
+    'as deleted and are not restored, unless the target is removed first (the ConfigMap or setting backup-target).\n\n  bullion uninstall\n  bullion uninstall --yes',
   options: {
     yes: { type: 'boolean', help: 'uninstall; without this option, only list what would be removed' },
     timeout: { type: 'string', value: 'TIME', help: 'longest wait, such as 90s, 10m or 2h (10m)' },

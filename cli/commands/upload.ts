@@ -129,7 +129,7 @@ export const uploadCommand: ClusterCommand = {
   name: 'upload',
   arguments: '<name> <file>',
   summary: 'Uploads a local disk image into an image or a volume, which is created if it does not exist.',
-  more: 'The file is checked by its sha256. An interrupted upload resumes: run the same command again, here or on another machine.',
+  more: 'The file is checked by its sha256. An interrupted upload resumes: run the same command again, here or on another machine.\n\n  bullion upload mine ./disk.qcow2 --storage-class local\n  bullion upload root ./disk.raw --kind datavolume',
   options: {
     ...targetOptions,
     'storage-class': { type: 'string', value: 'CLASS', help: 'storage class of the volume (the default class)' },

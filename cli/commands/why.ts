@@ -72,7 +72,11 @@ const run = async ({ kube, namespace, positionals, values, terminal }: Call) => 
   const printed = printedList([story.found.image, ...story.children, ...story.events], format);
   terminal.out(printed ?? renderStory(story, terminal.now(), { hasAllEvents: format === 'wide' }));
   if (printed === undefined && values['explain'] === true)
-    terminal.out(`\n${reasonsOf(story).map(explained).join('')}`);
+    terminal.out(
+      `\n${reasonsOf(story)
+        .map((reason) => explained(reason, found.type.kind))
+        .join('')}`,
+    );
   return exitCodes.done;
 };
 
@@ -80,7 +84,7 @@ export const whyCommand: ClusterCommand = {
   name: 'why',
   arguments: '<name>',
   summary: 'Shows the state of an object on one screen, the reason, and what happens next.',
-  more: 'An image, or any other object that Bullion serves: <kind>/<name> where several have the name (datavolume/x, dataimportcron/x, pvc/x).\nWith -o json or yaml: the object, what was made for it, and the events of both, as one list. With -o wide: every event, not the newest alone.',
+  more: 'An image, or any other object that Bullion serves: <kind>/<name> where several have the name (datavolume/x, dataimportcron/x, pvc/x).\nWith -o json or yaml: the object, what was made for it, and the events of both, as one list. With -o wide: every event, not the newest alone.\n\n  bullion why jammy\n  bullion why datavolume/root --explain',
   options: {
     ...outputOption,
     explain: { type: 'boolean', help: 'also what its reasons mean, as bullion explain says it' },

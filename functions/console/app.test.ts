@@ -1,13 +1,17 @@
+import { createHash } from 'node:crypto';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { jobs, pods } from '#shared/api/foreign/core.ts';
 import { annotations, labels } from '#shared/api/names.ts';
 import { Denied } from '#shared/runtime/errors.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { sumScript } from '#shared/console/upload-script.ts';
 import { aHarvesterImage, aHyperCloudImage } from '#test/support/builders.ts';
 import { type ConsoleWorld, createConsoleWorld, origin } from '#test/support/console.ts';
 
@@ -264,6 +268,7 @@ describe('golden images', () => {
                 rule: 'r',
                 time: '',
               },
+              { name: 'boot', state: 'Failed', reason: 'NoSign', message: 'no login prompt', rule: 'r', time: '' },
             ],
           }),
           version('fedora-3', { held: [] }),
@@ -279,7 +284,19 @@ describe('golden images', () => {
     const world = await withPolicy();
     const page = await world.text('/golden');
     for (const words of ['stable', 'fedora-2', 'WaitingForApproval', 'signed by vendor']) expect(page).toContain(words);
-    expect((await world.get('/golden/golden/fedora')).status).toBe(200);
+    world.kube.seed(dataSourceKind.type, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataSource',
+      metadata: {
+        namespace: 'golden',
+        name: 'fedora',
+        labels: { 'instancetype.kubevirt.io/default-preference': 'fedora' },
+      },
+      spec: { source: {} },
+    });
+    expect(await world.text('/golden')).toMatch(/<td class="minor">fedora<\/td>/);
+    expect(page).toMatch(/<span class="badge bad">.*Failed<\/span>/);
+    expect(await world.text('/golden/golden/fedora')).toMatch(/boot<\/span> <small class="why">no login prompt/);
   });
 
   it.each([
@@ -363,6 +380,62 @@ describe('an import', () => {
     const answer = await world.post('/import', { ...fields, place: from, step: 'apply' });
     expect([answer.status, answer.headers.get('location')]).toEqual([303, where]);
     expect(JSON.stringify(world.kube.all(type as never))).toContain(from);
+  });
+});
+
+describe('an upload', () => {
+  it('makes an image for each name, or says which is refused', async () => {
+    const { post, kube } = await createConsoleWorld();
+    const fields = { name: 'one  two,three', namespace: 'default', storageClass: 'local' };
+    const answer = await post('/upload', fields);
+    expect([answer.status, answer.headers.get('location')]).toEqual([303, '/upload/default/one%2Ctwo%2Cthree']);
+    expect(kube.all(harvesterImageKind.type).map(({ metadata }) => metadata.name)).toEqual(['one', 'two', 'three']);
+    const none = await post('/upload', { ...fields, name: ' , ' });
+    expect([none.status, await none.text()]).toEqual([400, expect.stringContaining('1 to 20 files, not 0')]);
+  });
+
+  it.each([
+    ['abc', 'abc'],
+    ['two blocks', 'x'.repeat(100)],
+    ['an end in the next block', 'y'.repeat(60)],
+    ['nothing', ''],
+  ])('has the sha256 of a file, in whatever parts it comes: %s', (_, text) => {
+    const bytes = Buffer.from(text);
+    const { add, end } = runInNewContext(`${sumScript}; createSum()`) as {
+      readonly add: (bytes: Uint8Array) => void;
+      readonly end: () => string;
+    };
+    for (let at = 0; at < bytes.length; at += 7) add(Uint8Array.from(bytes.subarray(at, at + 7)));
+    expect(end()).toBe(createHash('sha256').update(bytes).digest('hex'));
+  });
+
+  it.each([
+    [undefined, /is compared once its disk is written/],
+    ['a'.repeat(64), /What arrived is the file that was sent/],
+    ['b'.repeat(64), /role="alert">What arrived is not the file that was sent/],
+  ])('is compared with what arrived: %s', async (sha256, words) => {
+    const world = await createConsoleWorld();
+    seedImage(world, 'mine', { phase: 'Available', digests: sha256 === undefined ? {} : { sha256 } });
+    expect(await world.text(`${place}/mine?sha256=${'a'.repeat(64)}`)).toMatch(words);
+    expect(await world.text(`${place}/mine?sha256=<i>`)).not.toMatch(/compared|What arrived/);
+  });
+});
+
+describe('the steps of an image', () => {
+  it.each<[string, object, readonly string[]]>([
+    ['Downloading', {}, ['✓ Pending', '● Downloading', '○ Converting', '○ Verifying', '○ Available']],
+    ['Failed', {}, ['✓ Pending', '▲ Failed']],
+    [
+      'Failed',
+      { transfer: { phase: 'Converting', receivedBytes: 7 } },
+      ['✓ Pending', '✓ Downloading', '○ Converting', '▲ Failed'],
+    ],
+  ])('are those that it took: %s %o', async (phase, more, steps) => {
+    const world = await createConsoleWorld();
+    seedImage(world, 'one', { phase, ...more });
+    const [, list = ''] = /<ol class="steps"[^>]*>([^]*?)<\/ol>/.exec(await world.text(`${place}/one`)) ?? [];
+    const items = list.split('</li>').map((item) => item.replaceAll(/<small>.*?<\/small>|<[^>]*>/g, ' '));
+    expect(items.map((item) => item.replaceAll(/\s+/g, ' ').trim()).filter((item) => item !== '')).toEqual(steps);
   });
 });
 
@@ -453,7 +526,7 @@ describe('the page of transfers', () => {
     expect(names(await world.text('/queue'))).toEqual(['jammy']);
   });
 
-  it('says which sources asked to wait, and which images a backup target lacks', async () => {
+  it('says which sources asked to wait', async () => {
     const world = await createConsoleWorld();
     const waiting = { message: 'quay.io asked to wait', until: new Date(world.clock.now + 90_000).toISOString() };
     world.kube.seed(dataImportCronKind.type, {
@@ -463,6 +536,28 @@ describe('the page of transfers', () => {
       spec: {},
       status: { waiting },
     } as never);
+    const page = await text(world);
+    expect(page).toContain('fedora default quay.io asked to wait in 90s');
+  });
+
+  it('reads no image that nothing moves for, however many there are', async () => {
+    const world = await createConsoleWorld();
+    for (let index = 0; index < 300; index += 1) seedImage(world, `n${index}`);
+    world.kube.seed(jobs, aJob('n7', {}) as never);
+    world.kube.calls.length = 0;
+    const page = await world.text('/queue');
+    expect(page).toContain(`since=jobs.batch%3A`);
+    expect(world.kube.calls.filter(({ verb }) => verb === 'get')).toHaveLength(1);
+    expect(world.kube.calls.filter(({ resource }) => resource === 'virtualmachineimages')).toHaveLength(3);
+  });
+});
+
+describe('the page of backups', () => {
+  const text = async (world: ConsoleWorld, path = '/backups') =>
+    (await world.text(path)).replaceAll(/<[^>]*>|\s+/g, ' ').replaceAll(/ +/g, ' ');
+
+  it('says which images a backup target has, and which it lacks', async () => {
+    const world = await createConsoleWorld();
     const backup = { target: 's3/backups' };
     const kept = (status: 'True' | 'False') => [
       { type: 'DataReady', status, reason: 'BackingUp', message: 'the disk is being sent' },
@@ -470,18 +565,22 @@ describe('the page of transfers', () => {
     seedImage(world, 'safe', { phase: 'Available', virtualSize: 2 ** 30, backup, conditions: kept('True') });
     seedImage(world, 'open', { phase: 'Available', backup, conditions: kept('False') });
     const page = await text(world);
-    expect(page).toContain('fedora default quay.io asked to wait in 90s');
     expect(page).toContain('1 of 2 images are kept in s3/backups: disks of 1.0 GiB.');
     expect(page).toContain('open default ◐ BackingUp the disk is being sent');
-    expect(await text(world, '/queue?namespace=others')).toContain('No image that you may see here is kept');
+    expect(await text(world, '/backups?namespace=others')).toContain('No image that you may see here is kept');
   });
 
   it('says what may not be read', async () => {
     const world = await createConsoleWorld();
-    world.kube.failNext(
-      { verb: 'list', resource: 'jobs' },
-      { error: new Denied('rita cannot list jobs'), when: 'before' },
-    );
-    expect(await text(world)).toContain('rita cannot list jobs');
+    const denied = (resource: string) =>
+      world.kube.failNext(
+        { verb: 'list', resource },
+        { error: new Denied(`rita cannot list ${resource}`), when: 'before' },
+      );
+    denied('virtualmachineimages');
+    expect(await text(world)).toContain('rita cannot list virtualmachineimages');
+    denied('jobs');
+    denied('jobs');
+    expect(await text(world, '/queue')).toContain('rita cannot list jobs');
   });
 });

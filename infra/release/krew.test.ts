@@ -53,6 +53,27 @@ describe('the plugin for krew', () => {
     expect(existsSync(join(places.to, 'LICENSE'))).toBe(true);
   });
 
+  it('has what krew demands of a manifest', async () => {
+    const { files } = await writeKrew(folders('linux-x64', 'linux-arm64'), '1.2.3', 'https://downloads.example/v1.2.3');
+    expect(parse(readFileSync(files.at(-1)!, 'utf8'))).toMatchObject({
+      apiVersion: 'krew.googlecontainertools.github.com/v1alpha2',
+      kind: 'Plugin',
+      metadata: { name: expect.stringMatching(/^[\w-]+$/) },
+      spec: {
+        version: expect.stringMatching(/^v\d+\.\d+\.\d+$/),
+        // One line, and short enough for a table.
+        shortDescription: expect.stringMatching(/^.{1,50}$/),
+        platforms: ['amd64', 'arm64'].map((arch) => ({
+          selector: { matchLabels: { os: 'linux', arch } },
+          uri: expect.stringMatching(/^https:\/\//),
+          sha256: expect.stringMatching(/^[a-f0-9]{64}$/),
+          files: expect.arrayContaining([{ from: 'LICENSE', to: '.' }]),
+          bin: expect.stringMatching(/./),
+        })),
+      },
+    });
+  });
+
   it('has the same bytes for the same executable', async () => {
     const [one, two] = await Promise.all([
       writeKrew(folders('linux-x64'), '1.2.3', 'x'),

@@ -218,7 +218,10 @@ const planned = async (tools: ForesightTools, { reconciler, object, count }: Ste
   const snapshots = actions.flatMap((one) => (one.do === 'create' && isSnapshot(one.type) ? [one.object] : []));
   const [first] = snapshots;
   if (first === undefined || actions.length > snapshots.length || count >= mostSteps)
-    return [...acted, ['then', `${state.phase}, ${state.reason}: ${state.message}`]];
+    return [
+      ...acted,
+      ['then', `${state.phase === state.reason ? '' : `${state.phase}, `}${state.reason}: ${state.message}`],
+    ];
   // As it will be once the snapshot is there.
   const later = { ...object, status: reconciler.toStatus(object, resource, state, isoTime(now)) };
   const taken = { ...first, status: { readyToUse: true } };

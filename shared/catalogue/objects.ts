@@ -33,7 +33,7 @@ export const readOr = async <T>(read: () => Promise<readonly T[]>): Promise<Read
 export const readAll = <T extends KubeObject>(
   kube: KubeClient,
   type: ResourceType<T>,
-  where: Pick<ListOptions, 'namespace' | 'labelSelector'> = {},
+  where: Pick<ListOptions, 'namespace' | 'labelSelector' | 'fieldSelector'> = {},
 ): Promise<Read<T>> => readOr(() => Array.fromAsync(kube.listAll(type, where)));
 
 /** Kinds that this cluster lacks, or that this person may not list, have no objects. */

@@ -1,7 +1,8 @@
 // Transfers as their Jobs tell of them: what moves where and for whom, and what waits for its turn. Pure except for the list.
 import { type Job, jobs } from '#shared/api/foreign/core.ts';
 import { annotations, labels } from '#shared/api/names.ts';
-import { type Read, readAll } from '#shared/catalogue/objects.ts';
+import { type Found, imageTypes } from '#shared/catalogue/image.ts';
+import { type Read, otherTypes, readAll, readOr, withDetail } from '#shared/catalogue/objects.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isFinished, isQueued } from '#shared/populate/job/attempts.ts';
 
@@ -56,8 +57,24 @@ const roles = ['import', 'export', 'keep'];
 
 /** Imports (files that clients send among them) and exports, copies included, that run or wait. */
 export const listTransfers = async (kube: KubeClient, namespace: string | undefined): Promise<Read<Transfer>> => {
-  const read = await readAll(kube, jobs, { namespace, labelSelector: labels.ownerKind });
+  // Finished ones stay for a day, and may be thousands.
+  const where = { namespace, labelSelector: labels.ownerKind, fieldSelector: 'status.successful!=1' };
+  const read = await readAll(kube, jobs, where);
   if (read.is !== 'read') return read;
   const going = read.items.filter((job) => !isFinished(job)).map(readTransfer);
   return { is: 'read', items: going.filter(({ role }) => roles.includes(role)).toSorted(inOrder) };
+};
+
+/** What it works for; `undefined`: it may not be seen, or is gone. */
+export const readOwner = async (
+  kube: KubeClient,
+  { namespace, owner }: Pick<Transfer, 'namespace' | 'owner'>,
+): Promise<Found | undefined> => {
+  const type = [...Object.values(imageTypes), ...otherTypes].find(
+    ({ kind, group }) => `${kind}.${group}` === owner.groupKind,
+  );
+  if (type === undefined) return undefined;
+  const read = await readOr(async () => [await kube.get(type, { namespace, name: owner.name })]);
+  const [image] = read.is === 'read' ? read.items : [];
+  return image?.metadata.uid === owner.uid ? { type, image: withDetail(image) } : undefined;
 };

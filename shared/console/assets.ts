@@ -1,4 +1,5 @@
 // What the browser loads beside pages, as text: functions are bundled into one file each. Pages work without the script; with it they stay up to date.
+import { uploadScript } from '#shared/console/upload-script.ts';
 
 export const style = String.raw`
 :root {
@@ -52,6 +53,7 @@ progress { width: 110px; height: 8px; accent-color: var(--accent); vertical-alig
 .why { display: block; max-width: 90ch; overflow-wrap: anywhere; }
 .pager, .actions { display: flex; flex-wrap: wrap; gap: 8px; margin: 12px 0; align-items: center; }
 .actions form { display: contents; }
+td.actions { display: table-cell; } td.actions > * { margin: 0 4px 6px 0; }
 .notice { border: 1px solid var(--line); border-left: 4px solid var(--accent); padding: 8px 12px; border-radius: 4px; max-width: 110ch; overflow-wrap: anywhere; }
 .notice.error { border-left-color: var(--bad); }
 .empty { color: var(--dim); padding: 24px 0; }
@@ -151,111 +153,4 @@ for (const button of document.querySelectorAll('button[data-copy]'))
   button.addEventListener('click', () =>
     navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent).then(() => say('Copied.')));
 
-/* An upload: tus 1.0, in parts, from where the other side stands. */
-const form = document.getElementById('upload-form');
-const partBytes = 16 * 1024 * 1024;
-const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
-const fail = (message, isFinal) => Object.assign(new Error(message), { isFinal });
-const ask = async (url, options) => {
-  const answer = await fetch(url, options);
-  if (answer.ok) return answer;
-  const words = await answer.text();
-  let message = words.slice(0, 300);
-  try { message = JSON.parse(words).message || message; } catch {}
-  throw fail(message || 'status ' + answer.status, answer.status >= 400 && answer.status < 500 && ![401, 408, 409, 423, 429].includes(answer.status));
-};
-const tus = { 'tus-resumable': '1.0.0' };
-/* A volume is made before the file arrives, as large as its disk. */
-const diskBytesOf = async (file) => {
-  const given = document.getElementById('virtualSize').value.trim();
-  if (given !== '') return given;
-  const head = new DataView(await new Blob([file.slice(0, 512), new Uint8Array(512)]).arrayBuffer());
-  const magic = head.getUint32(0);
-  if (magic === 0x514649fb) return String(head.getBigUint64(24));
-  if (head.getUint32(64, true) === 0xbeda107f) return String(head.getBigUint64(368, true));
-  const isPacked = head.getUint16(0) === 0x1f8b || [0xfd377a58, 0x28b52ffd, 0x4b444d56, 0x76686478, 0x636f6e65].includes(magic);
-  if (isPacked) throw fail('this file does not state the size of its disk: fill in the bytes of the disk (qemu-img info shows them)', true);
-  return String(file.size);
-};
-const begin = async (file, { url, authorization }) => {
-  const standing = await (await ask(url, { headers: { authorization } })).json();
-  if (standing.stage === 'done') return { offset: file.size };
-  if (['no-upload', 'theirs'].includes(standing.stage)) throw fail(standing.message, true);
-  if (standing.upload && standing.upload.length === file.size) return { url: url + '/' + standing.upload.id, offset: standing.upload.offset };
-  const metadata = { 'upload-metadata': 'virtualSize ' + btoa(await diskBytesOf(file)) };
-  const answer = await ask(url, { method: 'POST', headers: { authorization, ...tus, ...metadata, 'upload-length': String(file.size) } });
-  return { url: new URL(answer.headers.get('location'), url).href, offset: 0 };
-};
-const sendPart = (url, { authorization, offset, part, onProgress }) =>
-  new Promise((resolve, reject) => {
-    const request = new XMLHttpRequest();
-    request.open('PATCH', url);
-    const headers = { authorization, ...tus, 'upload-offset': String(offset), 'content-type': 'application/offset+octet-stream' };
-    for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
-    request.upload.onprogress = ({ loaded }) => onProgress(offset + loaded);
-    request.onerror = () => reject(fail('the connection was lost'));
-    request.onload = () => {
-      if (request.status === 204) return resolve(Number(request.getResponseHeader('upload-offset')));
-      let message = request.responseText.slice(0, 300);
-      try { message = JSON.parse(message).message || message; } catch {}
-      reject(fail(message || 'status ' + request.status, [400, 403, 413, 415, 422].includes(request.status)));
-    };
-    request.send(part);
-  });
-const upload = async (file, show) => {
-  let failures = 0;
-  for (;;) {
-    try {
-      const ticket = await (await ask(form.dataset.ticket, { method: 'POST' })).json();
-      const place = await begin(file, ticket);
-      const until = Date.now() + 240000;
-      while (place.offset < file.size) {
-        const part = file.slice(place.offset, place.offset + partBytes);
-        place.offset = await sendPart(place.url, { ...ticket, offset: place.offset, part, onProgress: (sent) => show(sent / file.size) });
-        failures = 0;
-        /* A ticket lasts five minutes. */
-        if (Date.now() > until) break;
-      }
-      if (place.offset >= file.size) return;
-    } catch (error) {
-      if (error.isFinal || (failures += 1) > 8) throw error;
-      show(undefined, error.message + '; retrying');
-      await wait(Math.min(30000, 500 * 2 ** failures));
-    }
-  }
-};
-if (form) {
-  const bar = document.getElementById('upload-progress');
-  const state = document.getElementById('upload-state');
-  const input = document.getElementById('file');
-  const drop = form.querySelector('.drop');
-  let isSending = false;
-  const show = (share, words) => {
-    if (share !== undefined) bar.value = share * 100;
-    state.textContent = words || Math.floor(bar.value) + '%';
-  };
-  form.addEventListener('submit', async (event) => {
-    event.preventDefault();
-    if (isSending || !input.files[0]) return;
-    isSending = true;
-    bar.hidden = false;
-    show(0);
-    try {
-      await upload(input.files[0], show);
-      isSending = false;
-      location.assign(form.dataset.done);
-    } catch (error) {
-      show(undefined, 'The upload failed: ' + error.message);
-    } finally {
-      isSending = false;
-    }
-  });
-  addEventListener('beforeunload', (event) => isSending && event.preventDefault());
-  for (const name of ['dragover', 'dragleave', 'drop'])
-    drop.addEventListener(name, (event) => {
-      event.preventDefault();
-      drop.classList.toggle('over', name === 'dragover');
-      if (name === 'drop' && event.dataTransfer.files.length > 0) input.files = event.dataTransfer.files;
-    });
-}
-`;
+${uploadScript}`;

@@ -1,9 +1,11 @@
 // The routes of the console. Each page reads with the client of who looks, so that RBAC alone decides what is seen and done.
 import { Hono } from 'hono';
 import { html } from 'hono/html';
-import { jobs } from '#shared/api/foreign/core.ts';
+import { labels } from '#shared/api/names.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { script, style } from '#shared/console/assets.ts';
 import { addImport } from '#shared/console/import-page.ts';
+import { backupsPage, readBackups } from '#shared/console/backups-page.ts';
 import { addUpload } from '#shared/console/upload-page.ts';
 import { addGolden } from '#shared/console/golden-routes.ts';
 import { listPage } from '#shared/console/list-page.ts';
@@ -12,10 +14,17 @@ import { readListing } from '#shared/console/listing.ts';
 import { addLogin, cookieIn } from '#shared/console/login-routes.ts';
 import { type Page, trouble } from '#shared/console/markup.ts';
 import { addObjects } from '#shared/console/object-routes.ts';
-import { queuePage, readQueue } from '#shared/console/queue-page.ts';
-import { listedTypes, readQuery } from '#shared/console/query.ts';
+import { queuePage, queueTypes, readQueue } from '#shared/console/queue-page.ts';
+import { readQuery } from '#shared/console/query.ts';
 import { cookieName, isOwnForm, namespaceOf, unseal } from '#shared/console/session.ts';
-import { type ConsoleApp, type ConsoleDeps, liveOf, policyOf, show } from '#shared/console/visit.ts';
+import {
+  type ConsoleApp,
+  type ConsoleContext,
+  type ConsoleDeps,
+  liveOf,
+  policyOf,
+  show,
+} from '#shared/console/visit.ts';
 import { AppError, NotFound } from '#shared/runtime/errors.ts';
 
 const securityHeaders = {
@@ -99,24 +108,38 @@ const addLists = (app: ConsoleApp, deps: ConsoleDeps): void => {
   });
 };
 
-/** Milliseconds between two readings of the queue, which reads every image. */
+/** Milliseconds between two readings of the queue, which reads the objects of up to a hundred transfers. */
 const queueMs = 2000;
+
+/** What may be seen of a namespace, or of all; else of the own one, for an account that may see no other. */
+const readWhereAllowed = async <T extends { readonly denied: string | undefined }>(
+  c: ConsoleContext,
+  read: (kube: KubeClient, namespace: string | undefined) => Promise<T>,
+): Promise<{ readonly found: T; readonly namespace: string }> => {
+  const { kube, session } = c.get('visit');
+  const { namespace = '' } = c.req.query();
+  const found = await read(kube, namespace === '' ? undefined : namespace);
+  const own = namespaceOf(session);
+  if (found.denied === undefined || namespace !== '' || own === undefined) return { found, namespace };
+  return { found: await read(kube, own), namespace: own };
+};
 
 const addQueue = (app: ConsoleApp, deps: ConsoleDeps): void => {
   app.get('/queue', async (c) => {
-    const { kube, session, now } = c.get('visit');
-    const { namespace = '' } = c.req.query();
-    const queue = await readQueue(kube, namespace === '' ? undefined : namespace);
-    const own = namespaceOf(session);
-    if (queue.denied === undefined || namespace !== '' || own === undefined)
-      return show(c, queuePage(queue, namespace, now));
-    return show(c, queuePage(await readQueue(kube, own), own, now));
+    const { found, namespace } = await readWhereAllowed(c, readQueue);
+    return show(c, queuePage(found, namespace, c.get('visit').now));
+  });
+  app.get('/backups', async (c) => {
+    const { found, namespace } = await readWhereAllowed(c, readBackups);
+    return show(c, backupsPage(found, namespace, c.get('visit').now));
   });
   app.get('/live/queue', (c) => {
-    const { namespace = '' } = c.req.query();
-    const where = { namespace: namespace === '' ? undefined : namespace, since: undefined };
-    const types = [jobs as never, ...listedTypes];
-    const watched = types.map((type) => ({ ...where, type }));
+    const { namespace = '', since = '' } = c.req.query();
+    const watched = readSince(since, queueTypes).map((one) => ({
+      ...one,
+      namespace: namespace === '' ? undefined : namespace,
+      ...(one.type.plural === 'jobs' ? { labelSelector: labels.ownerKind } : {}),
+    }));
     return streamChanges(c, liveOf(c, deps), watched, queueMs);
   });
 };

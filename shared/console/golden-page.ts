@@ -60,6 +60,21 @@ export const endOf = (deprecation: VersionStatus['deprecation']): Markup | '' =>
 const versionNamed = ({ status }: GoldenImagePolicy, name: string | undefined): VersionStatus | undefined =>
   status?.versions?.find((version) => version.name === name);
 
+const checkTones = { Passed: 'ok', Failed: 'bad', Pending: 'busy' } as const;
+
+/** Results of checks other than of signatures, which have a column of their own. */
+export const checksOf = (version: VersionStatus | undefined): Markup | string => {
+  const checks = (version?.checks ?? []).filter(({ name }) => name !== 'signature');
+  return checks.length === 0
+    ? '–'
+    : html`${checks.map(({ name, state, message }) => html`${badge(checkTones[state], name)} <small class="why">${state === 'Passed' ? '' : message}</small> `)}`;
+};
+
+const bootOf = (version: VersionStatus | undefined): Markup | string => {
+  const boot = version?.checks?.find(({ name }) => name === 'boot');
+  return boot === undefined ? 'not tried' : badge(checkTones[boot.state], boot.state);
+};
+
 const policyRows = (policy: GoldenImagePolicy, now: Date): readonly Markup[] =>
   (policy.status?.channels ?? []).map(
     (channel) =>
@@ -71,6 +86,7 @@ const policyRows = (policy: GoldenImagePolicy, now: Date): readonly Markup[] =>
         <td>${channelState(policy, channel)}</td>
         <td class="minor">${channel.next ?? '–'}</td>
         <td class="minor">${signatureOf(policy, versionNamed(policy, channel.version))}</td>
+        <td class="minor">${bootOf(versionNamed(policy, channel.version))}</td>
       </tr>`,
   );
 
@@ -103,6 +119,9 @@ export const readiness = (conditions: Parameters<typeof findCondition>[0]): Mark
     : html`${badge('busy', reason)} <small class="why">${message}</small>`;
 };
 
+/** How KubeVirt knows the system on a disk. */
+const preferenceLabel = 'instancetype.kubevirt.io/default-preference';
+
 const sourceRow = (source: DataSource, now: Date): Markup => {
   const { metadata, spec, status } = source;
   const { pvc, snapshot, dataSource } = spec.source;
@@ -110,6 +129,7 @@ const sourceRow = (source: DataSource, now: Date): Markup => {
   return html`<tr>
     <th scope="row"><a href="${path}">${metadata.name}</a></th>
     <td class="minor">${metadata.namespace}</td>
+    <td class="minor">${metadata.labels?.[preferenceLabel] ?? '–'}</td>
     <td>${pvc?.name ?? snapshot?.name ?? dataSource?.name ?? '–'}</td>
     <td>${readiness(status?.conditions)} ${endOf(deprecationIn(source))}</td>
     <td><a href="${path}/consumers">Disks</a></td>
@@ -131,6 +151,7 @@ const sourcesSection = (dataSources: Golden['dataSources'], now: Date): Markup |
     [
       { heading: 'Name' },
       minor('Namespace'),
+      minor('OS'),
       { heading: 'Stands for' },
       { heading: 'State' },
       { heading: 'Made from it' },
@@ -161,6 +182,7 @@ export const goldenPage = ({ policies, crons, dataSources }: Golden, namespace: 
           { heading: 'State' },
           minor('Next'),
           minor('Signature'),
+          minor('Boots'),
         ],
         policies.flatMap((policy) => policyRows(policy, now)),
       )}

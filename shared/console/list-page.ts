@@ -12,6 +12,7 @@ import {
   kindLabel,
   listPath,
   listedTypes,
+  toSince,
   objectPath,
   stateNames,
   stateOf,
@@ -135,7 +136,6 @@ const pager = ({ next, isCut }: Listing, query: Query): Markup | '' => {
 };
 
 export const listPage = (listing: Listing, query: Query, now: Date): Page => {
-  const since = Object.entries(listing.since).map(([kind, version]) => `${kind}:${version}`);
   const rows = listing.found.map((found) => rowOf(found, now));
   const isFiltered = query.search !== '' || query.state !== '' || query.kind !== '' || query.namespace !== '';
   const empty = isFiltered
@@ -146,7 +146,7 @@ export const listPage = (listing: Listing, query: Query, now: Date): Page => {
   return {
     title: 'Images and volumes',
     section: '/objects',
-    live: listPath(query, '/live/objects', { since: since.join(',') }),
+    live: listPath(query, '/live/objects', { since: toSince(listing.since) }),
     body: html`<h1>Images and volumes</h1>
       ${filters(query)} ${deniedNotice(listing, query)}
       ${rows.length === 0 ? empty : table('Images and volumes', columnsOf(query), rows)} ${pager(listing, query)}`,

@@ -5,7 +5,7 @@ import type { Found } from '#shared/catalogue/image.ts';
 import { withDetail } from '#shared/catalogue/objects.ts';
 import type { KubeClient, WatchEvent } from '#shared/clients/kube/client.ts';
 import { rowId, rowOf } from '#shared/console/list-page.ts';
-import { type AnyType, type Query, isAskedFor, typeOf } from '#shared/console/query.ts';
+import { type AnyType, type Query, allTypes, isAskedFor, typeName } from '#shared/console/query.ts';
 import type { AnyImage } from '#shared/catalogue/image.ts';
 
 /** Milliseconds between two messages: a transfer reports every two seconds, and many run at once. */
@@ -18,6 +18,7 @@ export interface Watched {
   readonly namespace: string | undefined;
   /** Left out: every object. */
   readonly name?: string;
+  readonly labelSelector?: string;
   readonly since: string | undefined;
 }
 
@@ -33,24 +34,28 @@ interface Message {
   readonly data: string;
 }
 
-/** `<kind>:<version>`, separated by commas. */
-export const readSince = (text: string): readonly Pick<Watched, 'type' | 'since'>[] =>
+/** What `toSince` writes; of kinds that are not among `types` nothing is watched. */
+export const readSince = (
+  text: string,
+  types: readonly AnyType[] = allTypes,
+): readonly Pick<Watched, 'type' | 'since'>[] =>
   text.split(',').flatMap((part) => {
     const [name = '', since] = part.split(':');
-    const type = typeOf(name);
+    const type = types.find((one) => typeName(one) === name);
     return type === undefined ? [] : [{ type, since }];
   });
 
 /** One watch until it ends. Whatever ends it, the page is loaded anew, and says why it cannot be. */
 const follow = async (
   kube: KubeClient,
-  { type, namespace, name, since }: Watched,
+  { type, namespace, name, labelSelector, since }: Watched,
   { signal, onEvent }: { readonly signal: AbortSignal; readonly onEvent: (event: WatchEvent<AnyImage>) => void },
 ): Promise<void> => {
   const events = kube.watch(type, {
     namespace,
     signal,
     ...(name === undefined ? {} : { fieldSelector: `metadata.name=${name}` }),
+    ...(labelSelector === undefined ? {} : { labelSelector }),
     ...(since === undefined ? {} : { resourceVersion: since }),
   });
   for await (const event of events) if (event.type !== 'BOOKMARK') onEvent(event);

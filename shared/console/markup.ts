@@ -10,6 +10,7 @@ const sections = [
   ['/objects', 'Images and volumes'],
   ['/golden', 'Golden images'],
   ['/queue', 'Transfers'],
+  ['/backups', 'Backups'],
   ['/import', 'Import'],
   ['/upload', 'Upload'],
 ] as const;

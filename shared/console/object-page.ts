@@ -18,7 +18,7 @@ import {
   yamlOf,
 } from '#shared/console/markup.ts';
 import { uploadPath } from '#shared/console/query.ts';
-import { allTypes, kindLabel, objectPath, typeName } from '#shared/console/query.ts';
+import { kindLabel, objectPath, typeName } from '#shared/console/query.ts';
 import { type ImagePhase, imagePhases } from '#shared/populate/filled.ts';
 import type { Consumer } from '#shared/resources/consumers.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
@@ -29,27 +29,64 @@ const isPhase = (phase: string | undefined): phase is ImagePhase => imagePhases.
 /** Steps that every import takes; the others are shown while they last. */
 const usualSteps: readonly ImagePhase[] = ['Pending', 'Downloading', 'Converting', 'Verifying', 'Available'];
 
+/** What was begun before it failed: phases of the attempts are gone by then, but not what the last one reported. */
+const begunBefore = ({ image }: Found): readonly ImagePhase[] => {
+  const { phase = 'Pending', receivedBytes = 0 } = image.status?.transfer ?? {};
+  const reached = receivedBytes > 0 && usualSteps.some((step) => step === phase) ? phase : 'Pending';
+  return usualSteps.slice(0, usualSteps.findIndex((step) => step === reached) + 1);
+};
+
+interface Step {
+  readonly name: ImagePhase;
+  readonly mark: '✓' | '▲' | '●' | '○';
+  readonly isNow: boolean;
+}
+
+const waysOf = (found: Found, phase: ImagePhase): readonly Step[] => {
+  if (phase === 'Failed') {
+    const begun = begunBefore(found);
+    const past = begun.map((name, index): Step => ({
+      name,
+      mark: index === 0 || index < begun.length - 1 ? '✓' : '○',
+      isNow: false,
+    }));
+    return [...past, { name: 'Failed', mark: '▲', isNow: true }];
+  }
+  const steps = imagePhases.filter((step) => usualSteps.includes(step) || step === phase);
+  const at = steps.indexOf(phase);
+  return steps.map((name, index) => ({ name, mark: index < at ? '✓' : index === at ? '●' : '○', isNow: index === at }));
+};
+
 /** The way of what is filled, in one line. Nothing for other kinds. */
-const stepsOf = ({ image }: Found, now: Date): Markup | '' => {
+const stepsOf = (found: Found, now: Date): Markup | '' => {
+  const { image } = found;
   const resource = reconcilerOf(image)?.read(image) as { readonly state?: { readonly phase?: string } } | undefined;
   const phase = resource?.state?.phase;
   if (!isPhase(phase) || phase === 'Terminating') return '';
-  const last = phase === 'Failed' ? 'Failed' : 'Available';
-  const steps = imagePhases.filter(
-    (step) => (step !== 'Available' && usualSteps.includes(step)) || step === phase || step === last,
-  );
-  const at = steps.indexOf(phase);
-  const since = readyOf({ image, type: allTypes[0] as Found['type'] })?.lastTransitionTime;
+  const since = readyOf(found)?.lastTransitionTime;
+  const isOver = phase === 'Failed' || phase === 'Available';
   return html`<ol class="steps" aria-label="Steps">
-    ${steps.map((step, index) => {
-      const mark = index < at ? '✓' : phase === 'Failed' && index === at ? '▲' : index === at ? '●' : '○';
-      const when = index === 0 ? image.metadata.creationTimestamp : index === at && step === last ? since : undefined;
-      return html`<li class="${index < at ? 'past' : ''}" ${index === at ? html`aria-current="step"` : ''}>
-        <span aria-hidden="true">${mark}</span> ${step}
+    ${waysOf(found, phase).map(({ name, mark, isNow }, index) => {
+      const when = index === 0 ? image.metadata.creationTimestamp : isNow && isOver ? since : undefined;
+      return html`<li class="${mark === '✓' ? 'past' : ''}" ${isNow ? html`aria-current="step"` : ''}>
+        <span aria-hidden="true">${mark}</span> ${name}
         ${when === undefined ? '' : html`<small>${toAge(when, now)} ago</small>`}
       </li>`;
     })}
   </ol>`;
+};
+
+/** Whether the disk was made of the file that this browser sent. `sent`: its sha256; empty without one. */
+const comparisonOf = ({ image: { status } }: Found, sent: string): Markup | '' => {
+  if (!/^[0-9a-f]{64}$/.test(sent)) return '';
+  const arrived = status?.digests?.['sha256'];
+  if (arrived === undefined) return notice('note', 'The file was sent. It is compared once its disk is written.');
+  return arrived === sent
+    ? notice('note', `What arrived is the file that was sent: its sha256 is ${sent}.`)
+    : notice(
+        'error',
+        `What arrived is not the file that was sent, whose sha256 is ${sent}: delete this image and upload it again.`,
+      );
 };
 
 const digestRows = ({ image: { status } }: Found): readonly (readonly [string, unknown])[] =>
@@ -121,7 +158,7 @@ const actionsOf = (found: Found, path: string): Markup => {
 
 const headingOf = (found: Found): Markup => html`<h1>${found.image.metadata.name} ${stateBadge(found)}</h1>`;
 
-export const objectPage = (story: Story, now: Date): Page => {
+export const objectPage = (story: Story, now: Date, sent = ''): Page => {
   const { found, children } = story;
   const { image, type } = found;
   const { metadata } = image;
@@ -143,7 +180,7 @@ export const objectPage = (story: Story, now: Date): Page => {
     title: metadata.name,
     section: '/objects',
     live: pathOf('/live/object', { namespace: metadata.namespace, name: metadata.name, since }),
-    body: html`${headingOf(found)} ${stepsOf(found, now)} ${progressOf(found)}
+    body: html`${headingOf(found)} ${stepsOf(found, now)} ${progressOf(found)} ${comparisonOf(found, sent)}
       ${isRetryAsked(found) ? notice('note', 'A retry was asked for.') : ''} ${actionsOf(found, path)} ${toRows(rows)}
       <h2>Made for it</h2>
       ${childTable(children, now)}

@@ -49,7 +49,7 @@ export const addObjects = (app: ConsoleApp, deps: ConsoleDeps): void => {
   const path = '/objects/:kind/:namespace/:name';
   app.get(path, async (c) => {
     const { kube, now } = c.get('visit');
-    return show(c, objectPage(await gather(kube, await find(c)), now));
+    return show(c, objectPage(await gather(kube, await find(c)), now, c.req.query('sha256')));
   });
   app.get('/live/object', (c) => {
     const { namespace, name = '', since = '' } = c.req.query();

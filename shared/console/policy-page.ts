@@ -15,6 +15,7 @@ import {
   readiness,
   section,
   signatureOf,
+  checksOf,
 } from '#shared/console/golden-page.ts';
 import { type Markup, type Page, type Tone, badge, pathOf } from '#shared/console/markup.ts';
 import { objectPath, typeName } from '#shared/console/query.ts';
@@ -82,6 +83,7 @@ const versionRow = (policy: GoldenImagePolicy, version: VersionStatus, now: Date
     <td>${badge(versionTones[state], state)} <small class="why">${message}</small> ${endOf(version.deprecation)}</td>
     <td>${having.length === 0 ? '–' : having.map((channel) => channel.name).join(', ')}</td>
     <td class="minor">${signatureOf(policy, version)}</td>
+    <td class="minor">${checksOf(version)}</td>
     <td class="actions">
       ${state === 'Verified' ? others.map((channel) => link(policy, 'pin', `Pin ${channel.name}…`, { channel: channel.name, version: name })) : ''}
       ${state === 'Bad' ? link(policy, 'good', 'Not bad…', { version: name }) : state === 'Gone' ? '' : link(policy, 'mark-bad', 'Mark bad…', { version: name })}
@@ -144,6 +146,7 @@ export const policyPage = (policy: GoldenImagePolicy, now: Date): Page => {
           { heading: 'State' },
           { heading: 'In channels' },
           minor('Signature'),
+          minor('Checks'),
           { heading: 'Decide' },
         ],
         (status?.versions ?? []).toReversed().map((version) => versionRow(policy, version, now)),

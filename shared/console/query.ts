@@ -32,6 +32,12 @@ export const objectPath = (type: AnyType, { namespace = '', name }: { namespace?
 export const uploadPath = ({ namespace = '', name }: { namespace?: string; name: string }): string =>
   `/upload/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
 
+/** `<kind>:<version>`, separated by commas: `readSince` reads it. */
+export const toSince = (since: Readonly<Record<string, string>>): string =>
+  Object.entries(since)
+    .map(([kind, version]) => `${kind}:${version}`)
+    .join(',');
+
 export const stateNames = ['ready', 'working', 'failed'] as const;
 export type StateName = (typeof stateNames)[number];
 

@@ -1,23 +1,20 @@
-// Transfers now, sources that asked to wait, and what the backup target holds: read with the rights of who looks, and shown.
+// Transfers now, and sources that asked to wait: read with the rights of who looks, and shown. Images are read one by one, for there may be thousands.
 import { html } from 'hono/html';
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
-import type { BackupStatus } from '#shared/api/image-status.ts';
-import { findCondition } from '#shared/api/conditions.ts';
-import { type Pod, pods } from '#shared/api/foreign/core.ts';
+import { type Pod, jobs, pods } from '#shared/api/foreign/core.ts';
 import { labels } from '#shared/api/names.ts';
-import { formatBytes } from '#shared/api/quantity.ts';
-import { type AnyImage, type Found, imageTypes } from '#shared/catalogue/image.ts';
-import { listIfAny, readOr, withDetail } from '#shared/catalogue/objects.ts';
-import { type Transfer, listTransfers } from '#shared/catalogue/transfers.ts';
+import type { Found } from '#shared/catalogue/image.ts';
+import { listIfAny, readAll, readOr } from '#shared/catalogue/objects.ts';
+import { type Transfer, listTransfers, readOwner } from '#shared/catalogue/transfers.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { ago, minor, section } from '#shared/console/golden-page.ts';
+import { minor, section } from '#shared/console/golden-page.ts';
 import { progressOf } from '#shared/console/list-page.ts';
 import { type Markup, type Page, badge, notice, pathOf } from '#shared/console/markup.ts';
-import { allTypes, objectPath } from '#shared/console/query.ts';
+import { type AnyType, listedTypes, objectPath, toSince, typeName } from '#shared/console/query.ts';
 import { toAge, toSpan } from '#shared/runtime/age.ts';
 
 /** Rows of each table; a thousand may wait. */
-const mostRows = 100;
+export const mostRows = 100;
 
 interface Moving extends Transfer {
   /** What it works for; `undefined`: it may not be seen, or is gone. */
@@ -25,71 +22,45 @@ interface Moving extends Transfer {
   readonly node: string | undefined;
 }
 
-interface Backups {
-  readonly kept: number;
-  readonly bytes: number;
-  readonly targets: readonly string[];
-  /** Asked for, and not complete. */
-  readonly missing: readonly Found[];
-}
-
 export interface Queue {
   readonly moving: readonly Moving[];
   /** Transfers that are not shown. */
   readonly more: number;
   readonly waiting: readonly DataImportCron[];
-  readonly backups: Backups;
+  /** From which version on each kind is to be watched. */
+  readonly since: Readonly<Record<string, string>>;
   readonly denied: string | undefined;
 }
-
-const typeOfOwner = ({ owner }: Transfer) => allTypes.find(({ kind, group }) => `${kind}.${group}` === owner.groupKind);
-
-const readOwner = async (kube: KubeClient, transfer: Transfer): Promise<Found | undefined> => {
-  const type = typeOfOwner(transfer);
-  if (type === undefined) return undefined;
-  const { namespace, owner } = transfer;
-  const read = await readOr(async () => [await kube.get(type, { namespace, name: owner.name })]);
-  const [image] = read.is === 'read' ? read.items : [];
-  return image?.metadata.uid === owner.uid ? { type, image: withDetail(image) } : undefined;
-};
 
 const nodeOf = (running: readonly Pod[], { owner }: Transfer): string | undefined =>
   running.find(({ metadata }) => metadata.labels?.[labels.ownerUid] === owner.uid)?.spec.nodeName;
 
-const conditionsOf = ({ status }: AnyImage) =>
-  ['DataReady', 'MetadataReady'].map((type) => findCondition(status?.conditions, type));
+/** What the page is about: a change of any of them may change it. */
+export const queueTypes: readonly AnyType[] = [jobs as never, dataImportCronKind.type as never, ...listedTypes];
 
-const backupOf = ({ status }: AnyImage): BackupStatus | undefined =>
-  (status as { readonly backup?: BackupStatus } | undefined)?.backup;
-
-/** Object by object, so that ten thousand images are not kept at once. */
-const readBackups = async (kube: KubeClient, namespace: string | undefined): Promise<Backups> => {
-  let [kept, bytes] = [0, 0];
-  const targets = new Set<string>();
-  const missing: Found[] = [];
-  for (const type of Object.values(imageTypes))
-    await readOr(async () => {
-      for await (const image of kube.listAll(type, { namespace })) {
-        const conditions = conditionsOf(image).filter((condition) => condition !== undefined);
-        const backup = backupOf(image);
-        if (backup !== undefined) targets.add(backup.target);
-        if (conditions.some(({ status }) => status !== 'True')) missing.push({ type, image });
-        else if (backup !== undefined) [kept, bytes] = [kept + 1, bytes + (image.status?.virtualSize ?? 0)];
-      }
-      return [];
-    });
-  return { kept, bytes, targets: [...targets], missing };
+/** Without their objects. A kind that may not be listed is not watched. */
+const readVersions = async (
+  kube: KubeClient,
+  namespace: string | undefined,
+): Promise<Readonly<Record<string, string>>> => {
+  const read = queueTypes.map(async (type) => {
+    const versions = await readOr(async () => [
+      (await kube.list(type, { namespace, limit: 1 })).metadata.resourceVersion,
+    ]);
+    return versions.is === 'read' ? versions.items.map((version) => [typeName(type), version] as const) : [];
+  });
+  return Object.fromEntries((await Promise.all(read)).flat());
 };
 
 export const readQueue = async (kube: KubeClient, namespace: string | undefined): Promise<Queue> => {
-  const [transfers, crons, working, backups] = await Promise.all([
+  const [since, transfers, crons, working] = await Promise.all([
+    readVersions(kube, namespace),
     listTransfers(kube, namespace),
     listIfAny(kube, dataImportCronKind.type, namespace),
-    listIfAny(kube, pods, namespace, labels.ownerUid),
-    readBackups(kube, namespace),
+    readAll(kube, pods, { namespace, labelSelector: labels.ownerUid, fieldSelector: 'status.phase=Running' }),
   ]);
   const all = transfers.is === 'read' ? transfers.items : [];
-  const running = working.filter(({ status }) => status?.phase === 'Running');
+  const running = working.is === 'read' ? working.items : [];
   const moving = await Promise.all(
     all.slice(0, mostRows).map(async (transfer) => ({
       ...transfer,
@@ -101,17 +72,17 @@ export const readQueue = async (kube: KubeClient, namespace: string | undefined)
     moving,
     more: all.length - moving.length,
     waiting: crons.filter(({ status }) => status?.waiting !== undefined),
-    backups,
+    since,
     denied: transfers.is === 'denied' ? transfers.message : undefined,
   };
 };
 
-const link = ({ type, image: { metadata } }: Found): Markup =>
+export const linkTo = ({ type, image: { metadata } }: Found): Markup =>
   html`<a href="${objectPath(type, metadata)}">${metadata.name}</a>`;
 
 const movingRow = ({ found, owner, namespace, role, host, node, isWaiting, place, since }: Moving, now: Date): Markup =>
   html`<tr>
-    <th scope="row">${found === undefined ? owner.name : link(found)}</th>
+    <th scope="row">${found === undefined ? owner.name : linkTo(found)}</th>
     <td class="minor">${namespace}</td>
     <td class="minor">${owner.groupKind.split('.')[0]}</td>
     <td>${role}${host === '' ? '' : html` <small class="why">${role === 'export' ? 'to' : 'from'} ${host}</small>`}</td>
@@ -134,31 +105,18 @@ const waitingRow = ({ metadata, status }: DataImportCron, now: Date): Markup => 
   </tr>`;
 };
 
-const missingRow = (found: Found, now: Date): Markup => {
-  const open = conditionsOf(found.image).find((condition) => condition !== undefined && condition.status !== 'True');
-  return html`<tr>
-    <th scope="row">${link(found)}</th>
-    <td class="minor">${found.image.metadata.namespace}</td>
-    <td>${badge('busy', open?.reason ?? '')} <small class="why">${open?.message}</small></td>
-    <td class="minor">${ago(backupOf(found.image)?.time, now)}</td>
-  </tr>`;
-};
+export const namespaceFilter = (path: string, namespace: string): Markup =>
+  html`<form class="filters" method="get" action="${path}" role="search">
+    <label>Namespace <input name="namespace" value="${namespace}" placeholder="all" autocomplete="off" /></label>
+    <button>Show</button>
+  </form>`;
 
-const backupWords = ({ kept, bytes, targets, missing }: Backups): string =>
-  kept + missing.length === 0
-    ? 'No image that you may see here is kept in a backup target.'
-    : `${kept} of ${kept + missing.length} images are kept${targets.length === 0 ? '' : ` in ${targets.join(', ')}`}: disks of ${formatBytes(bytes)}.`;
-
-export const queuePage = ({ moving, more, waiting, backups, denied }: Queue, namespace: string, now: Date): Page => ({
+export const queuePage = ({ moving, more, waiting, since, denied }: Queue, namespace: string, now: Date): Page => ({
   title: 'Transfers',
   section: '/queue',
-  live: pathOf('/live/queue', { namespace }),
+  live: pathOf('/live/queue', { namespace, since: toSince(since) }),
   body: html`<h1>Transfers</h1>
-    <form class="filters" method="get" action="/queue" role="search">
-      <label>Namespace <input name="namespace" value="${namespace}" placeholder="all" autocomplete="off" /></label>
-      <button>Show</button>
-    </form>
-    ${denied === undefined ? '' : notice('note', denied)}
+    ${namespaceFilter('/queue', namespace)} ${denied === undefined ? '' : notice('note', denied)}
     ${moving.length === 0 ? html`<p class="empty">No import or export that you may see here runs or waits.</p>` : ''}
     ${section(
       'Imports and exports',
@@ -178,12 +136,5 @@ export const queuePage = ({ moving, more, waiting, backups, denied }: Queue, nam
       'Sources that asked to wait',
       [{ heading: 'Source of' }, minor('Namespace'), { heading: 'Why' }, { heading: 'Next poll', isNumber: true }],
       waiting.map((cron) => waitingRow(cron, now)),
-    )}
-    <h2>Backups</h2>
-    <p>${backupWords(backups)}</p>
-    ${section(
-      'Images that are not kept yet',
-      [{ heading: 'Name' }, minor('Namespace'), { heading: 'State' }, minor('Last kept')],
-      backups.missing.slice(0, mostRows).map((found) => missingRow(found, now)),
     )}`,
 });

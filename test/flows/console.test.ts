@@ -1,5 +1,5 @@
 // The console in a real browser, on the local cluster. Left out where there is no Chromium.
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { type Server, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -22,6 +22,22 @@ const looks = [
   [360, 'dark'],
   [1600, 'light'],
 ] as const;
+
+/** In the page: what begins behind the first part is lost, until the page is told otherwise. Notes where each part begins. */
+const cutAfterFirstPart = `{
+  const { setRequestHeader, send } = XMLHttpRequest.prototype;
+  XMLHttpRequest.prototype.setRequestHeader = function (name, value) {
+    if (name === 'upload-offset') {
+      this.isCut = Number(value) > 0 && sessionStorage.isWhole !== 'yes';
+      sessionStorage.offsets = (sessionStorage.offsets ?? '') + ' ' + value;
+    }
+    setRequestHeader.call(this, name, value);
+  };
+  XMLHttpRequest.prototype.send = function (body) {
+    if (this.isCut) this.dispatchEvent(new ProgressEvent('error'));
+    else send.call(this, body);
+  };
+}`;
 
 interface Violations {
   readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[];
@@ -139,14 +155,55 @@ describe.skipIf(executablePath === undefined)('the console in a browser', { time
     await page.fill('#name', 'mine');
     await page.fill('#storageClass', 'local');
     await page.click('main button');
-    await page.setInputFiles('#file', file);
+    await page.setInputFiles('#file-mine', file);
     await page.click('main button:has-text("Upload")');
-    await page.waitForURL('**/objects/**/mine');
+    await page.waitForURL('**/objects/**/mine?sha256=*');
     await page.locator('h1 .badge.ok').waitFor();
+    await page.locator('text=What arrived is the file that was sent').waitFor();
     await picture('console-image');
     const [download] = await Promise.all([page.waitForEvent('download'), page.click('#download')]);
     expect(download.suggestedFilename()).toMatch(/^mine\./);
     expect(readFileSync(await download.path()).length).toBeGreaterThan(0);
+  });
+
+  it('sends several files at once, and says why one is no disk', async () => {
+    const text = join(dir, 'notes.pdf');
+    writeFileSync(text, '%PDF-1.7 not a disk');
+    await open('/upload');
+    await page.fill('#name', 'first second');
+    await page.fill('#storageClass', 'local');
+    await page.click('main button');
+    await page.setInputFiles('#file-first', file);
+    await page.setInputFiles('#file-second', text);
+    await page.click('#upload-all');
+    await page.locator('form[aria-label=first] a:has-text("Sent")').waitFor();
+    await page.locator('form[aria-label=second]', { hasText: /The upload failed|Sent/ }).waitFor();
+    expect(await page.textContent('form[aria-label=second] [role=status]')).toMatch(/the file is a PDF document/);
+  });
+
+  it('resumes an upload after a cut connection and a reload, and compares the whole file', async () => {
+    const large = join(dir, 'large.raw');
+    const part = 16 * mib;
+    await writeBootDisk(large, { bytes: part + 4 * mib, dataBytes: mib });
+    await open('/upload');
+    await page.fill('#name', 'cut');
+    await page.fill('#storageClass', 'local');
+    await page.click('main button');
+    await page.addInitScript({ content: cutAfterFirstPart });
+    await page.reload();
+    const send = async () => {
+      await page.setInputFiles('#file-cut', large);
+      await page.click('main button:has-text("Upload")');
+    };
+    page.on('dialog', (dialog) => void dialog.accept());
+    await send();
+    await page.locator('[role=status]:has-text("the connection was lost; retrying")').waitFor();
+    await page.evaluate('Object.assign(sessionStorage, { isWhole: "yes", offsets: "" })');
+    await page.reload();
+    await send();
+    await page.waitForURL('**/objects/**/cut?sha256=*');
+    expect(await page.evaluate('sessionStorage.offsets')).toBe(` ${part}`);
+    await page.locator('text=What arrived is the file that was sent').waitFor();
   });
 
   it('shows an account of one namespace that namespace, and refuses what it may not do', async () => {
@@ -196,10 +253,12 @@ describe.skipIf(executablePath === undefined)('the console in a browser', { time
       jammy,
       '/golden',
       '/queue',
+      '/backups',
       '/golden/default/fedora',
       '/golden/default/fedora/mark-bad?version=a',
       '/import',
       '/upload',
+      '/upload/default/mine,second',
     ]) {
       await open(path);
       await page.evaluate(axe.source);

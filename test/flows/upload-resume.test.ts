@@ -239,6 +239,18 @@ it('expires unfinished files, and says what to do', async () => {
         metadata.name.startsWith('spool-'),
       );
     await expect.poll(spools, { timeout: 60_000 }).toEqual([]);
+    // A browser on a computer that slept asks where its file stands, and begins again.
+    const standing = await request(endpoint, { headers: { authorization: headers.authorization } });
+    expect(await standing.body.json()).toMatchObject({ stage: 'failed' });
+    const beginAgain = async () => {
+      const answer = await request(endpoint, {
+        method: 'POST',
+        headers: { ...headers, 'upload-metadata': virtualSize },
+      });
+      await answer.body.dump();
+      return answer.statusCode;
+    };
+    await expect.poll(beginAgain, { timeout: 60_000 }).toBe(201);
   } finally {
     await impatient.close();
   }

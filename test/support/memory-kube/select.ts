@@ -24,10 +24,10 @@ export const selects = (selector: string | undefined, labels: Readonly<Record<st
     return value === undefined ? key in labels : labels[key] === value;
   });
 
-/** `a.b=c` on any field. */
+/** `a.b=c` and `a.b!=c` on any field. */
 export const selectsFields = (selector: string | undefined, object: KubeObject): boolean =>
   partsOf(selector).every((part) => {
-    const [path = '', value = ''] = part.split('=');
+    const [, path = '', not, value = ''] = /^(.*?)(!?)=(.*)$/.exec(part) ?? [];
     const found = path.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)?.[key], object);
-    return (found ?? '') === value;
+    return ((found ?? '') === value) !== (not === '!');
   });
