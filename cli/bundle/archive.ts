@@ -23,15 +23,15 @@ import { paddingOf } from '#shared/transfer/archive/tar-write.ts';
 import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 
 /** Where the bytes of a file of the archive lie. */
-export interface Span {
+export interface BlobSpan {
   readonly position: number;
   readonly size: number;
 }
 
-export interface Archive {
+export interface BundleArchive {
   readonly path: string;
   /** By digest, as their names claim. */
-  readonly blobs: ReadonlyMap<string, Span>;
+  readonly blobs: ReadonlyMap<string, BlobSpan>;
   readonly index: Uint8Array;
   /** A blob from a byte on; nothing compares its digest. Throws InvalidInput if it is not there. */
   read(digest: string, from?: number): AsyncGenerator<Buffer, void, undefined>;
@@ -44,7 +44,10 @@ const chunkBytes = 1024 * 1024;
 const mostMetaBytes = 64 * 1024;
 
 /** Bytes of a file. Each chunk is a buffer of its own. */
-export async function* bytesAt(file: FileHandle, { position, size }: Span): AsyncGenerator<Buffer, void, undefined> {
+export async function* bytesAt(
+  file: FileHandle,
+  { position, size }: BlobSpan,
+): AsyncGenerator<Buffer, void, undefined> {
   for (let at = 0; at < size;) {
     const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, size - at));
     const { bytesRead } = await file.read(buffer, 0, buffer.length, position + at);
@@ -54,14 +57,14 @@ export async function* bytesAt(file: FileHandle, { position, size }: Span): Asyn
   }
 }
 
-const readAt = async (file: FileHandle, span: Span): Promise<Buffer> => {
+const readAt = async (file: FileHandle, span: BlobSpan): Promise<Buffer> => {
   const parts: Buffer[] = [];
   for await (const part of bytesAt(file, span)) parts.push(part);
   return Buffer.concat(parts);
 };
 
 /** One entry and where it ends; `undefined` at an empty block, or where the file ends. */
-export interface FoundEntry extends Header, Span {
+export interface FoundEntry extends Header, BlobSpan {
   readonly next: number;
 }
 
@@ -86,8 +89,8 @@ export const entryAt = async (file: FileHandle, start: number, length: number): 
 };
 
 interface Found {
-  readonly blobs: Map<string, Span>;
-  readonly files: Map<string, Span>;
+  readonly blobs: Map<string, BlobSpan>;
+  readonly files: Map<string, BlobSpan>;
 }
 
 const take = ({ blobs, files }: Found, entry: FoundEntry, length: number): void => {
@@ -127,7 +130,7 @@ const documentOf = async (file: FileHandle, { files }: Found, name: string): Pro
 };
 
 /** Throws InvalidInput that says what is wrong and where. */
-export const openArchive = async (path: string): Promise<Archive> => {
+export const openArchive = async (path: string): Promise<BundleArchive> => {
   const file = await open(path, 'r').catch((error: unknown) => {
     throw new InvalidInput(`${path} cannot be read: ${messageOf(error)}`, [], { cause: error });
   });
@@ -139,7 +142,7 @@ export const openArchive = async (path: string): Promise<Archive> => {
   }
 };
 
-const readArchive = async (path: string, file: FileHandle): Promise<Archive> => {
+const readArchive = async (path: string, file: FileHandle): Promise<BundleArchive> => {
   const found = await walk(file);
   const layout = await documentOf(file, found, layoutFile);
   if (!/"imageLayoutVersion"\s*:\s*"1\.0\.0"/.test(layout.toString('utf8')))
@@ -158,7 +161,7 @@ const readArchive = async (path: string, file: FileHandle): Promise<Archive> => 
 };
 
 /** A manifest or document. Throws InvalidInput if it is too large to be one. */
-export const readSmall = async (archive: Archive, digest: string, most = mostDocumentBytes): Promise<Buffer> => {
+export const readSmall = async (archive: BundleArchive, digest: string, most = mostDocumentBytes): Promise<Buffer> => {
   const size = archive.blobs.get(digest)?.size ?? 0;
   if (size > most) throw damaged(archive.path, `has ${size} bytes in ${blobName(digest)}, which should be a document`);
   const parts: Buffer[] = [];

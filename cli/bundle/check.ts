@@ -1,7 +1,7 @@
 // Whether a bundle is what it says: first which blobs its documents name, then each of them by its digest, and each disk by that of its file. All of this
 // comes before anything is made of it.
 import { createHash } from 'node:crypto';
-import { type Archive, readSmall } from '#cli/bundle/archive.ts';
+import { type BundleArchive, readSmall } from '#cli/bundle/archive.ts';
 import { createBundleClient, inBundle } from '#cli/bundle/client.ts';
 import {
   type BundleDocument,
@@ -17,14 +17,14 @@ import {
   refusal,
 } from '#cli/bundle/layout.ts';
 import type { RegistryClient } from '#shared/clients/registry/client.ts';
-import { type Descriptor, type Manifest, indexTypes, readManifest } from '#shared/clients/registry/manifest.ts';
+import { type Descriptor, type Manifest, readManifest } from '#shared/clients/registry/manifest.ts';
 import { createBackOff } from '#shared/transfer/back-off.ts';
 import { findDisk } from '#shared/transfer/source/registry/disk.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 
 /** A bundle whose documents are consistent. Its other blobs are not compared yet. */
-export interface Bundle {
-  readonly archive: Archive;
+export interface ReadBundle {
+  readonly archive: BundleArchive;
   readonly document: BundleDocument;
   /** Of the manifest of the document: signatures of all of the bundle are of this. */
   readonly digest: string;
@@ -41,7 +41,7 @@ const mostBesides = 64 * 1024 * 1024;
 const notInside = ({ urls }: Descriptor): boolean => Array.isArray(urls) && urls.length > 0;
 
 interface Naming {
-  readonly archive: Archive;
+  readonly archive: BundleArchive;
   readonly leftOut: ReadonlySet<string>;
   readonly named: Set<string>;
 }
@@ -78,9 +78,9 @@ const readManifests = async (naming: Naming, listed: readonly Listed[]): Promise
 };
 
 const documentOf = async (
-  archive: Archive,
+  archive: BundleArchive,
   listed: readonly Listed[],
-): Promise<Pick<Bundle, 'digest' | 'document'>> => {
+): Promise<Pick<ReadBundle, 'digest' | 'document'>> => {
   const [artifact, second] = listed.filter(({ artifactType }) => artifactType === bundleType);
   if (artifact === undefined || second !== undefined)
     throw damaged(archive.path, 'has not one document of a bundle: it was made by something else');
@@ -106,9 +106,10 @@ const checkImage = ({ archive }: Naming, manifests: ReadonlyMap<string, Manifest
 };
 
 /** Reads documents alone. Throws InvalidInput. */
-export const readBundle = (archive: Archive): Promise<Bundle> => reading(archive.path, () => readAll(archive));
+export const readBundle = (archive: BundleArchive): Promise<ReadBundle> =>
+  reading(archive.path, () => readAll(archive));
 
-const readAll = async (archive: Archive): Promise<Bundle> => {
+const readAll = async (archive: BundleArchive): Promise<ReadBundle> => {
   const listed = readIndex(archive.index);
   const { digest: own, document } = await documentOf(archive, listed);
   const leftOut = new Set(document.images.flatMap((image) => image.leftOut));
@@ -176,7 +177,11 @@ const isSame = (one: Disk, other: Disk): boolean =>
   one.layer === other.layer && one.file === other.file && one.size === other.size && one.sha256 === other.sha256;
 
 /** Layers with a disk, which are compared as they are unpacked. */
-const checkDisks = async ({ archive, document, manifests, client }: Bundle, checked: Set<string>, check: Checking) => {
+const checkDisks = async (
+  { archive, document, manifests, client }: ReadBundle,
+  checked: Set<string>,
+  check: Checking,
+) => {
   let done = 0;
   const received = (bytes: number): void => check.onProgress((done += bytes));
   for (const { name: own, digest, disk, leftOut } of document.images) {
@@ -199,7 +204,7 @@ const checkDisks = async ({ archive, document, manifests, client }: Bundle, chec
 };
 
 /** Compares every byte. Throws InvalidInput, which says what is wrong and where. */
-export const checkBundle = async (bundle: Bundle, check: Checking): Promise<void> => {
+export const checkBundle = async (bundle: ReadBundle, check: Checking): Promise<void> => {
   const { archive, manifests } = bundle;
   const checked = new Set(manifests.keys());
   let done = await checkDisks(bundle, checked, check);
@@ -216,5 +221,3 @@ export const checkBundle = async (bundle: Bundle, check: Checking): Promise<void
       throw damaged(archive.path, `is damaged in ${blobName(digest)}: its ${size} bytes have digest ${found}`);
   }
 };
-
-export const isIndex = ({ mediaType }: Descriptor): boolean => indexTypes.includes(mediaType);

@@ -1,5 +1,5 @@
 // A bundle as a registry: what verifies signatures and finds disks in registries does so in bundles. Its images are in one repository.
-import { type Archive, readSmall } from '#cli/bundle/archive.ts';
+import { type BundleArchive, readSmall } from '#cli/bundle/archive.ts';
 import { type Listed, refName } from '#cli/bundle/layout.ts';
 import type { RegistryClient } from '#shared/clients/registry/client.ts';
 import { type IndexEntry, type Manifest, readEntries, readManifest } from '#shared/clients/registry/manifest.ts';
@@ -14,7 +14,7 @@ const subjectOf = (bytes: Uint8Array): { readonly subject?: { readonly digest?: 
   JSON.parse(Buffer.from(bytes).toString('utf8')) as never;
 
 /** What refers to an image says so itself. */
-const referrersIn = async (archive: Archive, listed: readonly Listed[], digest: string) => {
+const referrersIn = async (archive: BundleArchive, listed: readonly Listed[], digest: string) => {
   const found: object[] = [];
   for (const one of listed) {
     const { subject, artifactType } = subjectOf(await readSmall(archive, one.digest));
@@ -23,7 +23,7 @@ const referrersIn = async (archive: Archive, listed: readonly Listed[], digest: 
   return readEntries({ schemaVersion: 2, manifests: found });
 };
 
-export const createBundleClient = (archive: Archive, listed: readonly Listed[]): RegistryClient => {
+export const createBundleClient = (archive: BundleArchive, listed: readonly Listed[]): RegistryClient => {
   const named = ({ digest, tag = 'latest' }: Reference): string | undefined =>
     digest ?? listed.find(({ annotations }) => annotations?.[refName]?.endsWith(`:${tag}`) === true)?.digest;
   const find = (image: Reference): string => {

@@ -1,7 +1,7 @@
 // An image of a registry with everything that belongs to it, as it lies there: no byte of it is changed, so its digest and its signatures stay valid.
 import { inspectDisk } from '#cli/bundle/check.ts';
 import { type Disk, type Listed, mostDocumentBytes, refName, refusal } from '#cli/bundle/layout.ts';
-import type { Wanted } from '#cli/bundle/wanted.ts';
+import type { WantedImage } from '#cli/bundle/wanted.ts';
 import type { BundleWriter } from '#cli/bundle/writer.ts';
 import type { RegistryClient } from '#shared/clients/registry/client.ts';
 import { type Descriptor, type Manifest, digestOf, selectPlatform } from '#shared/clients/registry/manifest.ts';
@@ -178,7 +178,7 @@ const diskIn = async (
 
 export const collectImage = async (
   client: RegistryClient,
-  { name, origin, tags }: Wanted,
+  { name, origin, tags }: WantedImage,
   collecting: Collecting & { readonly architecture: string },
 ): Promise<Collected> => {
   if (origin.is !== 'registry') throw refusal(`${name} is not in a registry`);
@@ -206,7 +206,7 @@ export const collectImage = async (
 /** The index that a cron saw; by now the registry may have lost it. */
 const indexOf = async (
   client: RegistryClient,
-  { image, indexDigest }: Extract<Wanted['origin'], { is: 'registry' }>,
+  { image, indexDigest }: Extract<WantedImage['origin'], { is: 'registry' }>,
 ) => {
   if (indexDigest === undefined) return undefined;
   const found = await client.manifest({ ...image, digest: indexDigest }).catch(absent);

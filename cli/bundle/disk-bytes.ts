@@ -1,6 +1,6 @@
 // The disk of an image of a bundle, as a stream: as its file was before it became a layer.
 import { Readable } from 'node:stream';
-import type { Bundle } from '#cli/bundle/check.ts';
+import type { ReadBundle } from '#cli/bundle/check.ts';
 import { inBundle } from '#cli/bundle/client.ts';
 import type { BundledImage } from '#cli/bundle/layout.ts';
 import { createBackOff } from '#shared/transfer/back-off.ts';
@@ -8,7 +8,7 @@ import { findDisk } from '#shared/transfer/source/registry/disk.ts';
 
 /** What was compared before; it is read again, since no disk is held in memory. */
 export async function* diskBytes(
-  { client, manifests }: Bundle,
+  { client, manifests }: ReadBundle,
   { digest }: BundledImage,
   { from, signal }: { readonly from: number; readonly signal: AbortSignal },
 ): AsyncGenerator<Buffer, void, undefined> {
@@ -29,7 +29,7 @@ export async function* diskBytes(
   }
 }
 
-export const diskStream = (bundle: Bundle, image: BundledImage, from: number, signal: AbortSignal): Readable =>
+export const diskStream = (bundle: ReadBundle, image: BundledImage, from: number, signal: AbortSignal): Readable =>
   Readable.from(diskBytes(bundle, image, { from, signal }), { objectMode: false });
 
 /** `disk.qcow2` for `disk/disk.qcow2`. */

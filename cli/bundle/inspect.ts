@@ -1,12 +1,12 @@
 // What a bundle holds, for people and programs. Pure.
-import type { Bundle } from '#cli/bundle/check.ts';
+import type { ReadBundle } from '#cli/bundle/check.ts';
 import { type BundledImage, type Listed, bundleType, refName } from '#cli/bundle/layout.ts';
 import { tableOf } from '#cli/output.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { signatureTag } from '#shared/transfer/export/sign-image.ts';
 
 /** Signatures and attestations that lie beside it; whether they are good is not said. */
-const besides = ({ listed }: Bundle, { name, digest, indexDigest }: BundledImage): string => {
+const besides = ({ listed }: ReadBundle, { name, digest, indexDigest }: BundledImage): string => {
   const has = (kind: 'sig' | 'att'): boolean =>
     [digest, indexDigest].some(
       (one) =>
@@ -23,7 +23,7 @@ const besides = ({ listed }: Bundle, { name, digest, indexDigest }: BundledImage
     .join(', ');
 };
 
-export const bundleTable = (bundle: Bundle, most: number | undefined): string => {
+export const bundleTable = (bundle: ReadBundle, most: number | undefined): string => {
   const { document } = bundle;
   const images = tableOf(
     ['IMAGE', 'TAGS', 'DISK', 'SIZE', 'WITH', 'DIGEST', 'FROM'],
@@ -47,7 +47,7 @@ export const bundleTable = (bundle: Bundle, most: number | undefined): string =>
   return `${images}\n${objects}`;
 };
 
-export const bundleDocumentOf = ({ archive, document, listed }: Bundle): object => ({
+export const bundleDocumentOf = ({ archive, document, listed }: ReadBundle): object => ({
   ...document,
   manifests: listed,
   blobs: [...archive.blobs].map(([digest, { size }]) => ({ digest, size })),

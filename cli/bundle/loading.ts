@@ -1,7 +1,7 @@
 // `bullion bundle load`: all of a bundle is compared before anything is made of it, wherever it goes.
 import { stringify } from 'yaml';
 import { openArchive } from '#cli/bundle/archive.ts';
-import { type Bundle, checkBundle, readBundle } from '#cli/bundle/check.ts';
+import { type ReadBundle, checkBundle, readBundle } from '#cli/bundle/check.ts';
 import { keysOf } from '#cli/bundle/keys.ts';
 import { refusal } from '#cli/bundle/layout.ts';
 import { applyObject, objectsFor } from '#cli/bundle/objects.ts';
@@ -20,7 +20,7 @@ import { InvalidInput } from '#shared/runtime/errors.ts';
 export const counted = (line: Line) => (name: string, done: number, size: number) =>
   line.count(`${name}: ${formatBytes(done)} of ${formatBytes(size)}`);
 
-export const withBundle = async (path: string, work: (bundle: Bundle) => Promise<ExitCode>): Promise<ExitCode> => {
+export const withBundle = async (path: string, work: (bundle: ReadBundle) => Promise<ExitCode>): Promise<ExitCode> => {
   const archive = await openArchive(path);
   try {
     return await work(await readBundle(archive));
@@ -30,14 +30,14 @@ export const withBundle = async (path: string, work: (bundle: Bundle) => Promise
 };
 
 /** Every byte of it, before anything is made of it. */
-export const checkAll = async (bundle: Bundle, line: Line, signal: AbortSignal): Promise<void> => {
+export const checkAll = async (bundle: ReadBundle, line: Line, signal: AbortSignal): Promise<void> => {
   const whole = [...bundle.archive.blobs.values()].reduce((sum, { size }) => sum + size, 0);
   const onProgress = (done: number): void => line.count(`checking: ${formatBytes(done)} of ${formatBytes(whole)}`);
   await checkBundle(bundle, { signal, onProgress });
 };
 
 /** Crons and policies: made with --apply, else printed for kubectl. */
-const bringObjects = async (call: Call, { document }: Bundle, target: string): Promise<void> => {
+const bringObjects = async (call: Call, { document }: ReadBundle, target: string): Promise<void> => {
   const { kube, namespace, values, terminal } = call;
   const [secretRef, certConfigMap] = [textOf(values, 'secret'), textOf(values, 'cert-config-map')];
   const registry = target.replace(/^oci:/, 'docker:');
@@ -52,7 +52,7 @@ const bringObjects = async (call: Call, { document }: Bundle, target: string): P
   }
 };
 
-const verify = async (call: Call, bundle: Bundle, hasCluster: boolean, line: Line): Promise<void> => {
+const verify = async (call: Call, bundle: ReadBundle, hasCluster: boolean, line: Line): Promise<void> => {
   const { kube, namespace, values } = call;
   const keys = await keysOf(values);
   if (values['skip-signatures'] === true) {
@@ -79,7 +79,7 @@ const targetOf = ({ values }: Call): string | undefined => {
   return target;
 };
 
-const intoCluster = async (call: Call, bundle: Bundle, line: Line): Promise<void> => {
+const intoCluster = async (call: Call, bundle: ReadBundle, line: Line): Promise<void> => {
   const { terminal, values } = call;
   const made = await loadToCluster(call, { bundle, line, timeoutMs: timeoutOf(values) });
   line.end();
@@ -89,7 +89,7 @@ const intoCluster = async (call: Call, bundle: Bundle, line: Line): Promise<void
     terminal.err(`${left} crons and policies were not created: they follow a registry, see --to oci://… --apply\n`);
 };
 
-const toTarget = async (call: Call, bundle: Bundle, target: string, line: Line): Promise<void> => {
+const toTarget = async (call: Call, bundle: ReadBundle, target: string, line: Line): Promise<void> => {
   const { values, signal, terminal } = call;
   const state = await openState(bundle.archive.path, target);
   const say = (text: string): void => line.show(text);

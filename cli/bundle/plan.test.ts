@@ -4,7 +4,7 @@ import type { BundleDocument, BundledImage, BundledObject } from '#cli/bundle/la
 import { objectsFor } from '#cli/bundle/objects.ts';
 import { policiesFor } from '#cli/bundle/signatures.ts';
 import { bucketOf, partBytesOf } from '#cli/bundle/to-bucket.ts';
-import { type Standing, stepFor } from '#cli/bundle/to-cluster.ts';
+import { type ImageStanding, stepFor } from '#cli/bundle/to-cluster.ts';
 import { placeOf } from '#cli/bundle/to-registry.ts';
 import { haveText } from '#cli/bundle/have.ts';
 import type { GoldenImagePolicy } from '#shared/api/bullion/golden-image-policy.ts';
@@ -57,7 +57,7 @@ const anImage = (spec: object) => ({
   spec,
 });
 
-const standing = (over: Partial<Standing>): Standing => ({
+const standing = (over: Partial<ImageStanding>): ImageStanding => ({
   image: version,
   volume: undefined,
   filledFrom: undefined,
@@ -70,7 +70,7 @@ describe('a bundle in a cluster', () => {
   const upload = { is: 'upload', disk };
   const present = { is: 'present' };
   const refused = (words: string) => ({ is: 'refused', why: expect.stringContaining(words) });
-  it.each<[string, Partial<Standing>, readonly string[], object]>([
+  it.each<[string, Partial<ImageStanding>, readonly string[], object]>([
     ['nothing is there', {}, [], upload],
     ['its DataSource is nobody’s', { dataSources: [aSource()] }, [], upload],
     ['an earlier load was cut', { volume: aVolume('UploadReady') }, [], upload],
@@ -186,7 +186,7 @@ describe('a cron of a bundle', () => {
       metadata: { name: 'fedora', namespace: 'images' },
       spec: { source: { registry: wanted } },
     });
-    expect((cron?.spec as { source: object }).source).toEqual({ registry: wanted });
+    expect(cron).toHaveProperty('spec.source', { registry: wanted });
   });
 
   it('keeps the rest of its template, with the access that the other side names', () => {

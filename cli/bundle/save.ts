@@ -15,7 +15,7 @@ import {
   manifestType,
   refName,
 } from '#cli/bundle/layout.ts';
-import type { Origin, Wanted } from '#cli/bundle/wanted.ts';
+import type { ImageOrigin, WantedImage } from '#cli/bundle/wanted.ts';
 import { type BundleWriter, createBundleWriter, partialOf } from '#cli/bundle/writer.ts';
 import type { RegistryClient } from '#shared/clients/registry/client.ts';
 import { digestOf } from '#shared/clients/registry/manifest.ts';
@@ -26,11 +26,11 @@ import { payloadOf, signatureTag, signedLayer } from '#shared/transfer/export/si
 
 export interface Saving extends Omit<Collecting, 'writer'> {
   readonly path: string;
-  readonly wanted: readonly Wanted[];
+  readonly wanted: readonly WantedImage[];
   readonly architecture: string;
   /** Runs with a client of the repository that an image lies in. */
   readonly withRegistry: <T>(
-    origin: Extract<Origin, { is: 'registry' }>,
+    origin: Extract<ImageOrigin, { is: 'registry' }>,
     work: (client: RegistryClient) => Promise<T>,
   ) => Promise<T>;
   /** A disk of the cluster as a qcow2 file. */
@@ -106,7 +106,11 @@ const writeDisk = async (saving: Saving, writer: BundleWriter, target: TargetNam
   return { layer, file: `disk/${fileName}`, size, sha256: made.disk?.sha256 ?? '' };
 };
 
-const fetchDisk = async (saving: Saving, writer: BundleWriter, { target, uid }: Extract<Origin, { is: 'cluster' }>) => {
+const fetchDisk = async (
+  saving: Saving,
+  writer: BundleWriter,
+  { target, uid }: Extract<ImageOrigin, { is: 'cluster' }>,
+) => {
   const notes = await readNotes(saving.path);
   const key = `${target.plural}/${target.namespace}/${target.name}/${uid}`;
   const before = notes[key];
@@ -138,7 +142,11 @@ const addSignature = async (writer: BundleWriter, key: KeyObject, name: string, 
 };
 
 /** The same image that a push of the disk makes, without what tells one push from another. */
-const packDisk = async (saving: Saving, writer: BundleWriter, { name, origin, tags }: Wanted): Promise<Collected> => {
+const packDisk = async (
+  saving: Saving,
+  writer: BundleWriter,
+  { name, origin, tags }: WantedImage,
+): Promise<Collected> => {
   if (origin.is !== 'cluster') throw new TypeError('the disk of a cluster is expected');
   const disk = await fetchDisk(saving, writer, origin);
   const { head, tail } = layerAround(fileName, disk.size);
@@ -157,7 +165,7 @@ const packDisk = async (saving: Saving, writer: BundleWriter, { name, origin, ta
   return { digest: digestOf(manifest), leftOut: isThere ? [disk.layer] : [], disk, listed };
 };
 
-const collect = async (saving: Saving, writer: BundleWriter, wanted: Wanted): Promise<Collected> => {
+const collect = async (saving: Saving, writer: BundleWriter, wanted: WantedImage): Promise<Collected> => {
   const { origin } = wanted;
   const collected =
     origin.is === 'cluster'
@@ -172,7 +180,7 @@ const collect = async (saving: Saving, writer: BundleWriter, wanted: Wanted): Pr
   return { ...collected, listed: [...collected.listed, line] };
 };
 
-const imageOf = (wanted: Wanted, { digest, indexDigest, leftOut, disk }: Collected): BundledImage => ({
+const imageOf = (wanted: WantedImage, { digest, indexDigest, leftOut, disk }: Collected): BundledImage => ({
   name: wanted.name,
   digest,
   tags: [...wanted.tags],

@@ -1,6 +1,6 @@
 // Whether the images of a bundle are signed as those who load it ask: by the policies of their cluster, or by keys they give. What a bundle says of
 // itself is no ground for trust: its policies may ask for more, and never name the keys.
-import type { Bundle } from '#cli/bundle/check.ts';
+import type { ReadBundle } from '#cli/bundle/check.ts';
 import { inBundle } from '#cli/bundle/client.ts';
 import { type BundledImage, refusal } from '#cli/bundle/layout.ts';
 import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
@@ -36,7 +36,7 @@ export const policiesFor = (
   );
 
 /** What the policy in the bundle asks for. */
-const askedInBundle = ({ document }: Bundle, { policy }: BundledImage): Asked | undefined => {
+const askedInBundle = ({ document }: ReadBundle, { policy }: BundledImage): Asked | undefined => {
   const object = document.objects.find(
     ({ kind, metadata }) => kind === 'GoldenImagePolicy' && metadata.name === policy,
   );
@@ -54,7 +54,11 @@ const withoutOwnKeys = ({ policy, rule }: Asked): Asked => {
   );
 };
 
-const rulesFor = (bundle: Bundle, image: BundledImage, policies: readonly GoldenImagePolicy[]): readonly Asked[] => {
+const rulesFor = (
+  bundle: ReadBundle,
+  image: BundledImage,
+  policies: readonly GoldenImagePolicy[],
+): readonly Asked[] => {
   const own = policiesFor(image, policies);
   const rules = own.flatMap(({ metadata: { name }, spec }) => {
     const rule = spec.verify?.signature;
@@ -82,7 +86,7 @@ const judgeFor = async (trust: Trust, { policy, rule }: Asked): Promise<Judge | 
 };
 
 const requireSigned = async (
-  { client }: Bundle,
+  { client }: ReadBundle,
   image: BundledImage,
   { judge, rule, by }: { judge: Judge | SignatureRefusal; rule?: SignatureRule | undefined; by: string },
 ): Promise<Verified> => {
@@ -112,14 +116,14 @@ export interface Checked {
 }
 
 /** Throws InvalidInput for the first image that is not signed as it should be. */
-export const checkSignatures = async (bundle: Bundle, trust: Trust): Promise<Checked> => {
+export const checkSignatures = async (bundle: ReadBundle, trust: Trust): Promise<Checked> => {
   const given = trust.keys.length === 0 ? undefined : keysJudge(trust.keys);
   const whole = given && (await verifyImage(bundle.client, { image: inBundle, digest: bundle.digest }, given));
   if (whole?.is === 'verified') return { lines: [whole.message], isWhole: true };
   return { lines: await checkImages(bundle, trust, given), isWhole: false };
 };
 
-const checkImages = async (bundle: Bundle, trust: Trust, given: Judge | undefined): Promise<readonly string[]> => {
+const checkImages = async (bundle: ReadBundle, trust: Trust, given: Judge | undefined): Promise<readonly string[]> => {
   const said: string[] = [];
   const policies: GoldenImagePolicy[] = [];
   if (trust.cluster !== undefined)

@@ -3,18 +3,18 @@ import { createHash } from 'node:crypto';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
 
-const Upload = z.object({
+const UploadNote = z.object({
   /** Where a registry takes the next bytes, or the upload of a store. */
   id: z.string(),
   /** Of the parts of an object that are there. */
   etags: z.array(z.string()).default([]),
 });
-export type Upload = z.infer<typeof Upload>;
-const State = z.record(z.string(), Upload);
+export type UploadNote = z.infer<typeof UploadNote>;
+const State = z.record(z.string(), UploadNote);
 
 export interface LoadState {
-  get(key: string): Upload | undefined;
-  set(key: string, upload: Upload | undefined): Promise<void>;
+  get(key: string): UploadNote | undefined;
+  set(key: string, upload: UploadNote | undefined): Promise<void>;
   /** All is done. */
   clear(): Promise<void>;
 }

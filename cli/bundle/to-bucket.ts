@@ -1,6 +1,6 @@
 // Brings the disks of a bundle into a bucket, one object each, with SHA256SUMS beside them. An object is there once all of it was compared.
 import { createHash } from 'node:crypto';
-import type { Bundle } from '#cli/bundle/check.ts';
+import type { ReadBundle } from '#cli/bundle/check.ts';
 import { openBucket } from '#cli/bundle/access.ts';
 import { diskBytes, fileNameOf } from '#cli/bundle/disk-bytes.ts';
 import { type BundledImage, type Disk, refusal } from '#cli/bundle/layout.ts';
@@ -145,7 +145,7 @@ const hasObject = async (s3: S3Client, place: Place, name: string, size: number)
   }
 };
 
-const requireDisks = ({ document }: Bundle, sums: Sums): void => {
+const requireDisks = ({ document }: ReadBundle, sums: Sums): void => {
   for (const { name, disk, leftOut } of document.images) {
     const isOut = disk === undefined || leftOut.includes(disk.layer);
     if (isOut && ![...sums.values()].includes(disk?.sha256 ?? ''))

@@ -1,6 +1,6 @@
 // Brings the disks of a bundle into a cluster by uploads, as anybody would: the cluster compares each file before it has a disk of it, and a DataSource
 // points to a version only then. First it is seen whether all of it can be done.
-import { type Bundle } from '#cli/bundle/check.ts';
+import { type ReadBundle } from '#cli/bundle/check.ts';
 import { diskStream } from '#cli/bundle/disk-bytes.ts';
 import { clusterDigests } from '#cli/bundle/have.ts';
 import type { BundledImage, Disk } from '#cli/bundle/layout.ts';
@@ -24,7 +24,7 @@ import { populationOf } from '#shared/populate/population.ts';
 import { InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
 
 /** What the cluster has of one image. */
-export interface Standing {
+export interface ImageStanding {
   readonly image: BundledImage;
   /** Of the version. */
   readonly volume: DataVolume | undefined;
@@ -34,7 +34,7 @@ export interface Standing {
   readonly dataSources: readonly DataSource[];
 }
 
-const observe = async ({ kube, namespace }: Call, image: BundledImage): Promise<Standing> => {
+const observe = async ({ kube, namespace }: Call, image: BundledImage): Promise<ImageStanding> => {
   const { name, version } = image;
   const dataSources: DataSource[] = [];
   for (const one of image.dataSources) {
@@ -50,33 +50,33 @@ const observe = async ({ kube, namespace }: Call, image: BundledImage): Promise<
   return { image, volume, filledFrom: populationOf(claim)?.digests['sha256'], golden: undefined, dataSources };
 };
 
-export type Step =
+export type LoadStep =
   | { readonly is: 'present' }
   | { readonly is: 'upload'; readonly disk: Disk }
   | { readonly is: 'refused'; readonly why: string };
 
-const refuse = (why: string): Step => ({ is: 'refused', why });
+const refuse = (why: string): LoadStep => ({ is: 'refused', why });
 
 const isMoved = ({ metadata }: DataSource): boolean =>
   metadata.labels?.[cdiLabels.cron] !== undefined || metadata.labels?.[labels.policy] !== undefined;
 
-const isWhole = ({ volume, filledFrom }: Standing): boolean =>
+const isWhole = ({ volume, filledFrom }: ImageStanding): boolean =>
   filledFrom !== undefined && (volume === undefined || volume.status?.phase === 'Succeeded');
 
 /** Pure. Of a disk that the cluster has: whether it is this one. `digests`: what the namespace has. */
-const compare = ({ image, filledFrom }: Standing, digests: ReadonlySet<string>): Step => {
+const compare = ({ image, filledFrom }: ImageStanding, digests: ReadonlySet<string>): LoadStep => {
   const { version, disk, digest } = image;
   const isThis = disk === undefined ? digests.has(digest) : filledFrom === disk.sha256;
   return isThis ? { is: 'present' } : refuse(`${version} is here already, with another disk (sha256 ${filledFrom})`);
 };
 
-const withoutDisk = ({ image: { version, name, disk } }: Standing, digests: ReadonlySet<string>): Step =>
+const withoutDisk = ({ image: { version, name, disk } }: ImageStanding, digests: ReadonlySet<string>): LoadStep =>
   version === undefined && disk !== undefined && digests.has(`sha256:${disk.sha256}`)
     ? { is: 'present' }
     : refuse(`the bundle leaves out the disk of ${version ?? name}, and it is not here`);
 
 /** Pure. */
-export const stepFor = (standing: Standing, digests: ReadonlySet<string>): Step => {
+export const stepFor = (standing: ImageStanding, digests: ReadonlySet<string>): LoadStep => {
   const { image, volume, golden, dataSources } = standing;
   const { version, disk, leftOut, name } = image;
   const moved = dataSources.find(isMoved)?.metadata.name;
@@ -94,7 +94,7 @@ export const stepFor = (standing: Standing, digests: ReadonlySet<string>): Step 
 };
 
 interface Work {
-  readonly bundle: Bundle;
+  readonly bundle: ReadBundle;
   readonly line: Line;
   readonly connection: Connection;
   readonly timeoutMs: number | undefined;
@@ -106,7 +106,7 @@ const leastVolume = 2 ** 20;
 /** Bytes of the disk in a file, where its beginning tells. */
 const virtualSizeOf = async (
   call: Call,
-  bundle: Bundle,
+  bundle: ReadBundle,
   image: BundledImage,
   { size }: Disk,
 ): Promise<number | undefined> => {
@@ -185,9 +185,12 @@ const point = async ({ kube, namespace }: Call, name: string, version: string): 
   }
 };
 
-const planAll = async (call: Call, { document }: Bundle): Promise<readonly (readonly [BundledImage, Step])[]> => {
+const planAll = async (
+  call: Call,
+  { document }: ReadBundle,
+): Promise<readonly (readonly [BundledImage, LoadStep])[]> => {
   const digests = await clusterDigests(call.kube, call.namespace);
-  const steps: (readonly [BundledImage, Step])[] = [];
+  const steps: (readonly [BundledImage, LoadStep])[] = [];
   for (const image of document.images) steps.push([image, stepFor(await observe(call, image), digests)]);
   const faults = steps.flatMap(([{ name }, step]) =>
     step.is === 'refused' ? [{ field: name, message: step.why }] : [],

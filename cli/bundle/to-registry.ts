@@ -1,5 +1,5 @@
 // Brings the images of a bundle into a registry: blobs that it lacks, then images by their digests, what signs them, and the tags last.
-import type { Bundle } from '#cli/bundle/check.ts';
+import type { ReadBundle } from '#cli/bundle/check.ts';
 import { type OpenRegistry, openRegistry } from '#cli/bundle/access.ts';
 import { readSmall } from '#cli/bundle/archive.ts';
 import { type BundledImage, type Listed, indexType, refName, refusal } from '#cli/bundle/layout.ts';
@@ -11,7 +11,7 @@ import { type Reference, formatReference, parseReference } from '#shared/clients
 import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 import {
   LostUpload,
-  type Sending,
+  type BlobSending,
   chunksOf,
   commit,
   sendChunk,
@@ -19,7 +19,7 @@ import {
 } from '#shared/transfer/export/to-registry.ts';
 
 export interface RegistryLoad {
-  readonly bundle: Bundle;
+  readonly bundle: ReadBundle;
   /** `oci://host[:port][/prefix]`. */
   readonly target: string;
   readonly values: Values;
@@ -44,7 +44,7 @@ export const placeOf = (target: string, { name }: Pick<BundledImage, 'name'>): R
 /** Uploads of one blob that may be lost. */
 const mostLost = 3;
 
-const begin = async (sending: Sending, before: string | undefined): Promise<BlobUpload> => {
+const begin = async (sending: BlobSending, before: string | undefined): Promise<BlobUpload> => {
   if (before !== undefined && URL.canParse(before)) {
     const resumed = await sending.pusher.look({ url: new URL(before), offset: 0 }).catch(() => undefined);
     if (resumed !== undefined) return resumed;
@@ -55,7 +55,7 @@ const begin = async (sending: Sending, before: string | undefined): Promise<Blob
 /** Goes on where an earlier load was cut. Reads the next chunk while one is sent. */
 const sendBlob = async (
   load: RegistryLoad,
-  sending: Sending,
+  sending: BlobSending,
   { digest, size }: Descriptor,
   key: string,
   name: string,
@@ -86,7 +86,7 @@ const sendBlob = async (
   }
 };
 
-const pushBlob = async (load: RegistryLoad, sending: Sending, blob: Descriptor, name: string): Promise<void> => {
+const pushBlob = async (load: RegistryLoad, sending: BlobSending, blob: Descriptor, name: string): Promise<void> => {
   if (await withRetries(sending, () => sending.pusher.hasBlob(blob.digest))) return;
   const key = `${name}/${blob.digest}`;
   for (let tries = 1; ; tries += 1) {
@@ -101,7 +101,7 @@ const pushBlob = async (load: RegistryLoad, sending: Sending, blob: Descriptor, 
   }
 };
 
-const partsOf = ({ manifests }: Bundle, digest: string): readonly Descriptor[] => {
+const partsOf = ({ manifests }: ReadBundle, digest: string): readonly Descriptor[] => {
   const manifest = manifests.get(digest);
   return manifest?.is === 'image' ? [...manifest.image.layers, manifest.image.config] : [];
 };
@@ -118,7 +118,7 @@ interface Evidence {
 
 /** Signatures and attestations of an image: by their tag, or by what they refer to. */
 const evidenceOf = async (
-  { archive, listed }: Bundle,
+  { archive, listed }: ReadBundle,
   { name, digest }: BundledImage,
 ): Promise<readonly Evidence[]> => {
   const found: Evidence[] = [];
@@ -156,7 +156,7 @@ const listReferrers = async (
   await pusher.putManifest(digest.replace(':', '-'), index, indexType);
 };
 
-const mediaTypeOf = ({ listed }: Bundle, digest: string): string =>
+const mediaTypeOf = ({ listed }: ReadBundle, digest: string): string =>
   listed.find((line) => line.digest === digest)?.mediaType ?? '';
 
 const setTag = async (pusher: RegistryPusher, tag: string, put: () => Promise<void>, digest: string) => {
@@ -172,7 +172,7 @@ const loadImage = async (load: RegistryLoad, open: OpenRegistry, image: BundledI
   const { name, digest, tags } = image;
   const onRetry = (error: unknown, waitMs: number): void =>
     say(`${name}: ${messageOf(error)}; retrying in ${Math.ceil(waitMs / 1000)} s`);
-  const sending: Sending = { pusher, signal, backOff: { retries: 8, onRetry } };
+  const sending: BlobSending = { pusher, signal, backOff: { retries: 8, onRetry } };
   const evidence = await evidenceOf(bundle, image);
   for (const line of [...evidence.map((one) => one.line.digest), digest])
     for (const part of partsOf(bundle, line))

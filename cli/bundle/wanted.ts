@@ -15,7 +15,7 @@ import { readCronSource } from '#shared/golden/source.ts';
 import { InvalidInput, NotFound, isNotFound } from '#shared/runtime/errors.ts';
 
 /** Where the bytes of an image are. */
-export type Origin =
+export type ImageOrigin =
   | {
       readonly is: 'registry';
       readonly image: Reference;
@@ -26,11 +26,11 @@ export type Origin =
     }
   | { readonly is: 'cluster'; readonly target: TargetName; readonly uid: string };
 
-export interface Wanted {
+export interface WantedImage {
   readonly name: string;
   readonly tags: readonly string[];
   readonly from: string;
-  readonly origin: Origin;
+  readonly origin: ImageOrigin;
   readonly version?: string | undefined;
   readonly dataSources: readonly string[];
   readonly policy?: string | undefined;
@@ -44,12 +44,12 @@ interface Looking {
 
 const isInRegistry = (word: string): boolean => /^(docker|oci):\/\//.test(word);
 
-const fromRegistry = (word: string): Wanted => {
+const fromRegistry = (word: string): WantedImage => {
   const image = parseReference(word);
   const { repository, tag = 'latest', digest } = image;
   const name = (repository.split('/').at(-1) ?? '').replaceAll(/[^a-z0-9-]+/g, '-').slice(0, 63);
   const tags = [digest !== undefined && image.tag === undefined ? digest.replace(':', '-') : tag];
-  const origin: Origin = { is: 'registry', image, access: {} };
+  const origin: ImageOrigin = { is: 'registry', image, access: {} };
   return { name, tags, from: `docker://${formatReference(image)}`, origin, dataSources: [], objects: [] };
 };
 
@@ -87,7 +87,7 @@ interface Version {
   readonly policy?: GoldenImagePolicy | undefined;
 }
 
-const claimOrigin = async ({ kube, namespace }: Looking, name: string): Promise<Origin> => {
+const claimOrigin = async ({ kube, namespace }: Looking, name: string): Promise<ImageOrigin> => {
   const found = await kube.get(dataVolumeKind.type, { namespace, name });
   if (found === undefined)
     throw new NotFound(
@@ -103,7 +103,7 @@ const indexOf = ({ status = {} }: DataImportCron, digest: string): string | unde
   return isCurrent && lastPoll?.sourceDigest !== digest ? lastPoll?.sourceDigest : undefined;
 };
 
-const originOf = async (looking: Looking, version: Version): Promise<Origin> => {
+const originOf = async (looking: Looking, version: Version): Promise<ImageOrigin> => {
   const { digest = '', cron, name } = version;
   const read = readCronSource(cron.spec);
   const source = 'value' in read ? read.value : undefined;
@@ -127,7 +127,7 @@ const tagOf = ({ spec, status }: DataImportCron): string => {
   return tag ?? status?.lastPoll?.tag ?? 'latest';
 };
 
-const wantedVersion = async (looking: Looking, version: Version): Promise<Wanted> => {
+const wantedVersion = async (looking: Looking, version: Version): Promise<WantedImage> => {
   const { name, cron, policy, dataSources } = version;
   const origin = await originOf(looking, version);
   const golden = policy?.metadata.name ?? cron.spec.managedDataSource;
@@ -195,11 +195,11 @@ const cronOf = async ({ kube, namespace }: Looking, name: string): Promise<DataI
   return cron === undefined ? undefined : kube.get(dataImportCronKind.type, { namespace, name: cron });
 };
 
-const imageNamed = async ({ kube, namespace }: Looking, word: string): Promise<Wanted | undefined> => {
+const imageNamed = async ({ kube, namespace }: Looking, word: string): Promise<WantedImage | undefined> => {
   try {
     const found = await findImage(kube, namespace, word);
     const { name, uid = '' } = found.image.metadata;
-    const origin: Origin = { is: 'cluster', target: targetOf(found), uid };
+    const origin: ImageOrigin = { is: 'cluster', target: targetOf(found), uid };
     return { name: name.slice(0, 63), tags: ['latest'], from: `image ${word}`, origin, dataSources: [], objects: [] };
   } catch (error) {
     if (isNotFound(error)) return undefined;
@@ -207,7 +207,7 @@ const imageNamed = async ({ kube, namespace }: Looking, word: string): Promise<W
   }
 };
 
-const resolve = async (looking: Looking, word: string): Promise<readonly Wanted[]> => {
+const resolve = async (looking: Looking, word: string): Promise<readonly WantedImage[]> => {
   if (isInRegistry(word)) return [fromRegistry(word)];
   const [name = '', channel, ...more] = word.split('@');
   if (more.length > 0 || name === '' || channel === '')
@@ -227,11 +227,11 @@ const resolve = async (looking: Looking, word: string): Promise<readonly Wanted[
   throw new NotFound(`there is no ${what} ${name} in namespace ${namespace}`);
 };
 
-const orderOf = ({ name, version = '', tags }: Wanted): string => `${name} ${version} ${tags.join(' ')}`;
+const orderOf = ({ name, version = '', tags }: WantedImage): string => `${name} ${version} ${tags.join(' ')}`;
 
 /** In an order of their own, so that the same images make the same bundle however they were named. */
-export const findWanted = async (looking: Looking, words: readonly string[]): Promise<readonly Wanted[]> => {
-  const found = new Map<string, Wanted>();
+export const findWanted = async (looking: Looking, words: readonly string[]): Promise<readonly WantedImage[]> => {
+  const found = new Map<string, WantedImage>();
   for (const word of words)
     for (const wanted of await resolve(looking, word)) {
       const key = `${wanted.name} ${wanted.from}`;
@@ -246,7 +246,7 @@ export const findWanted = async (looking: Looking, words: readonly string[]): Pr
 };
 
 /** Below one tag there is one image. */
-const requireDistinct = (all: readonly Wanted[]): void => {
+const requireDistinct = (all: readonly WantedImage[]): void => {
   const seen = new Map<string, string>();
   for (const { name, tags, from } of all)
     for (const tag of tags) {
@@ -257,7 +257,7 @@ const requireDistinct = (all: readonly Wanted[]): void => {
     }
 };
 
-const merge = (one: Wanted, other: Wanted): Wanted => ({
+const merge = (one: WantedImage, other: WantedImage): WantedImage => ({
   ...one,
   tags: [...new Set([...one.tags, ...other.tags])],
   dataSources: [...new Set([...one.dataSources, ...other.dataSources])].toSorted(),

@@ -2,7 +2,7 @@
 // are written in the same order, so each blob is where it was.
 import { type Hash, createHash } from 'node:crypto';
 import { type FileHandle, open, rename } from 'node:fs/promises';
-import { type Span, bytesAt, entryAt } from '#cli/bundle/archive.ts';
+import { type BlobSpan, bytesAt, entryAt } from '#cli/bundle/archive.ts';
 import { blobName, indexFile, layoutBytes, layoutFile } from '#cli/bundle/layout.ts';
 import { endBytes, fileHead, paddingOf } from '#shared/transfer/archive/tar-write.ts';
 import { InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
@@ -17,7 +17,7 @@ export interface NewBlob {
 
 export interface BundleWriter {
   /** Blobs that are complete. */
-  readonly blobs: ReadonlyMap<string, Span>;
+  readonly blobs: ReadonlyMap<string, BlobSpan>;
   /** Returns the digest. A blob that is there is not written again. */
   add(blob: NewBlob): Promise<string>;
   addBytes(bytes: Uint8Array): Promise<string>;
@@ -42,7 +42,7 @@ const writeAt = async (file: FileHandle, bytes: Uint8Array, position: number): P
     at += (await file.write(bytes, at, bytes.length - at, position + at)).bytesWritten;
 };
 
-const hashAt = async (file: FileHandle, span: Span): Promise<Hash> => {
+const hashAt = async (file: FileHandle, span: BlobSpan): Promise<Hash> => {
   const hash = createHash('sha256');
   for await (const part of bytesAt(file, span)) hash.update(part);
   return hash;
@@ -106,7 +106,7 @@ export const createBundleWriter = async (path: string): Promise<BundleWriter> =>
     await made.close();
     return open(partialOf(path), 'r+');
   });
-  const blobs = new Map<string, Span>();
+  const blobs = new Map<string, BlobSpan>();
   let end = 0;
   const add = async (blob: NewBlob): Promise<string> => {
     if (blob.digest !== undefined && blobs.has(blob.digest)) return blob.digest;
