@@ -127,11 +127,18 @@ describe('a bundle in a cluster', () => {
       [],
       refused('image jammy is here already'),
     ],
+    ['an image is complete', { image, golden: anImage({ sourceType: 'upload' }), filledFrom: hex }, [], present],
     [
-      'the disk of an image is left out and there',
+      'an image of the name has another disk',
+      { image, golden: anImage({}), filledFrom: 'd' },
+      [],
+      refused('with another disk'),
+    ],
+    [
+      'only another claim has the disk',
       { image: { ...image, leftOut: [layer] } },
       [`sha256:${hex}`],
-      present,
+      refused('not here'),
     ],
   ])('where %s', (_, over, digests, step) => {
     expect(stepFor(standing(over), new Set(digests))).toEqual(step);

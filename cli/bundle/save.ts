@@ -1,7 +1,7 @@
 // Writes a bundle: images as they lie in registries, disks of the cluster as images, and the document that says how they belong together.
 import { type KeyObject, createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { type Collected, type Collecting, collectImage } from '#cli/bundle/collect.ts';
 import {
@@ -116,7 +116,9 @@ const fetchDisk = async (
   const before = notes[key];
   if (before !== undefined && (await isStill(writer, before))) return before;
   const disk = await writeDisk(saving, writer, target);
-  await writeFile(notesOf(saving.path), JSON.stringify({ ...notes, [key]: disk }));
+  const path = notesOf(saving.path);
+  await writeFile(`${path}.new`, JSON.stringify({ ...notes, [key]: disk }));
+  await rename(`${path}.new`, path);
   return disk;
 };
 

@@ -1,6 +1,6 @@
 // How far a load has come that may be interrupted: beside the bundle, by target. Without it (the medium may be read-only), only whole blobs are kept.
 import { createHash } from 'node:crypto';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
 
 const UploadNote = z.object({
@@ -19,6 +19,12 @@ export interface LoadState {
   clear(): Promise<void>;
 }
 
+/** Whoever is killed meanwhile leaves the old one. */
+const write = async (path: string, text: string): Promise<void> => {
+  await writeFile(`${path}.new`, text, { mode: 0o600 });
+  await rename(`${path}.new`, path);
+};
+
 const read = async (path: string): Promise<z.infer<typeof State>> => {
   try {
     return State.parse(JSON.parse(await readFile(path, 'utf8')));
@@ -35,7 +41,7 @@ export const openState = async (bundle: string, target: string): Promise<LoadSta
     set: async (key, upload) => {
       if (upload === undefined) uploads.delete(key);
       else uploads.set(key, upload);
-      await writeFile(path, JSON.stringify(Object.fromEntries(uploads)), { mode: 0o600 }).catch(() => undefined);
+      await write(path, JSON.stringify(Object.fromEntries(uploads))).catch(() => undefined);
     },
     clear: () => rm(path, { force: true }).catch(() => undefined),
   };

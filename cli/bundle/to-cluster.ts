@@ -28,26 +28,37 @@ export interface ImageStanding {
   readonly image: BundledImage;
   /** Of the version. */
   readonly volume: DataVolume | undefined;
-  /** sha256 of the file that the claim of the version was filled from. */
+  /** sha256 of the file that its claim was filled from. */
   readonly filledFrom: string | undefined;
   readonly golden: AnyImage | undefined;
   readonly dataSources: readonly DataSource[];
 }
 
-const observe = async ({ kube, namespace }: Call, image: BundledImage): Promise<ImageStanding> => {
+const filledFromOf = async ({ kube, namespace }: Call, claim: string | undefined): Promise<string | undefined> => {
+  if (claim === undefined) return undefined;
+  return populationOf(await kube.get(persistentVolumeClaims, { namespace, name: claim }))?.digests['sha256'];
+};
+
+const observe = async (call: Call, image: BundledImage): Promise<ImageStanding> => {
+  const { kube, namespace } = call;
   const { name, version } = image;
   const dataSources: DataSource[] = [];
   for (const one of image.dataSources) {
     const found = await kube.get(dataSourceKind.type, { namespace, name: one });
     if (found !== undefined) dataSources.push(found);
   }
+  const common = { image, dataSources };
   if (version === undefined) {
     const golden = await kube.get(imageTypes.harvester, { namespace, name });
-    return { image, volume: undefined, filledFrom: undefined, golden, dataSources };
+    return {
+      ...common,
+      volume: undefined,
+      golden,
+      filledFrom: await filledFromOf(call, golden?.status?.children?.volume),
+    };
   }
   const volume = await kube.get(dataVolumeKind.type, { namespace, name: version });
-  const claim = await kube.get(persistentVolumeClaims, { namespace, name: version });
-  return { image, volume, filledFrom: populationOf(claim)?.digests['sha256'], golden: undefined, dataSources };
+  return { ...common, volume, golden: undefined, filledFrom: await filledFromOf(call, version) };
 };
 
 export type LoadStep =
@@ -65,15 +76,12 @@ const isWhole = ({ volume, filledFrom }: ImageStanding): boolean =>
 
 /** Pure. Of a disk that the cluster has: whether it is this one. `digests`: what the namespace has. */
 const compare = ({ image, filledFrom }: ImageStanding, digests: ReadonlySet<string>): LoadStep => {
-  const { version, disk, digest } = image;
+  const { name, version, disk, digest } = image;
   const isThis = disk === undefined ? digests.has(digest) : filledFrom === disk.sha256;
-  return isThis ? { is: 'present' } : refuse(`${version} is here already, with another disk (sha256 ${filledFrom})`);
-};
-
-const withoutDisk = ({ image: { version, name, disk } }: ImageStanding, digests: ReadonlySet<string>): LoadStep =>
-  version === undefined && disk !== undefined && digests.has(`sha256:${disk.sha256}`)
+  return isThis
     ? { is: 'present' }
-    : refuse(`the bundle leaves out the disk of ${version ?? name}, and it is not here`);
+    : refuse(`${version ?? name} is here already, with another disk (sha256 ${filledFrom})`);
+};
 
 /** Pure. */
 export const stepFor = (standing: ImageStanding, digests: ReadonlySet<string>): LoadStep => {
@@ -85,7 +93,8 @@ export const stepFor = (standing: ImageStanding, digests: ReadonlySet<string>): 
       `datasource ${moved} is moved by a cron or a policy here: load the bundle into the registry that it follows (--to oci://…)`,
     );
   if (isWhole(standing)) return compare(standing, digests);
-  if (disk === undefined || leftOut.includes(disk.layer)) return withoutDisk(standing, digests);
+  if (disk === undefined || leftOut.includes(disk.layer))
+    return refuse(`the bundle leaves out the disk of ${version ?? name}, and it is not here`);
   if (volume !== undefined && volume.spec.source?.upload === undefined)
     return refuse(`datavolume ${version} is here already, and is not filled by an upload`);
   if (golden !== undefined && !isForUploads(golden))

@@ -206,14 +206,27 @@ const requireLeftOut = async (open: OpenRegistry, image: BundledImage, place: Re
       );
 };
 
+/** Milliseconds that a request may take to its end after an interruption. */
+const lingerMs = 20_000;
+
+/** Registries drop an upload of which a chunk was cut: the one that is on its way is completed. */
+const lingering = (signal: AbortSignal): AbortSignal => {
+  const late = new AbortController();
+  const end = (): void => void setTimeout(() => late.abort(signal.reason), lingerMs).unref();
+  if (signal.aborted) end();
+  else signal.addEventListener('abort', end, { once: true });
+  return late.signal;
+};
+
 /** Returns the references that were made. Throws an AppError; a load after that goes on where this one ended. */
 export const loadToRegistry = async (load: RegistryLoad): Promise<readonly string[]> => {
   const { bundle, target, values, signal, state } = load;
   const opened = new Map<string, OpenRegistry>();
+  const late = lingering(signal);
   try {
     for (const image of bundle.document.images) {
       const place = placeOf(target, image);
-      const open = opened.get(image.name) ?? (await openRegistry(place, { values, signal }));
+      const open = opened.get(image.name) ?? (await openRegistry(place, { values, signal: late }));
       opened.set(image.name, open);
       await requireLeftOut(open, image, place);
     }
