@@ -7,7 +7,7 @@ import { exitCodes } from '#cli/command.ts';
 import { runBullion } from '#test/support/bullion.ts';
 import { ecKey, payloadOf, pemOf, pushSignatures, signBytes } from '#test/support/cosign.ts';
 import { noise } from '#test/support/disk.ts';
-import { pushDisk } from '#test/support/registry/images.ts';
+import { pushDisk, pushIndex } from '#test/support/registry/images.ts';
 import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
 
 describe.skipIf(!hasRegistry())('a bundle of images of a registry', { timeout: 120_000 }, () => {
@@ -120,5 +120,30 @@ describe.skipIf(!hasRegistry())('a bundle of images of a registry', { timeout: 1
     const refused = await bullion(...load, `oci://${target.host}/elsewhere`);
     expect([refused.code, refused.err]).toEqual([exitCodes.failed, expect.stringMatching(/lacks sha256:.*leaves out/)]);
     expect(target.requests.filter(({ method }) => method !== 'HEAD' && method !== 'GET')).toEqual([]);
+  });
+
+  it('accepts a signature of the index that names its image', async () => {
+    const place = { host: source.direct, repository: 'disks/multi' };
+    const image = await pushDisk(place, noise('multi', 64 * 1024), 'amd64');
+    const index = await pushIndex(place, [{ architecture: 'amd64', image }], 'multi');
+    const payload = payloadOf(index.digest);
+    await pushSignatures(place, index.digest, [{ payload, signature: signBytes(keys, payload) }]);
+    const saved = await bullion(
+      'save',
+      at('multi.tar'),
+      `docker://${source.direct}/disks/multi:multi`,
+      '--arch',
+      'amd64',
+    );
+    expect(saved.out).toBe(`multi:multi@${image.digest}\n`);
+    const { code, err } = await bullion(
+      'load',
+      at('multi.tar'),
+      '--to',
+      `oci://${target.host}/x`,
+      '--key',
+      at('key.pem'),
+    );
+    expect([code, err]).toEqual([exitCodes.done, expect.stringContaining('an index that lists sha256:')]);
   });
 });
