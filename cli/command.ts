@@ -72,7 +72,7 @@ export interface Call extends CommandLine, Surroundings {
 
 interface Description {
   readonly name: string;
-  /** What stands behind the name in help: `<name> <url>`. As many positional arguments as it has words, `[…]` ones may be left out. */
+  /** What stands behind the name in help: `<name> <url>`. As many positional arguments as it has words, `[…]` ones may be left out, and `[name…]` may be repeated. */
   readonly arguments: string;
   readonly summary: string;
   /** Paragraphs of help beyond the summary. */

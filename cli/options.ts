@@ -72,6 +72,6 @@ const checkCount = (command: Command, positionals: readonly string[]): void => {
   const words = command.arguments === '' ? [] : command.arguments.split(' ');
   const least = words.filter((word) => !word.startsWith('[')).length;
   if (positionals.length < least) throw new InvalidInput(`${words[positionals.length]} is missing`);
-  if (positionals.length > words.length)
+  if (positionals.length > words.length && words.at(-1)?.endsWith('…]') !== true)
     throw new InvalidInput(`unexpected argument: ${positionals.slice(words.length).join(' ')}`);
 };

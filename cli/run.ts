@@ -16,6 +16,7 @@ import { createKubeClient } from '#shared/clients/kube/create.ts';
 import { AppError, InvalidInput, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 import { alignColumns } from '#cli/output.ts';
 import { backupsCommand } from '#cli/commands/backups.ts';
+import { bundleCommand } from '#cli/commands/bundle.ts';
 import { consumersCommand, deleteCommand, outdatedCommand } from '#cli/commands/consumers.ts';
 import { completionCommand } from '#cli/commands/completion.ts';
 import { diskCommand } from '#cli/commands/disk.ts';
@@ -184,6 +185,7 @@ export const commands: readonly Command[] = [
   undeleteCommand,
   planCommand,
   backupsCommand,
+  bundleCommand,
   verifyCommand,
   uninstallCommand,
   completionCommand(() => commands),

@@ -1,6 +1,6 @@
 // One file on its way into one target, with tus 1.0: where it stands is asked, never remembered, so that any machine can go on.
 import { createReadStream } from 'node:fs';
-import { Transform, pipeline } from 'node:stream';
+import { type Readable, Transform, pipeline } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Dispatcher, request } from 'undici';
 import { type Persistence, TimeIsOver, persist, toError } from '#cli/exchange/answer.ts';
@@ -10,6 +10,8 @@ import { InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts'
 
 export interface FileUpload extends Persistence {
   readonly file: string;
+  /** Its bytes from one on. Default: those of the file of that name. */
+  readonly read?: ((start: number) => Readable) | undefined;
   readonly size: number;
   /** `sha256:<hex>`. */
   readonly checksum: string;
@@ -101,6 +103,9 @@ const begin = async (
   return { url: new URL(location, ticket.url).href, offset: 0 };
 };
 
+/** Of a file, in bytes. */
+const highWaterMark = 1024 * 1024;
+
 /** Milliseconds between two looks at what becomes of a file that has arrived. */
 const lookMs = 2000;
 
@@ -131,7 +136,8 @@ export const sendFile = async (sending: FileUpload): Promise<void> => {
         done(undefined, chunk);
       },
     });
-    const bytes = createReadStream(sending.file, { start: where.offset, highWaterMark: 1024 * 1024 });
+    const bytes =
+      sending.read?.(where.offset) ?? createReadStream(sending.file, { start: where.offset, highWaterMark });
     // What goes wrong with one of them ends the other, and the request with it.
     const body = pipeline(bytes, counted, () => undefined);
     const headers = {

@@ -64,8 +64,13 @@ export const readEntries = (document: unknown): readonly IndexEntry[] => {
 
 /** A manifest as received, with verified digest. */
 export type Manifest =
-  | { readonly is: 'index'; readonly digest: string; readonly entries: readonly IndexEntry[] }
-  | { readonly is: 'image'; readonly digest: string; readonly image: ImageManifest };
+  | {
+      readonly is: 'index';
+      readonly digest: string;
+      readonly bytes: Uint8Array;
+      readonly entries: readonly IndexEntry[];
+    }
+  | { readonly is: 'image'; readonly digest: string; readonly bytes: Uint8Array; readonly image: ImageManifest };
 
 export const digestOf = (bytes: Uint8Array, algorithm: 'sha256' | 'sha512' = 'sha256'): string =>
   `${algorithm}:${createHash(algorithm).update(bytes).digest('hex')}`;
@@ -81,9 +86,9 @@ export const readManifest = (bytes: Uint8Array, expected: string | undefined, wh
   }
   const document = parseDocument(bytes, where);
   const index = ImageIndex.safeParse(document);
-  if (index.success) return { is: 'index', digest, entries: entriesOf(index.data.manifests) };
+  if (index.success) return { is: 'index', digest, bytes, entries: entriesOf(index.data.manifests) };
   const image = ImageManifest.safeParse(document);
-  if (image.success) return { is: 'image', digest, image: image.data };
+  if (image.success) return { is: 'image', digest, bytes, image: image.data };
   throw new RegistryFailure('InvalidImage', `${where} is neither an image nor an index of images (schema version 2)`);
 };
 

@@ -147,7 +147,7 @@ const readSigner = async ({ signing }: NonNullable<ExportRequest['image']>) => {
   if (signing === undefined) return undefined;
   const hint = 'a private key in PEM form';
   const secret = await readSecret({ secretDir: signing.dir, secretName: signing.name }, { of: 'the signature', hint });
-  return secret && readSigningKey(secret, signing.name);
+  return secret && readSigningKey(secret, `the Secret ${signing.name} for signatures`);
 };
 
 /** As for mirrors: a Secret that names no registry is for the host that the user wrote. */

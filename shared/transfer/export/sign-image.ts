@@ -7,7 +7,7 @@ import { TransferError } from '#shared/transfer/fault.ts';
 type Data = Readonly<Record<string, string>>;
 
 const invalid = (name: string, problem: string): TransferError =>
-  new TransferError('InvalidSpec', `the Secret ${name} for signatures ${problem}`);
+  new TransferError('InvalidSpec', `${name} ${problem}`);
 
 const privatePem = /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]{1,20000}?-----END [A-Z ]*PRIVATE KEY-----/;
 
@@ -26,20 +26,23 @@ const isAccepted = ({ asymmetricKeyType, asymmetricKeyDetails: { modulusLength =
   asymmetricKeyType === 'ed25519' ||
   (asymmetricKeyType === 'rsa' && modulusLength >= 2048);
 
-/** The private key in any key of a Secret, and its passphrase in `password`. Throws TransferError, without any content of the Secret. */
-export const readSigningKey = (data: Data, name: string): KeyObject => {
+/**
+ * The private key in any key of a Secret, and its passphrase in `password`. `what`: where they are, for messages. Throws TransferError, without any
+ * content of the Secret.
+ */
+export const readSigningKey = (data: Data, what: string): KeyObject => {
   const [pem] = Object.values(data).flatMap((text) => privatePem.exec(text)?.[0] ?? []);
   if (pem === undefined)
-    throw invalid(name, 'has no private key: it needs one in PEM form, such as "openssl genpkey" writes');
+    throw invalid(what, 'has no private key: it needs one in PEM form, such as "openssl genpkey" writes');
   if (/BEGIN ENCRYPTED (SIGSTORE|COSIGN) PRIVATE KEY/.test(pem))
     throw invalid(
-      name,
+      what,
       'has a key in the own format of cosign: create one with openssl, and import it with "cosign import-key-pair" where you use cosign',
     );
   const key = readPem(pem, data['password']?.trim());
-  if (key === undefined) throw invalid(name, 'has a private key that cannot be read, or needs another "password"');
+  if (key === undefined) throw invalid(what, 'has a private key that cannot be read, or needs another "password"');
   if (!isAccepted(key))
-    throw invalid(name, `has a key of type ${key.asymmetricKeyType}: use ECDSA, Ed25519, or RSA from 2048 bits on`);
+    throw invalid(what, `has a key of type ${key.asymmetricKeyType}: use ECDSA, Ed25519, or RSA from 2048 bits on`);
   return key;
 };
 

@@ -71,9 +71,9 @@ export const toPushFault = (error: unknown): unknown => {
   });
 };
 
-type Sending = Pick<RegistryExport, 'pusher' | 'backOff' | 'signal'>;
+export type BlobSending = Pick<RegistryExport, 'pusher' | 'backOff' | 'signal'>;
 
-const withRetries = async <T>({ backOff, signal }: Sending, work: () => Promise<T>): Promise<T> => {
+export const withRetries = async <T>({ backOff, signal }: BlobSending, work: () => Promise<T>): Promise<T> => {
   const own = createBackOff({ ...backOff, signal });
   for (;;) {
     try {
@@ -85,7 +85,7 @@ const withRetries = async <T>({ backOff, signal }: Sending, work: () => Promise<
 };
 
 /** The registry has lost an upload, or a part of it: the blob is sent again. Debian's does where the answer to a chunk did not arrive. */
-class LostUpload extends Error {}
+export class LostUpload extends Error {}
 
 const lostIfAbsent = (error: unknown): never => {
   if (error instanceof RegistryFailure && error.code === 'ImageNotFound') throw new LostUpload(error.message);
@@ -93,7 +93,7 @@ const lostIfAbsent = (error: unknown): never => {
 };
 
 /** The chunk, from wherever the registry has it after an error. */
-const sendChunk = async (sending: Sending, begun: BlobUpload, chunk: Uint8Array): Promise<BlobUpload> => {
+export const sendChunk = async (sending: BlobSending, begun: BlobUpload, chunk: Uint8Array): Promise<BlobUpload> => {
   const end = begun.offset + chunk.length;
   let upload = begun;
   let isKnown = true;
@@ -108,7 +108,7 @@ const sendChunk = async (sending: Sending, begun: BlobUpload, chunk: Uint8Array)
 };
 
 /** A lost answer to the last request is no failure: the registry then has the blob. */
-const commit = (sending: Sending, upload: BlobUpload, digest: string): Promise<void> => {
+export const commit = (sending: BlobSending, upload: BlobUpload, digest: string): Promise<void> => {
   let isTried = false;
   return withRetries(sending, async () => {
     if (isTried && (await sending.pusher.hasBlob(digest))) return;
@@ -118,7 +118,7 @@ const commit = (sending: Sending, upload: BlobUpload, digest: string): Promise<v
 };
 
 /** Chunks of a fixed size, in two buffers that are used in turn. */
-async function* chunksOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+export async function* chunksOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
   const buffers = [Buffer.allocUnsafeSlow(chunkBytes), Buffer.allocUnsafeSlow(chunkBytes)] as const;
   let turn: 0 | 1 = 0;
   let filled = 0;
@@ -141,7 +141,7 @@ async function* chunksOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint
 const mostLost = 3;
 
 /** `read`: the blob, from its start. Returns the digest. */
-const pushBlob = async (sending: Sending, read: () => AsyncIterable<Uint8Array>): Promise<string> => {
+const pushBlob = async (sending: BlobSending, read: () => AsyncIterable<Uint8Array>): Promise<string> => {
   for (let tries = 1; ; tries += 1) {
     try {
       return await pushOnce(sending, read());
@@ -155,7 +155,7 @@ const pushBlob = async (sending: Sending, read: () => AsyncIterable<Uint8Array>)
 };
 
 /** Reads the next chunk while one is sent. */
-const pushOnce = async (sending: Sending, pieces: AsyncIterable<Uint8Array>): Promise<string> => {
+const pushOnce = async (sending: BlobSending, pieces: AsyncIterable<Uint8Array>): Promise<string> => {
   const hash = createHash('sha256');
   let upload = await withRetries(sending, () => sending.pusher.begin());
   let sent = Promise.resolve(upload);
@@ -260,7 +260,7 @@ export const exportToRegistry = async (request: RegistryExport): Promise<PushedI
 };
 
 /** Removes the image that this export pushed, if the tag still has it. */
-export const discardImage = async ({ tag, owner, ...sending }: Pick<RegistryExport, 'tag' | 'owner'> & Sending) => {
+export const discardImage = async ({ tag, owner, ...sending }: Pick<RegistryExport, 'tag' | 'owner'> & BlobSending) => {
   const found = await withRetries(sending, () => sending.pusher.find(tag));
   if (found?.annotations[ownerAnnotation] !== owner) return;
   const signature = await withRetries(sending, () => sending.pusher.find(signatureTag(found.digest)));

@@ -39,6 +39,8 @@ export interface LayerContext {
   readonly createBackOff: () => BackOff;
   /** Called with the number of received bytes. */
   readonly received: (bytes: number) => void;
+  /** Of a layer that is unpacked. Default: no limit. */
+  readonly mostUnpacked?: number | undefined;
 }
 
 /** The bytes of one answer from `position` on: a server without ranges starts at 0. */
@@ -53,17 +55,19 @@ async function* freshBytes(context: LayerContext, layer: Descriptor, position: n
   }
 }
 
-/** The blob as published. Throws TransferError when no retry is left, or ImageCorrupt at the end if its digest does not match. */
-export async function* blobBytes(context: LayerContext, layer: Descriptor): AsyncGenerator<Buffer, void, undefined> {
-  const hash = createHash(algorithmOf(layer.digest));
+/** The blob from a position on, resumed after interruptions; nothing compares its digest. Throws TransferError when no retry is left. */
+export async function* bytesFrom(
+  context: LayerContext,
+  layer: Descriptor,
+  start: number,
+): AsyncGenerator<Buffer, void, undefined> {
   const backOff = context.createBackOff();
-  let position = 0;
+  let position = start;
   while (position < layer.size) {
     try {
       for await (const fresh of freshBytes(context, layer, position)) {
         position = advance(layer, position, fresh.length);
         backOff.progressed(fresh.length);
-        hash.update(fresh);
         yield fresh;
       }
       if (position < layer.size) throw new TransferError('SourceInterrupted', `layer ${layer.digest} ended too early`);
@@ -72,6 +76,15 @@ export async function* blobBytes(context: LayerContext, layer: Descriptor): Asyn
       if (fault instanceof TransferError && fault.startOver) throw fault;
       await backOff.afterFailure(fault);
     }
+  }
+}
+
+/** The blob as published. Throws TransferError when no retry is left, or ImageCorrupt at the end if its digest does not match. */
+export async function* blobBytes(context: LayerContext, layer: Descriptor): AsyncGenerator<Buffer, void, undefined> {
+  const hash = createHash(algorithmOf(layer.digest));
+  for await (const fresh of bytesFrom(context, layer, 0)) {
+    hash.update(fresh);
+    yield fresh;
   }
   const digest = `${algorithmOf(layer.digest)}:${hash.digest('hex')}`;
   if (digest !== layer.digest) throw mismatch(layer, `arrived with digest ${digest}`);
@@ -103,6 +116,17 @@ const peek = async (input: AsyncGenerator<Buffer, void, undefined>, length: numb
   return { head, whole: { [Symbol.asyncIterator]: () => ({ next }) } as AsyncIterable<Buffer> };
 };
 
+/** Few bytes can unpack to very many. */
+async function* bounded(unpacked: AsyncIterable<Buffer>, { digest }: Descriptor, most = Number.POSITIVE_INFINITY) {
+  let length = 0;
+  for await (const part of unpacked) {
+    length += part.length;
+    if (length > most)
+      throw new TransferError('ImageCorrupt', `layer ${digest} unpacks to more than the ${most} bytes of its disk`);
+    yield part;
+  }
+}
+
 /** The archive in a layer. The media type is ignored: the first bytes decide. */
 export async function* layerContent(context: LayerContext, layer: Descriptor): AsyncGenerator<Buffer, void, undefined> {
   const blob = blobBytes(context, layer);
@@ -113,7 +137,7 @@ export async function* layerContent(context: LayerContext, layer: Descriptor): A
       const message = `layer ${layer.digest} is an xz file; layers are plain, gzip or zstd`;
       throw new TransferError('UnsupportedFormat', message);
     }
-    yield* decompress(compression, whole);
+    yield* bounded(decompress(compression, whole), layer, context.mostUnpacked);
     // Remaining bytes after the archive belong to the blob: its digest is verified at its end.
     for await (const rest of whole) void rest;
   } finally {

@@ -1,0 +1,48 @@
+// How far a load has come that may be interrupted: beside the bundle, by target. Without it (the medium may be read-only), only whole blobs are kept.
+import { createHash } from 'node:crypto';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { z } from 'zod';
+
+const UploadNote = z.object({
+  /** Where a registry takes the next bytes, or the upload of a store. */
+  id: z.string(),
+  /** Of the parts of an object that are there. */
+  etags: z.array(z.string()).default([]),
+});
+export type UploadNote = z.infer<typeof UploadNote>;
+const State = z.record(z.string(), UploadNote);
+
+export interface LoadState {
+  get(key: string): UploadNote | undefined;
+  set(key: string, upload: UploadNote | undefined): Promise<void>;
+  /** All is done. */
+  clear(): Promise<void>;
+}
+
+/** Whoever is killed meanwhile leaves the old one. */
+const write = async (path: string, text: string): Promise<void> => {
+  await writeFile(`${path}.new`, text, { mode: 0o600 });
+  await rename(`${path}.new`, path);
+};
+
+const read = async (path: string): Promise<z.infer<typeof State>> => {
+  try {
+    return State.parse(JSON.parse(await readFile(path, 'utf8')));
+  } catch {
+    return {};
+  }
+};
+
+export const openState = async (bundle: string, target: string): Promise<LoadState> => {
+  const path = `${bundle}.load-${createHash('sha256').update(target).digest('hex').slice(0, 12)}.json`;
+  const uploads = new Map(Object.entries(await read(path)));
+  return {
+    get: (key) => uploads.get(key),
+    set: async (key, upload) => {
+      if (upload === undefined) uploads.delete(key);
+      else uploads.set(key, upload);
+      await write(path, JSON.stringify(Object.fromEntries(uploads))).catch(() => undefined);
+    },
+    clear: () => rm(path, { force: true }).catch(() => undefined),
+  };
+};
