@@ -3,6 +3,7 @@ import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
 import { reconcileEach } from '#shared/resources/each.ts';
 import { reconcilers } from '#shared/resources/registry.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
+import { removePast } from '#shared/resources/deleted-images/keep.ts';
 import { removeAbandoned } from '#shared/populate/job/start-transfer.ts';
 import { advanceQueue } from '#shared/populate/queue/advance.ts';
 import { ensureConfig } from '#shared/resources/cdi-config/ensure.ts';
@@ -59,6 +60,7 @@ export const tick = async (deps: TickDeps, signal?: AbortSignal): Promise<Outcom
   const misplaced = createMisplacedCrons(await ensureProfiles(deps));
   await ensureConfig(deps);
   await removeAbandoned(deps.kube, deps.now());
+  await removePast(deps);
   // Before objects are reconciled, so that their status has their place.
   await advanceQueue(deps.kube, { now: deps.now(), cause: 'tick' });
   const polls = await createDuePolls(deps);

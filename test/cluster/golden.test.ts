@@ -157,6 +157,9 @@ it.skipIf(!hasTools('gpg'))(
     });
     expect(await diskIn(at(await aRootDisk('root-4')), first)).toBe('identical');
 
+    await publish('v4', 12, 'fedora 44 login:');
+    await flow.pollNow('fedora');
+    await untilOffered(flow, 'fedora-candidate', await imported(three));
     const { type } = goldenImagePolicyKind;
     await kube.mergePatch(type, at('fedora'), { spec: { retention: { keep: 1 } } });
     const preview = (await bullion('prune', 'fedora', '--dry-run')).stdout;
