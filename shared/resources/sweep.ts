@@ -9,6 +9,7 @@ import { advanceQueue } from '#shared/populate/queue/advance.ts';
 import { ensureConfig } from '#shared/resources/cdi-config/ensure.ts';
 import { createMisplacedCrons } from '#shared/resources/data-import-cron/misplaced.ts';
 import { createDuePolls } from '#shared/resources/data-import-cron/due-polls.ts';
+import { createDiskCounter } from '#shared/resources/golden-image-policy/disk-counts.ts';
 import { createOverlookedVersions } from '#shared/resources/golden-image-policy/index.ts';
 import { sweepMachines } from '#shared/resources/machine-disks/sync.ts';
 import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';
@@ -69,15 +70,18 @@ export const tick = async (deps: TickDeps, signal?: AbortSignal): Promise<Outcom
   await sweepMachines(deps);
   await serveUploadClaims(deps);
   const overlooked = createOverlookedVersions();
+  const disks = createDiskCounter();
   const swept = await sweep(deps, signal, (object) => {
     polls.visit(object);
     misplaced.visit(object);
     overlooked.visit(object);
+    disks.visit(object);
   });
   const found = await reconcileFound(deps, [
     ...misplaced.found,
     ...overlooked.policies(),
     ...overlooked.crons(deps.now()),
   ]);
+  await disks.run(deps.kube, deps.now());
   return worstOf([templates, swept, found, await polls.run(signal)]);
 };
