@@ -13,12 +13,24 @@ import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { configMaps, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { annotations } from '#shared/api/names.ts';
 import { aDataVolume, isOver } from '#test/support/data-volumes.ts';
 import { createGoldenFlow, isUpToDate, untilOffered } from '#test/support/golden.ts';
 import { type Gpg, startGpg } from '#test/support/gpg.ts';
 import { hasTools } from '#test/support/tools.ts';
 import { untilGone, untilStatus } from '#test/support/until.ts';
-import { createNamespace, deleteNamespaces, diskIn, kube, paths, run, timed } from '#test/cluster/support.ts';
+import {
+  anImage,
+  createNamespace,
+  deleteNamespaces,
+  diskIn,
+  kube,
+  paths,
+  run,
+  timed,
+  untilImage,
+} from '#test/cluster/support.ts';
 
 const mib = 2 ** 20;
 const namespace = 'golden';
@@ -170,3 +182,25 @@ it.skipIf(!hasTools('gpg'))(
     expect(await flow.get(persistentVolumeClaims, one)).toBeDefined();
   },
 );
+
+it('a deleted image is brought back with its bytes, and nothing is fetched', { timeout: 300_000 }, async () => {
+  const raw = join(dir, 'single.raw');
+  await writeBootDisk(raw, { bytes: 32 * mib, dataBytes: 6 * mib });
+  const url = files.offer('single.raw', raw);
+  const { metadata, ...rest } = anImage(at('single'), url);
+  const { type } = hyperCloudImageKind;
+  await kube.create(type, { ...rest, metadata: { ...metadata, annotations: { [annotations.undeleteFor]: '1h' } } });
+  expect(await untilImage(at('single'))).toMatchObject({ state: 'Available' });
+  const claim = at('single-image-pvc');
+  const uid = async () => (await kube.get(persistentVolumeClaims, claim))?.metadata.uid;
+  const before = await uid();
+  await bullion('delete', 'hypercloud/single', '--yes');
+  await untilGone(kube, type, at('single'), 120);
+  files.offer('single.raw', join(dir, 'nothing'));
+  expect((await bullion('undelete')).stdout).toContain('hypercloud/single');
+  await bullion('undelete', 'hypercloud/single');
+  await timed('a deleted image is brought back', () => untilImage(at('single')));
+  expect(await untilImage(at('single'))).toMatchObject({ state: 'Available' });
+  expect(await uid()).toBe(before);
+  expect(await diskIn(claim, raw)).toBe('identical');
+});
