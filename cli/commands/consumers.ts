@@ -1,15 +1,16 @@
 // `bullion consumers`, `bullion outdated` and `bullion delete`: who uses an image, which disks hold an earlier version of one, and its end.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, type ClusterCommand, type ExitCode, exitCodes } from '#cli/command.ts';
-import { type Found, readyOf } from '#shared/catalogue/image.ts';
+import { type Found, groupOf, isImage, readyOf } from '#shared/catalogue/image.ts';
 import { createLine } from '#cli/line.ts';
 import { findAny } from '#shared/catalogue/objects.ts';
 import { readInventory } from '#shared/catalogue/inventory.ts';
 import { outputOf, outputOption, printedList, screenOf, tableOf } from '#cli/output.ts';
 import { timeoutOf, waitOptions } from '#cli/wait.ts';
 import type { KubeObject } from '#shared/api/object.ts';
+import { graceOf } from '#shared/resources/deleted-images/record.ts';
 import { type Consumer, type Inventory, consumersOf, outdatedDisks } from '#shared/resources/consumers.ts';
-import { toAge } from '#shared/runtime/age.ts';
+import { toAge, toSpan } from '#shared/runtime/age.ts';
 
 /** Everything that may be made from something else, as far as this person may see it. */
 const inventoryFor = async ({ kube, namespace, terminal }: Call): Promise<Inventory> => {
@@ -149,6 +150,11 @@ const runDelete = async (call: Call): Promise<ExitCode> => {
   const isDryRun = values['dry-run'] === true;
   await kube.delete(type, image.metadata, { dryRun: isDryRun, ...uidOf(image) });
   if (isDryRun) terminal.err(`${shownName(image)} would be deleted\n`);
+  const grace = isImage(type) ? graceOf(image) : undefined;
+  if (!isDryRun && grace !== undefined)
+    terminal.err(
+      `it can be brought back for ${toSpan(grace)}: bullion undelete ${groupOf(found)}/${image.metadata.name}\n`,
+    );
   return isDryRun || values['no-wait'] === true ? exitCodes.done : waitUntilGone(call, found);
 };
 

@@ -1,7 +1,8 @@
 // What `bullion prune` shows and deletes.
 import { describe, expect, it } from 'vitest';
 import { type ClusterCommand, exitCodes } from '#cli/command.ts';
-import { pruneCommand, undeleteCommand } from '#cli/commands/prune.ts';
+import { pruneCommand } from '#cli/commands/prune.ts';
+import { undeleteCommand } from '#cli/commands/undelete.ts';
 import {
   type GoldenImagePolicy,
   type GoldenImagePolicySpec,

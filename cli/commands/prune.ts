@@ -1,15 +1,12 @@
 // `bullion prune`: which versions of golden images nothing keeps any more, what keeps the others, and the end of those.
 import { type Call, type ClusterCommand, type ExitCode, exitCodes } from '#cli/command.ts';
+import { byHandIn } from '#cli/commands/undelete.ts';
 import { screenOf, tableOf } from '#cli/output.ts';
 import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
-import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
-import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
-import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { annotations } from '#shared/api/names.ts';
-import type { ResourceType } from '#shared/api/object.ts';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { formatBytes, parseQuantity } from '#shared/api/quantity.ts';
-import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { policyOf, retentionOf, selects } from '#shared/golden/rollout/policies.ts';
 import { deletedAt, prunableVersions, removeVersion } from '#shared/resources/data-import-cron/collect.ts';
 import { type ObservedVersion, readCron } from '#shared/resources/data-import-cron/cron.ts';
@@ -150,113 +147,6 @@ const run = async (call: Call): Promise<ExitCode> => {
   if (values['yes'] === true) return removeAll(call, going);
   terminal.err('Nothing was deleted yet. To delete them: --yes\n');
   return exitCodes.failed;
-};
-
-// What was deleted, by retention or by hand, and can be brought back.
-
-interface Deleted {
-  readonly namespace: string | undefined;
-  readonly name: string;
-  readonly cron: string;
-  readonly time: string;
-  /** Left out: as long as its policy says. */
-  readonly until?: string;
-  readonly bytes?: number | undefined;
-}
-
-const byHandIn = (crons: readonly DataImportCron[]): readonly Deleted[] =>
-  crons.flatMap(({ metadata: { namespace, name: cron }, status }) =>
-    (status?.deleted ?? []).map((one): Deleted => ({ namespace, cron, ...one })),
-  );
-
-const byRetentionIn = async (kube: KubeClient, options: ListOptions): Promise<readonly Deleted[]> => {
-  const found = new Map<string, Deleted>();
-  for (const form of forms)
-    // oxlint-disable-next-line no-await-in-loop
-    for (const { metadata } of await listOf(kube, form, { ...options, labelSelector: cdiLabels.cron })) {
-      const time = metadata.annotations?.[annotations.deleted];
-      const { namespace, name } = metadata;
-      const cron = metadata.labels?.[cdiLabels.cron] ?? '';
-      if (time !== undefined) found.set(`${namespace}/${name}`, { namespace, name, cron, time });
-    }
-  return [...found.values()];
-};
-
-const forms = [persistentVolumeClaims, volumeSnapshots] as readonly unknown[] as readonly ResourceType[];
-
-const showDeleted = async (call: Call): Promise<ExitCode> => {
-  const { kube, namespace, values, terminal } = call;
-  const options = values['all-namespaces'] === true ? {} : { namespace };
-  const crons = await listOf(kube, dataImportCronKind.type, options);
-  const all = [...byHandIn(crons), ...(await byRetentionIn(kube, options))];
-  const now = terminal.now();
-  const table = tableOf(
-    ['NAMESPACE', 'VERSION', 'CRON', 'DELETED', 'SIZE', 'GOES'],
-    all.map((one) => [
-      one.namespace,
-      one.name,
-      one.cron,
-      `${toAge(one.time, now)} ago`,
-      one.bytes === undefined ? undefined : formatBytes(one.bytes),
-      one.until === undefined ? 'by retention' : `in ${toSpan(Date.parse(one.until) - now.getTime())}`,
-    ]),
-    screenOf(call),
-  );
-  if (all.length > 0) terminal.out(table);
-  terminal.err(`${all.length} versions can be brought back\n`);
-  return exitCodes.done;
-};
-
-/** One patch for the claim and one for the snapshot. Bringing a version back counts as using it. */
-const unmark = async ({ kube, namespace, terminal }: Call, name: string): Promise<boolean> => {
-  const annotate = { [annotations.deleted]: null, [cdiAnnotations.lastUseTime]: terminal.now().toISOString() };
-  let found = 0;
-  for (const form of forms) {
-    // oxlint-disable-next-line no-await-in-loop
-    const object = await kube.get(form, { namespace, name });
-    if (object?.metadata.annotations?.[annotations.deleted] === undefined) continue;
-    found += 1;
-    // oxlint-disable-next-line no-await-in-loop
-    await kube.mergePatch(form, { namespace, name }, { metadata: { annotations: annotate } });
-  }
-  return found > 0;
-};
-
-/** Its cron makes claim and snapshot anew, from storage that only functions may touch. */
-const ask = async ({ kube, namespace, terminal }: Call, name: string): Promise<boolean> => {
-  const crons = await listOf(kube, dataImportCronKind.type, { namespace });
-  const cron = crons.find(({ status }) => status?.deleted?.some((one) => one.name === name));
-  if (cron === undefined) return false;
-  const { resourceVersion, annotations: notes = {}, name: of } = cron.metadata;
-  const wanted = new Set([...(notes[annotations.undelete] ?? '').split(',').filter((one) => one !== ''), name]);
-  const metadata = { resourceVersion, annotations: { [annotations.undelete]: [...wanted].join(',') } };
-  await kube.mergePatch(dataImportCronKind.type, { namespace, name: of }, { metadata });
-  terminal.out(`${name} is being brought back: bullion why dic/${of} -n ${namespace}\n`);
-  return true;
-};
-
-const undelete = async (call: Call): Promise<ExitCode> => {
-  const { namespace, positionals, terminal } = call;
-  const [name] = positionals;
-  if (name === undefined) return showDeleted(call);
-  if (await unmark(call, name)) {
-    terminal.out(`${name} is kept as if a disk had been made from it now; lock or pin it to keep it longer\n`);
-    return exitCodes.done;
-  }
-  if (await ask(call, name)) return exitCodes.done;
-  throw new NotFound(
-    `there is no version ${name} in namespace ${namespace} that can be brought back: bullion undelete lists them`,
-  );
-};
-
-export const undeleteCommand: ClusterCommand = {
-  name: 'undelete',
-  arguments: '[version]',
-  summary:
-    'Restores a version of a golden image that was deleted by hand or by retention; without an argument, lists them.',
-  more: 'Within spec.retention.undeleteFor of its GoldenImagePolicy. Requires permission to patch its claim or snapshot, or its DataImportCron if those are gone.\n\n  bullion undelete\n  bullion undelete fedora-9ab6e2a1c1f0',
-  options: { 'all-namespaces': { type: 'boolean', short: 'A', help: 'list those of every namespace' } },
-  run: undelete,
 };
 
 export const pruneCommand: ClusterCommand = {

@@ -93,7 +93,8 @@ export const demoUsage = `Imports an image into a throw-away local cluster and p
 
   npm run demo -- [address or file]
 
-Without an argument the demo makes a small bootable disk itself, and boots the volume where qemu-system-x86_64 is installed.
+Without an argument the demo makes a small bootable disk itself. Where qemu-system-x86_64 is
+installed, it boots the volume, and has a golden image booted before its channel takes it.
 
   --apiserver KIND      embedded or real (embedded)
   --help                this text`;

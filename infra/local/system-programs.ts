@@ -12,6 +12,7 @@ export interface SystemProgram {
 }
 
 export const qemuImg: SystemProgram = { program: 'qemu-img', package: 'qemu-utils' };
+export const qemuSystem: SystemProgram = { program: 'qemu-system-x86_64', package: 'qemu-system-x86' };
 
 interface Host {
   readonly isRoot: boolean;
@@ -24,6 +25,14 @@ interface Host {
 
 const isThere = ({ program }: SystemProgram, path: string): boolean =>
   isAbsolute(program) ? existsSync(program) : path.split(delimiter).some((folder) => existsSync(join(folder, program)));
+
+const packagesOf = (programs: readonly SystemProgram[]): readonly string[] => [
+  ...new Set(programs.map((one) => one.package)),
+];
+
+/** On Debian, as root. */
+export const installCommand = (programs: readonly SystemProgram[]): string =>
+  ['apt-get', ...installArgs, ...packagesOf(programs)].join(' ');
 
 const installArgs = ['install', '-y', '--no-install-recommends'] as const;
 
@@ -39,8 +48,8 @@ export const ensurePrograms = async (
   const missing = programs.filter((one) => !isThere(one, host.path));
   if (missing.length === 0) return;
   const names = missing.map(({ program }) => program).join(', ');
-  const packages = [...new Set(missing.map((one) => one.package))];
-  const command = ['apt-get', ...installArgs, ...packages].join(' ');
+  const packages = packagesOf(missing);
+  const command = installCommand(missing);
   if (!host.hasApt) throw new InvalidInput(`${names} missing: install the Debian packages ${packages.join(' ')}`);
   if (!host.isRoot) throw new InvalidInput(`${names} missing: sudo ${command}`);
   say(`${names} missing: ${command}`);

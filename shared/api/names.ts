@@ -29,6 +29,9 @@ export const labels = {
   optional: 'bullion.dev/optional',
 } as const;
 
+/** Value of the owner label on what holds the bytes of a deleted image: no object has that UID. */
+export const deletedOwner = 'deleted';
+
 /** The role of clones of golden images that are checked, and of what runs on them. */
 export const checkRole = 'check';
 
@@ -47,12 +50,17 @@ export const annotations = {
   content: 'bullion.dev/content',
   /** On a version of a golden image, and on the DataSource of a channel: that it is deprecated or obsolete (JSON). */
   deprecation: 'bullion.dev/deprecation',
-  /** On a version of a golden image: since when nothing keeps it, RFC 3339; it goes once it cannot be brought back any more. */
+  /**
+   * On a version of a golden image: since when nothing keeps it, RFC 3339; it goes once it cannot be brought back any more. On the object with the bytes
+   * of a deleted image: that image, and until when it can be brought back (JSON).
+   */
   deleted: 'bullion.dev/deleted',
   /** On the persistent volume or snapshot content of a version that can be brought back: how (JSON). Its own reclaim policy is in there. */
   kept: 'bullion.dev/kept',
-  /** On a cron: names of deleted versions to bring back, with commas between them. */
+  /** On a cron: names of deleted versions to bring back, with commas between them. On an image: the object with the bytes of the deleted image that it is. */
   undelete: 'bullion.dev/undelete',
+  /** On an image: for how long it can be brought back after its deletion, such as `7d`. Default: not at all. */
+  undeleteFor: 'bullion.dev/undelete-for',
   /** On a disk: `true` has it made from an obsolete version. */
   allowObsolete: 'bullion.dev/allow-obsolete',
   /** On the Lease of a content: `true` once another volume waits for it. */

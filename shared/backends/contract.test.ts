@@ -1,6 +1,7 @@
 // Every backend of the registry keeps the contract; and a fourth takes its folder and one line.
 import { describeBackend } from '#shared/backends/contract.ts';
 import { describeCopies } from '#test/support/backends/copies.ts';
+import { describeDeleting } from '#test/support/backends/deleting.ts';
 import { describeKeeping } from '#test/support/backends/keeping.ts';
 import { describeLife } from '#test/support/backends/life.ts';
 import { type BackendRegistry, type Registration, backends } from '#shared/backends/registry.ts';
@@ -15,6 +16,7 @@ for (const [name, registration] of Object.entries<Registration>(backends)) {
   describeLife(name, backends, { disksShareIt: probe.is === 'class', makesDataVolumes });
   describeKeeping(name, { makesDataVolumes });
   describeCopies(name, backends);
+  describeDeleting(name);
 }
 
 /** The one line. */

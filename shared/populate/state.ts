@@ -1,4 +1,5 @@
 // State transitions common to all backends: attempts are counted and waits have deadlines.
+import { deletedOwner, labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import {
   type Filled,
@@ -103,7 +104,10 @@ export const restingState = (
 
 /** A name that Bullion needs is taken by another object. */
 export const takenState = (image: Filled, { kind, metadata }: KubeObject, context: PlanContext): ImageState => {
-  const message = `${kind} ${metadata.name} exists and belongs to something else: delete it or rename this object`;
+  const isKept = metadata.labels?.[labels.ownerUid] === deletedOwner;
+  const message = isKept
+    ? `${kind} ${metadata.name} is kept, so that a deleted image of this name can be brought back: delete ${kind} ${metadata.name} to give that up, or delete this object and run bullion undelete`
+    : `${kind} ${metadata.name} exists and belongs to something else: delete it or rename this object`;
   return waitingState(image, image.state, { phase: 'Pending', reason: 'NameTaken', message }, context);
 };
 

@@ -1,7 +1,7 @@
 // Which disks were made from which image: every way in which a disk records its source, and which of them contain an earlier version.
 import { describe, expect, it } from 'vitest';
 import { annotations } from '#shared/api/names.ts';
-import type { KubeObject } from '#shared/api/object.ts';
+import { type KubeObject, childMetadata, refOf } from '#shared/api/object.ts';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import type { VirtualMachine } from '#shared/api/foreign/kubevirt.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
@@ -64,6 +64,28 @@ const pointer = object(cdi, 'DataSource', 'pointer', {
 
 describe('consumers', () => {
   it.each<[string, KubeObject, Partial<Inventory>, readonly string[]]>([
+    [
+      'no volume that stores the image itself',
+      harvesterImage,
+      {
+        objects: [
+          object(
+            cdi,
+            'DataVolume',
+            'jammy',
+            { spec: { source: { blank: {} }, storage: {} } },
+            {
+              ...childMetadata(refOf(harvesterImage), 'volume', 'jammy'),
+              annotations: {
+                ...childMetadata(refOf(harvesterImage), '', '').annotations,
+                'harvesterhci.io/imageId': 'vms/jammy',
+              },
+            },
+          ),
+        ],
+      },
+      [],
+    ],
     [
       'a volume made from an image by its name',
       hyperCloudImage,

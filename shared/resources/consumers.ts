@@ -138,7 +138,12 @@ export const consumersOf = (target: KubeObject, inventory: Inventory): readonly 
   const pointers = direct.filter(({ object }) => isDataSource(object)).map(({ object }) => placeOf(object));
   const indirect = madeFrom(pointers, inventory).filter(({ object }) => holdsSame(target, object, inventory));
   const all = new Map([...indirect, ...direct].map((consumer) => [keyOf(placeOf(consumer.object)), consumer]));
-  return [...all.values()].toSorted((a, b) => keyOf(placeOf(a.object)).localeCompare(keyOf(placeOf(b.object))));
+  // What stores the image itself is no disk of anybody.
+  const isPart = ({ object }: Consumer): boolean =>
+    target.metadata.uid !== undefined && ownerOf(object)?.uid === target.metadata.uid;
+  return [...all.values()]
+    .filter((one) => !isPart(one))
+    .toSorted((a, b) => keyOf(placeOf(a.object)).localeCompare(keyOf(placeOf(b.object))));
 };
 
 const madeFrom = (places: readonly Place[], { objects, claims, machines }: Inventory): readonly Consumer[] => {

@@ -10,6 +10,7 @@ import type { AskedSource } from './access-rule.ts';
 import { annotations } from '#shared/api/names.ts';
 import { deprecationOfImage } from '#shared/golden/rollout/deprecation.ts';
 import { type RequestRule, faultIf } from './rule.ts';
+import { parseSpan } from '#shared/runtime/age.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
 // A volume in the storage class of an image is a copy of that image: users who name the class, in any kind of object, must be allowed to read
@@ -51,6 +52,15 @@ const deprecationFaults = (image: KubeObject): readonly Fault[] => {
     isMarked && deprecationOfImage(image) === undefined,
     `metadata.annotations[${annotations.deprecation}]`,
     'is not JSON with state (Deprecated or Obsolete) and message: bullion deprecate writes it',
+  );
+};
+
+const undeleteFaults = ({ metadata }: KubeObject): readonly Fault[] => {
+  const grace = metadata.annotations?.[annotations.undeleteFor];
+  return faultIf(
+    grace !== undefined && parseSpan(grace) === undefined,
+    `metadata.annotations[${annotations.undeleteFor}]`,
+    'is no time such as 7d or 12h: for how long the image can be brought back after its deletion',
   );
 };
 
@@ -124,11 +134,15 @@ export const imageRules = (backends: BackendRegistry, fields: RuleFields): reado
       : [];
   };
 
+  const hasGoodGrace: RequestRule<KubeObject>['check'] = ({ object }) => undeleteFaults(object);
+
   const hasGoodMark: RequestRule<KubeObject>['check'] = ({ object }) => deprecationFaults(object);
 
   return [
     { id: 'deprecation', on: 'CREATE', reason: 'Invalid', check: hasGoodMark },
     { id: 'deprecation', on: 'UPDATE', reason: 'Invalid', check: hasGoodMark },
+    { id: 'undelete-for', on: 'CREATE', reason: 'Invalid', check: hasGoodGrace },
+    { id: 'undelete-for', on: 'UPDATE', reason: 'Invalid', check: hasGoodGrace },
     { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ resource: image }) => image.faults },
     { id: 'backend-served', on: 'CREATE', reason: 'Invalid', check: isServed },
     { id: 'backend-installed', on: 'CREATE', reason: 'Invalid', check: isThere },

@@ -12,6 +12,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { contentGroupKind, contentLinkOf } from '#shared/resources/fillable.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
 import type { Reconciler, Links, Planner, Refusal } from '#shared/resources/reconciler.ts';
+import { keepBytes, takeBytes } from '#shared/resources/deleted-images/keep.ts';
 import { unfitSource } from '#shared/resources/image-rules.ts';
 import { fillable, noObjectStore, refusalOfFaults, refusals } from '#shared/resources/fillable.ts';
 
@@ -118,6 +119,8 @@ export const imageReconciler = <T extends ImageObject>(
   watchedChildren: (backends) => servedBy(backends).flatMap(({ watchedChildren }) => watchedChildren),
   reads: (backends) => servedBy(backends).flatMap(({ reads }) => reads),
   refusalOf,
+  keep: keepBytes,
+  takeBack: takeBytes,
   plannerOf: ({ backend }, backends) => {
     const registration = registrationOf(backends, backend);
     // Images can also be made from images of their kind.

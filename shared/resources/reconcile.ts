@@ -117,9 +117,14 @@ const advance = async (reconciliation: Reconciliation): Promise<Outcome> => {
   const held = await hold({ ...reconciliation, resource: { ...resource, state: reconciler.revived(resource) } });
   const taken = await claimName({ kube: deps.kube, reconciler, resource: held.resource });
   if (taken !== undefined) return conclude(held, reconciler.failed(held.resource, taken));
-  const { state, hasBegun } = await stepOf(held, planner, refusal);
+  const back = await takeBack(held);
+  if ('message' in back) return conclude(held, reconciler.failed(held.resource, back));
+  const { state, hasBegun } = await stepOf({ ...held, resource: back }, planner, refusal);
   return conclude(held, state, hasBegun);
 };
+
+const takeBack = async ({ deps, reconciler, object, resource }: Reconciliation): Promise<Resource | Refusal> =>
+  (await reconciler.takeBack?.(deps.kube, object, resource)) ?? resource;
 
 interface Stepped {
   /** State to record. */
@@ -206,13 +211,17 @@ const remove = async (reconciliation: Reconciliation): Promise<Outcome> => {
 };
 
 const removalOf = async (
-  { deps, reconciler, resource }: Reconciliation,
+  reconciliation: Reconciliation,
   planner: Planner<Resource>,
 ): Promise<{ readonly removed: boolean; readonly state: ReconciledState }> => {
+  const { deps, reconciler, object, resource } = reconciliation;
   const context = contextOf(deps);
   try {
     const observed = await planner.check(deps.kube, resource);
     const removal = planner.remove(resource, observed, context);
+    // Once nothing uses it any more.
+    const isKept = removal.actions.length > 0 && (await reconciler.keep?.(deps.kube, object, resource, context.now));
+    if (isKept === true) return await removalOf(reconciliation, planner);
     await act(deps, removal.actions);
     return removal;
   } catch (error) {

@@ -122,6 +122,10 @@ export interface Reconciler<T extends KubeObject = KubeObject, S extends Resourc
   isUsable?(state: S['state']): boolean;
   /** A name that must be unique in the kind (name-claim.ts); `undefined` if there is none. */
   uniqueNameOf?(resource: S): UniqueName | undefined;
+  /** Detaches what is to outlive the object, which is being deleted, from it: whether it did, so that its children are read again. Default: nothing is. */
+  keep?(kube: KubeClient, object: T, resource: S, now: number): Promise<boolean>;
+  /** The object with what a deleted one of its name left for it. Default: nothing. */
+  takeBack?(kube: KubeClient, object: T, resource: S): Promise<S | Refusal>;
   plannerOf(resource: S, backends: BackendRegistry): Planner<S> | undefined;
   /** Whether a change of a watched child can affect this owner. Default: each can. */
   isMovedBy?(resource: S, child: KubeObject): boolean;

@@ -3,11 +3,13 @@ import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
 import { reconcileEach } from '#shared/resources/each.ts';
 import { reconcilers } from '#shared/resources/registry.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
+import { removePast } from '#shared/resources/deleted-images/keep.ts';
 import { removeAbandoned } from '#shared/populate/job/start-transfer.ts';
 import { advanceQueue } from '#shared/populate/queue/advance.ts';
 import { ensureConfig } from '#shared/resources/cdi-config/ensure.ts';
 import { createMisplacedCrons } from '#shared/resources/data-import-cron/misplaced.ts';
 import { createDuePolls } from '#shared/resources/data-import-cron/due-polls.ts';
+import { createDiskCounter } from '#shared/resources/golden-image-policy/disk-counts.ts';
 import { createOverlookedVersions } from '#shared/resources/golden-image-policy/index.ts';
 import { sweepMachines } from '#shared/resources/machine-disks/sync.ts';
 import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';
@@ -59,6 +61,7 @@ export const tick = async (deps: TickDeps, signal?: AbortSignal): Promise<Outcom
   const misplaced = createMisplacedCrons(await ensureProfiles(deps));
   await ensureConfig(deps);
   await removeAbandoned(deps.kube, deps.now());
+  await removePast(deps);
   // Before objects are reconciled, so that their status has their place.
   await advanceQueue(deps.kube, { now: deps.now(), cause: 'tick' });
   const polls = await createDuePolls(deps);
@@ -67,15 +70,18 @@ export const tick = async (deps: TickDeps, signal?: AbortSignal): Promise<Outcom
   await sweepMachines(deps);
   await serveUploadClaims(deps);
   const overlooked = createOverlookedVersions();
+  const disks = createDiskCounter();
   const swept = await sweep(deps, signal, (object) => {
     polls.visit(object);
     misplaced.visit(object);
     overlooked.visit(object);
+    disks.visit(object);
   });
   const found = await reconcileFound(deps, [
     ...misplaced.found,
     ...overlooked.policies(),
     ...overlooked.crons(deps.now()),
   ]);
+  await disks.run(deps.kube, deps.now());
   return worstOf([templates, swept, found, await polls.run(signal)]);
 };

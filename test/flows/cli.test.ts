@@ -7,13 +7,18 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ExitCode, exitCodes } from '#cli/command.ts';
 import { commands } from '#cli/run.ts';
 import { type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { annotations } from '#shared/api/names.ts';
 import { buildExecutable, thisPlatform } from '#infra/bundle/executable.ts';
 import { buildCli } from '#infra/bundle/package.ts';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
+import { diskOf } from '#infra/local/demo/import.ts';
+import { proveIdentical } from '#infra/local/demo/prove.ts';
 import { type Said, runBullion } from '#test/support/bullion.ts';
 import { type TestCluster, run, startTestCluster } from '#test/support/cluster.ts';
-import { untilStatus } from '#test/support/until.ts';
+import { untilGone, untilStatus } from '#test/support/until.ts';
 
 const mib = 2 ** 20;
 
@@ -130,6 +135,29 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     expect(err).toMatch(/page starts again[\s\S]*100%/);
     expect(code).toBe(exitCodes.done);
     expect((await bullion('retry', 'page')).code).toBe(exitCodes.failed);
+  });
+
+  it('brings a deleted image back with its bytes, and fetches nothing', async () => {
+    const key = { namespace: 'default', name: 'page' };
+    const { type } = hyperCloudImageKind;
+    const claim = { namespace: 'default', name: 'page-image-pvc' };
+    const uid = async () => (await cluster.kube.get(persistentVolumeClaims, claim))?.metadata.uid;
+    await cluster.kube.mergePatch(type, key, { metadata: { annotations: { [annotations.undeleteFor]: '1h' } } });
+    const before = await uid();
+    expect((await bullion('delete', 'page', '--yes')).err).toContain('for 60m: bullion undelete hypercloud/page');
+    await untilGone(cluster.kube, type, key);
+    await rm(join(dir, 'page.html'));
+    expect((await bullion('undelete')).out).toMatch(/hypercloud\/page +\S+ ago +16\.0 MiB +in (60|59)m/);
+    expect((await bullion('undelete', 'hypercloud/page')).code).toBe(exitCodes.done);
+    expect(await untilStatus(cluster.kube, type, key, ({ state }) => state === 'Available')).toMatchObject({
+      attempts: 0,
+      conditions: expect.arrayContaining([expect.objectContaining({ type: 'Ready', reason: 'Ready' })]),
+    });
+    expect(await uid()).toBe(before);
+    const published = { file: join(dir, 'disk.qcow2'), format: 'qcow2', compression: 'none' };
+    await proveIdentical(await diskOf(cluster, claim), published, dir);
+    expect((await bullion('undelete')).err).toContain('0 images can be brought back');
+    expect((await bullion('undelete', 'hypercloud/page')).code).toBe(exitCodes.notFound);
   });
 
   it('`why` shows the children of an image', async () => {

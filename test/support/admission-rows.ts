@@ -26,6 +26,12 @@ const harvesterRows: readonly AdmissionRow[] = [
   row('harvester/url-valid', image(), image({ url: 'nowhere' }), /spec\.url.*is not a valid URL/),
   row('any/address', image(), image({ url: 'https://169.254.169.254/disk' }), /spec\.url.*a metadata service/),
   row(
+    'images/undelete-for',
+    image({}, { annotations: { 'bullion.dev/undelete-for': '7d' } }),
+    image({}, { annotations: { 'bullion.dev/undelete-for': 'a week' } }),
+    /metadata\.annotations\[bullion\.dev\/undelete-for\].*no time such as 7d/,
+  ),
+  row(
     'images/deprecation',
     image({}, { annotations: { 'bullion.dev/deprecation': '{"state":"Deprecated","message":"too old"}' } }),
     image({}, { annotations: { 'bullion.dev/deprecation': 'too old' } }),

@@ -161,6 +161,8 @@ export const markRules: readonly MarkRule[] = [
   note(annotations.heldUntil, 'lease', 'prevent hosts from being polled for another tenant'),
   note(annotations.kept, 'claim', 'have storage of another tenant kept, or claims made from it'),
   note(annotations.undelete, 'cron', 'restore a version that another tenant deleted'),
+  note(annotations.undelete, 'image', 'take the bytes of an image that another tenant deleted'),
+  note(annotations.undeleteFor, 'image', 'have storage of another tenant kept', 'inert', { value: '7d' }),
   ...[annotations.template, annotations.templateSpec, annotations.autoUpdate].map((key) =>
     note(key, 'cron', 'be treated as created from a template of an administrator'),
   ),

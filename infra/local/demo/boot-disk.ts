@@ -68,10 +68,15 @@ interface BootDiskSize {
   readonly bytes: number;
   /** Bytes of data that are incompressible and unique, deterministic. */
   readonly dataBytes: number;
+  /** What it prints on COM1. Default: `bootLine`. */
+  readonly line?: string;
 }
 
 /** Writes a raw disk: boot sector, data scattered in 1 MiB pieces over the partition, zeroes elsewhere. */
-export const writeBootDisk = async (path: string, { bytes, dataBytes }: BootDiskSize): Promise<void> => {
+export const writeBootDisk = async (
+  path: string,
+  { bytes, dataBytes, line = bootLine }: BootDiskSize,
+): Promise<void> => {
   const start = firstPartitionSector * sectorBytes;
   const pieces = Math.floor(dataBytes / mib);
   const stride = Math.floor((bytes - start) / Math.max(pieces, 1) / mib) * mib;
@@ -79,7 +84,7 @@ export const writeBootDisk = async (path: string, { bytes, dataBytes }: BootDisk
   const noise = createCipheriv('aes-128-ctr', Buffer.alloc(16, 'bullion'), Buffer.alloc(16));
   await using disk = await open(path, 'w');
   await disk.truncate(bytes);
-  await disk.write(buildBootSector(bootLine, bytes / sectorBytes - firstPartitionSector), 0, sectorBytes, 0);
+  await disk.write(buildBootSector(line, bytes / sectorBytes - firstPartitionSector), 0, sectorBytes, 0);
   for (let piece = 0; piece < pieces; piece += 1) {
     await disk.write(noise.update(Buffer.alloc(mib)), 0, mib, start + piece * stride);
   }

@@ -5,20 +5,12 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { type Cluster, startCluster } from '#infra/local/cluster.ts';
 import { bootDisk } from './boot-disk.ts';
-import { type DemoSource, prepareSource, startFileServer } from './file-server.ts';
-import {
-  buildDemoImage,
-  createScreen,
-  diskOf,
-  followImage,
-  formatSeconds,
-  progressLine,
-  readyOf,
-  type Screen,
-} from './import.ts';
+import { type DemoSource, type FileServer, prepareSource, startFileServer } from './file-server.ts';
+import { buildDemoImage, createScreen, diskOf, followImage, formatSeconds, progressLine, readyOf } from './import.ts';
+import { proveGolden } from './golden.ts';
 import { fetchReference, proveIdentical } from '#infra/local/demo/prove.ts';
 import { HostConfig, parseDemoOptions, demoUsage, toEnvironment } from '#infra/local/options.ts';
-import { ensurePrograms, qemuImg, thisHost } from '#infra/local/system-programs.ts';
+import { ensurePrograms, installCommand, qemuImg, qemuSystem, thisHost } from '#infra/local/system-programs.ts';
 import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { loadConfig } from '#shared/runtime/config.ts';
@@ -74,7 +66,7 @@ const main = async (): Promise<number> => {
   undo.defer(cluster.stop);
   screen.say(`cluster: ready after ${formatSeconds(secondsSince(begun))}`);
   // Awaited here: returning from this function stops the cluster.
-  return await importAndProve(cluster, source, dir);
+  return await importAndProve({ cluster, source, server, dir });
 };
 
 /** Removes everything, whatever was in progress. */
@@ -84,7 +76,14 @@ const giveUp = async (undo: AsyncDisposableStack): Promise<void> => {
   await undo.disposeAsync().finally(() => process.exit(130));
 };
 
-const importAndProve = async (cluster: Cluster, source: DemoSource, dir: string): Promise<number> => {
+interface Demo {
+  readonly cluster: Cluster;
+  readonly source: DemoSource;
+  readonly server: FileServer;
+  readonly dir: string;
+}
+
+const importAndProve = async ({ cluster, source, server, dir }: Demo): Promise<number> => {
   const image = buildDemoImage(source.url);
   screen.say(`apply:\n${stringify(image).replaceAll(/^/gm, '  ').trimEnd()}`);
   await cluster.kube.create(hyperCloudImageKind.type, image);
@@ -101,7 +100,7 @@ const importAndProve = async (cluster: Cluster, source: DemoSource, dir: string)
   const file = source.file ?? (await fetchReference(source.url, dir));
   await proveIdentical(disk, { file, format: status.format ?? 'raw', compression: status.compression ?? 'none' }, dir);
   screen.say(`proof:   volume ${claim.name} is identical to the source (qemu-img compare)`);
-  await boot(source, disk, screen);
+  if (await hasBooted(disk, source)) await proveGolden({ cluster, server, dir, screen });
   screen.say(
     `demo: ready: ${formatBytes(status.virtualSize ?? 0)} imported and verified in ${formatSeconds(seconds)}, ${formatSeconds(secondsSince(started))} in all`,
   );
@@ -109,14 +108,16 @@ const importAndProve = async (cluster: Cluster, source: DemoSource, dir: string)
 };
 
 /** The serial output of an unknown disk is unknown: only our own disk is booted. */
-const boot = async ({ says }: DemoSource, disk: string, { say }: Screen): Promise<void> => {
-  if (says === undefined) return;
+const hasBooted = async (disk: string, { says }: DemoSource): Promise<boolean> => {
+  if (says === undefined) return false;
   const result = await bootDisk(disk, says);
-  if (result.kind === 'no-emulator') say('boot:    left out, qemu-system-x86_64 is not installed');
+  if (result.kind === 'no-emulator')
+    screen.say(`boot:    left out, ${qemuSystem.program} is not installed: ${installCommand([qemuSystem])}`);
   if (result.kind === 'matched')
-    say(`boot:    after ${formatSeconds(result.seconds)} its serial port printed "${result.line}"`);
+    screen.say(`boot:    after ${formatSeconds(result.seconds)} its serial port printed "${result.line}"`);
   if (result.kind === 'silent')
     throw new BootFailure(`the volume did not boot: its serial port printed ${JSON.stringify(result.output)}`);
+  return result.kind === 'matched';
 };
 
 class BootFailure extends AppError {

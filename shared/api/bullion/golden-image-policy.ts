@@ -202,6 +202,14 @@ export const GoldenImagePolicyStatus = z.object({
     .enum(['Deprecated', 'Obsolete'])
     .optional()
     .describe('of the last channel or its version; left out: neither'),
+  disks: z
+    .object({
+      total: z.int().describe('disks made from the DataSources of its channels'),
+      outdated: z.int().describe('those of them that hold another version than their channel has'),
+      time: z.string().describe('RFC 3339: when they were counted; written when a count or a channel has changed'),
+    })
+    .optional()
+    .describe('who uses its versions; counted every ten minutes (bullion consumers, bullion outdated)'),
   channels: z.array(ChannelStatus).optional().describe('in the order of spec.channels'),
   versions: z.array(VersionStatus).optional().describe('in the order of arrival; the newest 50 and what is held'),
   history: z.array(HistoryEntry).optional().describe('who moved what, when and why: the last 50'),
@@ -242,6 +250,12 @@ export const goldenImagePolicyKind: ServedKind<GoldenImagePolicy> = {
     { name: 'State', type: 'string', jsonPath: '.status.phase' },
     { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
     { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
+    {
+      name: 'Outdated',
+      type: 'integer',
+      jsonPath: '.status.disks.outdated',
+      description: 'Disks that hold another version than their channel has',
+    },
     {
       name: 'Lifecycle',
       type: 'string',

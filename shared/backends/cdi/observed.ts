@@ -83,7 +83,7 @@ export const check = async (kube: KubeClient, image: Image): Promise<ObservedCdi
   const dataVolume = own ?? left;
   const observed = { dataVolume, foreign: left === undefined ? foreign : [], pods: [] };
   if (!isAsked) return { ...observed, ...(await readMade(kube, image, dataVolume)) };
-  const claim = await readClaim(kube, image, dataVolume);
+  const claim = await readOwnClaim(kube, image, observed);
   const around = {
     ...(await readStage(kube, image)),
     ...(await readInspection(kube, image)),
@@ -140,6 +140,10 @@ const readClaim = async (
     kind === 'DataVolume' && (dataVolume === undefined ? name === ref.name : uid === dataVolume.metadata.uid);
   return claim?.metadata.ownerReferences?.some(isOf) === true ? claim : undefined;
 };
+
+/** The claim of another one's DataVolume of this name is not its own. */
+const readOwnClaim = (kube: KubeClient, image: Image, { dataVolume, foreign }: ObservedCdi) =>
+  foreign.length > 0 ? undefined : readClaim(kube, image, dataVolume);
 
 const readForNew = async (kube: KubeClient, image: Image): Promise<Partial<ObservedCdi>> => {
   const { source } = image;

@@ -164,6 +164,14 @@ describe.skipIf(!hasTools('gpg'))('signatures by gpg', () => {
     expect(await verify({ SUMS: line + gpg.clear(bsd, vendor).toString() })).toMatchObject({ is: 'verified', digest });
   });
 
+  it('in a signed text beside the file, as gpg names its output, say what to do', async () => {
+    expect(await verify({ SUMS: gnu, 'SUMS.asc': gpg.clear(gnu, vendor) })).toMatchObject({
+      is: 'refused',
+      reason: 'BadSignature',
+      message: expect.stringMatching(/SUMS\.asc is a signed text in itself.*gpg --armor --detach-sign$/),
+    });
+  });
+
   it('by a key that has expired, now or when it signed', async () => {
     const old = gpg.key('old', { at: '2020-01-01T00:00:00', expires: '1y' });
     const SUMS = gpg.clear(bsd, old, '2020-06-01T00:00:00');

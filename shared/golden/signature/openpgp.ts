@@ -116,6 +116,13 @@ const judgeAll = async (results: readonly Result[], looked: Looked): Promise<Sig
 const unreadable = (where: string, error: unknown): SignatureRefusal =>
   refuse('BadSignature', `${where} cannot be read as an OpenPGP signature: ${messageOf(error)}`);
 
+/** As `gpg --clear-sign` names its output. */
+const misplaced = (where: string): SignatureRefusal =>
+  refuse(
+    'BadSignature',
+    `${where} is a signed text in itself, and no signature of the file beside it: publish it in place of that file, or sign that one with gpg --armor --detach-sign`,
+  );
+
 /** What lies outside of the signed part is of no account: it is not in the text that comes back. */
 const verifyClear = async (
   keys: Keyring,
@@ -140,6 +147,7 @@ const verifyDetached = async (
   { where, now }: Pick<Looked, 'where' | 'now'>,
 ): Promise<SignedText | SignatureRefusal> => {
   const { createMessage, readSignature, verify } = await load();
+  if (signature.includes(clearHeader)) return misplaced(where);
   try {
     const isArmored = armorHeader.test(signature.subarray(0, 200).toString('latin1'));
     const read = await (isArmored

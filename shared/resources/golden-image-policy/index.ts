@@ -65,6 +65,7 @@ const toStatus = (
     phase,
     ...(observedAt === undefined ? {} : { observedAt }),
     ...lastOf(state),
+    ...(status.disks === undefined ? {} : { disks: status.disks }),
     ...(versions.length === 0 ? {} : { newest: versions.at(-1)?.name }),
     channels: [...channels],
     versions: [...versions],

@@ -58,9 +58,12 @@ const isOriginal = ({ spec, status }: HarvesterImage): boolean =>
   status?.phase === undefined &&
   findCondition(status?.conditions, 'Imported')?.status === 'True';
 
-/** Volumes in backups refer to its former name. */
-const volumeName = ({ metadata }: HarvesterImage, restored: Restored): string =>
-  (restored.is === 'restored' ? restored.mark.volume : undefined) ?? `vmi-${metadata.uid ?? ''}`;
+/** Volumes in backups refer to its former name, and a deleted image comes back with its volume. */
+const volumeName = ({ metadata, status }: HarvesterImage, restored: Restored): string =>
+  status?.children?.volume ??
+  metadata.annotations?.[annotations.undelete] ??
+  (restored.is === 'restored' ? restored.mark.volume : undefined) ??
+  `vmi-${metadata.uid ?? ''}`;
 
 /** An invalid value was not written by Bullion. */
 const readOffer = ({ metadata }: HarvesterImage): Image['offered'] => {

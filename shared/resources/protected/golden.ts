@@ -35,7 +35,7 @@ interface WithStatus extends KubeObject {
 }
 
 /** A kind that stores images. */
-interface GoldenKind {
+export interface GoldenKind {
   readonly type: ResourceType;
   /** Field of the image that records its name. */
   readonly child: keyof ImageChildren;
@@ -47,7 +47,7 @@ interface GoldenKind {
 
 const golden = (type: unknown, rest: Omit<GoldenKind, 'type'>): GoldenKind => ({ type: type as ResourceType, ...rest });
 
-const goldenKinds: readonly GoldenKind[] = [
+export const goldenKinds: readonly GoldenKind[] = [
   golden(persistentVolumeClaims, {
     child: 'volume',
     holds: ({ metadata }) => metadata.annotations?.[annotations.populated] !== undefined,

@@ -1,0 +1,102 @@
+// How many disks were made from what channels offer, and how many of them hold another version: counted by the tick, and recorded in the
+// status of policies. Every ten minutes, and once a channel has moved.
+import {
+  type GoldenImagePolicy,
+  type GoldenImagePolicyStatus,
+  goldenImagePolicyKind,
+} from '#shared/api/bullion/golden-image-policy.ts';
+import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { checkRole, labels } from '#shared/api/names.ts';
+import { apiVersionOf, type KubeObject, keyOf } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { isoTime } from '#shared/populate/state.ts';
+import { type Inventory, consumersOf, outdatedDisks } from '#shared/resources/consumers.ts';
+import { listOf } from '#shared/resources/data-import-cron/observed.ts';
+import { reconcilers } from '#shared/resources/registry.ts';
+import { isConflict, isNotFound } from '#shared/runtime/errors.ts';
+
+const everyMinutes = 10;
+
+type DiskCounts = NonNullable<GoldenImagePolicyStatus['disks']>;
+
+const { type } = goldenImagePolicyKind;
+const isPolicy = (object: KubeObject): object is GoldenImagePolicy =>
+  object.kind === type.kind && object.apiVersion === apiVersionOf(type);
+const isDataSource = (object: KubeObject): object is DataSource => object.kind === dataSourceKind.type.kind;
+
+/** Nothing was counted yet, or a channel has another version since. */
+const isStale = ({ status }: GoldenImagePolicy): boolean => {
+  const counted = Date.parse(status?.disks?.time ?? '');
+  return Number.isNaN(counted) || (status?.channels ?? []).some(({ since = '' }) => Date.parse(since) > counted);
+};
+
+/** Without a clock of its own: a tick that is missed is made up for by the next tenth minute. */
+const isTurn = (now: number): boolean => Math.floor(now / 60_000) % everyMinutes === 0;
+
+const uidsOf = (objects: readonly KubeObject[]): ReadonlySet<string> =>
+  new Set(objects.filter((object) => !isDataSource(object)).map(({ metadata }) => metadata.uid ?? ''));
+
+/** Disks of other DataSources that point to the same version are not counted. */
+export const countDisks = (policy: GoldenImagePolicy, inventory: Inventory): Pick<DiskCounts, 'total' | 'outdated'> => {
+  const names = new Set(policy.spec.channels.map(({ dataSource }) => dataSource));
+  const isChannel = ({ metadata }: KubeObject): boolean =>
+    metadata.namespace === policy.metadata.namespace && names.has(metadata.name);
+  const named = inventory.objects.filter(isDataSource).filter(isChannel);
+  const disks = named.flatMap((source) => consumersOf(source, inventory).map(({ object }) => object));
+  const outdated = outdatedDisks(inventory).filter(({ dataSource }) => isChannel(dataSource));
+  return { total: uidsOf(disks).size, outdated: uidsOf(outdated.map(({ object }) => object)).size };
+};
+
+const write = async (kube: KubeClient, policy: GoldenImagePolicy, disks: DiskCounts): Promise<void> => {
+  try {
+    await kube.replace(type, { ...policy, status: { ...policy.status, disks } }, { subresource: 'status' });
+  } catch (error) {
+    // It is counted again, from what it is then.
+    if (!isConflict(error) && !isNotFound(error)) throw error;
+  }
+};
+
+const readInventory = async (kube: KubeClient): Promise<Inventory> => {
+  const objects: KubeObject[] = [];
+  // oxlint-disable-next-line no-await-in-loop
+  for (const { kind } of reconcilers) objects.push(...(await listOf(kube, kind.type)));
+  const claims = await listOf(kube, persistentVolumeClaims);
+  return { objects: objects.filter(isNoCheck), claims, snapshots: await listOf(kube, volumeSnapshots), machines: [] };
+};
+
+/** A throw-away clone is nobody's disk. */
+const isNoCheck = ({ metadata }: KubeObject): boolean => metadata.labels?.[labels.role] !== checkRole;
+
+export interface DiskCounter {
+  /** Takes note of an object that a listing came across. */
+  readonly visit: (object: KubeObject) => void;
+  /** `now`: milliseconds since the epoch. */
+  readonly run: (kube: KubeClient, now: number) => Promise<void>;
+}
+
+export const createDiskCounter = (): DiskCounter => {
+  const policies: GoldenImagePolicy[] = [];
+  return {
+    visit: (object) => {
+      if (isPolicy(object)) policies.push(object);
+    },
+    run: async (kube, now) => {
+      const due = policies.filter((policy) => isTurn(now) || isStale(policy));
+      if (due.length === 0) return;
+      const inventory = await readInventory(kube);
+      for (const { metadata } of due) {
+        // The reconciler may have written it since the listing.
+        // oxlint-disable-next-line no-await-in-loop
+        const policy = await kube.get(type, keyOf({ apiVersion: '', kind: '', metadata }));
+        if (policy === undefined) continue;
+        const counts = countDisks(policy, inventory);
+        const { total, outdated } = policy.status?.disks ?? {};
+        const isNews = counts.total !== total || counts.outdated !== outdated || isStale(policy);
+        // oxlint-disable-next-line no-await-in-loop
+        if (isNews) await write(kube, policy, { ...counts, time: isoTime(now) });
+      }
+    },
+  };
+};
