@@ -28,6 +28,7 @@ import { getCommand } from '#cli/commands/get.ts';
 import { imagesCommand } from '#cli/commands/images.ts';
 import { importCommand } from '#cli/commands/import.ts';
 import { retryCommand } from '#cli/commands/import.ts';
+import { limitsCommand } from '#cli/commands/limits.ts';
 import { logsCommand } from '#cli/commands/logs.ts';
 import { planCommand } from '#cli/commands/plan.ts';
 import { pruneCommand, undeleteCommand } from '#cli/commands/prune.ts';
@@ -175,6 +176,7 @@ export const commands: readonly Command[] = [
   retryCommand,
   deleteCommand,
   queueCommand,
+  limitsCommand,
   eventsCommand,
   ...rolloutCommands,
   pruneCommand,

@@ -131,6 +131,9 @@ export const optionalSources = 'optional-sources';
 /** ConfigMap in our namespace: how many transfers run at once. Also the name of the Lease that makes passes over the queue exclude each other. */
 export const transferQueue = 'transfer-queue';
 
+/** ConfigMap in each namespace that limits apply to: what they are, and what is used. */
+export const tenantLimits = 'bullion-limits';
+
 /** The ConfigMap in Bullion's namespace with mirrors: of registries in one key, of files in the other. */
 export const registriesConfig = { name: 'registries', key: 'registries.conf', filesKey: 'mirrors.toml' } as const;
 

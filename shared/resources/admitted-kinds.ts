@@ -29,6 +29,9 @@ import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
 import { virtualMachinePvcs, virtualMachineVolumes } from '#shared/resources/hypercloud-volume/dialect.ts';
 import { hyperCloudVolumeRules } from '#shared/resources/hypercloud-volume/rules.ts';
+import { tenantLimitKind } from '#shared/api/bullion/tenant-limit.ts';
+import { readLimit } from '#shared/resources/tenant-limit/index.ts';
+import { limitRules } from '#shared/resources/tenant-limit/rules.ts';
 import { imageRules } from '#shared/resources/image-rules.ts';
 import type { DefaultRule, RequestRule } from '#shared/resources/rule.ts';
 import { toExport } from '#shared/resources/volume-export/dialect.ts';
@@ -125,6 +128,7 @@ const rowsOf = (registry: BackendRegistry): Readonly<Record<KindName, AdmittedKi
     sign: signPolicy,
     review: reviewPolicy,
   }),
+  tenantLimit: admit({ kind: tenantLimitKind, read: readLimit, rules: limitRules, defaults: [] }),
   downloader: undefined,
   storageProfile: undefined,
 });

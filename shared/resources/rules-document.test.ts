@@ -16,6 +16,7 @@ import { hyperCloudVolumeRules, pvcRules, volumeRules } from '#shared/resources/
 import { imageRules } from '#shared/resources/image-rules.ts';
 import { storageClassRules } from '#shared/resources/protected/class-rules.ts';
 import { protectedRules } from '#shared/resources/protected/rules.ts';
+import { limitSpecRules } from '#shared/resources/tenant-limit/rules.ts';
 import { volumeExportRequestRules, volumeExportRules } from '#shared/resources/volume-export/rules.ts';
 import { admissionRows } from '#test/support/admission-rows.ts';
 import { fillRows } from '#test/support/fill-rows.ts';
@@ -63,6 +64,7 @@ const tables: Readonly<Record<string, Rules>> = {
   'data-volume': [...dataVolumeRules, ...dataVolumeRequestRules, ...dataVolumeDefaults],
   cron: [...dataImportCronRules, ...cronTemplateRules],
   policy: [...policySpecRules, ...goldenImagePolicyRules.filter(isFirst)],
+  limit: limitSpecRules,
   hypercloud: hyperCloudImageRules,
   pvc: [...pvcRules, ...hyperCloudVolumeRules('pvc')],
   volume: [...volumeRules, ...hyperCloudVolumeRules('volume')],

@@ -11,6 +11,7 @@ import { createDuePolls } from '#shared/resources/data-import-cron/due-polls.ts'
 import { createOverlookedVersions } from '#shared/resources/golden-image-policy/index.ts';
 import { sweepMachines } from '#shared/resources/machine-disks/sync.ts';
 import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';
+import { createUsageReport } from '#shared/resources/tenant-limit/report.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import { syncTemplates } from '#shared/resources/templates/sync.ts';
 import { serveUploadClaims } from '#shared/resources/upload-claims/sync.ts';
@@ -67,11 +68,14 @@ export const tick = async (deps: TickDeps, signal?: AbortSignal): Promise<Outcom
   await sweepMachines(deps);
   await serveUploadClaims(deps);
   const overlooked = createOverlookedVersions();
+  const usage = createUsageReport();
   const swept = await sweep(deps, signal, (object) => {
     polls.visit(object);
     misplaced.visit(object);
     overlooked.visit(object);
+    usage.visit(object);
   });
+  await usage.write(deps.kube);
   const found = await reconcileFound(deps, [
     ...misplaced.found,
     ...overlooked.policies(),

@@ -48,6 +48,7 @@ const plurals: Readonly<Record<string, string>> = {
   DataImportCron: 'dataimportcrons',
   GoldenImagePolicy: 'goldenimagepolicies',
   StorageProfile: 'storageprofiles',
+  TenantLimit: 'tenantlimits',
   VirtualMachineImage: 'virtualmachineimages',
   VirtualMachinePvc: 'virtualmachinepvcs',
   VirtualMachineVolume: 'virtualmachinevolumes',
