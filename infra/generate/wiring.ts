@@ -183,7 +183,8 @@ export const admissionLookups: readonly { readonly type: ResourceType; readonly 
     // Images by their storage class, and by their display name.
     { type: erased(harvesterImageKind.type), verbs: ['list'] },
     { type: erased(hyperCloudImageKind.type), verbs: ['list'] },
-    { type: erased(dataSourceKind.type), verbs: ['get'] },
+    // Golden images that are offered are looked up in their namespace.
+    { type: erased(dataSourceKind.type), verbs: ['get', 'list'] },
     // Which policy has a cron already.
     ...[dataImportCronKind.type, goldenImagePolicyKind.type].map((type) => ({
       type: erased(type),

@@ -71,6 +71,10 @@ export const annotations = {
   clone: 'bullion.dev/clone',
   /** On a persistent volume that is moved to another namespace, and on a claim that gets the volume of a prime claim: data of the claim (JSON). */
   handover: 'bullion.dev/handover',
+  /** On a DataSource: namespaces that may clone what it stands for: `*`, or a selector of their labels. */
+  offeredTo: 'bullion.dev/offered-to',
+  /** On a DataSource that was made for such a namespace: `<namespace>/<name>` of the one that is offered. */
+  offeredBy: 'bullion.dev/offered-by',
   /** On an object with a source in another namespace: the permissions of its author (JSON). Written only by admission. */
   granted: 'bullion.dev/granted',
   /** On objects made from a template of HyperConverged or SSP: the owner of the template. */

@@ -6,6 +6,7 @@ import type { KindName } from '#shared/api/kinds.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { dataSourceRules, reviewOffer } from '#shared/resources/data-source/rules.ts';
 import { readDataSource, sourcesLookedAt } from '#shared/resources/data-source/resource.ts';
 import { volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import { type BackendRegistry } from '#shared/backends/registry.ts';
@@ -115,10 +116,11 @@ const rowsOf = (registry: BackendRegistry): Readonly<Record<KindName, AdmittedKi
   dataSource: admit({
     kind: dataSourceKind,
     read: readDataSource,
-    rules: [],
+    rules: dataSourceRules,
     defaults: [],
     uses: sourcesLookedAt,
-    review: reviewChannelSource,
+    review: async (request, object, around) =>
+      (await reviewOffer(request, object, around)) ?? reviewChannelSource(request, object, around),
   }),
   goldenImagePolicy: admit({
     kind: goldenImagePolicyKind,

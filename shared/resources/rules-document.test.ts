@@ -7,6 +7,7 @@ import { cronTemplateRules } from '#shared/resources/data-import-cron/rules.ts';
 import { dataImportCronRules } from '#shared/resources/data-import-cron/rules.ts';
 import { dataVolumeRequestRules, dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
 import { dataVolumeDefaults } from '#shared/resources/data-volume/defaults.ts';
+import { dataSourceRules } from '#shared/resources/data-source/rules.ts';
 import { policySpecRules } from '#shared/resources/golden-image-policy/channels.ts';
 import { goldenImagePolicyRules } from '#shared/resources/golden-image-policy/rules.ts';
 import { harvesterImageDefaults } from '#shared/resources/harvester-image/defaults.ts';
@@ -63,6 +64,7 @@ const tables: Readonly<Record<string, Rules>> = {
   class: storageClassRules,
   'data-volume': [...dataVolumeRules, ...dataVolumeRequestRules, ...dataVolumeDefaults],
   cron: [...dataImportCronRules, ...cronTemplateRules],
+  'data-source': dataSourceRules.filter(isFirst),
   policy: [...policySpecRules, ...goldenImagePolicyRules.filter(isFirst)],
   limit: limitSpecRules,
   hypercloud: hyperCloudImageRules,

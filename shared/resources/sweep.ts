@@ -10,6 +10,7 @@ import { createMisplacedCrons } from '#shared/resources/data-import-cron/misplac
 import { createDuePolls } from '#shared/resources/data-import-cron/due-polls.ts';
 import { createOverlookedVersions } from '#shared/resources/golden-image-policy/index.ts';
 import { sweepMachines } from '#shared/resources/machine-disks/sync.ts';
+import { createOffers } from '#shared/resources/data-source/offers.ts';
 import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';
 import { createUsageReport } from '#shared/resources/tenant-limit/report.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
@@ -69,12 +70,16 @@ export const tick = async (deps: TickDeps, signal?: AbortSignal): Promise<Outcom
   await serveUploadClaims(deps);
   const overlooked = createOverlookedVersions();
   const usage = createUsageReport();
+  const offers = createOffers();
   const swept = await sweep(deps, signal, (object) => {
     polls.visit(object);
     misplaced.visit(object);
     overlooked.visit(object);
     usage.visit(object);
+    offers.visit(object);
   });
+  // A CDI that is installed knows nothing of offers.
+  if ((await deps.cdi()) !== 'use') await offers.carryOut(deps.kube);
   await usage.write(deps.kube);
   const found = await reconcileFound(deps, [
     ...misplaced.found,

@@ -1,6 +1,7 @@
 // Which limits apply to a namespace, and what it uses. Reads, and decides nothing.
+import { labelsOfNamespace } from '#shared/access/offers.ts';
 import { type TenantLimit, tenantLimitKind } from '#shared/api/bullion/tenant-limit.ts';
-import { namespaces, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { matchesLabels } from '#shared/api/label-selector.ts';
 import { labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -19,12 +20,6 @@ export const listLimits = async (kube: KubeClient): Promise<readonly TenantLimit
   }
 };
 
-const labelsOf = async (kube: KubeClient, namespace: string): Promise<Readonly<Record<string, string>>> => {
-  const found = await kube.get(namespaces, { name: namespace });
-  // Of every namespace; older ones may lack it.
-  return { 'kubernetes.io/metadata.name': namespace, ...found?.metadata.labels };
-};
-
 /** The limits that select a namespace. One request where the cluster has no limits. */
 export const limitsOn = async (
   kube: KubeClient,
@@ -32,22 +27,23 @@ export const limitsOn = async (
   all: readonly TenantLimit[],
 ): Promise<readonly TenantLimit[]> => {
   if (all.length === 0) return [];
-  const found = await labelsOf(kube, namespace);
+  const found = await labelsOfNamespace(kube, namespace);
   return all.filter(
     ({ metadata, spec }) => metadata.deletionTimestamp === undefined && matchesLabels(spec.namespaceSelector, found),
   );
 };
 
-/** Limits that apply to a namespace. Throws Unavailable if the API is. */
-export type LimitsLook = (namespace: string) => Promise<readonly TenantLimit[]>;
+/** Limits that apply to a namespace. `isFresh`: as they are now, before something begins; else as they were a moment ago. Throws Unavailable if the API is. */
+export type LimitsLook = (namespace: string, isFresh?: boolean) => Promise<readonly TenantLimit[]>;
 
-/** Milliseconds for which the list of limits is cached in functions that act after admission. */
+/** Milliseconds for which the list of limits is cached. */
 const lastsMs = 5_000;
 
 export const createLimitsLook = (kube: KubeClient, now: () => number = Date.now): LimitsLook => {
   let known: { readonly all: readonly TenantLimit[]; readonly until: number } | undefined;
-  return async (namespace) => {
-    if (known === undefined || now() >= known.until) known = { all: await listLimits(kube), until: now() + lastsMs };
+  return async (namespace, isFresh) => {
+    if (isFresh === true || known === undefined || now() >= known.until)
+      known = { all: await listLimits(kube), until: now() + lastsMs };
     return limitsOn(kube, namespace, known.all);
   };
 };

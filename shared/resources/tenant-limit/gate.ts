@@ -167,7 +167,7 @@ export const gateOf = async (
   const { namespace } = object.metadata;
   const wanted = look === undefined || namespace === undefined ? undefined : wantedBy(object);
   if (look === undefined || namespace === undefined || wanted === undefined) return openGate;
-  const limits = await look(namespace);
+  const limits = await look(namespace, !wanted.hasClaim);
   if (limits.length === 0) return openGate;
   const gated = { kube, limits, object, wanted };
   return {

@@ -13,7 +13,7 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { leases } from '#shared/api/foreign/kubernetes.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
-import { ownAccountPrefix, tenantLimits } from '#shared/api/names.ts';
+import { annotations, labels, ownAccountPrefix, tenantLimits } from '#shared/api/names.ts';
 import { apiVersionOf, refOf } from '#shared/api/object.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
@@ -218,6 +218,18 @@ describe('at the door', () => {
     expect(await send(aVolume('new'), { username: `${ownAccountPrefix}initialize` })).toBe('allowed');
     const labelled = { ...old, metadata: { ...old.metadata, labels: { a: 'b' } } };
     expect(await send(labelled, { oldObject: old })).toBe('allowed');
+  });
+
+  it('is not passed by the marks of a golden volume', async () => {
+    limit({ quota: { images: 0, volumes: 0 } });
+    const marks = {
+      labels: { [labels.ownerUid]: 'uid-1', [labels.ownerKind]: 'VirtualMachineImage.hypercloud.tmaxanc.com' },
+      annotations: { [annotations.ownerName]: 'mine', [annotations.ownerNamespace]: namespace },
+    };
+    for (const object of [anImage('new'), aVolume('new')])
+      expect(await send({ ...object, metadata: { ...object.metadata, ...marks } })).toMatch(
+        /TenantLimit|only by Bullion/,
+      );
   });
 
   it('takes every limit into account, and reports all of them', async () => {

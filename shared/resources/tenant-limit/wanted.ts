@@ -1,6 +1,6 @@
 // What an object asks for, as far as limits are about it: one row for each kind that they count. Pure.
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
-import { apiVersionOf, groupKindOf, type KubeObject, ownerOf, type ResourceType } from '#shared/api/object.ts';
+import { apiVersionOf, type KubeObject, ownerOf, type ResourceType } from '#shared/api/object.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import type { Image } from '#shared/backends/backend.ts';
 import { formatReference } from '#shared/clients/registry/reference.ts';
@@ -113,16 +113,14 @@ export const countedKinds: readonly LimitedKind[] = limitedKinds.filter(
   ({ type }) => type.plural !== dataImportCronKind.type.plural,
 );
 
-const ownersCounted = new Set(limitedKinds.map(({ type }) => `${type.kind}.${type.group}`));
+const imageKinds = [hyperCloudImages, harvesterImages].map(({ kind: { type } }) => `${type.kind}.${type.group}`);
 
-/** It is part of another object that is counted: only Bullion can write its marks. Versions belong to a cron, which is not counted. */
-export const isPartOfAnother = (object: KubeObject): boolean => {
-  const owner = ownerOf(object);
-  if (owner === undefined || owner.uid === object.metadata.uid) return false;
-  return ownersCounted.has(owner.groupKind) && owner.groupKind !== groupKindOf(cronRef);
-};
-
-const cronRef = { apiVersion: apiVersionOf(dataImportCronKind.type), kind: dataImportCronKind.type.kind };
+/**
+ * The golden volume of an image, which counts itself. Only of DataVolumes: admission removes these marks from what users create of that kind, and not
+ * from images.
+ */
+export const isPartOfAnother = (object: KubeObject): boolean =>
+  object.kind === dataVolumes.kind.type.kind && imageKinds.includes(ownerOf(object)?.groupKind ?? '');
 
 /** `undefined`: limits are not about it. */
 export const wantedBy = (object: KubeObject): Demand | undefined => {
