@@ -19,6 +19,7 @@ const limit = {
   sources: {
     allow: [{ registry: 'quay.io/containerdisks' }, { bucket: 'images', store: 's3.example' }],
     deny: [{ addresses: '10.0.0.0/8', message: 'use the mirror' }],
+    signed: [{ signature: { gpg: { keys: { configMap: 'keys' } } } }],
     uploads: 'Deny',
   },
   message: 'ask #platform',
@@ -61,6 +62,7 @@ teams storage fast 1Gi 1Gi
 teams allows storage classes fast, slow
 teams allows sources quay.io/containerdisks, bucket images of s3.example
 teams denies 10.0.0.0/8: use the mirror
+teams asks for a signature on every source
 teams denies uploads
 teams: ask #platform
 `);

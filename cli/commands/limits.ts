@@ -1,7 +1,7 @@
 // `bullion limits`: what a namespace may have of images and volumes, where it may fetch them from, and what it has.
 import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
 import { outputOf, outputOption, screenOf, tableOf } from '#cli/output.ts';
-import type { AllowedPlace, DeniedPlace } from '#shared/api/bullion/tenant-limit.ts';
+import type { AllowedPlace, DeniedPlace, SignedPlace } from '#shared/api/bullion/tenant-limit.ts';
 import { type NamespaceLimit, readNamespaceLimits } from '#shared/catalogue/limits.ts';
 
 const resources = ['images', 'volumes', 'storage'] as const;
@@ -24,28 +24,39 @@ const rowsOf = ({ name, quota = {}, used }: NamespaceLimit): readonly (readonly 
   );
 };
 
-const placeOf = ({ host, registry, bucket, store, ...rest }: AllowedPlace | DeniedPlace): string => {
+const placeOf = ({ host, registry, bucket, store, ...rest }: AllowedPlace | DeniedPlace | SignedPlace): string => {
   const ofBucket = `bucket ${bucket ?? ''}${store === undefined ? '' : ` of ${store}`}`;
   const addresses = 'addresses' in rest ? rest.addresses : undefined;
   return host ?? registry ?? addresses ?? ofBucket;
 };
 
+const isEverywhere = ({ host, registry, bucket }: SignedPlace): boolean => (host ?? registry ?? bucket) === undefined;
+
 const because = (message: string | undefined): string => (message === undefined ? '' : `: ${message}`);
 
-/** Everything that is not an amount, in sentences. */
-const sentencesOf = ({ name, storageClasses, sources, message }: NamespaceLimit): readonly string[] => [
-  ...(storageClasses === undefined
-    ? []
-    : [
-        `${name} allows storage classes ${storageClasses.allow.join(', ') || '(none)'}${because(storageClasses.message)}`,
-      ]),
-  ...(sources?.allow === undefined
+const sourceSentences = ({ name, sources = {} }: NamespaceLimit): readonly string[] => [
+  ...(sources.allow === undefined
     ? []
     : [`${name} allows sources ${sources.allow.map(placeOf).join(', ') || '(none)'}${because(sources.message)}`]),
-  ...(sources?.deny ?? []).map((place) => `${name} denies ${placeOf(place)}${because(place.message)}`),
-  ...(sources?.uploads === 'Deny' ? [`${name} denies uploads`] : []),
-  ...(message === undefined ? [] : [`${name}: ${message}`]),
+  ...(sources.deny ?? []).map((place) => `${name} denies ${placeOf(place)}${because(place.message)}`),
+  ...(sources.signed ?? []).map(
+    (place) => `${name} asks for a signature on ${isEverywhere(place) ? 'every source' : placeOf(place)}`,
+  ),
+  ...(sources.uploads === 'Deny' ? [`${name} denies uploads`] : []),
 ];
+
+/** Everything that is not an amount, in sentences. */
+const sentencesOf = (limit: NamespaceLimit): readonly string[] => {
+  const { name, storageClasses, message } = limit;
+  const classes = storageClasses?.allow.join(', ') || '(none)';
+  return [
+    ...(storageClasses === undefined
+      ? []
+      : [`${name} allows storage classes ${classes}${because(storageClasses.message)}`]),
+    ...sourceSentences(limit),
+    ...(message === undefined ? [] : [`${name}: ${message}`]),
+  ];
+};
 
 const run = async ({ kube, namespace, values, terminal }: Call) => {
   const limits = (await readNamespaceLimits(kube, namespace)) ?? [];

@@ -1,5 +1,6 @@
 // bullion.dev TenantLimit: what namespaces may have of images and volumes, and where they may fetch them from. Written by administrators of the cluster.
 import { z } from 'zod';
+import { SignatureRule } from '#shared/api/bullion/verify.ts';
 import { ConditionSchema } from '#shared/api/image-status.ts';
 import { Int64, ObjectName, QuantityValue, type ServedKind, exactlyOne, withRules } from '#shared/api/kind.ts';
 import { LabelSelector } from '#shared/api/label-selector.ts';
@@ -94,6 +95,24 @@ const DeniedPlace = z
   );
 export type DeniedPlace = z.infer<typeof DeniedPlace>;
 
+const SignedPlace = z
+  .object({
+    ...placeShape,
+    signature: SignatureRule.describe(
+      'who must have signed it: exactly one of the fields. ConfigMaps with keys are in the namespace of Bullion',
+    ),
+  })
+  .meta(
+    withRules(
+      {
+        rule: `${['host', 'registry', 'bucket'].map((field) => `(has(self.${field}) ? 1 : 0)`).join(' + ')} <= 1`,
+        message: 'only one of host, registry and bucket may be set',
+      },
+      storeRule,
+    ),
+  );
+export type SignedPlace = z.infer<typeof SignedPlace>;
+
 const Sources = z
   .object({
     allow: z
@@ -102,6 +121,14 @@ const Sources = z
       .optional()
       .describe('the only places that bytes are fetched from; left out: every place that is not denied'),
     deny: z.array(DeniedPlace).max(256).optional().describe('places that nothing is fetched from, even if allowed'),
+    signed: z
+      .array(SignedPlace)
+      .min(1)
+      .max(32)
+      .optional()
+      .describe(
+        'places whose images must be signed, and name their digest or checksum; the first one that a source is at decides, and one without host, registry and bucket is every place',
+      ),
     uploads: z.enum(['Allow', 'Deny']).optional().describe('whether users may upload images; left out: Allow'),
     message: Message.optional().describe('what users are told whose source is not allowed'),
   })

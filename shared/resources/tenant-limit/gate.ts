@@ -4,11 +4,15 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { TenantLimit } from '#shared/api/bullion/tenant-limit.ts';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { cdiLabels } from '#shared/api/cdi/names.ts';
+import { readCron } from '#shared/resources/data-import-cron/cron.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type Lease, leases } from '#shared/api/foreign/kubernetes.ts';
 import { annotations, systemNamespace } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { VerifySignature } from '#shared/golden/signature/outcome.ts';
 import type { ServerReach } from '#shared/clients/http/reach.ts';
 import type { Action } from '#shared/populate/actions.ts';
 import { requestedBytes } from '#shared/populate/population.ts';
@@ -17,6 +21,7 @@ import { isConflict } from '#shared/runtime/errors.ts';
 import { type CountedItem, classRefusals, quotaRefusals } from './amounts.ts';
 import { type LimitsLook, readItems } from './applied.ts';
 import { reachOf, sourceRefusals, uploadRefusal } from './places.ts';
+import { signatureRefusals } from './signed.ts';
 import { type Demand, wantedBy } from './wanted.ts';
 
 /** Reasons for which an object waits, without a deadline: somebody has to do something. */
@@ -24,6 +29,7 @@ export const limitReasons = {
   quota: 'QuotaReached',
   source: 'SourceNotAllowed',
   storageClass: 'StorageClassNotAllowed',
+  signature: 'SignatureRequired',
 } as const;
 
 const Ledger = z.record(z.string(), z.object({ bytes: z.number(), className: z.string().optional() }));
@@ -112,6 +118,7 @@ interface Gated {
   readonly limits: readonly TenantLimit[];
   readonly object: KubeObject;
   readonly wanted: Demand;
+  readonly verify: VerifySignature | undefined;
 }
 
 const quotaRefusal = async (
@@ -126,6 +133,22 @@ const quotaRefusal = async (
   return toRefusal(limitReasons.quota, await roomFor(kube, { limits: limited, namespace, item }));
 };
 
+/** An index may be signed in place of the version, which is one of the images that it lists. */
+const sourceDigestOf = async ({ kube, object, wanted }: Gated): Promise<string | undefined> => {
+  const { namespace, labels: { [cdiLabels.cron]: name } = {} } = object.metadata;
+  const found = name === undefined ? undefined : await kube.get(dataImportCronKind.type, { namespace, name });
+  const cron = found && readCron(found);
+  return cron !== undefined && cron.digest === wanted.signable?.digest ? cron.state.lastPoll?.sourceDigest : undefined;
+};
+
+const signaturesIn = (gated: Gated): Promise<readonly string[]> =>
+  signatureRefusals({
+    ...gated,
+    namespace: gated.object.metadata.namespace ?? '',
+    signable: gated.wanted.signable,
+    sourceDigest: () => sourceDigestOf(gated),
+  });
+
 const beginning = async (gated: Gated): Promise<Refusal | undefined> => {
   const { limits, wanted } = gated;
   const { sources, isUpload, className } = wanted;
@@ -133,6 +156,7 @@ const beginning = async (gated: Gated): Promise<Refusal | undefined> => {
   return (
     toRefusal(limitReasons.source, [...sourceRefusals(limits, sources), ...(upload === undefined ? [] : [upload])]) ??
     toRefusal(limitReasons.storageClass, classRefusals(limits, className)) ??
+    toRefusal(limitReasons.signature, await signaturesIn(gated)) ??
     (await quotaRefusal(gated))
   );
 };
@@ -159,17 +183,20 @@ const refusalOfClaim = async (gated: Gated, actions: readonly Action[]): Promise
   );
 };
 
+interface Around {
+  readonly kube: KubeClient;
+  readonly limits?: LimitsLook | undefined;
+  readonly verify?: VerifySignature | undefined;
+}
+
 /** What was begun goes on, whatever the limits are since; only servers are compared as long as bytes are fetched. */
-export const gateOf = async (
-  { kube, limits: look }: { readonly kube: KubeClient; readonly limits?: LimitsLook | undefined },
-  object: KubeObject,
-): Promise<Gate> => {
+export const gateOf = async ({ kube, limits: look, verify }: Around, object: KubeObject): Promise<Gate> => {
   const { namespace } = object.metadata;
   const wanted = look === undefined || namespace === undefined ? undefined : wantedBy(object);
   if (look === undefined || namespace === undefined || wanted === undefined) return openGate;
   const limits = await look(namespace, !wanted.hasClaim);
   if (limits.length === 0) return openGate;
-  const gated = { kube, limits, object, wanted };
+  const gated = { kube, limits, object, wanted, verify };
   return {
     refusal: wanted.isBegun ? undefined : await beginning(gated),
     reach: reachOf(limits, wanted.sources),

@@ -13,7 +13,7 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { leases } from '#shared/api/foreign/kubernetes.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
-import { annotations, labels, ownAccountPrefix, tenantLimits } from '#shared/api/names.ts';
+import { annotations, labels, ownAccountPrefix, systemNamespace, tenantLimits } from '#shared/api/names.ts';
 import { apiVersionOf, refOf } from '#shared/api/object.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
@@ -279,6 +279,36 @@ describe('a volume that got past the door', () => {
     const volume = seed(aVolume('one'));
     expect((await pass(volume)).detail).toContain(reason);
     expect([jobsOf(), kube.all(persistentVolumeClaims)]).toEqual([[], []]);
+  });
+
+  it('begins once its source is signed, by the keys of the administrator and for these bytes', async () => {
+    const cosign = { keys: { configMap: 'release-keys' } };
+    limit({ sources: { signed: [{ registry: 'quay.io/disks', signature: { cosign } }] } });
+    const digest = `sha256:${'a'.repeat(64)}`;
+    const from = (text: string) => ({ source: { registry: { url: `docker://${text}` } } });
+    expect(await send(aVolume('new', from('quay.io/disks/fedora:40')))).toMatch(/must be signed.*name its digest/);
+    expect(await send(aVolume('new', from('quay.io/other/fedora:40')))).toBe('allowed');
+    const pinned = from(`quay.io/disks/fedora@${digest}`);
+    expect(await send(aVolume('new', pinned))).toBe('allowed');
+    const volume = seed(aVolume('one', pinned));
+    expect((await pass(volume)).detail).toMatch(/SignatureRequired.*verified within a minute/);
+    const asked: unknown[] = [];
+    const answering = (is: 'refused' | 'verified'): void => {
+      deps = {
+        ...deps,
+        verify: async (request) => {
+          asked.push([request.keysNamespace, request.namespace, request.digest, request.rule]);
+          const said = { message: 'nobody signed it', digest, kind: 'cosign', by: 'key' };
+          return is === 'refused' ? { is, reason: 'Unsigned', ...said } : { is, ...said };
+        },
+      };
+    };
+    answering('refused');
+    expect((await pass(volume)).detail).toMatch(/SignatureRequired.*nobody signed it/);
+    expect(asked).toEqual([[systemNamespace, namespace, digest, { cosign }]]);
+    expect(jobsOf()).toEqual([]);
+    answering('verified');
+    expect((await pass(volume)).detail).not.toMatch(/SignatureRequired/);
   });
 
   it('tells its Job which servers it may ask', async () => {

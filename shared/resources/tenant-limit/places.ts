@@ -1,5 +1,5 @@
 // Where an object fetches its bytes from, compared with what limits allow and deny. Pure.
-import type { AllowedPlace, DeniedPlace, TenantLimit } from '#shared/api/bullion/tenant-limit.ts';
+import type { AllowedPlace, DeniedPlace, SignedPlace, TenantLimit } from '#shared/api/bullion/tenant-limit.ts';
 import { type Denial, type ServerReach, type ServerPlace, isAt, whyOutOfReach } from '#shared/clients/http/reach.ts';
 import { objectUrl } from '#shared/clients/http/mirrors.ts';
 import { readReference, serverOf } from '#shared/clients/registry/reference.ts';
@@ -60,7 +60,12 @@ const registryPlace = (text: string): ServerPlace => {
   return { host: serverOf(host), path: `/v2/${prefix}` };
 };
 
-const placesOf = ({ host, registry, bucket, store = ownStore }: AllowedPlace | DeniedPlace): readonly ServerPlace[] => {
+const placesOf = ({
+  host,
+  registry,
+  bucket,
+  store = ownStore,
+}: AllowedPlace | DeniedPlace | SignedPlace): readonly ServerPlace[] => {
   if (host !== undefined) return [{ host: host.toLowerCase() }];
   if (registry !== undefined) return [registryPlace(registry)];
   if (bucket === undefined) return [];
@@ -154,3 +159,19 @@ export const uploadRefusal = (limits: readonly TenantLimit[]): string | undefine
   const { metadata, spec } = denying;
   return advise(`TenantLimit ${metadata.name} does not allow uploads`, spec.sources?.message, spec.message);
 };
+
+/** What a limit says of the signature of a source. */
+export interface SignedAs {
+  readonly limit: TenantLimit;
+  readonly signature: SignedPlace['signature'];
+}
+
+/** Who must have signed a source, by each limit that says it. */
+export const signaturesOf = (limits: readonly TenantLimit[], { url }: WrittenSource): readonly SignedAs[] =>
+  limits.flatMap((limit) => {
+    const rule = limit.spec.sources?.signed?.find((place) => {
+      const places = placesOf(place);
+      return places.length === 0 || places.some((one) => isAt(url, one));
+    });
+    return rule === undefined ? [] : [{ limit, signature: rule.signature }];
+  });

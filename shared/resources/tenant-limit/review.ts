@@ -10,6 +10,7 @@ import type { Fault } from '#shared/runtime/errors.ts';
 import { classRefusals, quotaRefusals } from './amounts.ts';
 import { limitsOn, listLimits, readItems } from './applied.ts';
 import { sourceRefusals, uploadRefusal } from './places.ts';
+import { unpinnedRefusals } from './signed.ts';
 import { type Demand, wantedBy } from './wanted.ts';
 
 const faultsIn = (field: string, messages: readonly (string | undefined)[]): readonly Fault[] =>
@@ -20,6 +21,7 @@ const sourceFaults = (limits: readonly TenantLimit[], now: Demand, before: Deman
   const added = now.sources.filter(({ url }) => !known.has(url.href));
   return faultsIn('spec', [
     ...sourceRefusals(limits, added),
+    ...(before === undefined ? unpinnedRefusals(limits, now.signable) : []),
     now.isUpload && before?.isUpload !== true ? uploadRefusal(limits) : undefined,
   ]);
 };

@@ -79,7 +79,7 @@ const rangeFaults = (addresses: string | undefined, field: string): readonly Fau
 };
 
 const sourceFaults: Rule['check'] = ({ spec: { sources = {} } }) =>
-  (['allow', 'deny'] as const).flatMap((list) =>
+  (['allow', 'deny', 'signed'] as const).flatMap((list) =>
     (sources[list] ?? []).flatMap((place, index) => placeFaults(place, `spec.sources.${list}[${index}]`)),
   );
 

@@ -13,6 +13,7 @@ import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
 import { virtualMachinePvcs, virtualMachineVolumes } from '#shared/resources/hypercloud-volume/dialect.ts';
+import { type Signable, signableOf } from './signed.ts';
 import { type WrittenSource, writtenSources } from './places.ts';
 
 export type Counted = 'images' | 'volumes';
@@ -26,6 +27,8 @@ export interface Demand {
   readonly bytes?: number | undefined;
   readonly sources: readonly WrittenSource[];
   readonly isUpload: boolean;
+  /** What may have to be signed. */
+  readonly signable?: Signable | undefined;
   /** Whether something was made for it, which nothing takes away again. */
   readonly isBegun: boolean;
   /** Whether its claim was made: what is made later, beside it, is temporary. */
@@ -43,6 +46,7 @@ const ofImage = (image: Image): Demand => ({
   bytes: image.storage.capacityBytes,
   sources: writtenSources(image.source),
   isUpload: image.source?.type === 'upload',
+  signable: signableOf(image.source, image.checksum),
   isBegun: isBegun(image),
   hasClaim: hasClaim(image),
 });
@@ -55,6 +59,7 @@ const ofVolume = (volume: Volume): Demand => {
     bytes: volume.claim.bytes ?? volume.claim.diskBytes,
     sources: writtenSources(from),
     isUpload: from?.type === 'upload',
+    signable: signableOf(from, volume.checksum),
     isBegun: isBegun(volume),
     hasClaim: hasClaim(volume),
   };
