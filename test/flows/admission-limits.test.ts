@@ -7,10 +7,14 @@ import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { configMaps, namespaces } from '#shared/api/foreign/core.ts';
 import { annotations, tenantLimits } from '#shared/api/names.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
+import { grantRights } from '#test/support/admission-scenes.ts';
+import { kubectlWith } from '#test/support/admission-server.ts';
 import { runBullion } from '#test/support/bullion.ts';
 import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
+import { temporaryDirectory } from '#test/support/directory.ts';
 import { noise } from '#test/support/disk.ts';
 import { type Origin, fileAnswer, startOrigin } from '#test/support/origin.ts';
+import { hasKubectl } from '#test/support/tools.ts';
 import { untilStatus } from '#test/support/until.ts';
 
 const tenant = 'team-a';
@@ -25,6 +29,7 @@ const aVolume = (name: string, spec: object, namespace = tenant): DataVolume => 
 });
 
 describe('limits of tenants', { timeout: 200_000 }, () => {
+  const cache = temporaryDirectory();
   let cluster: TestCluster;
   let file: Origin;
   let redirecting: Origin;
@@ -105,30 +110,47 @@ describe('limits of tenants', { timeout: 200_000 }, () => {
     expect((await cluster.kube.get(configMaps, { namespace: golden, name: tenantLimits }))?.data).toBeUndefined();
   });
 
-  it('do not concern a golden image that is offered, which is taken without rights in its namespace', async () => {
-    await limit({ quota: { volumes: 3 } });
-    await make(aVolume('v1', from(file), golden));
-    expect((await endOf('v1', golden)).phase).toBe('Succeeded');
-    await cluster.kube.create(dataSourceKind.type, {
-      apiVersion: apiVersionOf(dataSourceKind.type),
-      kind: 'DataSource',
-      metadata: { name: 'fedora', namespace: golden, annotations: { [annotations.offeredTo]: 'team=a' } },
-      spec: { source: { pvc: { namespace: golden, name: 'v1' } } },
-    });
-    const copy = { namespace: tenant, name: 'fedora' };
-    const isReady = ({ source }: NonNullable<DataSource['status']>) => source !== undefined;
-    await untilStatus(cluster.kube, dataSourceKind.type, copy, isReady);
-    await make(aVolume('root', { source: undefined, sourceRef: { kind: 'DataSource', name: 'fedora' } }));
-    expect((await endOf('root')).phase).toBe('Succeeded');
-    await cluster.kube.mergePatch(
-      dataSourceKind.type,
-      { namespace: golden, name: 'fedora' },
-      { metadata: { annotations: { [annotations.offeredTo]: null } } },
-    );
-    await vi.waitFor(async () => expect(await cluster.kube.get(dataSourceKind.type, copy)).toBeUndefined(), {
-      timeout: 60_000,
-      interval: 500,
-    });
-    expect(await cluster.kube.get(dataVolumes, { namespace: tenant, name: 'root' })).toBeDefined();
+  it.skipIf(!hasKubectl())(
+    'do not concern a golden image that is offered, which is taken without rights in its namespace',
+    async () => {
+      await limit({ quota: { volumes: 3 } });
+      await make(aVolume('v1', from(file), golden));
+      expect((await endOf('v1', golden)).phase).toBe('Succeeded');
+      await cluster.kube.create(dataSourceKind.type, {
+        apiVersion: apiVersionOf(dataSourceKind.type),
+        kind: 'DataSource',
+        metadata: { name: 'fedora', namespace: golden, annotations: { [annotations.offeredTo]: 'team=a' } },
+        spec: { source: { pvc: { namespace: golden, name: 'v1' } } },
+      });
+      const copy = { namespace: tenant, name: 'fedora' };
+      const isReady = ({ source }: NonNullable<DataSource['status']>) => source !== undefined;
+      await untilStatus(cluster.kube, dataSourceKind.type, copy, isReady);
+      await grantRights(cluster.kube, 'jane', []);
+      const kubectl = kubectlWith(cluster.kubeconfigPath, cache);
+      const taken = { source: undefined, sourceRef: { kind: 'DataSource', name: 'fedora' } };
+      const asJane = (name: string) => kubectl(['create', '--as', 'jane', '-f', '-'], aVolume(name, taken));
+      expect(await asJane('root')).toEqual({ stdout: expect.stringContaining('root created'), stderr: '' });
+      expect((await endOf('root')).phase).toBe('Succeeded');
+      await cluster.kube.mergePatch(
+        dataSourceKind.type,
+        { namespace: golden, name: 'fedora' },
+        { metadata: { annotations: { [annotations.offeredTo]: null } } },
+      );
+      await vi.waitFor(async () => expect(await cluster.kube.get(dataSourceKind.type, copy)).toBeUndefined(), {
+        timeout: 60_000,
+        interval: 500,
+      });
+      const direct = { ...taken, sourceRef: { ...taken.sourceRef, namespace: golden } };
+      const { stderr } = await kubectl(['create', '--as', 'jane', '-f', '-'], aVolume('late', direct));
+      expect(stderr).toMatch(/user jane is not allowed to clone from its target/);
+      expect(await cluster.kube.get(dataVolumes, { namespace: tenant, name: 'root' })).toBeDefined();
+    },
+  );
+
+  it('are no longer told where they do not apply any more', async () => {
+    await cluster.kube.mergePatch(namespaces, { name: tenant }, { metadata: { labels: { team: null } } });
+    const told = () => cluster.kube.get(configMaps, { namespace: tenant, name: tenantLimits });
+    await vi.waitFor(async () => expect(await told()).toBeUndefined(), { timeout: 60_000, interval: 500 });
+    await vi.waitFor(() => make(aVolume('free', from(file))), { timeout: 60_000 });
   });
 });
