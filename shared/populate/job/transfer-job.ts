@@ -88,10 +88,8 @@ export const transferJobName = (role: TransferMode | 'keep', owner: Pick<ObjectR
 
 /** Mirrors are the administrator's own places, and a registry chooses where under its name it answers. */
 const reachIn = (request: TransferRequest, settings: PopulateSettings): Pick<TransferSpec, 'reach'> => {
-  const reach = extendReach(
-    settings.reach,
-    placesBeside(toTransferSource(request.source, { owner: request.owner, settings })),
-  );
+  const source = toTransferSource(request.source, { owner: request.owner, settings });
+  const reach = extendReach(settings.reach, [...placesBeside(source), ...ownStore(request, settings)]);
   return reach === undefined ? {} : { reach };
 };
 
@@ -101,7 +99,18 @@ const placesBeside = (source: TransferSource): readonly string[] => {
     return [serverOf(host), ...(source.places ?? []).map((place) => serverOf(place.host))];
   }
   const { mirrors = [] } = source.type === 'http' || source.type === 's3' ? source : {};
-  return mirrors.flatMap((mirror) => URL.parse(mirror)?.host ?? []);
+  return mirrors.flatMap(hostsIn);
+};
+
+const hostsIn = (url: string): readonly string[] => {
+  const parsed = URL.parse(url);
+  return parsed === null ? [] : [parsed.host];
+};
+
+/** Which bucket of the installation's store may be read was decided by its name: users do not know where the store is. */
+const ownStore = ({ source }: TransferRequest, { objectStore }: PopulateSettings): readonly string[] => {
+  if (source.type !== 'object') return [];
+  return hostsIn(objectStore?.endpoint ?? '').flatMap((host) => [host, `${source.bucket}.${host}`]);
 };
 
 const specOf = (request: TransferRequest, settings: PopulateSettings): TransferSpec => ({

@@ -20,9 +20,12 @@ import { reconcile } from '#shared/resources/reconcile.ts';
 import { sweep } from '#shared/resources/sweep.ts';
 import { createLimitsLook } from '#shared/resources/tenant-limit/applied.ts';
 import { createUsageReport } from '#shared/resources/tenant-limit/report.ts';
+import { Unavailable } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { type Draft, ask, withAccess } from '#test/support/admission.ts';
-import { aStorageClass } from '#test/support/builders.ts';
+import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
+import type { JobSource } from '#shared/populate/source.ts';
+import { aStorageClass, imageRef, testSettings } from '#test/support/builders.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';
 
@@ -174,6 +177,12 @@ describe('at the door', () => {
       /^allowed$/,
     ],
     [
+      'a registry by another name of it',
+      { sources: { deny: [{ host: 'docker.io' }] } },
+      () => aVolume('new', { source: { registry: { url: 'docker://index.docker.io/library/fedora' } } }),
+      /denies it/,
+    ],
+    [
       'an address',
       { sources: { deny: [{ addresses: '10.0.0.0/8' }] } },
       () => aVolume('new', { source: { http: { url: 'http://0x0a.1/a' } } }),
@@ -319,6 +328,34 @@ describe('a volume that got past the door', () => {
   });
 });
 
+describe('the servers of a Job', () => {
+  const places = { host: 'images.example' };
+  const reach = { denied: [], allowed: [{ places: [places], because: 'no' }] };
+  const objectStore = { endpoint: 'https://store.example:9000', region: 'r', pathStyle: true };
+  it.each<[what: string, source: JobSource, beside: readonly string[]]>([
+    ['a file', { type: 'http', url }, []],
+    [
+      'a registry, which is asked at any path',
+      { type: 'registry', url: 'docker://docker.io/a/b:1' },
+      ['registry-1.docker.io'],
+    ],
+    [
+      "the installation's store, wherever it is",
+      { type: 'object', bucket: 'b', key: 'k' },
+      ['store.example:9000', 'b.store.example:9000'],
+    ],
+  ])('are those that are allowed, and for %s', (_what, source, beside) => {
+    const job = buildTransferJob(
+      { mode: 'inspect', owner: imageRef, source, retries: 0 },
+      { ...testSettings, reach, objectStore },
+    );
+    const text = job.spec.template.spec.containers[0]?.env?.find(({ name }) => name === 'BULLION_TRANSFER')?.value;
+    expect(JSON.parse(text ?? '')).toMatchObject({
+      reach: { allowed: [{ places: [places, ...beside.map((host) => ({ host }))] }] },
+    });
+  });
+});
+
 describe('two that are created at once', () => {
   it('do not both begin, though each pass sees the other only afterwards', async () => {
     limit({ quota: { volumes: 1 } });
@@ -340,6 +377,48 @@ describe('two that are created at once', () => {
       ['one', 'two'].map(async (name) => JSON.stringify((await kube.get(dataVolumes, { namespace, name }))?.status)),
     );
     expect(states.map((text) => text.includes('QuotaReached'))).toEqual([true, false]);
+  });
+});
+
+describe('a pass that is killed at any of its calls', () => {
+  const verbs = ['get', 'list', 'create', 'replace', 'mergePatch', 'delete'] as const;
+  /** Fails from call `last` on. */
+  const dying = (last: number) => {
+    let calls = 0;
+    const counted = Object.fromEntries(
+      verbs.map((verb) => [
+        verb,
+        (...args: never[]) => {
+          calls += 1;
+          if (calls >= last) throw new Unavailable('killed');
+          return (kube[verb] as (...all: never[]) => unknown)(...args);
+        },
+      ]),
+    );
+    return { kube: { ...kube, ...counted } as typeof kube, made: () => calls };
+  };
+  /** Claims of volumes: temporary ones have other names. */
+  const begunOf = () => kube.all(persistentVolumeClaims).filter(({ metadata }) => /^v\d$/.test(metadata.name)).length;
+
+  it('lets no more begin than there is room for, and no fewer', async () => {
+    limit({ quota: { volumes: 2 } });
+    const volumes = ['v1', 'v2', 'v3', 'v4'].map((name) => seed(aVolume(name, { source: { blank: {} } })));
+    let most = 0;
+    for (let last = 1; last <= 40; last += 1) {
+      const [volume, ...others] = volumes.map((_, index) => volumes[(index + last) % volumes.length]!);
+      const killed = dying(last);
+      const around = { ...deps, kube: killed.kube, limits: createLimitsLook(killed.kube) };
+      await reconcile(around, refOf(volume!), { which: 'all' }).catch((error: unknown) => {
+        if (!(error instanceof Unavailable)) throw error;
+      });
+      most = Math.max(most, killed.made());
+      expect(begunOf()).toBeLessThanOrEqual(2);
+      if (last % 3 === 0) await pass(others[last % others.length]!);
+      expect(begunOf()).toBeLessThanOrEqual(2);
+    }
+    expect(most).toBeGreaterThan(5);
+    for (const volume of volumes) await pass(volume);
+    expect(begunOf()).toBe(2);
   });
 });
 

@@ -60,13 +60,17 @@ const registryPlace = (text: string): ServerPlace => {
   return { host: serverOf(host), path: `/v2/${prefix}` };
 };
 
+/** Docker Hub has another name than its server. */
+const hostPlaces = (host: string): readonly ServerPlace[] =>
+  [...new Set([host, serverOf(host)])].map((one) => ({ host: one }));
+
 const placesOf = ({
   host,
   registry,
   bucket,
   store = ownStore,
 }: AllowedPlace | DeniedPlace | SignedPlace): readonly ServerPlace[] => {
-  if (host !== undefined) return [{ host: host.toLowerCase() }];
+  if (host !== undefined) return hostPlaces(host.toLowerCase());
   if (registry !== undefined) return [registryPlace(registry)];
   if (bucket === undefined) return [];
   const at = store.toLowerCase();
