@@ -29,6 +29,7 @@ import { dataSourcesCommand, getCommand } from '#cli/commands/get.ts';
 import { imagesCommand } from '#cli/commands/images.ts';
 import { importCommand } from '#cli/commands/import.ts';
 import { retryCommand } from '#cli/commands/import.ts';
+import { limitsCommand } from '#cli/commands/limits.ts';
 import { logsCommand } from '#cli/commands/logs.ts';
 import { planCommand } from '#cli/commands/plan.ts';
 import { pruneCommand } from '#cli/commands/prune.ts';
@@ -180,6 +181,7 @@ export const commands: readonly Command[] = [
   retryCommand,
   deleteCommand,
   queueCommand,
+  limitsCommand,
   eventsCommand,
   ...rolloutCommands,
   pruneCommand,

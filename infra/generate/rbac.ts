@@ -10,6 +10,7 @@ import {
   templateHolders,
 } from '#infra/generate/wiring.ts';
 import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
+import { tenantLimitKind } from '#shared/api/bullion/tenant-limit.ts';
 import { cdis, hyperConvergeds } from '#shared/api/foreign/boot-sources.ts';
 import { cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
@@ -40,6 +41,7 @@ import {
   optionalSources,
   registriesConfig,
   systemNamespace,
+  tenantLimits,
   transferQueue,
 } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
@@ -102,7 +104,11 @@ const templateRules: readonly Rule[] = [
 ];
 
 /** Only the status of these is written: they have no finalizers and wait for no other object. */
-const statusOnly = new Set([storageProfileKind.type.plural, goldenImagePolicyKind.type.plural]);
+const statusOnly = new Set([
+  storageProfileKind.type.plural,
+  goldenImagePolicyKind.type.plural,
+  tenantLimitKind.type.plural,
+]);
 
 /** Verbs for kinds that are only read, if not all read verbs are required. */
 const readings: Readonly<Record<string, readonly ApiVerb[]>> = {
@@ -110,7 +116,8 @@ const readings: Readonly<Record<string, readonly ApiVerb[]>> = {
   [virtualMachineBackups.plural]: ['list'],
   [csiDrivers.plural]: ['get'],
   [volumeSnapshotClasses.plural]: ['list'],
-  [namespaces.plural]: ['get'],
+  // Those that limits select: listed by the tick.
+  [namespaces.plural]: ['get', 'list'],
   [virtualMachineInstances.plural]: ['list'],
 };
 
@@ -162,6 +169,8 @@ export const buildDriverAccess = (
     ...(fn.machines === undefined ? [] : diskUsers.map((type) => rule(type, fn.machines ?? []))),
     // Whether the service account of a cron may clone a volume of another namespace.
     rule(subjectAccessReviews, ['create']),
+    // What users of a namespace are told of its limits.
+    ...(fn.tells ? [only(rule(configMaps, ['get', 'patch', 'delete']), tenantLimits) as Rule] : []),
     ...(fn.tells ? [rule(cdiConfigs, ['list', 'create']), rule(cdiConfigs, ['update'], 'status')] : []),
     // Repeated dead letters of an object, and polls of a cron, are counted in one Event.
     rule(kubeEvents, fn.polls || fn.name === deadLetterFunction.name ? ['get', 'create', 'patch'] : ['create']),

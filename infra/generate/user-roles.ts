@@ -5,14 +5,27 @@ import { type Rule, rule } from '#infra/generate/rbac.ts';
 import { uploadTokenResource } from '#shared/exchange/target-name.ts';
 import { cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import { goldenImagePolicyKind, policyVerbs } from '#shared/api/bullion/golden-image-policy.ts';
+import { tenantLimitKind } from '#shared/api/bullion/tenant-limit.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 
 const policies = goldenImagePolicyKind.type;
 
+/** Limits are for administrators of the cluster: they name other tenants, and whoever is limited must not change them. */
+const forTenants = (types: readonly ResourceType[]): readonly ResourceType[] =>
+  types.filter(({ plural }) => plural !== tenantLimitKind.type.plural);
+
 /** Editors and viewers of a namespace get the same permissions on our kinds, by aggregated roles. */
 export const buildUserRoles = (objects: readonly ResourceType[]): readonly GeneratedManifest[] => [
   withRule(
-    userRole('edit', ['admin', 'edit'], objects, ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete']),
+    userRole('edit', ['admin', 'edit'], forTenants(objects), [
+      'get',
+      'list',
+      'watch',
+      'create',
+      'update',
+      'patch',
+      'delete',
+    ]),
     { apiGroups: [uploadTokenResource.group], resources: [uploadTokenResource.resource], verbs: ['create'] },
   ),
   // Separate verbs: permission to edit objects of a namespace does not include the decision which version all users get.
@@ -20,7 +33,7 @@ export const buildUserRoles = (objects: readonly ResourceType[]): readonly Gener
     ...userRole('release', ['admin'], [], []),
     rules: [{ apiGroups: [policies.group], resources: [policies.plural], verbs: policyVerbs }],
   },
-  userRole('view', ['view'], objects, ['get', 'list', 'watch']),
+  userRole('view', ['view'], forTenants(objects), ['get', 'list', 'watch']),
   ...forEverybody('config-reader', [rule(cdiConfigs, ['get'])]),
 ];
 

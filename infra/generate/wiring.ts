@@ -16,6 +16,8 @@ import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snap
 import { cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
+import { tenantLimitKind } from '#shared/api/bullion/tenant-limit.ts';
+import { virtualMachinePvcKind, virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
@@ -181,16 +183,21 @@ export const admissionLookups: readonly { readonly type: ResourceType; readonly 
     // Images by their storage class, and by their display name.
     { type: erased(harvesterImageKind.type), verbs: ['list'] },
     { type: erased(hyperCloudImageKind.type), verbs: ['list'] },
-    { type: erased(dataSourceKind.type), verbs: ['get'] },
+    // Golden images that are offered are looked up in their namespace.
+    { type: erased(dataSourceKind.type), verbs: ['get', 'list'] },
     // Which policy has a cron already.
     ...[dataImportCronKind.type, goldenImagePolicyKind.type].map((type) => ({
       type: erased(type),
       verbs: ['list' as const],
     })),
+    // Limits of tenants, and what is counted for them.
+    ...[tenantLimitKind.type, dataVolumeKind.type, virtualMachinePvcKind.type, virtualMachineVolumeKind.type].map(
+      (type) => ({ type: erased(type), verbs: ['list' as const] }),
+    ),
     { type: erased(storageProfileKind.type), verbs: ['get'] },
     { type: erased(cdiConfigs), verbs: ['get'] },
     { type: erased(storageClasses), verbs: ['get', 'list'] },
-    { type: erased(persistentVolumeClaims), verbs: ['get'] },
+    { type: erased(persistentVolumeClaims), verbs: ['get', 'list'] },
     // Objects of a namespace that is being deleted are not protected.
     { type: erased(namespaces), verbs: ['get'] },
     // Volumes by their encryption Secret.

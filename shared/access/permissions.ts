@@ -25,6 +25,9 @@ export interface UsedSource {
 /** Whether the author of an object may use a source in another namespace. */
 export type MayUse = (source: UsedSource) => boolean;
 
+/** The same, where something has to be looked up for the answer. */
+export type AskMayUse = (source: UsedSource) => boolean | Promise<boolean>;
+
 /** Matches every source of its namespace. */
 export const anyName = '*';
 

@@ -1,5 +1,6 @@
 // All served kinds. The generator creates CRDs, RBAC and sources from this list.
 import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
+import { tenantLimitKind } from '#shared/api/bullion/tenant-limit.ts';
 import { cdiConfigKind } from '#shared/api/cdi/cdi-config.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
@@ -25,6 +26,7 @@ export const kinds = {
   volumeExport: volumeExportKind,
   dataVolume: dataVolumeKind,
   storageProfile: storageProfileKind,
+  tenantLimit: tenantLimitKind,
 } as const;
 export type KindName = keyof typeof kinds;
 

@@ -79,6 +79,10 @@ export const annotations = {
   clone: 'bullion.dev/clone',
   /** On a persistent volume that is moved to another namespace, and on a claim that gets the volume of a prime claim: data of the claim (JSON). */
   handover: 'bullion.dev/handover',
+  /** On a DataSource: namespaces that may clone what it stands for: `*`, or a selector of their labels. */
+  offeredTo: 'bullion.dev/offered-to',
+  /** On a DataSource that was made for such a namespace: `<namespace>/<name>` of the one that is offered. */
+  offeredBy: 'bullion.dev/offered-by',
   /** On an object with a source in another namespace: the permissions of its author (JSON). Written only by admission. */
   granted: 'bullion.dev/granted',
   /** On objects made from a template of HyperConverged or SSP: the owner of the template. */
@@ -138,6 +142,9 @@ export const optionalSources = 'optional-sources';
 
 /** ConfigMap in our namespace: how many transfers run at once. Also the name of the Lease that makes passes over the queue exclude each other. */
 export const transferQueue = 'transfer-queue';
+
+/** ConfigMap in each namespace that limits apply to: what they are, and what is used. */
+export const tenantLimits = 'bullion-limits';
 
 /** The ConfigMap in Bullion's namespace with mirrors: of registries in one key, of files in the other. */
 export const registriesConfig = { name: 'registries', key: 'registries.conf', filesKey: 'mirrors.toml' } as const;

@@ -13,6 +13,7 @@ import { createObjectCounter, resourceOf } from '#shared/metrics/objects.ts';
 import { createStorageCounter } from '#shared/metrics/objects.ts';
 import { createOutdatedCounter, createVersionCounter } from '#shared/metrics/objects.ts';
 import { createCronCounter } from '#shared/resources/data-import-cron/metrics.ts';
+import { createLimitCounter } from '#shared/metrics/limits.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 import { reconcilers } from '#shared/resources/registry.ts';
 import { isNotFound, messageOf } from '#shared/runtime/errors.ts';
@@ -100,6 +101,7 @@ export const collect = async (deps: MetricsDeps): Promise<readonly Metric[]> => 
     createStorageCounter(),
     createRestartCounter(),
     createQueueCounter(deps.now()),
+    createLimitCounter(),
   ];
   const readings: Metric[] = [];
   for (const listing of listings) {

@@ -1,4 +1,5 @@
 // Settings of the operator for work that fills volumes. Read in one place from the configuration of the functions and passed to every plan.
+import type { ServerReach } from '#shared/clients/http/reach.ts';
 import type { MirrorAccess } from '#shared/clients/http/mirrors.ts';
 import type { Toleration } from '#shared/api/foreign/core.ts';
 import { release } from '#shared/api/names.ts';
@@ -26,6 +27,8 @@ export interface PopulateSettings extends RegistryAccess, MirrorAccess {
   readonly scratch?: ScratchVolume | undefined;
   /** CIDRs of loopback, link-local or metadata addresses that sources may use nevertheless. */
   readonly allowedAddresses: readonly string[];
+  /** Servers that may be asked for the object, as limits of its namespace have it. Default: every server. */
+  readonly reach?: ServerReach | undefined;
   /** Default: no proxy. */
   readonly proxies?: Proxies | undefined;
   /** PEM certificates that an administrator of Harvester trusts, for storage that fetches by itself; `proxies.ca` includes them. */

@@ -9,6 +9,7 @@ import {
   toGrantText,
   type UsedSource,
 } from '#shared/access/permissions.ts';
+import { isOffered } from '#shared/access/offers.ts';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { annotations, ownAccountPrefix } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -117,6 +118,16 @@ const foreignRestore = ({ oldObject }: AdmissionRequest, object: KubeObject): Ad
   return refused('Forbidden', [{ field: `metadata.annotations[${annotations.restore}]`, message }]);
 };
 
+/** What is offered to the namespace of the object is no right of its author: nothing is recorded, and it is looked up again when the volume is made. */
+const withoutOffers = async (
+  kube: KubeClient,
+  namespace: string | undefined,
+  denied: readonly AskedSource[],
+): Promise<readonly AskedSource[]> => {
+  const offered = await Promise.all(denied.map((source) => isOffered(kube, namespace, source)));
+  return denied.filter((_source, index) => offered[index] !== true);
+};
+
 /** `undefined`: allowed. Throws Unavailable if mutation was bypassed, so that the creation can be retried. */
 export const reviewAccess = async (
   request: AdmissionRequest,
@@ -129,7 +140,9 @@ export const reviewAccess = async (
   if (restore !== undefined) return restore;
   const written = grantTextOf(object);
   if (request.operation === 'UPDATE') return written === grantTextOf(request.oldObject) ? undefined : foreignGrant;
-  const { grants, denied } = await askAll(request, await sourcesOf(object, kube), kube);
+  const asked = await askAll(request, await sourcesOf(object, kube), kube);
+  const { grants } = asked;
+  const denied = await withoutOffers(kube, object.metadata.namespace, asked.denied);
   if (denied.length > 0) return refused('Forbidden', denied.map(toFault(request)));
   const text = toGrantText(grants);
   if (written === text) return undefined;

@@ -16,6 +16,7 @@ import type { CdiLook } from '#shared/resources/cdi-mode.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { reviewClaim } from '#shared/resources/data-volume/defaults.ts';
 import { reviewProtected, unmarked } from '#shared/resources/protected/rules.ts';
+import { reviewLimits } from '#shared/resources/tenant-limit/review.ts';
 import { withClassLabel } from '#shared/resources/protected/storage-class.ts';
 import { imagesOfClasses } from './image-rules.ts';
 import type { DefaultRequest, RequestRule, RuleReason, RuleRequest } from '#shared/resources/rule.ts';
@@ -92,6 +93,8 @@ export const createValidator = (kube: KubeClient, { cdi, allowedAddresses = [] }
     // Before any look-up whose result the answer might reveal.
     const forbidden = await reviewRights(kind, request, { object, kube, cdi });
     if (forbidden !== undefined) return forbidden;
+    const limited = await reviewLimits(request, object, kube);
+    if (limited !== undefined) return limited;
     const answer = await judge(
       [...kind.rules, ...addressRules(isRefused)],
       toRuleRequest(kind, object, { request, kube }),

@@ -6,6 +6,7 @@ import type { KindName } from '#shared/api/kinds.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { dataSourceRules, reviewOffer } from '#shared/resources/data-source/rules.ts';
 import { readDataSource, sourcesLookedAt } from '#shared/resources/data-source/resource.ts';
 import { volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import { type BackendRegistry } from '#shared/backends/registry.ts';
@@ -29,6 +30,9 @@ import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
 import { virtualMachinePvcs, virtualMachineVolumes } from '#shared/resources/hypercloud-volume/dialect.ts';
 import { hyperCloudVolumeRules } from '#shared/resources/hypercloud-volume/rules.ts';
+import { tenantLimitKind } from '#shared/api/bullion/tenant-limit.ts';
+import { readLimit } from '#shared/resources/tenant-limit/index.ts';
+import { limitRules } from '#shared/resources/tenant-limit/rules.ts';
 import { imageRules } from '#shared/resources/image-rules.ts';
 import type { DefaultRule, RequestRule } from '#shared/resources/rule.ts';
 import { toExport } from '#shared/resources/volume-export/dialect.ts';
@@ -112,10 +116,11 @@ const rowsOf = (registry: BackendRegistry): Readonly<Record<KindName, AdmittedKi
   dataSource: admit({
     kind: dataSourceKind,
     read: readDataSource,
-    rules: [],
+    rules: dataSourceRules,
     defaults: [],
     uses: sourcesLookedAt,
-    review: reviewChannelSource,
+    review: async (request, object, around) =>
+      (await reviewOffer(request, object, around)) ?? reviewChannelSource(request, object, around),
   }),
   goldenImagePolicy: admit({
     kind: goldenImagePolicyKind,
@@ -125,6 +130,7 @@ const rowsOf = (registry: BackendRegistry): Readonly<Record<KindName, AdmittedKi
     sign: signPolicy,
     review: reviewPolicy,
   }),
+  tenantLimit: admit({ kind: tenantLimitKind, read: readLimit, rules: limitRules, defaults: [] }),
   downloader: undefined,
   storageProfile: undefined,
 });

@@ -7,6 +7,7 @@ import type { CdiLook } from '#shared/resources/cdi-mode.ts';
 import type { TrustLook } from '#shared/resources/network-settings.ts';
 import type { ConfigLook } from '#shared/resources/cdi-config/look.ts';
 import type { Logger } from '#shared/runtime/log.ts';
+import type { LimitsLook } from '#shared/resources/tenant-limit/applied.ts';
 import type { Announce } from '#shared/resources/announcer.ts';
 import type { Observe } from '#shared/golden/poll/observe.ts';
 import type { Send } from '#events/sender.ts';
@@ -25,6 +26,8 @@ export interface ReconcileDeps {
   readonly trust: TrustLook;
   /** Settings in objects of the cluster. */
   readonly config: ConfigLook;
+  /** Limits of tenants. Default: there are none. */
+  readonly limits?: LimitsLook | undefined;
   /** Handling of templates of HyperConverged and SSP. */
   readonly templates: TemplateSettings;
   /** Milliseconds since the epoch. */

@@ -10,7 +10,7 @@ import {
   isRetryDue,
   type TransferState,
 } from '#shared/populate/filled.ts';
-import { failedState, progressOf, reportedState, waitingState } from '#shared/populate/state.ts';
+import { failedState, progressOf, reportedState, restingState, waitingState } from '#shared/populate/state.ts';
 import type { Reconciler, Refusal } from './reconciler.ts';
 import { announcementOf, isSettled, notesOf } from './transitions.ts';
 import { type AppError, messageOf } from '#shared/runtime/errors.ts';
@@ -78,6 +78,7 @@ type Life = Pick<
   | 'notesOf'
   | 'announcementOf'
   | 'failed'
+  | 'limited'
   | 'refused'
   | 'revived'
   | 'fold'
@@ -122,6 +123,7 @@ export const fillable: Life = {
     ...failedState(state, reason, message),
     handledRetryToken: retryToken,
   }),
+  limited: restingState,
   refused,
   revived,
   fold: foldProgress,

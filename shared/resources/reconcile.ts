@@ -6,9 +6,18 @@ import type { Action, PlanContext } from '#shared/populate/actions.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import { configuredSettings } from './cdi-config/look.ts';
 import { isUpToDate } from '#shared/resources/up-to-date.ts';
-import type { Reconciler, ReconciledState, Planner, Refusal, Resource, Start } from '#shared/resources/reconciler.ts';
+import type {
+  Reconciler,
+  ReconciledState,
+  Planner,
+  Probes,
+  Refusal,
+  Resource,
+  Start,
+} from '#shared/resources/reconciler.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { hold, writeMetadata, announceFinal, recordNotes, writeStatus } from '#shared/resources/write.ts';
+import { type Gate, gateOf } from '#shared/resources/tenant-limit/gate.ts';
 import { claimName, releaseName } from '#shared/resources/name-claim.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
 import { trustedSettings } from './network-settings.ts';
@@ -119,7 +128,11 @@ const advance = async (reconciliation: Reconciliation): Promise<Outcome> => {
   if (taken !== undefined) return conclude(held, reconciler.failed(held.resource, taken));
   const back = await takeBack(held);
   if ('message' in back) return conclude(held, reconciler.failed(held.resource, back));
-  const { state, hasBegun } = await stepOf({ ...held, resource: back }, planner, refusal);
+  const whole = { ...held, resource: back };
+  const gate = await gateOf(deps, held.object);
+  const limited = limitedBy(whole, gate.refusal);
+  if (limited !== undefined) return conclude(whole, limited);
+  const { state, hasBegun } = await stepOf(whole, { planner, refusal, gate });
   return conclude(held, state, hasBegun);
 };
 
@@ -133,30 +146,46 @@ interface Stepped {
   readonly hasBegun: boolean;
 }
 
+/** `undefined`: no limit holds it back. */
+const limitedBy = (
+  { reconciler, resource }: Pick<Reconciliation, 'reconciler' | 'resource'>,
+  refusal: Refusal | undefined,
+): ReconciledState | undefined => refusal && reconciler.limited?.(resource, refusal);
+
+const planOf = async (
+  { deps, reconciler, resource }: Omit<Reconciliation, 'object'>,
+  planner: Planner<Resource>,
+  gate: Gate,
+) => {
+  const observed = await planner.check(deps.kube, resource, probesOf(deps, gate));
+  const settings = { ...(await settingsFor(deps, reconciler.fetches?.(resource))), reach: gate.reach };
+  return planner.plan(resource, observed, { ...contextOf(deps), settings });
+};
+
+interface Stepping {
+  readonly planner: Planner<Resource>;
+  /** Why it could not be made again, of what is usable nevertheless. */
+  readonly refusal: Refusal | undefined;
+  /** What limits of its namespace allow. */
+  readonly gate: Gate;
+}
+
 /**
- * Plans and acts. A permanent error of the API is reported to the user, not to the sender of the event. `refusal`: why it could not be made again, of
- * what is usable nevertheless.
+ * Plans and acts. A permanent error of the API is reported to the user, not to the sender of the event.
  */
 const stepOf = async (
   { deps, reconciler, resource }: Reconciliation,
-  planner: Planner<Resource>,
-  refusal: Refusal | undefined,
+  { planner, refusal, gate }: Stepping,
 ): Promise<Stepped> => {
   const context = contextOf(deps);
   try {
-    const observed = await planner.check(deps.kube, resource, deps);
-    const {
-      actions,
-      starts = [],
-      state,
-    } = planner.plan(resource, observed, {
-      ...context,
-      settings: await settingsFor(deps, reconciler.fetches?.(resource)),
-    });
+    const { actions, starts = [], state } = await planOf({ deps, reconciler, resource }, planner, gate);
     if (refusal !== undefined && reconciler.isUsable?.(state) !== true)
       return { state: reconciler.failed(resource, refusal), hasBegun: false };
     // A plan that gives up may still contain the step that would start the work again: a failed object must not create anything.
     const wanted = state.phase === 'Failed' ? actions.filter((action) => !isBeginning(action)) : actions;
+    const excess = limitedBy({ reconciler, resource }, await gate.refusalOf(wanted));
+    if (excess !== undefined) return { state: excess, hasBegun: false };
     await act(deps, wanted);
     return { state: await startEach(deps, starts, state), hasBegun: starts.length > 0 || wanted.some(isBeginning) };
   } catch (error) {
@@ -165,6 +194,12 @@ const stepOf = async (
     return { state: reconciler.refused(resource, error, context), hasBegun: false };
   }
 };
+
+/** Files are looked at within the same limits. */
+const probesOf = ({ look, ...deps }: ReconcileDeps, { reach }: Gate): Probes => ({
+  ...deps,
+  look: look && ((url) => look(url, reach)),
+});
 
 const startEach = async (
   deps: ReconcileDeps,

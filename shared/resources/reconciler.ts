@@ -151,6 +151,8 @@ export interface Reconciler<T extends KubeObject = KubeObject, S extends Resourc
   /** An object that was rejected before anything was created for it starts like a new one once it is valid; others keep their state. */
   revived(resource: S): S['state'];
   failed(resource: S, refusal: Refusal): S['state'];
+  /** Held back by a limit of its namespace until somebody changes something. Default: limits are not about it. */
+  limited?(resource: S, refusal: Refusal): S['state'];
   /** A permanent error of the API: worth waiting for, with a deadline. */
   refused(resource: S, error: AppError, context: PlanContext): S['state'];
   /** The state with the report of a transfer; `undefined` if there is no change. `now` is ms since the epoch. */

@@ -17,6 +17,7 @@ import {
   virtualMachineVolumes,
 } from '#shared/resources/hypercloud-volume/dialect.ts';
 import { readImageOrigin } from '#shared/resources/hypercloud-image/dialect.ts';
+import { tenantLimitReconciler } from '#shared/resources/tenant-limit/index.ts';
 import { imageReconciler } from '#shared/resources/image.ts';
 import { storageProfileReconciler } from '#shared/resources/storage-profile/index.ts';
 import { volumeReconciler } from '#shared/resources/volume-reconciler.ts';
@@ -28,6 +29,8 @@ const virtualMachinePvc = volumeReconciler(virtualMachinePvcs, originReaders);
 const virtualMachineVolume = volumeReconciler(virtualMachineVolumes, originReaders);
 
 const byKind: Readonly<Record<KindName, Reconciler>> = {
+  // First, so that the tick knows them before it comes to what they count.
+  tenantLimit: tenantLimitReconciler,
   hyperCloudImage: imageReconciler(hyperCloudImages, [virtualMachinePvc, virtualMachineVolume]),
   harvesterImage: imageReconciler(harvesterImages),
   dataSource: dataSourceReconciler,

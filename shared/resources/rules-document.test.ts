@@ -7,6 +7,7 @@ import { cronTemplateRules } from '#shared/resources/data-import-cron/rules.ts';
 import { dataImportCronRules } from '#shared/resources/data-import-cron/rules.ts';
 import { dataVolumeRequestRules, dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
 import { dataVolumeDefaults } from '#shared/resources/data-volume/defaults.ts';
+import { dataSourceRules } from '#shared/resources/data-source/rules.ts';
 import { policySpecRules } from '#shared/resources/golden-image-policy/channels.ts';
 import { goldenImagePolicyRules } from '#shared/resources/golden-image-policy/rules.ts';
 import { harvesterImageDefaults } from '#shared/resources/harvester-image/defaults.ts';
@@ -16,6 +17,7 @@ import { hyperCloudVolumeRules, pvcRules, volumeRules } from '#shared/resources/
 import { imageRules } from '#shared/resources/image-rules.ts';
 import { storageClassRules } from '#shared/resources/protected/class-rules.ts';
 import { protectedRules } from '#shared/resources/protected/rules.ts';
+import { limitSpecRules } from '#shared/resources/tenant-limit/rules.ts';
 import { volumeExportRequestRules, volumeExportRules } from '#shared/resources/volume-export/rules.ts';
 import { admissionRows } from '#test/support/admission-rows.ts';
 import { fillRows } from '#test/support/fill-rows.ts';
@@ -62,7 +64,9 @@ const tables: Readonly<Record<string, Rules>> = {
   class: storageClassRules,
   'data-volume': [...dataVolumeRules, ...dataVolumeRequestRules, ...dataVolumeDefaults],
   cron: [...dataImportCronRules, ...cronTemplateRules],
+  'data-source': dataSourceRules.filter(isFirst),
   policy: [...policySpecRules, ...goldenImagePolicyRules.filter(isFirst)],
+  limit: limitSpecRules,
   hypercloud: hyperCloudImageRules,
   pvc: [...pvcRules, ...hyperCloudVolumeRules('pvc')],
   volume: [...volumeRules, ...hyperCloudVolumeRules('volume')],

@@ -8,6 +8,7 @@ import { createObserver } from '#shared/golden/poll/observe.ts';
 import { createVerifier } from '#shared/golden/signature/verify.ts';
 import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
 import { toProxies } from '#shared/resources/network-settings.ts';
+import { createPollReach } from '#shared/resources/tenant-limit/poll-reach.ts';
 import { createStepDeps, stepSettings } from '#shared/resources/step-settings.ts';
 import { callerSettings, kubeSettings, serverSettings, sinkSettings, traceSettings } from '#shared/runtime/config.ts';
 import { trustedSettings } from '#shared/resources/network-settings.ts';
@@ -54,11 +55,12 @@ export const createReconcileDeps = (
   const proxies = toProxies(config);
   const deps = createStepDeps(config, { kube, log, architecture, send });
   const registries = async () => configuredSettings(deps.settings, await deps.config());
+  const reachOf = createPollReach({ limits: deps.limits, registries });
   return {
     ...deps,
     warm: kube.warm,
     look: createFileLook(() => trustedSettings(deps, true)),
-    observe: createObserver({ kube, allowedAddresses, registries, proxies, architecture, now: Date.now }),
-    verify: createVerifier({ kube, allowedAddresses, registries, proxies, now: Date.now }),
+    observe: createObserver({ kube, reachOf, allowedAddresses, registries, proxies, architecture, now: Date.now }),
+    verify: createVerifier({ kube, reachOf, allowedAddresses, registries, proxies, now: Date.now }),
   };
 };

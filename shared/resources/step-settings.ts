@@ -7,6 +7,7 @@ import { jobSettings, toJobSettings } from '#shared/populate/config.ts';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
 import { createAnnouncer } from '#shared/resources/announcer.ts';
 import { createConfigLook } from './cdi-config/look.ts';
+import { type LimitsLook, createLimitsLook } from '#shared/resources/tenant-limit/applied.ts';
 import { createCdiLook } from '#shared/resources/cdi-mode.ts';
 import { createTrustLook, proxySettings, toProxies } from './network-settings.ts';
 import { addressSettings, cdiSettings, setting } from '#shared/runtime/config.ts';
@@ -112,13 +113,17 @@ export interface StepParts {
 }
 
 /** Without polls of sources, which need sockets of their own. */
-export const createStepDeps = (config: StepConfig, { kube, log, architecture, send }: StepParts): ReconcileDeps => ({
+export const createStepDeps = (
+  config: StepConfig,
+  { kube, log, architecture, send }: StepParts,
+): ReconcileDeps & { readonly limits: LimitsLook } => ({
   kube,
   backends,
   settings: toPopulateSettings(config),
   cdi: createCdiLook(kube, config.cdi),
   trust: createTrustLook(kube),
   config: createConfigLook(kube),
+  limits: createLimitsLook(kube),
   templates: { mode: config.templates, namespace: config.goldenNamespace, architecture },
   now: Date.now,
   log,

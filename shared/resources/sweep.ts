@@ -12,7 +12,9 @@ import { createDuePolls } from '#shared/resources/data-import-cron/due-polls.ts'
 import { createDiskCounter } from '#shared/resources/golden-image-policy/disk-counts.ts';
 import { createOverlookedVersions } from '#shared/resources/golden-image-policy/index.ts';
 import { sweepMachines } from '#shared/resources/machine-disks/sync.ts';
+import { createOffers } from '#shared/resources/data-source/offers.ts';
 import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';
+import { createUsageReport } from '#shared/resources/tenant-limit/report.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import { syncTemplates } from '#shared/resources/templates/sync.ts';
 import { serveUploadClaims } from '#shared/resources/upload-claims/sync.ts';
@@ -71,12 +73,19 @@ export const tick = async (deps: TickDeps, signal?: AbortSignal): Promise<Outcom
   await serveUploadClaims(deps);
   const overlooked = createOverlookedVersions();
   const disks = createDiskCounter();
+  const usage = createUsageReport();
+  const offers = createOffers();
   const swept = await sweep(deps, signal, (object) => {
     polls.visit(object);
     misplaced.visit(object);
     overlooked.visit(object);
     disks.visit(object);
+    usage.visit(object);
+    offers.visit(object);
   });
+  // A CDI that is installed knows nothing of offers.
+  if ((await deps.cdi()) !== 'use') await offers.carryOut(deps.kube);
+  await usage.write(deps.kube);
   const found = await reconcileFound(deps, [
     ...misplaced.found,
     ...overlooked.policies(),

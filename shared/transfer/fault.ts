@@ -9,6 +9,7 @@ export const transferFaults = {
   SourceNotFound: { retryable: false },
   SourceForbidden: { retryable: false },
   SourceAddressRefused: { retryable: false },
+  SourceNotAllowed: { retryable: false },
   SourceRefused: { retryable: false },
   NotADiskImage: { retryable: false },
   UnsupportedFormat: { retryable: false },

@@ -1,4 +1,5 @@
 // Inspects a file on a web server by its start and its tables, for callers that pass its URL to another program.
+import type { ServerReach } from '#shared/clients/http/reach.ts';
 import { AppError, messageOf } from '#shared/runtime/errors.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import { planTransfer, rangedReader } from '#shared/transfer/plan.ts';
@@ -14,7 +15,7 @@ export type LookedAtFile =
   | { readonly is: 'waiting' | 'refused'; readonly reason: string; readonly message: string };
 
 /** Throws only errors that are not caused by the file or its server. */
-export type LookAtFile = (url: string) => Promise<LookedAtFile>;
+export type LookAtFile = (url: string, reach?: ServerReach) => Promise<LookedAtFile>;
 
 /** An event function must answer within a minute. */
 const mostMs = 20_000;
@@ -28,13 +29,14 @@ export interface FileLookSettings extends Pick<ClientSpec, 'proxies'> {
 /** Settings are read for each inspection. */
 export const createFileLook =
   (settings: () => Promise<FileLookSettings>): LookAtFile =>
-  async (url) => {
+  async (url, reach) => {
     const signal = AbortSignal.timeout(mostMs);
     try {
       const { allowedAddresses, proxies } = await settings();
       const spec = {
         allowedAddresses: [...allowedAddresses],
         proxies,
+        reach,
         limits: { idleSeconds, totalSeconds: 20, retries: 0 },
       };
       return { is: 'found', inspection: await inspect(url, spec, signal) };

@@ -1,6 +1,7 @@
 // The spec of a transfer: the input of transfer-job, written by the backends into the environment of the Job.
 import { z } from 'zod';
 import { Proxies } from '#shared/clients/http/proxy.ts';
+import { ServerReach } from '#shared/clients/http/reach.ts';
 import { ExportFormat } from '#shared/transfer/export/format.ts';
 import { Inspection } from '#shared/transfer/report.ts';
 
@@ -236,6 +237,8 @@ export const TransferSpec = z.object({
   limits: TransferLimits.prefault({}),
   /** CIDRs of loopback, link-local or metadata addresses that are allowed nevertheless. */
   allowedAddresses: z.array(z.string()).default([]),
+  /** Servers that may be asked for the source. Default: every server. */
+  reach: ServerReach.optional(),
   /** Default: no proxy. */
   proxies: Proxies.optional(),
 });

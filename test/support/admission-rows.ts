@@ -2,6 +2,7 @@
 import { aHarvesterImage as image } from '#test/support/admission.ts';
 import { cdiRows } from '#test/support/cdi-rows.ts';
 import { hyperCloudRows } from '#test/support/hypercloud-rows.ts';
+import { limitRows } from '#test/support/limit-rows.ts';
 import { policyRows } from '#test/support/policy-rows.ts';
 import { type AdmissionRow, described, fixed, row, update } from '#test/support/rule-row.ts';
 
@@ -79,4 +80,10 @@ const harvesterRows: readonly AdmissionRow[] = [
   fixed('harvester/fixed-display-name', image(), { displayName: 'other' }, /displayName cannot be changed/),
 ];
 
-export const admissionRows: readonly AdmissionRow[] = [...harvesterRows, ...hyperCloudRows, ...cdiRows, ...policyRows];
+export const admissionRows: readonly AdmissionRow[] = [
+  ...harvesterRows,
+  ...hyperCloudRows,
+  ...cdiRows,
+  ...policyRows,
+  ...limitRows,
+];

@@ -3,7 +3,7 @@ import type { Hono } from 'hono';
 import type { AdmissionResponse } from '#shared/api/admission.ts';
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import { type SubjectAccessReview, subjectAccessReviews } from '#shared/api/foreign/kubernetes.ts';
-import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
 
 export type Loose = Record<string, unknown>;
 
@@ -48,6 +48,7 @@ const plurals: Readonly<Record<string, string>> = {
   DataImportCron: 'dataimportcrons',
   GoldenImagePolicy: 'goldenimagepolicies',
   StorageProfile: 'storageprofiles',
+  TenantLimit: 'tenantlimits',
   VirtualMachineImage: 'virtualmachineimages',
   VirtualMachinePvc: 'virtualmachinepvcs',
   VirtualMachineVolume: 'virtualmachinevolumes',
@@ -130,13 +131,19 @@ export const patched = (object: Draft, { patch }: AdmissionResponse): Draft => {
 const matches = (object: Draft, selector: string | undefined): boolean => {
   if (selector === undefined) return true;
   const [key = '', value] = selector.split('=');
-  return (object.metadata['labels'] as Loose | undefined)?.[key] === value;
+  const found = (object.metadata['labels'] as Loose | undefined)?.[key];
+  return value === undefined ? found !== undefined : found === value;
 };
 
 /** A read-only cluster with these objects, with paging and label selectors. */
 export const clusterOf = (...objects: readonly Draft[]): KubeClient => {
   const ofType = (type: ResourceType): readonly Draft[] =>
     objects.filter((object) => object.kind === type.kind && object.apiVersion === apiVersionOf(type));
+  const selected = (type: ResourceType, { namespace, labelSelector }: ListOptions): readonly Draft[] =>
+    ofType(type).filter(
+      (object) =>
+        (namespace === undefined || object.metadata['namespace'] === namespace) && matches(object, labelSelector),
+    );
   const refuse = (): never => {
     throw new Error('admission has no side effects');
   };
@@ -149,14 +156,11 @@ export const clusterOf = (...objects: readonly Draft[]): KubeClient => {
       )[0],
     list: async (type, options = {}) => {
       if (options.limit === undefined) throw new Error('an unbounded list');
-      const found = ofType(type).filter(
-        (object) =>
-          (options.namespace === undefined || object.metadata['namespace'] === options.namespace) &&
-          matches(object, options.labelSelector),
-      );
-      return { metadata: { resourceVersion: '1' }, items: typed(found) };
+      return { metadata: { resourceVersion: '1' }, items: typed(selected(type, options)) };
     },
-    listAll: refuse,
+    listAll: async function* <T extends KubeObject>(type: ResourceType<T>, options: ListOptions = {}) {
+      yield* typed<T>(selected(type as ResourceType, options));
+    },
     create: refuse,
     replace: refuse,
     mergePatch: refuse,

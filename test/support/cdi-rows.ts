@@ -201,4 +201,17 @@ const cronRows: readonly AdmissionRow[] = [
   ),
 ];
 
-export const cdiRows = [...dataVolumeRows, ...cronRows];
+const offered = (to: string): Draft =>
+  cdi('DataSource', { source: {} }, { name: 'offered', annotations: { 'bullion.dev/offered-to': to } });
+
+const dataSourceRows: readonly AdmissionRow[] = [
+  row(
+    'data-source/offer',
+    offered('team=blue,env in (dev, test),!old'),
+    offered('team blue'),
+    /annotations\[bullion\.dev\/offered-to\].*not a selector of namespaces/,
+  ),
+  row('data-source/offer', offered('*'), offered(''), /write \* for all/),
+];
+
+export const cdiRows = [...dataVolumeRows, ...cronRows, ...dataSourceRows];

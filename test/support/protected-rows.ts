@@ -59,6 +59,11 @@ const dataSource = (namespace: string): Draft => ({
   spec: { source: { pvc: { namespace, name: 'fedora' } } },
 });
 
+const offered = (namespace: string): Draft => ({
+  ...dataSource(namespace),
+  metadata: { name: 'fedora', namespace, annotations: { 'bullion.dev/offered-to': '*' } },
+});
+
 const locked = (draft: Draft): Draft => ({
   ...draft,
   metadata: { ...draft.metadata, labels: { 'bullion.dev/protected': 'true' } },
@@ -134,6 +139,15 @@ export const protectedRows: readonly ProtectedRow[] = [
     allowed: { object: blank('standard') },
     denied: { object: blank('lh-uid-1') },
     says: /spec\.storage\.storageClassName.*user jane is not allowed to use the image of this class/,
+  },
+  {
+    id: 'data-source/offer-allowed',
+    what: 'golden images that are given away by who may not clone them',
+    given: [],
+    rights: ['create datavolumes/source open/*'],
+    allowed: { object: offered('open') },
+    denied: { object: offered('vault') },
+    says: /annotations\[bullion\.dev\/offered-to\].*user jane is not allowed to offer what is in namespace/,
   },
   {
     id: 'data-source/source-allowed',

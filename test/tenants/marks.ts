@@ -135,6 +135,10 @@ export const markRules: readonly MarkRule[] = [
       uid: loot,
     }),
   }),
+  note(annotations.offeredTo, 'dataSource', 'offer a volume of another tenant to others', 'inert', { value: '*' }),
+  note(annotations.offeredBy, 'dataSource', 'have their DataSource stand for a volume of another tenant', 'refused', {
+    value: `${victim}/${loot}`,
+  }),
   label(labels.policy, 'dataSource', 'have a policy of another tenant move their DataSource'),
   label(labels.protected, 'image', 'prevent the deletion of an object of another tenant'),
   note(annotations.deprecation, 'dataSource', 'prevent others from making disks'),

@@ -120,3 +120,16 @@ export const createAddressPolicy = (allowed: readonly string[]): AddressPolicy =
     return isIP(plain) === 0 || isRefused(plain);
   };
 };
+
+/** Whether an address is in one of the ranges, or embeds an IPv4 address that is. Throws InvalidInput for an invalid range. */
+export const createAddressList = (cidrs: readonly string[]): AddressPolicy => {
+  const list = listOf(cidrs);
+  const isIn = (address: string): boolean => {
+    const family = familyOf(address);
+    return list.check(address, family) || (family === 'ipv6' && embeddedIn(address).some(isIn));
+  };
+  return (address) => {
+    const plain = address.replace(/%.*$/, '');
+    return isIP(plain) !== 0 && isIn(plain);
+  };
+};

@@ -7,6 +7,7 @@ import type { AddressPolicy } from '#shared/clients/http/address.ts';
 import { HttpFailure, toHttpFailure, toProxyFailure } from '#shared/clients/http/errors.ts';
 import { type Floor, exchange } from '#shared/clients/http/exchange.ts';
 import { currentContext, traceHeaders } from '#shared/runtime/trace.ts';
+import { type ServerReach, deniedBy, requireReach, withinReach } from '#shared/clients/http/reach.ts';
 import { type Proxies, proxyFor } from '#shared/clients/http/proxy.ts';
 
 export interface HttpResponse {
@@ -43,6 +44,8 @@ export interface HttpClient {
 
 export interface HttpClientOptions {
   readonly isRefused: AddressPolicy;
+  /** Servers that may be asked. Default: every server. */
+  readonly reach?: ServerReach | undefined;
   /** Idle timeout in milliseconds: without a byte for that long while reading, the request fails. */
   readonly idleMs: number;
   /** Minimal speed; below it the request fails. Default: no minimum. */
@@ -65,20 +68,16 @@ const refusal = (host: string, addresses: readonly string[]): HttpFailure =>
 
 /** Resolves a name once and returns only allowed addresses, so that the checked address is the one that is connected to. */
 const guardedLookup =
-  (isRefused: AddressPolicy): LookupFunction =>
+  ({ isRefused: isForbidden, reach }: HttpClientOptions): LookupFunction =>
   (hostname, options, callback) => {
+    const isRefused = withinReach(isForbidden, reach);
     lookup(hostname, { ...options, all: true }, (error, found) => {
       if (error !== null) return callback(error, '');
       const allowed = found.filter(({ address }) => !isRefused(address));
       const [first] = allowed;
       if (first === undefined) {
-        return callback(
-          refusal(
-            hostname,
-            found.map(({ address }) => address),
-          ),
-          '',
-        );
+        const addresses = found.map(({ address }) => address);
+        return callback(deniedBy(reach, hostname, addresses) ?? refusal(hostname, addresses), '');
       }
       return options.all === true ? callback(null, allowed) : callback(null, first.address, first.family);
     });
@@ -101,7 +100,7 @@ const refusedLiteral = ({ isRefused }: HttpClientOptions, hostname: string): Htt
 const createConnector = (options: HttpClientOptions): buildConnector.connector => {
   const connect = buildConnector({
     timeout: connectMsOf(options),
-    lookup: guardedLookup(options.isRefused),
+    lookup: guardedLookup(options),
     allowH2: false,
     ...trustOf(options),
   });
@@ -172,6 +171,7 @@ export const createHttpClient = (options: HttpClientOptions): HttpClient => {
   return {
     get: async ({ url, path = `${url.pathname}${url.search}`, method = 'GET', headers = {}, body, signal }) => {
       signal?.throwIfAborted();
+      requireReach(options.reach, url);
       const { dispatcher, proxy } = ways.to(url);
       const answer = await exchange({
         dispatcher,

@@ -12,6 +12,8 @@ export const httpFaults = {
   ProxyRefused: { retryable: false },
   /** Too many redirects, or one without a target or to another scheme. */
   RedirectRefused: { retryable: false },
+  /** A limit of the administrator does not allow this place. */
+  SourceNotAllowed: { retryable: false },
   /** No connection: DNS, refused, no route. */
   Unreachable: { retryable: true },
   /** Connected, then no data. */

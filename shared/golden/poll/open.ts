@@ -14,7 +14,14 @@ import { type RegistryAccess, placesOf } from '#shared/clients/registry/mirrors.
 import type { RegistryPace } from '#shared/clients/registry/refusal.ts';
 import { type S3Client, createS3Client } from '#shared/clients/s3/client.ts';
 import { parseS3Credentials, s3PlaceOf } from '#shared/clients/s3/place.ts';
-import type { HttpCronSource, RegistryCronSource, S3CronSource } from '#shared/golden/source.ts';
+import type { ServerReach } from '#shared/clients/http/reach.ts';
+import type {
+  CronSource,
+  HttpCronSource,
+  RegistryCronSource,
+  S3CronSource,
+  VolumeCronSource,
+} from '#shared/golden/source.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
 export interface OpenOptions {
@@ -23,6 +30,8 @@ export interface OpenOptions {
   readonly allowedAddresses: readonly string[];
   /** Where registries and files are fetched from. */
   readonly registries: () => Promise<RegistryAccess & MirrorAccess>;
+  /** Servers that may be asked for a source; throws for a source that is not allowed. Left out: every server. */
+  readonly reachOf?: ((namespace: string, source: CronSource) => Promise<ServerReach | undefined>) | undefined;
   /** Left out: everything is reached directly. */
   readonly proxies?: Proxies | undefined;
 }
@@ -34,12 +43,13 @@ const idleMs = 15_000;
 export const openHttp = async (
   options: OpenOptions,
   namespace: string,
-  { caName }: Pick<HttpCronSource, 'caName'>,
+  source: Exclude<CronSource, VolumeCronSource>,
 ): Promise<HttpClient> =>
   createHttpClient({
     isRefused: createAddressPolicy(options.allowedAddresses),
     idleMs,
-    ca: await readCa(options, namespace, caName),
+    reach: await options.reachOf?.(namespace, source),
+    ca: await readCa(options, namespace, source.caName),
     proxies: options.proxies,
   });
 

@@ -91,6 +91,8 @@ export interface SignatureRequest {
   /** Where Secrets and ConfigMaps are looked up. */
   readonly namespace: string;
   readonly rule: SignatureRule;
+  /** Where the keys are looked up. Default: `namespace`. */
+  readonly keysNamespace?: string | undefined;
   /** Of the version. */
   readonly digest: string;
   /** What the source named when it was polled, where that is an index which lists the version's digest. */

@@ -86,9 +86,9 @@ const whyUnsuitable = ({ source, rule, digest }: SignatureRequest): SignatureRef
 };
 
 const look = async (deps: SignatureDeps, request: SignatureRequest): Promise<SignatureOutcome> => {
-  const { source, namespace } = request;
+  const { source, namespace, keysNamespace = namespace } = request;
   if (source.type === 'pvc') return refuse('InvalidPolicy', 'a volume has no signature');
-  const read: ReadConfigMap = (name) => deps.kube.get(configMaps, { namespace, name });
+  const read: ReadConfigMap = (name) => deps.kube.get(configMaps, { namespace: keysNamespace, name });
   const http = await openHttp(deps, namespace, source);
   try {
     return source.type === 'registry'

@@ -1,5 +1,5 @@
 // Looks up the source of a clone: a golden image, a claim or a snapshot. Only reads; decides nothing about the volume itself.
-import type { MayUse } from '#shared/access/permissions.ts';
+import type { AskMayUse } from '#shared/access/permissions.ts';
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import {
   type AccessMode,
@@ -50,7 +50,7 @@ export const waitFor = (reason: string, message: string): Origin => ({ is: 'wait
 interface Asked {
   /** For messages. */
   readonly what: string;
-  readonly mayUse: MayUse;
+  readonly mayUse: AskMayUse;
 }
 
 /** Reveals neither the content of the source nor whether it exists. */
@@ -66,7 +66,7 @@ export const readClaimOrigin = async (
   key: ObjectKey,
   { what, snapshot, mayUse }: Asked & { readonly snapshot?: string | undefined },
 ): Promise<Origin> => {
-  if (!mayUse({ use: 'clone-claim', namespace: key.namespace ?? '', name: key.name })) return notAllowed(what);
+  if (!(await mayUse({ use: 'clone-claim', namespace: key.namespace ?? '', name: key.name }))) return notAllowed(what);
   const claim = await kube.get(persistentVolumeClaims, key);
   if (claim === undefined) return waitFor('SourceNotFound', `${what} does not exist`);
   const obstacle = obstacleOf(claim, what);
@@ -137,7 +137,8 @@ export const readSnapshotOrigin = async (
   key: ObjectKey,
   { what, mayUse }: Asked,
 ): Promise<Origin> => {
-  if (!mayUse({ use: 'clone-snapshot', namespace: key.namespace ?? '', name: key.name })) return notAllowed(what);
+  if (!(await mayUse({ use: 'clone-snapshot', namespace: key.namespace ?? '', name: key.name })))
+    return notAllowed(what);
   const snapshot = await kube.get(volumeSnapshots, key);
   if (snapshot === undefined) return waitFor('SourceNotFound', `${what} does not exist`);
   if (snapshot.metadata.deletionTimestamp !== undefined) return waitFor('SourceDeleted', `${what} is being deleted`);

@@ -1,5 +1,6 @@
 // Reads the input of a claim: its source, its class, and other volumes with the same bytes. Called while there is no claim.
-import { mayUseOf } from '#shared/access/permissions.ts';
+import { isOffered } from '#shared/access/offers.ts';
+import { type AskMayUse, mayUseOf } from '#shared/access/permissions.ts';
 import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
 import {
   type Job,
@@ -156,7 +157,8 @@ const readLook = async (kube: KubeClient, volume: Volume): Promise<ObservedVolum
 
 const readOrigin = async (kube: KubeClient, volume: Volume, readers: OriginReaders): Promise<Origin | undefined> => {
   const { source } = volume;
-  const mayUse = mayUseOf(volume.ref.namespace, volume.grants);
+  const isGranted = mayUseOf(volume.ref.namespace, volume.grants);
+  const mayUse: AskMayUse = (used) => isGranted(used) || isOffered(kube, volume.ref.namespace, used);
   if (source?.type !== 'object') return undefined;
   const { groupKind, namespace, name } = source;
   const key = { namespace, name };

@@ -1,5 +1,5 @@
 // The observed state of a volume when its next step is decided. Read by check.ts.
-import type { MayUse } from '#shared/access/permissions.ts';
+import type { AskMayUse } from '#shared/access/permissions.ts';
 import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
 import type {
   Job,
@@ -78,7 +78,9 @@ export interface ObservedVolume {
 }
 
 /** Readers that determine whether a source is ready, by `<kind>.<group>`; those of claims and snapshots are built in. */
-export type OriginReaders = Readonly<Record<string, (kube: KubeClient, key: Key, mayUse: MayUse) => Promise<Origin>>>;
+export type OriginReaders = Readonly<
+  Record<string, (kube: KubeClient, key: Key, mayUse: AskMayUse) => Promise<Origin>>
+>;
 type Key = { readonly namespace: string; readonly name: string };
 
 export const nothing: ObservedVolume = { pods: [] };

@@ -1,8 +1,9 @@
 // Converts the source of a DataVolume to that of the engine. Called by dialect.ts, for valid and invalid specs.
-import { anyName, type MayUse, type UsedSource } from '#shared/access/permissions.ts';
+import { anyName, type AskMayUse, type UsedSource } from '#shared/access/permissions.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import type { DataVolume, DataVolumeSpec } from '#shared/api/cdi/data-volume.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
+import { offeredBy } from '#shared/access/offers.ts';
 import { findCondition } from '#shared/api/conditions.ts';
 import type { ObjectKey } from '#shared/api/object.ts';
 import { type Parsed, parseSourceUrl } from '#shared/backends/rules/fields.ts';
@@ -106,18 +107,25 @@ export const toS3Place = (text: string): Parsed<S3Place> => {
 
 // The current target of a DataSource, as the source of a volume.
 
+/** The one that it stands for, which may have moved since it was copied; itself, if that is gone. Who may use its target is asked all the same. */
+const offeredAs = async (kube: KubeClient, source: DataSource): Promise<DataSource> => {
+  const origin = offeredBy(source);
+  return (origin && (await kube.get(dataSourceKind.type, origin))) ?? source;
+};
+
 export const readDataSourceOrigin = async (
   kube: KubeClient,
   key: { readonly namespace: string; readonly name: string },
-  mayUse: MayUse,
+  mayUse: AskMayUse,
 ): Promise<Origin> => {
   const what = `DataSource ${key.namespace}/${key.name}`;
-  const object = await kube.get(dataSourceKind.type, key);
-  if (object === undefined) return waitFor('SourceNotFound', `${what} does not exist`);
+  const named = await kube.get(dataSourceKind.type, key);
+  if (named === undefined) return waitFor('SourceNotFound', `${what} does not exist`);
+  const object = await offeredAs(kube, named);
+  const own = object.metadata.namespace ?? key.namespace;
   const { pvc, snapshot } = object.status?.source ?? {};
-  if (pvc !== undefined) return readClaimOrigin(kube, { namespace: key.namespace, ...pvc }, { what, mayUse });
-  if (snapshot !== undefined)
-    return readSnapshotOrigin(kube, { namespace: key.namespace, ...snapshot }, { what, mayUse });
+  if (pvc !== undefined) return readClaimOrigin(kube, { namespace: own, ...pvc }, { what, mayUse });
+  if (snapshot !== undefined) return readSnapshotOrigin(kube, { namespace: own, ...snapshot }, { what, mayUse });
   const { message = 'it has not been reconciled yet' } = findCondition(object.status?.conditions, 'Ready') ?? {};
   return waitFor('SourceNotReady', `${what} is not ready: ${message}`);
 };
@@ -165,15 +173,22 @@ const resolve = async (
   key: { readonly namespace: string; readonly name: string },
 ): Promise<UsedSource | undefined> => {
   const first = await sourceOf(kube, key);
-  const pointer = first?.dataSource;
-  const { pvc, snapshot } =
-    (pointer === undefined ? first : await sourceOf(kube, inNamespace(key.namespace, pointer))) ?? {};
-  if (pvc !== undefined) return { use: 'clone-claim', ...inNamespace(key.namespace, pvc) };
-  if (snapshot !== undefined) return { use: 'clone-snapshot', ...inNamespace(key.namespace, snapshot) };
+  const pointer = first?.source.dataSource;
+  const last = pointer === undefined ? first : await sourceOf(kube, inNamespace(key.namespace, pointer));
+  const { namespace = key.namespace, source: { pvc, snapshot } = {} } = last ?? {};
+  if (pvc !== undefined) return { use: 'clone-claim', ...inNamespace(namespace, pvc) };
+  if (snapshot !== undefined) return { use: 'clone-snapshot', ...inNamespace(namespace, snapshot) };
   return undefined;
 };
 
-const sourceOf = async (kube: KubeClient, key: ObjectKey): Promise<DataSource['spec']['source'] | undefined> => {
-  const found = await kube.get(dataSourceKind.type, key);
-  return found?.status?.source ?? found?.spec.source;
+interface LookedUp {
+  readonly namespace: string | undefined;
+  readonly source: DataSource['spec']['source'];
+}
+
+const sourceOf = async (kube: KubeClient, key: ObjectKey): Promise<LookedUp | undefined> => {
+  const named = await kube.get(dataSourceKind.type, key);
+  if (named === undefined) return undefined;
+  const found = await offeredAs(kube, named);
+  return { namespace: found.metadata.namespace, source: found.status?.source ?? found.spec.source };
 };

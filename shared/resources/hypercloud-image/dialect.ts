@@ -15,7 +15,7 @@ import { finishStatus, toCommonStatus, toOwnConditions, toState } from '#shared/
 import type { Fault } from '#shared/runtime/errors.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import type { MayUse } from '#shared/access/permissions.ts';
+import type { AskMayUse } from '#shared/access/permissions.ts';
 import { type Origin, readClaimOrigin, waitFor } from '#shared/populate/clone/origin.ts';
 import type { Image, ImageStorage } from '#shared/backends/backend.ts';
 
@@ -136,7 +136,7 @@ export const hyperCloudImages: ImageDialect<HyperCloudImage> = {
 export const readImageOrigin = async (
   kube: KubeClient,
   key: { readonly namespace: string; readonly name: string },
-  mayUse: MayUse,
+  mayUse: AskMayUse,
 ): Promise<Origin> => {
   const what = `image ${key.name}`;
   const object = await kube.get(hyperCloudImageKind.type, key);

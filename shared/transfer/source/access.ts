@@ -117,11 +117,12 @@ export const parseUrl = (text: string): URL => {
   throw new TransferError('InvalidSpec', `"${redactUrl(text)}" is not an http or https URL`);
 };
 
-export type ClientSpec = Pick<TransferSpec, 'allowedAddresses' | 'limits' | 'proxies'>;
+export type ClientSpec = Pick<TransferSpec, 'allowedAddresses' | 'limits' | 'proxies' | 'reach'>;
 
 export const openClient = (spec: ClientSpec, ca: string | undefined): HttpClient =>
   createHttpClient({
     isRefused: createAddressPolicy(spec.allowedAddresses),
+    reach: spec.reach,
     idleMs: spec.limits.idleSeconds * 1000,
     floor:
       spec.limits.floor === undefined

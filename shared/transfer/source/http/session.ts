@@ -59,6 +59,7 @@ export const requirePinned = (session: HttpSession): Pinned => {
 
 const faultOfFailure: Readonly<Record<HttpFault, TransferFault>> = {
   AddressRefused: 'SourceAddressRefused',
+  SourceNotAllowed: 'SourceNotAllowed',
   CertificateRefused: 'SourceRefused',
   RedirectRefused: 'SourceRefused',
   ProxyRefused: 'SourceRefused',

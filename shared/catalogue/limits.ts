@@ -1,0 +1,27 @@
+// Limits of a namespace as its users may see them: from the ConfigMap that the tick writes there.
+import { z } from 'zod';
+import { TenantLimitSpec, TenantLimitStatus } from '#shared/api/bullion/tenant-limit.ts';
+import { configMaps } from '#shared/api/foreign/core.ts';
+import { tenantLimits } from '#shared/api/names.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+
+const NamespaceLimit = TenantLimitSpec.omit({ namespaceSelector: true }).extend({
+  name: z.string(),
+  used: TenantLimitStatus.shape.namespaces.unwrap().element.omit({ namespace: true }),
+});
+export type NamespaceLimit = z.infer<typeof NamespaceLimit>;
+
+/** `undefined`: none apply, or they were not counted yet. */
+export const readNamespaceLimits = async (
+  kube: KubeClient,
+  namespace: string,
+): Promise<readonly NamespaceLimit[] | undefined> => {
+  const found = await kube.get(configMaps, { namespace, name: tenantLimits });
+  if (found === undefined) return undefined;
+  try {
+    return z.array(NamespaceLimit).parse(JSON.parse(found.data?.['limits'] ?? '[]'));
+  } catch {
+    // Somebody wrote into it; it is written again within a minute.
+    return undefined;
+  }
+};
