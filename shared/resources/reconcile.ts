@@ -2,25 +2,13 @@
 import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import type { Action, PlanContext } from '#shared/populate/actions.ts';
 import { isoTime } from '#shared/populate/state.ts';
-import { configuredSettings } from './cdi-config/look.ts';
 import { isUpToDate } from '#shared/resources/up-to-date.ts';
-import type {
-  Reconciler,
-  ReconciledState,
-  Planner,
-  Probes,
-  Refusal,
-  Resource,
-  Start,
-} from '#shared/resources/reconciler.ts';
-import { execute } from '#shared/resources/execute.ts';
+import type { Reconciler, ReconciledState, Planner, Refusal, Resource } from '#shared/resources/reconciler.ts';
 import { hold, writeMetadata, announceFinal, recordNotes, writeStatus } from '#shared/resources/write.ts';
-import { type Gate, gateOf } from '#shared/resources/tenant-limit/gate.ts';
 import { claimName, releaseName } from '#shared/resources/name-claim.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
-import { trustedSettings } from './network-settings.ts';
+import { act, contextOf, stepOf } from '#shared/resources/step.ts';
 import { AppError, isConflict, isNotFound } from '#shared/runtime/errors.ts';
 import { type Outcome, done, retry, waiting } from '#shared/runtime/outcome.ts';
 import { currentContext, spanTime, traceOfObject, withSpan } from '#shared/runtime/trace.ts';
@@ -108,14 +96,6 @@ const isAtRest = (
   return which === 'news' ? isUpToDate(reconciler, object) : reconciler.isSettled(resource, deps.now());
 };
 
-const contextOf = ({ now, settings }: ReconcileDeps): PlanContext => ({ now: now(), settings });
-
-/** Settings of administrators in objects of the cluster override those of the functions. */
-const settingsFor = async ({ config, ...deps }: ReconcileDeps, isFetching: boolean | undefined) => {
-  const settings = configuredSettings(deps.settings, await config());
-  return trustedSettings({ ...deps, settings }, isFetching);
-};
-
 const advance = async (reconciliation: Reconciliation): Promise<Outcome> => {
   const { deps, reconciler, resource } = reconciliation;
   const refusal = reconciler.refusalOf(resource, deps.backends, deps.settings);
@@ -128,106 +108,12 @@ const advance = async (reconciliation: Reconciliation): Promise<Outcome> => {
   if (taken !== undefined) return conclude(held, reconciler.failed(held.resource, taken));
   const back = await takeBack(held);
   if ('message' in back) return conclude(held, reconciler.failed(held.resource, back));
-  const whole = { ...held, resource: back };
-  const gate = await gateOf(deps, held.object);
-  const limited = limitedBy(whole, gate.refusal);
-  if (limited !== undefined) return conclude(whole, limited);
-  const { state, hasBegun } = await stepOf(whole, { planner, refusal, gate });
+  const { state, hasBegun } = await stepOf({ ...held, resource: back }, planner, refusal);
   return conclude(held, state, hasBegun);
 };
 
 const takeBack = async ({ deps, reconciler, object, resource }: Reconciliation): Promise<Resource | Refusal> =>
   (await reconciler.takeBack?.(deps.kube, object, resource)) ?? resource;
-
-interface Stepped {
-  /** State to record. */
-  readonly state: ReconciledState;
-  /** Whether something was created, which is valid only for the object as it was read. */
-  readonly hasBegun: boolean;
-}
-
-/** `undefined`: no limit holds it back. */
-const limitedBy = (
-  { reconciler, resource }: Pick<Reconciliation, 'reconciler' | 'resource'>,
-  refusal: Refusal | undefined,
-): ReconciledState | undefined => refusal && reconciler.limited?.(resource, refusal);
-
-const planOf = async (
-  { deps, reconciler, resource }: Omit<Reconciliation, 'object'>,
-  planner: Planner<Resource>,
-  gate: Gate,
-) => {
-  const observed = await planner.check(deps.kube, resource, probesOf(deps, gate));
-  const settings = { ...(await settingsFor(deps, reconciler.fetches?.(resource))), reach: gate.reach };
-  return planner.plan(resource, observed, { ...contextOf(deps), settings });
-};
-
-interface Stepping {
-  readonly planner: Planner<Resource>;
-  /** Why it could not be made again, of what is usable nevertheless. */
-  readonly refusal: Refusal | undefined;
-  /** What limits of its namespace allow. */
-  readonly gate: Gate;
-}
-
-/**
- * Plans and acts. A permanent error of the API is reported to the user, not to the sender of the event.
- */
-const stepOf = async (
-  { deps, reconciler, resource }: Reconciliation,
-  { planner, refusal, gate }: Stepping,
-): Promise<Stepped> => {
-  const context = contextOf(deps);
-  try {
-    const { actions, starts = [], state } = await planOf({ deps, reconciler, resource }, planner, gate);
-    if (refusal !== undefined && reconciler.isUsable?.(state) !== true)
-      return { state: reconciler.failed(resource, refusal), hasBegun: false };
-    // A plan that gives up may still contain the step that would start the work again: a failed object must not create anything.
-    const wanted = state.phase === 'Failed' ? actions.filter((action) => !isBeginning(action)) : actions;
-    const excess = limitedBy({ reconciler, resource }, await gate.refusalOf(wanted));
-    if (excess !== undefined) return { state: excess, hasBegun: false };
-    await act(deps, wanted);
-    return { state: await startEach(deps, starts, state), hasBegun: starts.length > 0 || wanted.some(isBeginning) };
-  } catch (error) {
-    if (!(error instanceof AppError) || error.retryable) throw error;
-    if (refusal !== undefined) return { state: resource.state, hasBegun: false };
-    return { state: reconciler.refused(resource, error, context), hasBegun: false };
-  }
-};
-
-/** Files are looked at within the same limits. */
-const probesOf = ({ look, ...deps }: ReconcileDeps, { reach }: Gate): Probes => ({
-  ...deps,
-  look: look && ((url) => look(url, reach)),
-});
-
-const startEach = async (
-  deps: ReconcileDeps,
-  starts: readonly Start<ReconciledState>[],
-  before: ReconciledState,
-): Promise<ReconciledState> => {
-  let state = before;
-  for (const start of starts) {
-    try {
-      // oxlint-disable-next-line no-await-in-loop
-      await act(deps, [start.action]);
-    } catch (error) {
-      if (!(error instanceof AppError) || error.retryable || isConflict(error)) throw error;
-      state = start.refused(state, error);
-    }
-  }
-  return state;
-};
-
-const isBeginning = ({ do: what }: Action): boolean => what === 'create';
-
-const act = async ({ kube, log }: ReconcileDeps, actions: readonly Action[]): Promise<void> => {
-  for (const action of actions) {
-    const name = action.do === 'create' ? action.object.metadata.name : action.key.name;
-    log.info('acting', { action: action.do, child: `${action.type.kind} ${name}` });
-  }
-  await execute(kube, actions);
-};
 
 const remove = async (reconciliation: Reconciliation): Promise<Outcome> => {
   const { deps, reconciler, resource } = reconciliation;
