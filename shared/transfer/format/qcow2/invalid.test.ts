@@ -35,8 +35,8 @@ const baseOf = (name: string): Buffer => {
   const options = kinds[name as keyof typeof kinds] ?? ['-o', 'cluster_size=4k'];
   writeDisk(raw, 2 * mib);
   runTool('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', ...options, raw, path]);
-  if (name === 'snapshots') for (const of of ['one', 'two']) runTool('qemu-img', ['snapshot', '-c', of, path]);
-  if (name === 'bitmaps') for (const of of ['a', 'b']) runTool('qemu-img', ['bitmap', '--add', path, of]);
+  if (name === 'snapshots') for (const tag of ['one', 'two']) runTool('qemu-img', ['snapshot', '-c', tag, path]);
+  if (name === 'bitmaps') for (const tag of ['a', 'b']) runTool('qemu-img', ['bitmap', '--add', path, tag]);
   const image = readFileSync(path);
   made.set(name, image);
   return image;
