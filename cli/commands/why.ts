@@ -1,5 +1,6 @@
 // `bullion why <name>`: reads everything that tells where an object stands, of whichever kind we serve.
 import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
+import { reasonsPage } from '#shared/catalogue/reasons.ts';
 import { explained } from '#cli/commands/explain.ts';
 import { alignColumns, outputOf, outputOption, printedList, wrap } from '#cli/output.ts';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
@@ -84,7 +85,7 @@ export const whyCommand: ClusterCommand = {
   name: 'why',
   arguments: '<name>',
   summary: 'Shows the state of an object on one screen, the reason, and what happens next.',
-  more: 'An image, or any other object that Bullion serves: <kind>/<name> where several have the name (datavolume/x, dataimportcron/x, pvc/x).\nWith -o json or yaml: the object, what was made for it, and the events of both, as one list. With -o wide: every event, not the newest alone.\n\n  bullion why jammy\n  bullion why datavolume/root --explain',
+  more: `An image, or any other object that Bullion serves: <kind>/<name> where several have the name (datavolume/x, dataimportcron/x, pvc/x).\nWith -o json or yaml: the object, what was made for it, and the events of both, as one list. With -o wide: every event, not the newest alone.\nThe page of a reason is ${reasonsPage}#<Reason>.\n\n  bullion why jammy\n  bullion why datavolume/root --explain`,
   options: {
     ...outputOption,
     explain: { type: 'boolean', help: 'also what its reasons mean, as bullion explain says it' },

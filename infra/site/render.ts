@@ -2,7 +2,9 @@
 import { dirname, join } from 'node:path';
 import { Marked, type Tokens } from 'marked';
 import { type SiteSection, namesIn, plain, sectionsOf } from './sections.ts';
-import { anchorOf, hrefFrom, isLocal, placeOf, targetOf } from './pages.ts';
+import { type AnchorOf, anchorOf, hrefFrom, isLocal, placeOf, targetOf } from './pages.ts';
+import { reasonsDocument } from './reasons.ts';
+import { reasonsPage } from '#shared/catalogue/reasons.ts';
 
 /** A link to a page of the site, to be compared with the anchors of that page. */
 interface Reference {
@@ -30,6 +32,8 @@ export interface Around {
   readonly exists: (path: string) => boolean;
   /** Where the repository can be read, without a slash at the end; links to code are left out without it. */
   readonly source?: string | undefined;
+  /** Default: that of GitHub. */
+  readonly anchorOf?: AnchorOf | undefined;
 }
 
 export const escape = (text: string): string =>
@@ -44,6 +48,12 @@ export const renderPage = (path: string, markdown: string, around: Around): Site
   const contents: { anchor: string; heading: string }[] = [];
 
   const linkTo = (link: string, text: string): string => {
+    if (link === reasonsPage || link.startsWith(`${reasonsPage}#`)) {
+      const anchor = link.split('#')[1] ?? '';
+      references.push({ link, target: reasonsDocument, anchor });
+      const href = `${hrefFrom(place, placeOf(reasonsDocument))}${anchor === '' ? '' : `#${anchor}`}`;
+      return `<a href="${escape(href)}">${text}</a>`;
+    }
     if (!isLocal(link)) return `<a href="${escape(link)}">${text}</a>`;
     const target = targetOf(path, link);
     const file = [target, join(target, 'README.md')].find(around.isPage);
@@ -58,7 +68,7 @@ export const renderPage = (path: string, markdown: string, around: Around): Site
   marked.use({
     renderer: {
       heading({ depth, text, tokens: inner }) {
-        const anchor = anchorOf(text, taken);
+        const anchor = (around.anchorOf ?? anchorOf)(text, taken);
         if (depth === 2) contents.push({ anchor, heading: plain(text) });
         return `<h${depth} id="${escape(anchor)}">${this.parser.parseInline(inner)}</h${depth}>\n`;
       },
@@ -86,6 +96,6 @@ export const renderPage = (path: string, markdown: string, around: Around): Site
     },
   });
   const html = marked.parser(tokens);
-  const sections = sectionsOf(tokens, { place, title });
+  const sections = sectionsOf(tokens, { place, title, anchorOf: around.anchorOf ?? anchorOf });
   return { path, title, html, contents, anchors: taken, sections, references, pictures };
 };
