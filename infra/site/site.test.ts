@@ -82,9 +82,13 @@ describe('the site', () => {
     const { anchors = new Set() } = pages.find(({ path }) => path === reasonsDocument) ?? {};
     expect(placeOf(reasonsDocument)).toBe('reasons/index.html');
     const addresses = Object.keys(explanations).map((name) => new URL(reasonAddress(name)));
-    expect(addresses.filter(({ pathname, hash }) => pathname !== '/reasons' || !anchors.has(hash.slice(1)))).toEqual([]);
+    expect(addresses.filter(({ pathname, hash }) => pathname !== '/reasons' || !anchors.has(hash.slice(1)))).toEqual(
+      [],
+    );
     const html = readFileSync(join(outDir, 'reasons/index.html'), 'utf8');
-    expect(html).toMatch(/<h2 id="ChecksumMismatch">[^]*?the file does not have the requested checksum[^]*?To do: publish/);
+    expect(html).toMatch(
+      /<h2 id="ChecksumMismatch">[^]*?the file does not have the requested checksum[^]*?To do: publish/,
+    );
     expect(html).toMatch(/<h2 id="BullionPollOverdue">[^]*?<pre tabindex="0"><code>kubectl get dic -A/);
   });
 
