@@ -39,6 +39,12 @@ export interface Around {
 export const escape = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 
+/** Path in the repository of what a link leads to; `undefined`: it leads elsewhere. The address of a page of this site leads to the page. */
+const documentAt = (path: string, link: string): string | undefined => {
+  if (link.split('#')[0] === reasonsPage) return reasonsDocument;
+  return isLocal(link) ? targetOf(path, link) : undefined;
+};
+
 export const renderPage = (path: string, markdown: string, around: Around): SitePage => {
   const place = placeOf(path);
   const marked = new Marked({ gfm: true });
@@ -48,14 +54,8 @@ export const renderPage = (path: string, markdown: string, around: Around): Site
   const contents: { anchor: string; heading: string }[] = [];
 
   const linkTo = (link: string, text: string): string => {
-    if (link === reasonsPage || link.startsWith(`${reasonsPage}#`)) {
-      const anchor = link.split('#')[1] ?? '';
-      references.push({ link, target: reasonsDocument, anchor });
-      const href = `${hrefFrom(place, placeOf(reasonsDocument))}${anchor === '' ? '' : `#${anchor}`}`;
-      return `<a href="${escape(href)}">${text}</a>`;
-    }
-    if (!isLocal(link)) return `<a href="${escape(link)}">${text}</a>`;
-    const target = targetOf(path, link);
+    const target = documentAt(path, link);
+    if (target === undefined) return `<a href="${escape(link)}">${text}</a>`;
     const file = [target, join(target, 'README.md')].find(around.isPage);
     const anchor = link.split('#')[1] ?? '';
     if (file === undefined && around.exists(target))

@@ -282,10 +282,10 @@ describe.skipIf(executablePath === undefined)('the console in a browser', { time
       // That consumers elsewhere cannot be seen is no fault.
       const refusals = notices.filter((text) => !/You may not list every namespace/.test(text));
       expect([path, answer?.status(), refusals]).toEqual([path, 200, []]);
-      expect(await theirs.textContent('main'), path).not.toMatch(/secret|others/);
+      expect(`${path}: ${await theirs.textContent('main')}`).not.toMatch(/secret|others/);
     }
     for (const path of ['/queue', '/backups', '/golden', '/objects'])
-      expect(await (await open(`${path}?namespace=others`))?.text(), path).not.toMatch(/secret/);
+      expect(`${path}: ${await (await open(`${path}?namespace=others`))?.text()}`).not.toMatch(/secret/);
     await theirs.context().close();
   });
 
