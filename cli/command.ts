@@ -47,6 +47,8 @@ export interface Terminal {
   /** Of the screen that `err` is shown on, now: it may have been resized. */
   width?(): number | undefined;
   now(): Date;
+  /** Whether `out` shows colours: a terminal, and no NO_COLOR. */
+  readonly showsColors?: boolean | undefined;
   /** Of the screen that `out` is shown on; `undefined`: it is read by a program. */
   readonly columns?: number | undefined;
 }

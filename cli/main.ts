@@ -18,6 +18,7 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
     err: (text) => void process.stderr.write(text),
     isLive: process.stderr.isTTY === true,
     hasColors: process.stderr.isTTY && process.stderr.hasColors(),
+    showsColors: process.stdout.isTTY && process.stdout.hasColors(),
     width: () => process.stderr.columns,
     now: () => new Date(),
     columns: process.stdout.isTTY ? process.stdout.columns : undefined,

@@ -1,8 +1,9 @@
 // How objects are printed: `-o json|yaml|wide|name|custom-columns=…` for scripts, tables for people.
 import { stringify } from 'yaml';
 import { type OptionSpec, type Values, textOf, type Call } from '#cli/command.ts';
+import { type Paint, paintOn } from '#cli/paint.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
-import { type Found, type AnyImage, groupOf, imageTypes, isImage, readyOf } from '#shared/catalogue/image.ts';
+import { type Found, type AnyImage, groupOf, imageTypes, isImage, readyOf, stateOf } from '#shared/catalogue/image.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { toAge } from '#shared/runtime/age.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
@@ -124,14 +125,20 @@ const cutRows = (rows: readonly (readonly string[])[], most: number): readonly (
   return rows.map((row) => row.map((cell, index) => cut(cell, widths[index] ?? 0)));
 };
 
+/** The cell in colours. `row` 0 is the heading. */
+export type PaintCell = (cell: string, row: number, column: number) => string;
+
 /** Columns as kubectl sets them: three spaces apart, nothing behind the last one. */
 const gap = '   ';
 
-export const alignColumns = (rows: readonly (readonly string[])[]): readonly string[] => {
+export const alignColumns = (
+  rows: readonly (readonly string[])[],
+  painted: PaintCell = (cell) => cell,
+): readonly string[] => {
   const widths = widthsOf(rows);
-  return rows.map((row) =>
+  return rows.map((row, at) =>
     row
-      .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+      .map((cell, index) => painted(cell, at, index) + ' '.repeat((widths[index] ?? 0) - cell.length))
       .join(gap)
       .trimEnd(),
   );
@@ -162,12 +169,13 @@ export const tableOf = (
   heading: readonly string[],
   rows: readonly (readonly (string | number | undefined)[])[],
   most?: number,
+  painted?: PaintCell,
 ): string => {
   const cells = [
     heading,
     ...rows.map((row) => row.map((cell) => (cell === undefined || cell === '' ? '-' : `${cell}`))),
   ];
-  return alignColumns(most === undefined ? cells : cutRows(cells, most))
+  return alignColumns(most === undefined ? cells : cutRows(cells, most), painted)
     .map((line) => `${line}\n`)
     .join('');
 };
@@ -178,14 +186,16 @@ const bytes = (size: number | undefined): string | undefined => (size === undefi
 interface Column {
   readonly heading: string;
   readonly cell: (found: Found, now: Date) => string | number | undefined;
+  /** Shown in the colour of the state. */
+  readonly isState?: true;
 }
 
 const namespaceColumn: Column = { heading: 'NAMESPACE', cell: ({ image }) => image.metadata.namespace };
 const columns: readonly Column[] = [
   { heading: 'NAME', cell: ({ image }) => image.metadata.name },
   { heading: 'GROUP', cell: groupOf },
-  { heading: 'READY', cell: (found) => readyOf(found)?.status ?? 'False' },
-  { heading: 'PHASE', cell: ({ image }) => image.status?.phase },
+  { heading: 'READY', cell: (found) => readyOf(found)?.status ?? 'False', isState: true },
+  { heading: 'PHASE', cell: ({ image }) => image.status?.phase, isState: true },
   {
     heading: 'PROGRESS',
     // Of a DataVolume it is text: with the sign already, or N/A.
@@ -208,18 +218,26 @@ interface TableOptions {
   readonly now: Date;
   /** See `screenOf`. */
   readonly most?: number | undefined;
+  /** Default: no colours. */
+  readonly paint?: Paint | undefined;
 }
 
 const draw = (
   own: readonly Column[],
   found: readonly Found[],
-  { isEverywhere = false, isWide, now, most }: TableOptions,
+  { isEverywhere = false, isWide, now, most, paint }: TableOptions,
 ): string => {
   const shown = [...(isEverywhere ? [namespaceColumn] : []), ...own, ...(isWide ? wideColumns : [])];
   return tableOf(
     shown.map(({ heading }) => heading),
     found.map((one) => shown.map(({ cell }) => cell(one, now))),
     most,
+    (text, row, column) => {
+      const one = found[row - 1];
+      return one === undefined || paint === undefined || shown[column]?.isState === undefined || text === '-'
+        ? text
+        : paint(stateOf(one), text);
+    },
   );
 };
 
@@ -244,7 +262,8 @@ const typeOf = ({ apiVersion }: AnyImage): Found['type'] =>
 /** Prints one image in the form that was asked for; nothing where none was. */
 export const printImage = ({ values, terminal }: Pick<Call, 'values' | 'terminal'>, image: AnyImage): void => {
   const format: OutputFormat = outputOf(values);
-  const table = () => imageTable([{ type: typeOf(image), image }], { isWide: true, now: terminal.now() });
+  const options = { isWide: true, now: terminal.now(), paint: paintOn(terminal) };
+  const table = () => imageTable([{ type: typeOf(image), image }], options);
   const printed = format === 'wide' ? table() : printedObject(image, format);
   if (printed !== undefined) terminal.out(printed);
 };

@@ -26,10 +26,10 @@ describe('bullion explain', () => {
   it.each([
     [
       'ChecksumMismatch',
-      /^ChecksumMismatch \(The source\)\n {2}the file does not have .*\n {2}next: fails\n {2}to do: publish the file/,
+      /^ChecksumMismatch \(The source\)\n {2}the file does not have .*\n {2}next: fails\n {2}to do: publish the file[^]*\n {2}page: https:\/\/bullion\.dev\/reasons#ChecksumMismatch\n/,
     ],
     ['SourceStalled', /SourceInterrupted, SourceStalled: .*\n.*\n {2}next: retries, resumes/],
-    ['WorkerEvicted', /^WorkerEvicted \(The worker and the storage\)/],
+    ['WorkerEvicted', /^WorkerEvicted \(The worker and the storage\)[^]*reasons#WorkerReason$/m],
     ['NotReady', /HTTP: 409, 503/],
     ['BullionPollOverdue', /\(Alerts\)\n {2}Meaning\n[^]*\n {4}kubectl get dic -A\n/],
   ])('says what %s means', async (name, text) => {

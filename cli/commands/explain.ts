@@ -2,6 +2,7 @@
 import explanations from '../explanations.json' with { type: 'json' };
 import { type PlainCommand, exitCodes } from '#cli/command.ts';
 import { wrap } from '#cli/output.ts';
+import { reasonAddress, reasonsPage } from '#shared/catalogue/reasons.ts';
 import { remedyFor } from '#shared/catalogue/story.ts';
 import { NotFound } from '#shared/runtime/errors.ts';
 
@@ -15,10 +16,14 @@ const known: Readonly<Record<string, readonly Explanation[]>> = explanations;
 const isLike = (name: string, pattern: string): boolean =>
   pattern.includes('<') && new RegExp(`^${pattern.replace(/<\w+>/, '[A-Z]\\w+')}$`).test(name);
 
-const explanationsOf = (name: string): readonly Explanation[] =>
-  Object.hasOwn(known, name)
-    ? (known[name] ?? [])
-    : Object.entries(known).flatMap(([pattern, found]) => (isLike(name, pattern) ? found : []));
+/** The name under which a reason is explained. */
+const nameIn = (name: string): string =>
+  Object.hasOwn(known, name) ? name : (Object.keys(known).find((pattern) => isLike(name, pattern)) ?? name);
+
+const explanationsOf = (name: string): readonly Explanation[] => {
+  const under = nameIn(name);
+  return Object.hasOwn(known, under) ? (known[under] ?? []) : [];
+};
 
 /** Meanings that a reason has only elsewhere: in the answers to a client, in the metrics, or for one kind. */
 const elsewhere: Readonly<Record<string, string | undefined>> = {
@@ -41,6 +46,7 @@ export const explained = (name: string, kind?: string): string => {
       `${name} (${section})`,
       ...text.split('\n').flatMap((line) => (line.startsWith('    ') || line === '' ? line : wrap(`  ${line}`, '  '))),
       ...(remedy === undefined ? [] : wrap(`  to do: ${remedy}`, '  ')),
+      `  page: ${reasonAddress(nameIn(name))}`,
       '',
     ].join('\n'),
   );
@@ -56,7 +62,7 @@ export const explainCommand: PlainCommand = {
   name: 'explain',
   arguments: '[reason]',
   summary: 'Says what a reason or an alert means and what to do; without an argument, lists them.',
-  more: 'Reasons of conditions, Events and answers. bullion why <name> --explain explains those of an object. The site of the documents (npm run docs) has the same texts, each under its name: docs/reference.html#ChecksumMismatch, infra/runbooks/BullionPollOverdue.html.\n\n  bullion explain ChecksumMismatch\n  bullion explain BullionPollOverdue',
+  more: `Reasons of conditions, Events and answers. bullion why <name> --explain explains those of an object. The page of each is ${reasonsPage}#<Reason>, with the same text.\n\n  bullion explain ChecksumMismatch\n  bullion explain BullionPollOverdue`,
   options: {},
   completes: Object.keys(known).filter((name) => !name.includes('<')),
   runPlain: async ({ positionals, terminal }) => {

@@ -11,6 +11,7 @@ import {
   printedObject,
   screenOf,
 } from '#cli/output.ts';
+import { paintOn } from '#cli/paint.ts';
 import { runStream } from '#events/forward/stream.ts';
 import { sleep } from '#events/sender.ts';
 import { deprecationOfImage } from '#shared/golden/rollout/deprecation.ts';
@@ -65,6 +66,7 @@ const watchOn = async ({ kube, values, terminal, signal }: Call, { types, shown,
       isWide: format === 'wide',
       now: terminal.now(),
       most: screenOf({ values, terminal }),
+      paint: paintOn(terminal),
     };
     const [heading = '', ...lines] = objectTable([...aligned, found], options).split('\n');
     const line = `${lines.at(-2) ?? ''}\n`;
@@ -121,6 +123,7 @@ const run = async (call: Call) => {
       isWide: format === 'wide',
       now: terminal.now(),
       most: screenOf({ values, terminal }),
+      paint: paintOn(terminal),
     };
     terminal.out(objectTable(shown, options));
   } else if (denied.length === 0 && !isWatching) {

@@ -1,6 +1,7 @@
 // `bullion images`: every image, whatever its group, in one table.
 import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
 import { listImages } from '#shared/catalogue/image.ts';
+import { paintOn } from '#cli/paint.ts';
 import { customTable, imageTable, listOutputOption, outputOf, printedList, screenOf } from '#cli/output.ts';
 
 const run = async ({ kube, namespace, values, terminal }: Call) => {
@@ -23,6 +24,7 @@ const run = async ({ kube, namespace, values, terminal }: Call) => {
       isWide: format === 'wide',
       now: terminal.now(),
       most: screenOf({ values, terminal }),
+      paint: paintOn(terminal),
     }),
   );
   return exitCodes.done;

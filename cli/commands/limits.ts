@@ -82,7 +82,7 @@ export const limitsCommand: ClusterCommand = {
   name: 'limits',
   arguments: '',
   summary: 'Shows what the namespace may have of images and volumes, and what it has.',
-  more: 'What the TenantLimits of the cluster say of this namespace. It is counted once a minute.\n\n  bullion limits -n team-a',
+  more: 'What the TenantLimits of the cluster say of this namespace. It is counted once a minute.\n\n  bullion limits -n vms',
   options: { output: { ...outputOption.output, oneOf: ['json'] } },
   run,
 };

@@ -2,7 +2,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, type ClusterCommand, type ExitCode, type Terminal, exitCodes } from '#cli/command.ts';
 import { barOf } from '#cli/line.ts';
-import { listOutputOption, customTable, outputOf, printedList, screenOf, tableOf } from '#cli/output.ts';
+import { paintOn } from '#cli/paint.ts';
+import {
+  type PaintCell,
+  listOutputOption,
+  customTable,
+  outputOf,
+  printedList,
+  screenOf,
+  tableOf,
+} from '#cli/output.ts';
 import { systemNamespace, transferQueue } from '#shared/api/names.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import type { Found } from '#shared/catalogue/image.ts';
@@ -16,6 +25,12 @@ const lookMs = 2000;
 const mostFollowed = 100;
 
 const headings = ['NAMESPACE', 'OBJECT', 'TRANSFER', 'SOURCE', 'STATE', 'FOR'];
+
+/** Those that wait for their turn do nothing yet. */
+const paintedIn = (terminal: Terminal): PaintCell => {
+  const paint = paintOn(terminal);
+  return (cell) => (cell === 'running' && paint !== undefined ? paint('working', cell) : cell);
+};
 
 const rowOf = ({ namespace, owner, role, host, isWaiting, place, since }: Transfer, now: Date): readonly string[] => [
   namespace,
@@ -49,7 +64,7 @@ const drawMoving = async (call: Call): Promise<string> => {
     const found = transfer.isWaiting ? undefined : await readOwner(kube, transfer);
     return [...rowOf(transfer, terminal.now()), progressOf(found, terminal)];
   });
-  return tableOf([...headings, 'PROGRESS'], await Promise.all(rows), terminal.columns);
+  return tableOf([...headings, 'PROGRESS'], await Promise.all(rows), terminal.columns, paintedIn(terminal));
 };
 
 /** Drawn again in its place on a terminal; elsewhere written whenever it has changed. */
@@ -86,6 +101,7 @@ const run = async (call: Call) => {
         headings,
         found.map((transfer) => rowOf(transfer, terminal.now())),
         screenOf({ values, terminal }),
+        paintedIn(terminal),
       ),
     );
   return exitCodes.done;

@@ -1,5 +1,7 @@
 // `bullion why <name>`: reads everything that tells where an object stands, of whichever kind we serve.
 import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
+import { reasonsPage } from '#shared/catalogue/reasons.ts';
+import { type Paint, paintOn, stateOfWord } from '#cli/paint.ts';
 import { explained } from '#cli/commands/explain.ts';
 import { alignColumns, outputOf, outputOption, printedList, wrap } from '#cli/output.ts';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
@@ -26,7 +28,7 @@ const eventLines = (events: readonly KubeEvent[], said: readonly string[], now: 
 const renderStory = (
   story: Story,
   now: Date,
-  { hasAllEvents = false }: { readonly hasAllEvents?: boolean } = {},
+  { hasAllEvents = false, paint }: { readonly hasAllEvents?: boolean; readonly paint?: Paint | undefined } = {},
 ): string => {
   const { found, children } = story;
   const { image, type } = found;
@@ -45,7 +47,12 @@ const renderStory = (
     ...summary,
     ...unobserved,
     '',
-    ...(made.length === 0 ? ['Nothing was created for it yet.'] : alignColumns([['CHILD', 'STATE', 'AGE'], ...made])),
+    ...(made.length === 0
+      ? ['Nothing was created for it yet.']
+      : alignColumns([['CHILD', 'STATE', 'AGE'], ...made], (cell, row, column) => {
+          const state = row > 0 && column === 1 ? stateOfWord(cell) : undefined;
+          return state === undefined || paint === undefined ? cell : paint(state, cell);
+        })),
     '',
     ...(events.length === 0 ? ['No events in the last hour.'] : ['EVENTS', ...eventLines(events, said, now)]),
   ]
@@ -70,7 +77,9 @@ const run = async ({ kube, namespace, positionals, values, terminal }: Call) => 
   const story = await gather(kube, found);
   const format = outputOf(values);
   const printed = printedList([story.found.image, ...story.children, ...story.events], format);
-  terminal.out(printed ?? renderStory(story, terminal.now(), { hasAllEvents: format === 'wide' }));
+  terminal.out(
+    printed ?? renderStory(story, terminal.now(), { hasAllEvents: format === 'wide', paint: paintOn(terminal) }),
+  );
   if (printed === undefined && values['explain'] === true)
     terminal.out(
       `\n${reasonsOf(story)
@@ -84,7 +93,7 @@ export const whyCommand: ClusterCommand = {
   name: 'why',
   arguments: '<name>',
   summary: 'Shows the state of an object on one screen, the reason, and what happens next.',
-  more: 'An image, or any other object that Bullion serves: <kind>/<name> where several have the name (datavolume/x, dataimportcron/x, pvc/x).\nWith -o json or yaml: the object, what was made for it, and the events of both, as one list. With -o wide: every event, not the newest alone.\n\n  bullion why jammy\n  bullion why datavolume/root --explain',
+  more: `An image, or any other object that Bullion serves: <kind>/<name> where several have the name (datavolume/x, dataimportcron/x, pvc/x).\nWith -o json or yaml: the object, what was made for it, and the events of both, as one list. With -o wide: every event, not the newest alone.\nThe page of a reason is ${reasonsPage}#<Reason>.\n\n  bullion why jammy\n  bullion why datavolume/root --explain`,
   options: {
     ...outputOption,
     explain: { type: 'boolean', help: 'also what its reasons mean, as bullion explain says it' },

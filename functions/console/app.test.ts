@@ -6,7 +6,7 @@ import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
-import { jobs, pods } from '#shared/api/foreign/core.ts';
+import { jobs, kubeEvents, pods } from '#shared/api/foreign/core.ts';
 import { annotations, labels } from '#shared/api/names.ts';
 import { Denied } from '#shared/runtime/errors.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
@@ -436,6 +436,87 @@ describe('the steps of an image', () => {
     const [, list = ''] = /<ol class="steps"[^>]*>([^]*?)<\/ol>/.exec(await world.text(`${place}/one`)) ?? [];
     const items = list.split('</li>').map((item) => item.replaceAll(/<small>.*?<\/small>|<[^>]*>/g, ' '));
     expect(items.map((item) => item.replaceAll(/\s+/g, ' ').trim()).filter((item) => item !== '')).toEqual(steps);
+  });
+});
+
+describe('the times of these steps', () => {
+  const uid = 'uid-one';
+  const at = (minute: number): string => `2026-01-02T03:${String(minute).padStart(2, '0')}:00Z`;
+  const made = (role: string, more: object = {}) => ({
+    namespace: 'default',
+    name: `${role}-${uid}`,
+    uid: `${role}-uid`,
+    creationTimestamp: at(1),
+    labels: { [labels.ownerUid]: uid, [labels.role]: role },
+    ...more,
+  });
+  const job = (role: string, status: object) => ({
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: made(role),
+    spec: { template: { spec: { containers: [] } } },
+    status,
+  });
+  const event = (reason: string, about: string, time: string) => ({
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { namespace: 'default', name: `${reason}-${about}` },
+    involvedObject: { uid: about },
+    type: 'Warning',
+    reason,
+    lastTimestamp: time,
+  });
+  const condition = (status: 'True' | 'False', more: object) => ({
+    conditions: [{ type: 'Ready', status, reason: 'Because', message: '', lastTransitionTime: at(1), ...more }],
+  });
+  const transfer = { run: 'import-a', phase: 'Verifying', receivedBytes: 7, startedAt: at(2), reportedAt: at(9) };
+
+  it.each<[string, object, readonly object[], readonly string[]]>([
+    ['Available', condition('True', { lastTransitionTime: at(9) }), [], ['Pending 0', 'Available 9']],
+    [
+      'Available',
+      condition('True', { lastTransitionTime: at(9) }),
+      [job('inspect', { startTime: at(1) }), job('import', { startTime: at(3), completionTime: at(8) })],
+      ['Pending 0', 'Downloading 3', 'Verifying ended 8', 'Available 9'],
+    ],
+    [
+      'Downloading',
+      { transfer: { ...transfer, phase: 'Downloading' }, ...condition('False', {}) },
+      [],
+      ['Pending 0', 'Downloading 2'],
+    ],
+    // Of a run before a retry.
+    ['Pending', condition('False', {}), [job('import', { startTime: at(3) })], ['Pending 0']],
+    [
+      'Failed',
+      { transfer, ...condition('False', { lastUpdateTime: at(7) }) },
+      [job('import', { startTime: at(3) })],
+      ['Pending 0', 'Downloading 3', 'Failed 7'],
+    ],
+    [
+      'Failed',
+      condition('False', { lastUpdateTime: at(7) }),
+      [event('Because', uid, at(6)), event('Because', 'another', at(8)), event('Other', uid, at(9))],
+      ['Pending 0', 'Failed 6'],
+    ],
+    // Ready is False since the first minute, which is not when it failed.
+    ['Failed', condition('False', {}), [], ['Pending 0']],
+  ])('%s %o are those that the cluster knows', async (phase, status, others, steps) => {
+    const world = await createConsoleWorld();
+    const image = aHyperCloudImage();
+    const metadata = { namespace: 'default', name: 'one', uid, creationTimestamp: at(0) };
+    world.kube.seed(images, { ...image, metadata, status: { phase, ...status } } as never);
+    for (const one of others) {
+      if ('status' in one) world.kube.seed(jobs, one as never);
+      else world.kube.seed(kubeEvents, one as never);
+    }
+    const page = await world.text(`${place}/one`);
+    const [, list = ''] = /<ol class="steps"[^>]*>([^]*?)<\/ol>/.exec(page) ?? [];
+    const shown = list.split('</li>').flatMap((item) => {
+      const found = /[✓▲●○]<\/span>\s*(\w+)\s[^]*<time datetime="[^"]*:(\d\d):00Z">(ended )?/.exec(item);
+      return found === null ? [] : [`${found[1]} ${found[3] ?? ''}${Number(found[2])}`];
+    });
+    expect(shown).toEqual(steps);
   });
 });
 

@@ -18,6 +18,7 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { createTracer } from '#shared/runtime/tracer.ts';
 import { parseSpec, serializeReport, toFailure } from '#shared/transfer/failure.ts';
+import { uploadPaused } from '#shared/transfer/fault.ts';
 import type { TransferReport } from '#shared/transfer/report.ts';
 import { type RunOptions, runTransfer } from '#shared/transfer/run.ts';
 import { type Reception, openReception } from '#shared/transfer/upload/reception.ts';
@@ -25,8 +26,9 @@ import { type Reception, openReception } from '#shared/transfer/upload/reception
 /** Timeout of the last progress report, in milliseconds; a cancelled job must end within a second. */
 const closingMs = { ended: 3000, cancelled: 300 } as const;
 
-/** A retryable failure makes the Job controller start another pod; anything else is final. */
-export const exitCodeOf = (report: TransferReport): 0 | 1 => (report.outcome === 'failed' && report.retryable ? 1 : 0);
+/** A retryable failure makes the Job controller start another pod; anything else is final, or waits for a client. */
+export const exitCodeOf = (report: TransferReport): 0 | 1 =>
+  report.outcome === 'failed' && report.retryable && report.reason !== uploadPaused ? 1 : 0;
 
 const leaveReport = async (path: string, report: TransferReport, log: Logger): Promise<void> => {
   try {

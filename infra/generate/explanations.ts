@@ -45,9 +45,16 @@ const textOf = ({ reasons, text }: Row): string => {
   return text.map(([heading, cell]) => (heading === 'meaning' ? `${shared}${cell}` : `${heading}: ${cell}`)).join('\n');
 };
 
+/** One meaning of a reason or an alert, and the part of the reference that has it. */
+interface Explanation {
+  readonly section: string;
+  readonly text: string;
+}
+export type Explanations = Readonly<Record<string, readonly Explanation[]>>;
+
 /** `runbooks`: their Markdown by the name of the alert. */
-export const explanationOutputs = (reference: string, runbooks: Readonly<Record<string, string>>): Outputs => {
-  const found: Record<string, { readonly section: string; readonly text: string }[]> = {};
+export const explanationsOf = (reference: string, runbooks: Readonly<Record<string, string>>): Explanations => {
+  const found: Record<string, Explanation[]> = {};
   for (const row of listRows(reference))
     for (const reason of row.reasons) (found[reason] ??= []).push({ section: row.section, text: textOf(row) });
   for (const [alert, markdown] of Object.entries(runbooks)) {
@@ -57,5 +64,9 @@ export const explanationOutputs = (reference: string, runbooks: Readonly<Record<
       .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1');
     (found[alert] ??= []).push({ section: 'Alerts', text: text.trim() });
   }
-  return { 'cli/explanations.json': `${JSON.stringify(found, undefined, 2)}\n` };
+  return found;
 };
+
+export const explanationOutputs = (...of: Parameters<typeof explanationsOf>): Outputs => ({
+  'cli/explanations.json': `${JSON.stringify(explanationsOf(...of), undefined, 2)}\n`,
+});

@@ -3,7 +3,8 @@ import { existsSync } from 'node:fs';
 import { cp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { frame, navigationOf, style } from './layout.ts';
-import { collectPages, placeOf } from './pages.ts';
+import { collectPages, nameAnchorOf, placeOf } from './pages.ts';
+import { explainedIn, reasonsDocument, reasonsText } from './reasons.ts';
 import { type SitePage, renderPage } from './render.ts';
 import { indexScript, searchScript } from './search.ts';
 
@@ -33,7 +34,11 @@ export const buildSite = async ({ root, outDir, version, source }: SiteOptions):
   const documents = collectPages(root);
   const exists = (path: string): boolean => !path.startsWith('..') && existsSync(join(root, path));
   const around = { isPage: (path: string) => documents.has(path), exists, source };
-  const pages = [...documents].map(([path, text]) => renderPage(path, text, around));
+  const reasons = reasonsText(explainedIn(documents));
+  const pages = [
+    ...[...documents].map(([path, text]) => renderPage(path, text, around)),
+    renderPage(reasonsDocument, reasons, { ...around, anchorOf: nameAnchorOf }),
+  ];
   const faults = faultsOf(pages, exists);
   if (faults.length > 0) throw new Error(`links of the documents lead nowhere:\n${faults.join('\n')}`);
   const navigation = navigationOf(documents.get('docs/README.md') ?? '');

@@ -1,6 +1,7 @@
 // The frame around each page, and its style, which begins with that of the console.
 import { style as consoleStyle } from '#shared/console/assets.ts';
 import { hrefFrom, placeOf } from './pages.ts';
+import { reasonsDocument } from './reasons.ts';
 import { type SitePage, escape } from './render.ts';
 
 /** Links of the navigation: a group for each section of the index. */
@@ -73,7 +74,7 @@ export const frame = (page: SitePage, navigation: readonly Group[], version: str
 <header><a class="brand" href="${to('index.html')}">Bullion ${escape(version)}</a>
 <form role="search" hidden data-root="${escape(root)}"><input type="search" aria-label="Search" placeholder="Search: a reason, a setting, a task (/)" autocomplete="off"><p id="count" role="status"></p><ul id="found" hidden></ul></form></header>
 <div class="columns">
-<nav aria-label="Pages">${list([link('README.md', 'Start')])}${groups.join('')}</nav>
+<nav aria-label="Pages">${list([link('README.md', 'Start'), link(reasonsDocument, 'Reasons and alerts')])}${groups.join('')}</nav>
 <main id="content" tabindex="-1">${page.html}</main>
 ${contents.length < 2 ? '' : `<nav class="contents" aria-label="On this page"><h2>On this page</h2>${list(contents)}</nav>`}
 </div>

@@ -37,8 +37,17 @@ export const targetOf = (path: string, link: string): string => {
   return file === '' ? path : normalize(join(dirname(path), file)).replace(/\/$/, '');
 };
 
-/** As GitHub makes them of headings: letters, digits and dashes, a number behind a repeat. Adds it to `taken`. */
-export const anchorOf = (heading: string, taken: Set<string>): string => {
+/** The anchor of a heading, which it adds to `taken`. */
+export type AnchorOf = (heading: string, taken: Set<string>) => string;
+
+/** Of headings that are names: the name, as it is written everywhere else. */
+export const nameAnchorOf: AnchorOf = (heading, taken) => {
+  taken.add(heading);
+  return heading;
+};
+
+/** As GitHub makes them of headings: letters, digits and dashes, a number behind a repeat. */
+export const anchorOf: AnchorOf = (heading, taken) => {
   const words = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase();
   const plain = words.replaceAll(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-');
   let anchor = plain;

@@ -2,7 +2,9 @@
 import { dirname, join } from 'node:path';
 import { Marked, type Tokens } from 'marked';
 import { type SiteSection, namesIn, plain, sectionsOf } from './sections.ts';
-import { anchorOf, hrefFrom, isLocal, placeOf, targetOf } from './pages.ts';
+import { type AnchorOf, anchorOf, hrefFrom, isLocal, placeOf, targetOf } from './pages.ts';
+import { reasonsDocument } from './reasons.ts';
+import { reasonsPage } from '#shared/catalogue/reasons.ts';
 
 /** A link to a page of the site, to be compared with the anchors of that page. */
 interface Reference {
@@ -30,10 +32,18 @@ export interface Around {
   readonly exists: (path: string) => boolean;
   /** Where the repository can be read, without a slash at the end; links to code are left out without it. */
   readonly source?: string | undefined;
+  /** Default: that of GitHub. */
+  readonly anchorOf?: AnchorOf | undefined;
 }
 
 export const escape = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+
+/** Path in the repository of what a link leads to; `undefined`: it leads elsewhere. The address of a page of this site leads to the page. */
+const documentAt = (path: string, link: string): string | undefined => {
+  if (link.split('#')[0] === reasonsPage) return reasonsDocument;
+  return isLocal(link) ? targetOf(path, link) : undefined;
+};
 
 export const renderPage = (path: string, markdown: string, around: Around): SitePage => {
   const place = placeOf(path);
@@ -44,8 +54,8 @@ export const renderPage = (path: string, markdown: string, around: Around): Site
   const contents: { anchor: string; heading: string }[] = [];
 
   const linkTo = (link: string, text: string): string => {
-    if (!isLocal(link)) return `<a href="${escape(link)}">${text}</a>`;
-    const target = targetOf(path, link);
+    const target = documentAt(path, link);
+    if (target === undefined) return `<a href="${escape(link)}">${text}</a>`;
     const file = [target, join(target, 'README.md')].find(around.isPage);
     const anchor = link.split('#')[1] ?? '';
     if (file === undefined && around.exists(target))
@@ -58,7 +68,7 @@ export const renderPage = (path: string, markdown: string, around: Around): Site
   marked.use({
     renderer: {
       heading({ depth, text, tokens: inner }) {
-        const anchor = anchorOf(text, taken);
+        const anchor = (around.anchorOf ?? anchorOf)(text, taken);
         if (depth === 2) contents.push({ anchor, heading: plain(text) });
         return `<h${depth} id="${escape(anchor)}">${this.parser.parseInline(inner)}</h${depth}>\n`;
       },
@@ -86,6 +96,6 @@ export const renderPage = (path: string, markdown: string, around: Around): Site
     },
   });
   const html = marked.parser(tokens);
-  const sections = sectionsOf(tokens, { place, title });
+  const sections = sectionsOf(tokens, { place, title, anchorOf: around.anchorOf ?? anchorOf });
   return { path, title, html, contents, anchors: taken, sections, references, pictures };
 };

@@ -1,6 +1,6 @@
 // What a reader may search for on a page: each heading with what is below it, and each name of a table. Pure.
 import type { Token, Tokens } from 'marked';
-import { anchorOf } from './pages.ts';
+import type { AnchorOf } from './pages.ts';
 
 /** What one search result leads to. */
 export interface SiteSection {
@@ -32,7 +32,7 @@ const isHeading = (token: Token): token is Tokens.Heading => token.type === 'hea
 
 export const sectionsOf = (
   tokens: readonly Token[],
-  { place, title }: { readonly place: string; readonly title: string },
+  { place, title, anchorOf }: { readonly place: string; readonly title: string; readonly anchorOf: AnchorOf },
 ): readonly SiteSection[] => {
   const at = (anchor: string) => ({ url: `${place}#${anchor}`, page: title });
   const taken = new Set<string>();

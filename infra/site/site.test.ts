@@ -9,7 +9,10 @@ import { buildSite } from './build.ts';
 import { navigationOf } from './layout.ts';
 import { placeOf } from './pages.ts';
 import { type SitePage, renderPage } from './render.ts';
+import { reasonsDocument } from './reasons.ts';
 import { find } from './search.ts';
+import { reasonAddress } from '#shared/catalogue/reasons.ts';
+import explanations from '../../cli/explanations.json' with { type: 'json' };
 import { temporaryDirectory } from '#test/support/directory.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -39,6 +42,12 @@ describe('a page', () => {
     ['a <name> & <!-- gone -->', '<p>a &lt;name&gt; &amp; </p>'],
   ])('shows %s as %s', (text, html) => expect(render(text).html).toContain(html));
 
+  it('leads to the page of reasons within the site, and has its anchors checked', () => {
+    const { html, references } = render('[x](https://bullion.dev/reasons#ChecksumMismatch)');
+    expect(html).toContain('<a href="../reasons/index.html#ChecksumMismatch">x</a>');
+    expect(references).toMatchObject([{ target: reasonsDocument, anchor: 'ChecksumMismatch' }]);
+  });
+
   it('links to code where the repository can be read', () =>
     expect(render('[x](../shared/code.ts)', { source: 'https://git.example/b' }).html).toContain(
       '<a href="https://git.example/b/shared/code.ts">x</a>',
@@ -67,6 +76,20 @@ describe('the site', () => {
     ])
       expect([place, existsSync(join(outDir, place))]).toEqual([place, true]);
     expect(readFileSync(join(outDir, 'docs/cli.html'), 'utf8')).toContain('<a href="cli.html" aria-current="page">');
+  });
+
+  it('has each reason and alert that the command line explains, where it says it is', () => {
+    const { anchors = new Set() } = pages.find(({ path }) => path === reasonsDocument) ?? {};
+    expect(placeOf(reasonsDocument)).toBe('reasons/index.html');
+    const addresses = Object.keys(explanations).map((name) => new URL(reasonAddress(name)));
+    expect(addresses.filter(({ pathname, hash }) => pathname !== '/reasons' || !anchors.has(hash.slice(1)))).toEqual(
+      [],
+    );
+    const html = readFileSync(join(outDir, 'reasons/index.html'), 'utf8');
+    expect(html).toMatch(
+      /<h2 id="ChecksumMismatch">[^]*?the file does not have the requested checksum[^]*?To do: publish/,
+    );
+    expect(html).toMatch(/<h2 id="BullionPollOverdue">[^]*?<pre tabindex="0"><code>kubectl get dic -A/);
   });
 
   it('leads from every page to every guide', () => {

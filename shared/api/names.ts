@@ -42,6 +42,8 @@ export const annotations = {
   ownerNamespace: 'bullion.dev/owner-namespace',
   /** On an image: any new value retries a failed import. */
   retry: 'bullion.dev/retry',
+  /** On an object that is filled by an upload: the deadline of the pause that its client has ended; its Job is started again. */
+  resumedPause: 'bullion.dev/resumed-pause',
   /** On a golden volume: the inspection before the volume was created (JSON); an import is verified against it. */
   inspected: 'bullion.dev/inspected',
   /** On an image that waits for an upload: the announced file (an Inspection as JSON). Its volume is sized for that. */

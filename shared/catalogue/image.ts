@@ -92,6 +92,15 @@ export const readyOf = ({ image: { status } }: Found) =>
 
 export const hasFailed = ({ image: { status } }: Found): boolean => status?.phase === 'Failed';
 
+/** What a person looks for in a list; colours stand for these. */
+export const stateNames = ['ready', 'working', 'failed'] as const;
+export type StateName = (typeof stateNames)[number];
+
+export const stateOf = (found: Found): StateName => {
+  if (hasFailed(found)) return 'failed';
+  return readyOf(found)?.status === 'True' ? 'ready' : 'working';
+};
+
 /** Whether nothing more happens by itself. */
 export const isOver = (found: Found): boolean => {
   const isCurrent = found.image.status?.observedGeneration === (found.image.metadata.generation ?? 0);

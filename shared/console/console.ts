@@ -78,7 +78,7 @@ const requireSession = (app: ConsoleApp, deps: ConsoleDeps): void => {
     const session = sealed === undefined ? undefined : await unseal(sealed, deps.sessionKey, deps.now());
     if (session === undefined) {
       if (c.req.method === 'GET' && !c.req.path.startsWith('/live/')) return c.redirect('/login', 303);
-      return c.text('Log in first.', 401);
+      return c.text('the session has ended: log in again, for example in another tab', 401);
     }
     c.set('visit', { kube: await deps.connect(session.identity), session, now: new Date(deps.now()) });
     return next();

@@ -2,7 +2,7 @@
 import { html } from 'hono/html';
 import { apiVersionOf } from '#shared/api/object.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
-import { type Found, readyOf } from '#shared/catalogue/image.ts';
+import { type Found, readyOf, stateNames, stateOf } from '#shared/catalogue/image.ts';
 import { paceOf } from '#shared/catalogue/story.ts';
 import type { Listing } from '#shared/console/listing.ts';
 import { type Column, type Markup, type Page, badge, notice, table } from '#shared/console/markup.ts';
@@ -14,8 +14,6 @@ import {
   listedTypes,
   toSince,
   objectPath,
-  stateNames,
-  stateOf,
   tones,
   typeName,
 } from '#shared/console/query.ts';

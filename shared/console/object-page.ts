@@ -17,64 +17,11 @@ import {
   toRows,
   yamlOf,
 } from '#shared/console/markup.ts';
+import { stepsOf } from '#shared/console/steps.ts';
 import { uploadPath } from '#shared/console/query.ts';
 import { kindLabel, objectPath, typeName } from '#shared/console/query.ts';
-import { type ImagePhase, imagePhases } from '#shared/populate/filled.ts';
 import type { Consumer } from '#shared/resources/consumers.ts';
-import { reconcilerOf } from '#shared/resources/registry.ts';
 import { toAge } from '#shared/runtime/age.ts';
-
-const isPhase = (phase: string | undefined): phase is ImagePhase => imagePhases.some((one) => one === phase);
-
-/** Steps that every import takes; the others are shown while they last. */
-const usualSteps: readonly ImagePhase[] = ['Pending', 'Downloading', 'Converting', 'Verifying', 'Available'];
-
-/** What was begun before it failed: phases of the attempts are gone by then, but not what the last one reported. */
-const begunBefore = ({ image }: Found): readonly ImagePhase[] => {
-  const { phase = 'Pending', receivedBytes = 0 } = image.status?.transfer ?? {};
-  const reached = receivedBytes > 0 && usualSteps.some((step) => step === phase) ? phase : 'Pending';
-  return usualSteps.slice(0, usualSteps.findIndex((step) => step === reached) + 1);
-};
-
-interface Step {
-  readonly name: ImagePhase;
-  readonly mark: '✓' | '▲' | '●' | '○';
-  readonly isNow: boolean;
-}
-
-const waysOf = (found: Found, phase: ImagePhase): readonly Step[] => {
-  if (phase === 'Failed') {
-    const begun = begunBefore(found);
-    const past = begun.map((name, index): Step => ({
-      name,
-      mark: index === 0 || index < begun.length - 1 ? '✓' : '○',
-      isNow: false,
-    }));
-    return [...past, { name: 'Failed', mark: '▲', isNow: true }];
-  }
-  const steps = imagePhases.filter((step) => usualSteps.includes(step) || step === phase);
-  const at = steps.indexOf(phase);
-  return steps.map((name, index) => ({ name, mark: index < at ? '✓' : index === at ? '●' : '○', isNow: index === at }));
-};
-
-/** The way of what is filled, in one line. Nothing for other kinds. */
-const stepsOf = (found: Found, now: Date): Markup | '' => {
-  const { image } = found;
-  const resource = reconcilerOf(image)?.read(image) as { readonly state?: { readonly phase?: string } } | undefined;
-  const phase = resource?.state?.phase;
-  if (!isPhase(phase) || phase === 'Terminating') return '';
-  const since = readyOf(found)?.lastTransitionTime;
-  const isOver = phase === 'Failed' || phase === 'Available';
-  return html`<ol class="steps" aria-label="Steps">
-    ${waysOf(found, phase).map(({ name, mark, isNow }, index) => {
-      const when = index === 0 ? image.metadata.creationTimestamp : isNow && isOver ? since : undefined;
-      return html`<li class="${mark === '✓' ? 'past' : ''}" ${isNow ? html`aria-current="step"` : ''}>
-        <span aria-hidden="true">${mark}</span> ${name}
-        ${when === undefined ? '' : html`<small>${toAge(when, now)} ago</small>`}
-      </li>`;
-    })}
-  </ol>`;
-};
 
 /** Whether the disk was made of the file that this browser sent. `sent`: its sha256; empty without one. */
 const comparisonOf = ({ image: { status } }: Found, sent: string): Markup | '' => {
@@ -180,7 +127,7 @@ export const objectPage = (story: Story, now: Date, sent = ''): Page => {
     title: metadata.name,
     section: '/objects',
     live: pathOf('/live/object', { namespace: metadata.namespace, name: metadata.name, since }),
-    body: html`${headingOf(found)} ${stepsOf(found, now)} ${progressOf(found)} ${comparisonOf(found, sent)}
+    body: html`${headingOf(found)} ${stepsOf(story, now)} ${progressOf(found)} ${comparisonOf(found, sent)}
       ${isRetryAsked(found) ? notice('note', 'A retry was asked for.') : ''} ${actionsOf(found, path)} ${toRows(rows)}
       <h2>Made for it</h2>
       ${childTable(children, now)}

@@ -1,6 +1,15 @@
 // What the address of the list says: which objects, in which order, from where on.
 import type { ResourceType } from '#shared/api/object.ts';
-import { type AnyImage, type Found, imageTypes, isImage, readyOf, hasFailed } from '#shared/catalogue/image.ts';
+import {
+  type AnyImage,
+  type Found,
+  type StateName,
+  imageTypes,
+  isImage,
+  readyOf,
+  stateNames,
+  stateOf,
+} from '#shared/catalogue/image.ts';
 import { otherTypes } from '#shared/catalogue/objects.ts';
 import { type Tone, pathOf } from '#shared/console/markup.ts';
 
@@ -37,14 +46,6 @@ export const toSince = (since: Readonly<Record<string, string>>): string =>
   Object.entries(since)
     .map(([kind, version]) => `${kind}:${version}`)
     .join(',');
-
-export const stateNames = ['ready', 'working', 'failed'] as const;
-export type StateName = (typeof stateNames)[number];
-
-export const stateOf = (found: Found): StateName => {
-  if (hasFailed(found)) return 'failed';
-  return readyOf(found)?.status === 'True' ? 'ready' : 'working';
-};
 
 export const tones: Readonly<Record<StateName, Tone>> = { ready: 'ok', working: 'busy', failed: 'bad' };
 

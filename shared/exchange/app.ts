@@ -19,7 +19,6 @@ const exposed = [
   'Upload-Offset',
   'Upload-Length',
   'Upload-Metadata',
-  'Upload-Expires',
   'Tus-Resumable',
   'Tus-Version',
   'Tus-Extension',

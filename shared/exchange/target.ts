@@ -2,12 +2,22 @@
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
-import { apiVersionOf, groupKindOf, isOwnedBy, type Owner, ownerOf } from '#shared/api/object.ts';
+import {
+  apiVersionOf,
+  groupKindOf,
+  isOwnedBy,
+  type KubeObject,
+  type ObjectKey,
+  type Owner,
+  ownerOf,
+  type ResourceType,
+} from '#shared/api/object.ts';
 import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { type TargetName, targetText } from '#shared/exchange/target-name.ts';
 import { populationOf } from '#shared/populate/population.ts';
+import { uploadPaused } from '#shared/transfer/fault.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 
 /** The state of an upload. */
@@ -22,6 +32,13 @@ export type UploadStage =
   | 'open'
   | 'done'
   | 'failed';
+
+/** The object whose Job is started again, and the deadline that identifies the pause. */
+export interface UploadPause {
+  readonly type: ResourceType;
+  readonly key: ObjectKey;
+  readonly deadline: string;
+}
 
 export interface ExchangeTarget {
   readonly name: TargetName;
@@ -47,6 +64,8 @@ export interface ExchangeTarget {
   /** Number of failed attempts, and the error of the latest one. */
   readonly failures?: number;
   readonly lastFailure?: string | undefined;
+  /** Its unfinished file waits for its client, and no Job runs. */
+  readonly pause?: UploadPause | undefined;
   /** Checksum of the uploaded file, from its spec. */
   readonly checksum?: Checksum | undefined;
   readonly isEncrypted?: boolean;
@@ -74,6 +93,19 @@ const readyOf = (
   return { reason, message };
 };
 
+const pauseOf = (
+  type: UploadPause['type'],
+  { namespace = '', name }: KubeObject['metadata'],
+  ready: Ready,
+  deadline: string | undefined,
+): Pick<ExchangeTarget, 'pause'> =>
+  ready.reason === uploadPaused && deadline !== undefined
+    ? { pause: { type, key: { namespace, name }, deadline } }
+    : {};
+
+const pauseOfVolume = ({ metadata, status }: DataVolume): Pick<ExchangeTarget, 'pause'> =>
+  pauseOf(dataVolumeKind.type, metadata, readyOf(status?.conditions), status?.detail?.deadline);
+
 /** Our DataVolumes report detailed progress from the start. */
 const stageOfVolume = ({ spec, status }: DataVolume): UploadStage => {
   if (spec.source?.upload === undefined) return 'no-upload';
@@ -95,6 +127,7 @@ const fromDataVolume = (name: TargetName, object: DataVolume): ExchangeTarget =>
   receiver: object.metadata.uid,
   digest: digestOf(object.status?.detail?.digests),
   sourceFormat: object.status?.detail?.format,
+  ...pauseOfVolume(object),
 });
 
 const stageOfImage = ({ spec, status }: HarvesterImage): UploadStage => {
@@ -114,14 +147,14 @@ const checksumOf = ({ checksum = '' }: HarvesterImage['spec']): Checksum | undef
 const receptionOf = async (
   kube: KubeClient,
   { metadata, status }: HarvesterImage,
-): Promise<Partial<Pick<ExchangeTarget, 'receiver' | 'stage' | 'volumeName'>>> => {
+): Promise<Partial<Pick<ExchangeTarget, 'receiver' | 'stage' | 'volumeName' | 'pause'>>> => {
   const { job, volume } = status?.children ?? {};
   if (job !== undefined) return { receiver: metadata.uid };
   if (volume === undefined || metadata.namespace === undefined) return {};
   const kept = await kube.get(dataVolumeKind.type, { namespace: metadata.namespace, name: volume });
   if (kept === undefined || !isOwnedBy(kept, metadata.uid ?? '')) return {};
   if (stageOfVolume(kept) === 'theirs') return { stage: 'theirs', volumeName: volume };
-  return { receiver: kept.metadata.uid };
+  return { receiver: kept.metadata.uid, ...pauseOfVolume(kept) };
 };
 
 const fromImage = (name: TargetName, object: HarvesterImage): ExchangeTarget => {
@@ -139,6 +172,7 @@ const fromImage = (name: TargetName, object: HarvesterImage): ExchangeTarget => 
     backingImage: status.children?.backingImage,
     failures: status.failed ?? 0,
     lastFailure: status.lastFailure?.message,
+    ...pauseOf(harvesterImageKind.type, metadata, readyOf(status.conditions), status.deadline),
     checksum: checksumOf(spec),
     isEncrypted: spec.securityParameters?.cryptoOperation === 'encrypt',
   };

@@ -112,8 +112,13 @@ export const jobSettings = {
   ),
   uploadIdleSeconds: setting(
     'UPLOAD_IDLE_SECONDS',
-    'Seconds without data after which an upload is aborted.',
+    'Seconds to wait for the first data of an upload, which is aborted afterwards. Once some has arrived, its Job waits five minutes for more, or less if this is less, and ends.',
     wholeNumber(1).default(defaultSettings.uploadIdleSeconds),
+  ),
+  uploadKeepSeconds: setting(
+    'UPLOAD_KEEP_SECONDS',
+    'Seconds that the data of an unfinished upload is kept after its Job has ended for want of more. The upload continues when its client returns.',
+    wholeNumber(1).default(defaultSettings.uploadKeepSeconds),
   ),
   slowestBytes: setting(
     'SLOWEST_BYTES',
@@ -156,6 +161,7 @@ export const toJobSettings = (config: JobConfig) =>
     scratch: toScratch(config),
     transferUrl: config.transferUrl,
     uploadIdleSeconds: config.uploadIdleSeconds,
+    uploadKeepSeconds: config.uploadKeepSeconds,
     slowestBytes: config.slowestBytes,
     slowestSeconds: config.slowestSeconds,
     attemptSeconds: config.attemptSeconds,

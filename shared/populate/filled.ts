@@ -31,6 +31,8 @@ export interface Filled {
   readonly retries: number;
   /** Value of the retry annotation; a change restarts a failed object. */
   readonly retryToken?: string | undefined;
+  /** Deadline of the pause of an upload that its client has ended. */
+  readonly resumedPause?: string | undefined;
   /** The state that earlier passes recorded. */
   readonly state: ImageState;
   /**

@@ -37,8 +37,10 @@ export interface PopulateSettings extends RegistryAccess, MirrorAccess {
   readonly objectStore?: ObjectStoreSettings | undefined;
   /** URL of the transfer function, where upload Jobs fetch the keys of its tokens. Default: uploads are rejected. */
   readonly transferUrl?: string | undefined;
-  /** Seconds without data after which an upload is aborted. */
+  /** Seconds to wait for the first data of an upload. */
   readonly uploadIdleSeconds: number;
+  /** Seconds that the data of an unfinished upload is kept after its Job has ended for want of more. */
+  readonly uploadKeepSeconds: number;
   /** URL for progress events of transfer-job. Default: none are sent. */
   readonly eventSink?: string | undefined;
   /** Audience of the token for that URL. Default: no token. */
@@ -95,6 +97,7 @@ export const defaultSettings: PopulateSettings = {
   allowedAddresses: [],
   plainRegistries: [],
   uploadIdleSeconds: 3600,
+  uploadKeepSeconds: 24 * 3600,
   // 1 KiB a second: a disk of 100 MiB would take a day.
   slowestBytes: 120 * 1024,
   slowestSeconds: 120,

@@ -28,9 +28,10 @@ export interface ImageDialect<T extends ImageObject = ImageObject> {
 /** Fields of an image that every kind stores in its metadata. */
 export const readMetadata = (
   object: KubeObject,
-): Pick<Image, 'ref' | 'generation' | 'deleting' | 'finalizers' | 'retryToken'> => ({
+): Pick<Image, 'ref' | 'generation' | 'deleting' | 'finalizers' | 'retryToken' | 'resumedPause'> => ({
   ...readResource(object),
   retryToken: object.metadata.annotations?.[annotations.retry],
+  resumedPause: object.metadata.annotations?.[annotations.resumedPause],
 });
 
 // Metadata that the reconciler uses for an object of any kind.

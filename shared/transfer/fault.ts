@@ -20,6 +20,7 @@ export const transferFaults = {
   ImageTooLarge: { retryable: false },
   ChecksumMismatch: { retryable: false },
   UploadExpired: { retryable: false },
+  UploadPaused: { retryable: true },
   DeviceForbidden: { retryable: false },
   InvalidSpec: { retryable: false },
   SourceUnreachable: { retryable: true },
@@ -35,6 +36,9 @@ export const transferFaults = {
 } as const satisfies Record<string, { readonly retryable: boolean }>;
 
 export type TransferFault = keyof typeof transferFaults;
+
+/** A Job that ends for want of bytes: its client starts the next one, not the Job controller. */
+export const uploadPaused = 'UploadPaused' satisfies TransferFault;
 
 const ofFiles: ReadonlySet<TransferFault> = new Set([
   'NotADiskImage',

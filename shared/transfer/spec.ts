@@ -116,8 +116,10 @@ export const UploadSource = z.object({
   keysUrl: z.string(),
   /** UID that tokens must contain. */
   subject: z.string(),
-  /** Idle timeout of the upload in seconds. */
+  /** Seconds to wait for the first byte. */
   idleSeconds: z.number().positive(),
+  /** Seconds to wait for each further one; the received bytes are kept after it. */
+  pauseSeconds: z.number().positive(),
   /** Directory for received bytes, which survives the pod. Default: the directory for scratch. */
   dir: z.string().optional(),
 });

@@ -7,9 +7,10 @@ import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import * as tus from 'tus-js-client';
 import { request } from 'undici';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
-import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import { childrenOf } from '#shared/api/object.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { type TestCluster, namespace, startTestCluster } from '#test/support/cluster.ts';
 import { noise } from '#test/support/disk.ts';
@@ -25,28 +26,27 @@ let token = '';
 let file = '';
 let raw = '';
 
+/** Token of an account that may upload. */
+const tokenIn = async ({ kubeconfigPath }: TestCluster): Promise<string> => {
+  const config = ['--kubeconfig', kubeconfigPath];
+  const binding = ['clusterrolebinding', 'uploader', '--clusterrole=edit', '--serviceaccount=default:default'];
+  await run('kubectl', ['create', ...binding, ...config]);
+  return (await run('kubectl', ['create', 'token', 'default', '-n', namespace, ...config])).stdout.trim();
+};
+
 beforeAll(async () => {
   raw = await makeLinuxDisk(dir);
   file = await publish(raw, 'qcow2');
   cluster = await startTestCluster();
-  const config = ['--kubeconfig', cluster.kubeconfigPath];
-  await run('kubectl', [
-    'create',
-    'clusterrolebinding',
-    'uploader',
-    '--clusterrole=edit',
-    '--serviceaccount=default:default',
-    ...config,
-  ]);
-  token = (await run('kubectl', ['create', 'token', 'default', '-n', namespace, ...config])).stdout.trim();
+  token = await tokenIn(cluster);
 }, 400_000);
 afterAll(() => cluster?.close());
 
-const phaseOf = async (name: string) =>
-  (await cluster.kube.get(dataVolumeKind.type, { namespace, name }))?.status?.phase;
+const phaseOf = async (name: string, at = cluster) =>
+  (await at.kube.get(dataVolumeKind.type, { namespace, name }))?.status?.phase;
 
-const newVolume = async (name: string, storage = '1Gi'): Promise<string> => {
-  await cluster.kube.create(dataVolumeKind.type, {
+const newVolume = async (name: string, storage = '1Gi', at = cluster): Promise<string> => {
+  await at.kube.create(dataVolumeKind.type, {
     apiVersion: 'cdi.kubevirt.io/v1beta1',
     kind: 'DataVolume',
     metadata: { name, namespace },
@@ -55,8 +55,8 @@ const newVolume = async (name: string, storage = '1Gi'): Promise<string> => {
       pvc: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage } }, storageClassName: 'local' },
     },
   });
-  await expect.poll(() => phaseOf(name), { timeout: 60_000 }).toBe('UploadReady');
-  return `${cluster.transferUrl}/files/datavolumes/${namespace}/${name}`;
+  await expect.poll(() => phaseOf(name, at), { timeout: 60_000 }).toBe('UploadReady');
+  return `${at.transferUrl}/files/datavolumes/${namespace}/${name}`;
 };
 
 interface Sent {
@@ -171,8 +171,13 @@ interface Begun {
 }
 
 /** Without a client library, which would retry what is rejected. */
-const begin = async (endpoint: string, length: number, metadata: Record<string, string> = {}): Promise<Begun> => {
-  const common = { authorization: `Bearer ${token}`, 'tus-resumable': '1.0.0' };
+const begin = async (
+  endpoint: string,
+  length: number,
+  metadata: Record<string, string> = {},
+  bearer = token,
+): Promise<Begun> => {
+  const common = { authorization: `Bearer ${bearer}`, 'tus-resumable': '1.0.0' };
   const made = await request(endpoint, {
     method: 'POST',
     headers: {
@@ -210,22 +215,44 @@ it('verifies a file with its announced checksum, and accepts another one', async
   await expect.poll(() => phaseOf('summed'), { timeout: 60_000 }).toBe('Succeeded');
 }, 300_000);
 
-it('expires unfinished files, and says what to do', async () => {
-  const impatient = await startTestCluster({ functionEnvironment: { UPLOAD_IDLE_SECONDS: '10' } });
-  try {
+describe('a file whose client is silent', () => {
+  let impatient: TestCluster;
+  let own = '';
+  beforeAll(async () => {
+    impatient = await startTestCluster({ functionEnvironment: { UPLOAD_IDLE_SECONDS: '10' } });
+    own = await tokenIn(impatient);
+  }, 200_000);
+  afterAll(() => impatient?.close());
+
+  it('is kept without its Job, and continues where it was', async () => {
+    const { kube } = impatient;
+    const endpoint = await newVolume('asleep', '64Mi', impatient);
+    const bytes = noise('asleep', 4 * 2 ** 20);
+    const { url, go } = await begin(endpoint, bytes.length, {}, own);
+    const half = bytes.length / 2;
+    expect(await go(bytes.subarray(0, half))).toEqual({ status: 204, said: '' });
+    const volume = () => kube.get(dataVolumeKind.type, { namespace, name: 'asleep' });
+    const reasonOf = async () => (await volume())?.status?.conditions?.find(({ type }) => type === 'Ready')?.reason;
+    await expect.poll(reasonOf, { timeout: 60_000 }).toBe('UploadPaused');
+    const uid = (await volume())?.metadata.uid ?? '';
+    const left = async () => [
+      ...(await kube.list(jobs, { namespace, labelSelector: childrenOf(uid) })).items,
+      ...(await kube.list(pods, { namespace, labelSelector: childrenOf(uid) })).items,
+    ];
+    await expect.poll(left, { timeout: 60_000 }).toEqual([]);
+    expect(await phaseOf('asleep', impatient)).toBe('UploadReady');
+    // A browser asks where its file stands, and goes on from there.
+    const standing = await request(endpoint, { headers: { authorization: `Bearer ${own}` } });
+    const { upload } = (await standing.body.json()) as { readonly upload?: { readonly offset: number } };
+    expect([upload?.offset, url.endsWith(`.${bytes.length}`)]).toEqual([half, true]);
+    expect(await go(bytes.subarray(half), half)).toEqual({ status: 204, said: '' });
+    await expect.poll(() => phaseOf('asleep', impatient), { timeout: 60_000 }).toBe('Succeeded');
+  }, 300_000);
+
+  it('expires if nothing of it has arrived, and says what to do', async () => {
     const { kube } = impatient;
     const image = () => kube.get(harvesterImageKind.type, { namespace, name: 'late' });
     await kube.create(harvesterImageKind.type, anUploadImage('late'));
-    const config = ['--kubeconfig', impatient.kubeconfigPath];
-    await run('kubectl', [
-      'create',
-      'clusterrolebinding',
-      'u',
-      '--clusterrole=edit',
-      '--serviceaccount=default:default',
-      ...config,
-    ]);
-    const own = (await run('kubectl', ['create', 'token', 'default', '-n', namespace, ...config])).stdout.trim();
     const headers = { authorization: `Bearer ${own}`, 'tus-resumable': '1.0.0', 'upload-length': '1000000' };
     const endpoint = `${impatient.transferUrl}/files/virtualmachineimages/${namespace}/late`;
     const virtualSize = metadataOf({ virtualSize: String(96 * 2 ** 20) });
@@ -251,7 +278,5 @@ it('expires unfinished files, and says what to do', async () => {
       return answer.statusCode;
     };
     await expect.poll(beginAgain, { timeout: 60_000 }).toBe(201);
-  } finally {
-    await impatient.close();
-  }
-}, 400_000);
+  }, 400_000);
+});

@@ -155,6 +155,7 @@ export const markRules: readonly MarkRule[] = [
   label(labels.optional, 'job', 'have event sources created'),
   label(labels.source, 'image', 'have objects reconciled that wait for another tenant'),
   note(annotations.retry, 'image', 'restart an object of another tenant'),
+  note(annotations.resumedPause, 'image', 'start the Job of an upload of another tenant'),
   note(annotations.offered, 'image', 'set the size of an object of another tenant'),
   note(annotations.awaited, 'lease', 'delay an object that fetches the same content in another namespace'),
   note(

@@ -1,9 +1,10 @@
 // Finds the receiver of a target's bytes. Every kind of upload uses this.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { annotations } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { type ExchangeTarget, findTarget } from '#shared/exchange/target.ts';
-import { type TargetName, targetText } from '#shared/exchange/target-name.ts';
+import { targetText } from '#shared/exchange/target-name.ts';
 import { lookAtUpload, type UploadState } from '#shared/exchange/upload/session.ts';
 import { type Worker, type WorkerDeps, findWorker } from '#shared/exchange/worker.ts';
 import { uploadPort } from '#shared/populate/sources/upload.ts';
@@ -53,8 +54,16 @@ export const requireOpen = (target: ExchangeTarget): void => {
   if (problem !== undefined) throw problem;
 };
 
-const checkTarget = async (kube: KubeClient, name: TargetName): Promise<void> =>
-  requireOpen(await findTarget(kube, name));
+/** Starts the Job of a paused upload again, once for each pause. */
+const createResumption = (kube: KubeClient) => {
+  let resumed: string | undefined;
+  return async ({ pause }: ExchangeTarget): Promise<void> => {
+    if (pause === undefined || pause.deadline === resumed) return;
+    const metadata = { annotations: { [annotations.resumedPause]: pause.deadline } };
+    await kube.mergePatch(pause.type, pause.key, { metadata });
+    resumed = pause.deadline;
+  };
+};
 
 const pollMs = 150;
 
@@ -88,6 +97,8 @@ export const openUpload = async (deps: UploadDeps, asked: ExchangeTarget, signal
   const target = await untilReceived(deps, asked, signal);
   const { receiver } = target;
   if (receiver === undefined) throw wholeFilesOnly(target);
+  const resume = createResumption(deps.kube);
+  await resume(target);
   const worker = await findWorker(deps, {
     namespace: target.name.namespace,
     uid: receiver,
@@ -95,7 +106,12 @@ export const openUpload = async (deps: UploadDeps, asked: ExchangeTarget, signal
     port: uploadPort,
     waitMs: deps.waitMs,
     signal,
-    check: () => checkTarget(deps.kube, target.name),
+    // Its Job may have ended a moment ago, and the pause is recorded only now.
+    check: async () => {
+      const observed = await findTarget(deps.kube, target.name);
+      requireOpen(observed);
+      await resume(observed);
+    },
   });
   return { target, worker, state: await lookAtUpload(worker, signal) };
 };

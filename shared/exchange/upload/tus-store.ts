@@ -51,7 +51,7 @@ export class UploadStore extends DataStore {
   readonly #name: TargetName;
   readonly #signal: AbortSignal;
   #isUnfinished = false;
-  override extensions = ['creation', 'creation-with-upload', 'termination', 'expiration'];
+  override extensions = ['creation', 'creation-with-upload', 'termination'];
 
   constructor(deps: ExchangeDeps, name: TargetName, signal: AbortSignal) {
     super();
@@ -138,10 +138,5 @@ export class UploadStore extends DataStore {
     const { worker, state } = await this.#open(await this.#find());
     if (state.announced?.id !== id) throw ERRORS.FILE_NO_LONGER_EXISTS;
     await this.#announce(worker, { id: 'removed' });
-  }
-
-  /** Milliseconds; the Job itself aborts an upload that is not resumed. */
-  override getExpiration(): number {
-    return this.#deps.settings.attemptSeconds * 1000;
   }
 }

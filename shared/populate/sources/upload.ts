@@ -9,6 +9,8 @@ import type { TransferSpec } from '#shared/transfer/spec.ts';
 export const uploadPort = 8090;
 /** TCP port of a pod that serves a volume. */
 export const downloadPort = 8091;
+/** Seconds without bytes after which a Job with a part of a file ends: the part is kept, and the next request of the client starts another Job. */
+const mostSilentSeconds = 300;
 /** Seconds without a request after which it ends. Long enough for a client to reconnect. */
 const downloadIdleSeconds = 60;
 
@@ -31,6 +33,7 @@ export const upload: JobRow<object> = {
     keysUrl: keysUrlOf(settings),
     subject: owner.uid,
     idleSeconds: settings.uploadIdleSeconds,
+    pauseSeconds: Math.min(mostSilentSeconds, settings.uploadIdleSeconds),
     dir: spoolPath,
   }),
   mounts: (_source, { owner }) => ({ ...mountsOfSpool(owner), devices: [] }),

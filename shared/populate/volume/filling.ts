@@ -16,6 +16,7 @@ import {
 import { releaseSpool } from '#shared/populate/job/spooling.ts';
 import type { ImageState } from '#shared/populate/filled.ts';
 import { followTransfer } from '#shared/populate/job/following.ts';
+import { afterPause, pausedBy, planPaused } from '#shared/populate/job/pausing.ts';
 import { countAttempts, failedState, storageWaitingState, waitingState } from '#shared/populate/state.ts';
 import { type SucceededRun, type TransferRun, readTransfer } from '#shared/populate/job/attempts.ts';
 import { type Population, guestLabels, populatedPatch } from '#shared/populate/population.ts';
@@ -180,8 +181,11 @@ const fetchedPopulation = ({ inspection, digests, servedFrom }: SucceededRun['re
   ...(servedFrom === undefined ? {} : { servedFrom }),
 });
 
-const planByJob = (volume: Volume, observed: Filling, context: PlanContext): Plan => {
+const planByJob = (paused: Volume, observed: Filling, context: PlanContext): Plan => {
   const { claim, job, spool } = observed;
+  const pause = planPaused(paused, observed, context);
+  if (pause !== undefined) return pause;
+  const volume = afterPause(paused);
   if (job === undefined) return planUnstarted(volume, observed, context);
   const leaving = [job, spool].find((child) => child?.metadata.deletionTimestamp !== undefined);
   if (leaving !== undefined) {
@@ -241,6 +245,8 @@ const planUnfinished = (
   context: PlanContext,
 ): Plan => {
   const { job, warnings, spool } = observed;
+  const paused = pausedBy(volume.state, run, context);
+  if (paused !== undefined) return { actions: removeJob(job), state: paused };
   const followed = followTransfer(volume, { job, run, warnings, spool }, context);
   // A client deleted it: the next pod could not start.
   const kept = followed.state.phase === 'Failed' ? [] : keepSpoolOf(volume, { spool, target: observed.claim }, context);

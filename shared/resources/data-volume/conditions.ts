@@ -6,6 +6,7 @@ import { contentCondition } from '#shared/populate/loss.ts';
 import { isSent } from '#shared/populate/source.ts';
 import type { Volume, VolumeSource } from '#shared/populate/volume/volume.ts';
 import { lookup } from '#shared/runtime/lookup.ts';
+import { uploadPaused } from '#shared/transfer/fault.ts';
 
 /** Kubernetes' message; KubeVirt shows it to the owner of a machine. */
 const isQuota = ({ message }: ImageState): boolean => message.includes('exceeded quota');
@@ -171,9 +172,10 @@ export const steadyPhase = (phase: string, before: Said | undefined, { attemptsF
     ? before.phase
     : phase;
 
-/** Ready while the pod waits for the upload: `virtctl` waits for this phase, then sends. */
+/** Ready while the pod waits for the upload, or is started by the next bytes: `virtctl` waits for this phase, then sends. */
 const uploadPhase = (state: ImageState): string => {
-  if (isRunning(state)) return 'UploadReady';
+  const isPaused = state.reason === uploadPaused;
+  if (isRunning(state) || isPaused) return 'UploadReady';
   return state.children?.volume === undefined ? 'Pending' : 'UploadScheduled';
 };
 

@@ -58,6 +58,7 @@ const passing: ReadonlySet<string> = new Set([
   'kubectl.kubernetes.io/last-applied-configuration',
   annotations.granted,
   annotations.retry,
+  annotations.resumedPause,
   annotations.offered,
   annotations.undelete,
 ]);

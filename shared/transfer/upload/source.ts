@@ -9,8 +9,10 @@ const chunkBytes = 1024 * 1024;
 export interface UploadSourceOptions {
   readonly spool: Spool;
   readonly signal: AbortSignal;
-  /** Idle timeout in milliseconds. */
+  /** Milliseconds to wait for the first byte. */
   readonly idleMs: number;
+  /** Milliseconds to wait for each further one. */
+  readonly pauseMs: number;
   /** Reason of a wait, for the status; `undefined`: bytes arrive. */
   readonly onWait: (text: string | undefined) => void;
 }
@@ -18,17 +20,30 @@ export interface UploadSourceOptions {
 const begunAnew = (): TransferError =>
   new TransferError('SourceChanged', 'the client started its upload over', { startOver: true });
 
-const expired = (idleMs: number, offset: number): TransferError =>
+const seconds = (milliseconds: number): string => `${Math.round(milliseconds / 1000)} s`;
+
+const expired = (idleMs: number): TransferError =>
   new TransferError(
     'UploadExpired',
-    `no bytes for ${Math.round(idleMs / 1000)} s, after ${offset} of them; start again with a new value of the annotation bullion.dev/retry, then upload`,
+    `no bytes for ${seconds(idleMs)}; start again with a new value of the annotation bullion.dev/retry, then upload`,
   );
 
+const paused = (pauseMs: number, offset: number): TransferError =>
+  new TransferError('UploadPaused', `no bytes for ${seconds(pauseMs)}, after ${offset} of them`);
+
+/** A file of which nothing has arrived is not worth keeping. */
+const silenceOf = ({ spool, idleMs, pauseMs }: UploadSourceOptions) =>
+  spool.offset() === 0
+    ? { limitMs: idleMs, fault: () => expired(idleMs) }
+    : { limitMs: pauseMs, fault: () => paused(pauseMs, spool.offset()) };
+
 /** Resolves at the next change, on abort or on timeout. */
-const nextChange = async ({ spool, signal, idleMs }: UploadSourceOptions): Promise<void> => {
+const nextChange = async (options: UploadSourceOptions): Promise<void> => {
+  const { spool, signal } = options;
   signal.throwIfAborted();
   const late = Promise.withResolvers<void>();
-  const timer = setTimeout(() => late.reject(expired(idleMs, spool.offset())), Math.min(idleMs, 2 ** 31 - 1));
+  const { limitMs, fault } = silenceOf(options);
+  const timer = setTimeout(() => late.reject(fault()), Math.min(limitMs, 2 ** 31 - 1));
   const abort = (): void => late.reject(signal.reason);
   signal.addEventListener('abort', abort, { once: true });
   try {

@@ -49,9 +49,19 @@ afterEach(async () => {
   await Promise.all(workers.splice(0).map((worker) => worker.kill()));
 });
 
-const startWorker = async (directory: string, more: { capacityBytes?: number; idleSeconds?: number } = {}) => {
+const startWorker = async (
+  directory: string,
+  more: { capacityBytes?: number; idleSeconds?: number; pauseSeconds?: number } = {},
+) => {
   const target = join(directory, 'disk.img');
-  const source = { type: 'upload' as const, port: 0, keysUrl, subject: 'uid-1', idleSeconds: more.idleSeconds ?? 60 };
+  const source = {
+    type: 'upload' as const,
+    port: 0,
+    keysUrl,
+    subject: 'uid-1',
+    idleSeconds: more.idleSeconds ?? 60,
+    pauseSeconds: more.pauseSeconds ?? 60,
+  };
   const spec = TransferSpec.parse({
     mode: 'import',
     source,
@@ -238,7 +248,7 @@ describe('an upload', () => {
   it('that is rejected between two parts returns the error for the next part', async () => {
     let port = 0;
     const reception = await openReception({
-      source: { type: 'upload', port: 0, keysUrl, subject: 'uid-1', idleSeconds: 60 },
+      source: { type: 'upload', port: 0, keysUrl, subject: 'uid-1', idleSeconds: 60, pauseSeconds: 60 },
       scratchDir: newDirectory(),
       host: '127.0.0.1',
       log: (_message, facts) => {
@@ -344,11 +354,23 @@ describe('an upload', () => {
     expect(await worker.report).toMatchObject({ outcome: 'failed', reason: 'NotADiskImage' });
   });
 
-  it('that no client continues expires', async () => {
-    const worker = await startWorker(newDirectory(), { idleSeconds: 3 });
-    await send(worker.url, disk.subarray(0, 1000), { begin: { length: disk.length }, more: true });
-    const report = await worker.report;
-    expect(report).toMatchObject({ outcome: 'failed', reason: 'UploadExpired', retryable: false });
+  it('that no client begins expires', async () => {
+    const worker = await startWorker(newDirectory(), { idleSeconds: 1 });
+    expect(await worker.report).toMatchObject({ outcome: 'failed', reason: 'UploadExpired', retryable: false });
+  });
+
+  it('that no client continues is paused, and continues in the next Job with what had arrived', async () => {
+    const directory = newDirectory();
+    const first = await startWorker(directory, { pauseSeconds: 1 });
+    await send(first.url, disk.subarray(0, 1000), { begin: { length: disk.length }, more: true });
+    const report = await first.report;
+    expect(report).toMatchObject({ outcome: 'failed', reason: 'UploadPaused', retryable: true });
     expect(JSON.stringify(report)).toContain('after 1000 of them');
+    await first.kill();
+    const second = await startWorker(directory);
+    expect(await offsetOf(second.url)).toBe(1000);
+    const rest = await send(second.url, disk.subarray(1000), { offset: 1000, waits: true });
+    expect(rest).toMatchObject({ status: 200, outcome: 'succeeded' });
+    expect(readFileSync(second.target).equals(disk)).toBe(true);
   });
 });
