@@ -31,6 +31,8 @@ const AdmissionRequest = z.object({
   }),
   object: AnyObject,
   oldObject: AnyObject,
+  /** Of the request itself, such as a deletion. */
+  options: z.looseObject({ propagationPolicy: z.string().optional() }).nullish(),
   dryRun: z.boolean().default(false),
 });
 /** The request of the API server. `object` is absent on DELETE, `oldObject` on CREATE. */

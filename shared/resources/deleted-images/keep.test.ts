@@ -10,6 +10,7 @@ import { listHolders, removePast } from '#shared/resources/deleted-images/keep.t
 import { detach } from '#shared/resources/deleted-images/record.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
 import { execute } from '#shared/resources/execute.ts';
+import { reviewProtected } from '#shared/resources/protected/rules.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import { createLimitsLook } from '#shared/resources/tenant-limit/applied.ts';
 import { aHarvesterImage, aSuccess } from '#test/support/builders.ts';
@@ -120,4 +121,33 @@ describe('the end of the time', () => {
     await pass(image);
     expect(await now(image)).toEqual({ reason: 'Snapshotting', volume: 'left' });
   });
+});
+
+it.each<[propagation: string | undefined, grace: string | undefined, isAllowed: boolean]>([
+  ['Foreground', '7d', false],
+  ['Background', '7d', true],
+  [undefined, '7d', true],
+  ['Foreground', undefined, true],
+  ['Foreground', '0s', true],
+])('a deletion (%s) of an image with the grace %s: %s', async (propagationPolicy, grace, isAllowed) => {
+  const image = aHarvesterImage();
+  const marks = grace === undefined ? {} : { annotations: { [annotations.undeleteFor]: grace } };
+  const oldObject = kube.seed(type, { ...image, metadata: { ...image.metadata, ...marks } });
+  const answer = await reviewProtected(
+    {
+      uid: '1',
+      operation: 'DELETE',
+      kind: { group: type.group, version: type.version, kind: type.kind },
+      resource: { group: type.group, version: type.version, resource: type.plural },
+      namespace,
+      name: image.metadata.name,
+      userInfo: { username: 'jane', groups: [] },
+      object: undefined,
+      oldObject,
+      dryRun: false,
+      options: propagationPolicy === undefined ? undefined : { propagationPolicy },
+    },
+    kube,
+  );
+  expect(answer?.kind ?? 'allowed').toBe(isAllowed ? 'allowed' : 'refused');
 });

@@ -19,6 +19,7 @@ import {
 } from '#shared/api/object.ts';
 import type { ImageChildren } from '#shared/populate/filled.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { graceOf } from '#shared/resources/deleted-images/record.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
@@ -128,9 +129,23 @@ export const lockableTypes: readonly ResourceType[] = [
 
 export const isLocked = ({ metadata }: KubeObject): boolean => metadata.labels?.[labels.protected] === 'true';
 
+/** The garbage collector deletes what an image owns before the image in the foreground: nothing would be left to bring it back. */
+const keepForUndelete = (request: AdmissionRequest): AdmissionAnswer => {
+  const message = `${whatOf(request)} could not be brought back: deleted in the foreground, it loses its volume first. Delete it with --cascade=background, or remove its annotation ${annotations.undeleteFor}`;
+  return refused('Forbidden', [], message);
+};
+
+const isImage = ({ resource }: AdmissionRequest): boolean =>
+  [harvesterImages, hyperCloudImages].some(
+    ({ kind: { type } }) => type.group === resource.group && type.plural === resource.resource,
+  );
+
 export const keepLocked = (request: AdmissionRequest): AdmissionAnswer => {
-  const { oldObject, resource, namespace, name } = request;
-  if (oldObject === undefined || !isLocked(oldObject)) return allowed;
+  const { oldObject, resource, namespace, name, options } = request;
+  if (oldObject === undefined) return allowed;
+  const isForeground = options?.propagationPolicy === 'Foreground';
+  if (isForeground && isImage(request) && graceOf(oldObject) !== undefined) return keepForUndelete(request);
+  if (!isLocked(oldObject)) return allowed;
   const what = `${resource.resource}${resource.group === '' ? '' : `.${resource.group}`} ${name ?? ''}`;
   const unlock = `kubectl label ${what} -n ${namespace ?? ''} ${labels.protected}-`;
   const message = `${whatOf(request)} is protected from deletion by its label ${labels.protected}: remove that first (${unlock})`;
