@@ -442,9 +442,10 @@ describe('a restore', () => {
     await two.tick();
     const restored = (await two.image(first))!;
     // Without its status, which names the volume that an image has.
-    const [volume, source] = [{ ...first, status: {} }, { ...restored, status: {} }].map(
-      (image) => readImage(harvesterType as never, image)!.image,
-    );
+    const [volume, source] = [
+      { ...first, status: {} },
+      { ...restored, status: {} },
+    ].map((image) => readImage(harvesterType as never, image)!.image);
     expect(source?.childNames.volume).toBe((await one.image(first))?.status?.children?.volume);
     expect(volume?.childNames.volume).not.toBe(source?.childNames.volume);
     expect(restored.spec).toMatchObject({ sourceType: 'restore', backend: 'csi', displayName: 'leap' });
