@@ -19,6 +19,7 @@ import {
   openHeader,
   readHeader,
 } from '#shared/transfer/archive/tar-header.ts';
+import { digestOf } from '#shared/clients/registry/manifest.ts';
 import { paddingOf } from '#shared/transfer/archive/tar-write.ts';
 import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 
@@ -160,11 +161,15 @@ const readArchive = async (path: string, file: FileHandle): Promise<BundleArchiv
   };
 };
 
-/** A manifest or document. Throws InvalidInput if it is too large to be one. */
+/** A manifest or document, compared with its digest each time that it is read. Throws InvalidInput if it is another one, or too large to be one. */
 export const readSmall = async (archive: BundleArchive, digest: string, most = mostDocumentBytes): Promise<Buffer> => {
   const size = archive.blobs.get(digest)?.size ?? 0;
   if (size > most) throw damaged(archive.path, `has ${size} bytes in ${blobName(digest)}, which should be a document`);
   const parts: Buffer[] = [];
   for await (const part of archive.read(digest)) parts.push(part);
-  return Buffer.concat(parts);
+  const bytes = Buffer.concat(parts);
+  const found = digestOf(bytes);
+  if (found !== digest)
+    throw damaged(archive.path, `is damaged in ${blobName(digest)}: its ${size} bytes have digest ${found}`);
+  return bytes;
 };

@@ -125,6 +125,14 @@ const readAll = async (archive: BundleArchive): Promise<ReadBundle> => {
   return { archive, document, digest: own, listed, manifests, client: createBundleClient(archive, listed) };
 };
 
+/** A registry takes several images of one name under their tags, and nothing else does. */
+export const requireNames = ({ document: { images } }: ReadBundle, nameOf: (image: BundledImage) => string): void => {
+  const names = images.map(nameOf);
+  const twice = names.find((one, at) => names.indexOf(one) < at);
+  if (twice !== undefined)
+    throw refusal(`the bundle has several images that would be ${twice} there: save each into a bundle of its own`);
+};
+
 export interface Checking {
   readonly signal: AbortSignal;
   readonly onProgress: (doneBytes: number) => void;

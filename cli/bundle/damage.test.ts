@@ -1,5 +1,6 @@
 // Bundles that were changed on their way: each is refused with what is wrong and where, before anything is made.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -18,7 +19,7 @@ import {
   manifestType,
   refName,
 } from '#cli/bundle/layout.ts';
-import { createBundleWriter, partialOf } from '#cli/bundle/writer.ts';
+import { createBundleWriter, partialOf, toWriteRefusal } from '#cli/bundle/writer.ts';
 import { digestOf } from '#shared/clients/registry/manifest.ts';
 import { configType, layerType, manifestOf } from '#shared/transfer/export/image-documents.ts';
 import { layerAround } from '#shared/transfer/export/disk-layer.ts';
@@ -138,7 +139,7 @@ describe('a bundle', () => {
     [
       'a changed byte of a manifest',
       flipped(archive, archive.indexOf(good.manifest) + 5),
-      /has digest sha256:\S+, not/,
+      /is damaged in blobs\S+: its \d+ bytes have digest sha256:/,
     ],
     ['a missing blob', without(blobName(digestOf(good.layer))), /lacks sha256:\S+, which manifest sha256:\S+ names/],
     ['a missing manifest', without(blobName(digestOf(good.manifest))), /lacks sha256:\S+, which index.json names/],
@@ -234,4 +235,30 @@ describe('a bundle', () => {
       expect((await write(path)).equals(whole)).toBe(true);
     },
   );
+
+  it('is written by one at a time, and again after one that was killed', async () => {
+    const path = join(dir, 'shared.tar');
+    const first = await createBundleWriter(path);
+    await expect(createBundleWriter(path)).rejects.toThrow(`${path} is being written by process ${process.pid}: wait`);
+    await first.close();
+    const { pid } = spawnSync('true');
+    writeFileSync(`${partialOf(path)}.lock`, String(pid));
+    await (await createBundleWriter(path)).close();
+    expect(existsSync(`${partialOf(path)}.lock`)).toBe(false);
+  });
+
+  it('that cannot be written says so', async () => {
+    const path = join(dir, 'nowhere', 'bundle.tar');
+    await expect(createBundleWriter(path)).rejects.toThrow(`${path} cannot be written: ENOENT`);
+    const full = Object.assign(new Error('ENOSPC: no space left on device, write'), {
+      code: 'ENOSPC',
+      syscall: 'write',
+    });
+    expect(toWriteRefusal(path, full)).toMatchObject({
+      code: 'InvalidInput',
+      message: expect.stringMatching(/ENOSPC.*make room/),
+    });
+    const other = new TypeError('a bug');
+    expect(toWriteRefusal(path, other)).toBe(other);
+  });
 });

@@ -16,7 +16,7 @@ import {
   refName,
 } from '#cli/bundle/layout.ts';
 import type { ImageOrigin, WantedImage } from '#cli/bundle/wanted.ts';
-import { type BundleWriter, createBundleWriter, partialOf } from '#cli/bundle/writer.ts';
+import { type BundleWriter, createBundleWriter, partialOf, toWriteRefusal } from '#cli/bundle/writer.ts';
 import type { RegistryClient } from '#shared/clients/registry/client.ts';
 import { digestOf } from '#shared/clients/registry/manifest.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';
@@ -236,6 +236,8 @@ export const saveBundle = async (saving: Saving): Promise<readonly BundledImage[
     await writer.finish(indexBytes([artifact.listed, ...withoutRepeats(listed)]));
     await rm(notesOf(path), { force: true });
     return images;
+  } catch (error) {
+    throw toWriteRefusal(path, error);
   } finally {
     await writer.close();
   }

@@ -6,15 +6,18 @@ import { z } from 'zod';
 const UploadNote = z.object({
   /** Where a registry takes the next bytes, or the upload of a store. */
   id: z.string(),
+  /** SHA-256 of what is sent, where nothing else compares it: the bundle may be another one under the same name. */
+  of: z.string().default(''),
   /** Of the parts of an object that are there. */
   etags: z.array(z.string()).default([]),
 });
 export type UploadNote = z.infer<typeof UploadNote>;
+type NewNote = z.input<typeof UploadNote>;
 const State = z.record(z.string(), UploadNote);
 
 export interface LoadState {
   get(key: string): UploadNote | undefined;
-  set(key: string, upload: UploadNote | undefined): Promise<void>;
+  set(key: string, upload: NewNote | undefined): Promise<void>;
   /** All is done. */
   clear(): Promise<void>;
 }
@@ -40,7 +43,7 @@ export const openState = async (bundle: string, target: string): Promise<LoadSta
     get: (key) => uploads.get(key),
     set: async (key, upload) => {
       if (upload === undefined) uploads.delete(key);
-      else uploads.set(key, upload);
+      else uploads.set(key, UploadNote.parse(upload));
       await write(path, JSON.stringify(Object.fromEntries(uploads))).catch(() => undefined);
     },
     clear: () => rm(path, { force: true }).catch(() => undefined),

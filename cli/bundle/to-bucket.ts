@@ -1,6 +1,6 @@
 // Brings the disks of a bundle into a bucket, one object each, with SHA256SUMS beside them. An object is there once all of it was compared.
 import { createHash } from 'node:crypto';
-import type { ReadBundle } from '#cli/bundle/check.ts';
+import { type ReadBundle, requireNames } from '#cli/bundle/check.ts';
 import { openBucket } from '#cli/bundle/access.ts';
 import { diskBytes, fileNameOf } from '#cli/bundle/disk-bytes.ts';
 import { type BundledImage, type Disk, refusal } from '#cli/bundle/layout.ts';
@@ -92,26 +92,31 @@ const sendParts = async (writing: Writing, uploadId: string, bytes: AsyncIterabl
     const part = { bucket, key, uploadId, number, body, sha256, signal: load.signal };
     const etag = sent[number - 1] ?? (await retrying(writing, () => s3.multipart.putPart(part)));
     etags.push(etag);
-    await state.set(key, { id: uploadId, etags: sent.length > etags.length ? sent : etags });
+    await state.set(key, { id: uploadId, of: disk.sha256, etags: sent.length > etags.length ? sent : etags });
     load.onProgress(key, (done += body.length), disk.size);
   }
   if (hash.digest('hex') !== disk.sha256) throw refusal(`the bundle changed while ${key} was sent: load it again`);
   return etags;
 };
 
-const begin = async (writing: Writing): Promise<string> => {
+/** An upload that was begun for another disk is given up: a store puts together whatever parts it has. */
+const begin = async (writing: Writing, { sha256 }: Disk): Promise<string> => {
   const { s3, bucket, key, state } = writing;
-  const before = state.get(key)?.id;
+  const before = state.get(key);
   const pending = before === undefined ? [] : await s3.multipart.list(bucket, key);
-  if (before !== undefined && pending.some((one) => one.uploadId === before)) return before;
+  const isPending = pending.some(({ uploadId }) => uploadId === before?.id);
+  if (before !== undefined && isPending) {
+    if (before.of === sha256) return before.id;
+    await retrying(writing, () => s3.multipart.abort({ bucket, key, uploadId: before.id }));
+  }
   const uploadId = await retrying(writing, () => s3.multipart.begin({ bucket, key }));
-  await state.set(key, { id: uploadId, etags: [] });
+  await state.set(key, { id: uploadId, of: sha256 });
   return uploadId;
 };
 
 const writeDisk = async (writing: Writing, bytes: () => AsyncIterable<Buffer>, disk: Disk): Promise<void> => {
   const { s3, bucket, key, state } = writing;
-  const uploadId = await begin(writing);
+  const uploadId = await begin(writing, disk);
   const etags = await sendParts(writing, uploadId, bytes(), disk);
   await retrying(writing, () => s3.multipart.complete({ bucket, key, uploadId, etags }));
   await state.set(key, undefined);
@@ -153,33 +158,46 @@ const requireDisks = ({ document }: ReadBundle, sums: Sums): void => {
   }
 };
 
-/** Returns the objects. Throws an AppError; a load after that goes on where this one ended. */
-export const loadToBucket = async ({
-  bundle,
-  target,
-  values,
-  state,
-  ...load
-}: RegistryLoad): Promise<readonly string[]> => {
+type BucketLoad = Pick<RegistryLoad, 'bundle' | 'state' | 'signal' | 'say' | 'onProgress'> & {
+  readonly s3: S3Client;
+  readonly place: Place;
+};
+
+/** Another load may have written it meanwhile. */
+const writeSums = async (s3: S3Client, place: Place, own: Sums): Promise<void> => {
+  const sums = [...(await readSums(s3, place)), ...own];
+  const lines = [...new Map(sums)].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, hex]) => `${hex}  ${name}\n`);
+  await s3.put({ bucket: place.bucket, key: `${place.prefix}SHA256SUMS`, body: Buffer.from(lines.join('')) });
+};
+
+/** Throws an AppError; a load after that goes on where this one ended. */
+export const writeDisks = async ({ bundle, s3, place, state, ...load }: BucketLoad): Promise<void> => {
+  const { images } = bundle.document;
+  requireNames(bundle, nameOf);
+  const sums = await readSums(s3, place);
+  requireDisks(bundle, sums);
+  const own: Sums = new Map();
+  for (const image of images) {
+    const { disk, leftOut } = image;
+    if (disk === undefined || leftOut.includes(disk.layer)) continue;
+    const name = nameOf(image);
+    own.set(name, disk.sha256);
+    if (sums.get(name) === disk.sha256 && (await hasObject(s3, place, name, disk.size))) continue;
+    const key = `${place.prefix}${name}`;
+    const read = () => diskBytes(bundle, image, { from: 0, signal: load.signal });
+    await writeDisk({ s3, bucket: place.bucket, key, state, load }, read, disk);
+  }
+  await writeSums(s3, place, own);
+  await state.clear();
+};
+
+/** Returns the objects. */
+export const loadToBucket = async ({ target, values, ...load }: RegistryLoad): Promise<readonly string[]> => {
   const place = bucketOf(target);
   const { s3, close } = await openBucket(values);
   try {
-    const sums = await readSums(s3, place);
-    requireDisks(bundle, sums);
-    for (const image of bundle.document.images) {
-      const { disk, leftOut } = image;
-      if (disk === undefined || leftOut.includes(disk.layer)) continue;
-      const name = nameOf(image);
-      if (sums.get(name) === disk.sha256 && (await hasObject(s3, place, name, disk.size))) continue;
-      const key = `${place.prefix}${name}`;
-      const read = () => diskBytes(bundle, image, { from: 0, signal: load.signal });
-      await writeDisk({ s3, bucket: place.bucket, key, state, load }, read, disk);
-      sums.set(name, disk.sha256);
-    }
-    const lines = [...sums].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, hex]) => `${hex}  ${name}\n`);
-    await s3.put({ bucket: place.bucket, key: `${place.prefix}SHA256SUMS`, body: Buffer.from(lines.join('')) });
-    await state.clear();
-    return bundle.document.images.map((image) => `s3://${place.bucket}/${place.prefix}${nameOf(image)}`);
+    await writeDisks({ ...load, s3, place });
+    return load.bundle.document.images.map((image) => `s3://${place.bucket}/${place.prefix}${nameOf(image)}`);
   } finally {
     await close();
   }

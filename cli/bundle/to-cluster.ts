@@ -1,6 +1,6 @@
 // Brings the disks of a bundle into a cluster by uploads, as anybody would: the cluster compares each file before it has a disk of it, and a DataSource
 // points to a version only then. First it is seen whether all of it can be done.
-import { type ReadBundle } from '#cli/bundle/check.ts';
+import { type ReadBundle, requireNames } from '#cli/bundle/check.ts';
 import { diskStream } from '#cli/bundle/disk-bytes.ts';
 import { clusterDigests } from '#cli/bundle/have.ts';
 import type { BundledImage, Disk } from '#cli/bundle/layout.ts';
@@ -211,6 +211,7 @@ const planAll = async (
 
 /** Returns what was made, as `<kind>/<name>`. Throws an AppError; a load after that goes on where this one ended. */
 export const loadToCluster = async (call: Call, work: Omit<Work, 'connection'>): Promise<readonly string[]> => {
+  requireNames(work.bundle, ({ name, version }) => version ?? name);
   const steps = await planAll(call, work.bundle);
   const connection = await openConnection(call.values);
   const made: string[] = [];

@@ -66,7 +66,7 @@ const sendBlob = async (
   const settle = async (): Promise<void> => {
     upload = await sent;
     onProgress(name, upload.offset, size);
-    await state.set(key, { id: upload.url.href, etags: [] });
+    await state.set(key, { id: upload.url.href });
   };
   try {
     if (upload.offset > size) throw new LostUpload(`it has ${upload.offset} bytes of ${size}`);

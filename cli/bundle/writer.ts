@@ -1,11 +1,11 @@
 // Writes the archive of a bundle, blob after blob, under a temporary name. A save that was interrupted goes on with what that file has: the same images
 // are written in the same order, so each blob is where it was.
 import { type Hash, createHash } from 'node:crypto';
-import { type FileHandle, open, rename } from 'node:fs/promises';
+import { type FileHandle, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { type BlobSpan, bytesAt, entryAt } from '#cli/bundle/archive.ts';
 import { blobName, indexFile, layoutBytes, layoutFile } from '#cli/bundle/layout.ts';
 import { endBytes, fileHead, paddingOf } from '#shared/transfer/archive/tar-write.ts';
-import { InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
+import { AppError, InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
 
 export interface NewBlob {
   /** Default: known once all of it was read. */
@@ -100,8 +100,59 @@ const writeBlob = async (file: FileHandle, at: number, blob: NewBlob): Promise<s
 
 export const partialOf = (path: string): string => `${path}.partial`;
 
+const isRunning = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+};
+
+/** Two that write one file would change a bundle that the other has finished. Throws InvalidInput. */
+const lock = async (path: string): Promise<string> => {
+  const name = `${partialOf(path)}.lock`;
+  try {
+    await writeFile(name, String(process.pid), { flag: 'wx' });
+    return name;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+  const pid = Number(await readFile(name, 'utf8').catch(() => ''));
+  if (pid > 0 && isRunning(pid))
+    throw new InvalidInput(
+      `${path} is being written by process ${pid}: wait for it, or save to another file. If there is no such bullion, delete ${name}`,
+    );
+  // Left by one that was killed.
+  await rm(name, { force: true });
+  return lock(path);
+};
+
+/** A full disk, or a folder that is not there, is nobody's bug. Other errors are returned unchanged. */
+export const toWriteRefusal = (path: string, error: unknown): unknown => {
+  if (!(error instanceof Error) || !('syscall' in error) || error instanceof AppError) return error;
+  const message = `${path} cannot be written: ${error.message}. What was written stays: make room, or name another file, and save again`;
+  return new InvalidInput(message, [{ field: path, message }], { cause: error });
+};
+
 /** Goes on with what an earlier run left, if `path` is the same. */
 export const createBundleWriter = async (path: string): Promise<BundleWriter> => {
+  const locked = await lock(path).catch((error: unknown) => {
+    throw toWriteRefusal(path, error);
+  });
+  try {
+    const writer = await openWriter(path);
+    const close = async (): Promise<void> => {
+      await writer.close();
+      await rm(locked, { force: true });
+    };
+    return { ...writer, close };
+  } catch (error) {
+    await rm(locked, { force: true });
+    throw toWriteRefusal(path, error);
+  }
+};
+
+const openWriter = async (path: string): Promise<BundleWriter> => {
   const file = await open(partialOf(path), 'a+').then(async (made) => {
     await made.close();
     return open(partialOf(path), 'r+');

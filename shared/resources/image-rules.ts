@@ -10,6 +10,7 @@ import type { AskedSource } from './access-rule.ts';
 import { annotations } from '#shared/api/names.ts';
 import { deprecationOfImage } from '#shared/golden/rollout/deprecation.ts';
 import { type RequestRule, faultIf } from './rule.ts';
+import { mostGrace } from '#shared/resources/deleted-images/record.ts';
 import { parseSpan } from '#shared/runtime/age.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
@@ -56,11 +57,12 @@ const deprecationFaults = (image: KubeObject): readonly Fault[] => {
 };
 
 const undeleteFaults = ({ metadata }: KubeObject): readonly Fault[] => {
-  const grace = metadata.annotations?.[annotations.undeleteFor];
+  const written = metadata.annotations?.[annotations.undeleteFor];
+  const grace = parseSpan(written ?? '0s');
   return faultIf(
-    grace !== undefined && parseSpan(grace) === undefined,
+    grace === undefined || grace > mostGrace,
     `metadata.annotations[${annotations.undeleteFor}]`,
-    'is no time such as 7d or 12h: for how long the image can be brought back after its deletion',
+    'is no time such as 7d or 12h, up to 3650d: for how long the image can be brought back after its deletion',
   );
 };
 

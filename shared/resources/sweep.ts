@@ -84,8 +84,8 @@ export const tick = async (deps: TickDeps, signal?: AbortSignal): Promise<Outcom
     offers.visit(object);
   });
   // A CDI that is installed knows nothing of offers.
-  if ((await deps.cdi()) !== 'use') await offers.carryOut(deps.kube);
-  await usage.write(deps.kube);
+  if ((await deps.cdi()) !== 'use') await offers.carryOut(deps);
+  await usage.write(deps);
   const found = await reconcileFound(deps, [
     ...misplaced.found,
     ...overlooked.policies(),

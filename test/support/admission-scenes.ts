@@ -131,7 +131,7 @@ const groups: Readonly<Record<string, string>> = {
   virtualmachineinstances: 'kubevirt.io',
 };
 
-/** Allows the user to create the objects of rows, and grants the permissions of rows, written as `verb resource[/subresource] namespace/*`. */
+/** Allows the user to create the objects of rows in all namespaces, and grants the permissions of rows, written as `verb resource[/subresource] namespace/*`. */
 export const grantRights = async (kube: KubeClient, user: string, rights: readonly string[]): Promise<void> => {
   const role = { apiVersion: 'rbac.authorization.k8s.io/v1' } as const;
   const subjects = [{ kind: 'User', name: user, apiGroup: 'rbac.authorization.k8s.io' }];
@@ -144,7 +144,8 @@ export const grantRights = async (kube: KubeClient, user: string, rights: readon
     'datasources',
     'goldenimagepolicies',
   ];
-  const named = [...new Set(rights)].map((right, index) => {
+  const inOne = rights.filter((right) => !right.includes(' /'));
+  const named = [...new Set(inOne)].map((right, index) => {
     const [, verb = '', resource = '', namespace = ''] = /^(\S+) (\S+) ([^/]*)\//.exec(right) ?? [];
     return { name: `${user}-${index}`, verb, resource, namespace };
   });

@@ -212,12 +212,14 @@ const createClient = ({ store, call, watch, admit, user }: ClientParts): KubeCli
         return write(stored, applyMergePatch(stored.object, patch) as KubeObject, options.subresource) as never;
       });
     },
-    delete: (type, key, { uid }: DeleteOptions = {}) =>
+    delete: (type, key, { uid, resourceVersion }: DeleteOptions = {}) =>
       call({ verb: 'delete', resource: type.plural, name: key.name }, () => {
         const stored = store.find(type, key);
         if (stored === undefined) return;
         if (uid !== undefined && uid !== stored.object.metadata.uid)
           throw new Conflict('the UID is that of another object');
+        if (resourceVersion !== undefined && resourceVersion !== stored.object.metadata.resourceVersion)
+          throw new Conflict('the object was changed');
         admit({ operation: 'DELETE', type, user, old: stored.object });
         store.remove(stored);
       }),

@@ -152,7 +152,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     id: 'data-source/offer-allowed',
     what: 'golden images that are given away by who may not clone them',
     given: [],
-    rights: ['create datavolumes/source open/*'],
+    rights: ['create datavolumes/source open/*', 'create datasources /*'],
     allowed: { object: offered('open') },
     denied: { object: offered('vault') },
     says: /annotations\[bullion\.dev\/offered-to\].*user jane is not allowed to offer what is in namespace/,

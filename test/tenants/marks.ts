@@ -135,7 +135,7 @@ export const markRules: readonly MarkRule[] = [
       uid: loot,
     }),
   }),
-  note(annotations.offeredTo, 'dataSource', 'offer a volume of another tenant to others', 'inert', { value: '*' }),
+  note(annotations.offeredTo, 'dataSource', 'offer a volume of another tenant to others', 'refused', { value: '*' }),
   note(annotations.offeredBy, 'dataSource', 'have their DataSource stand for a volume of another tenant', 'refused', {
     value: `${victim}/${loot}`,
   }),

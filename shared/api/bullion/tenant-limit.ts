@@ -216,6 +216,7 @@ export const tenantLimitKind: ServedKind<TenantLimit> = {
     { name: 'Namespaces', type: 'integer', jsonPath: '.status.namespaceCount' },
     { name: 'Reached', type: 'integer', jsonPath: '.status.reachedCount', description: 'Namespaces without room' },
     { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
+    { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
     { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
   ],
 };

@@ -237,6 +237,7 @@ export const secretTexts = ({ data = {} }: Secret): Readonly<Record<string, stri
 
 export interface ConfigMap extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
+  readonly immutable?: boolean;
 }
 
 const core = <T extends KubeObject>(kind: string, plural: string, namespaced = true): ResourceType<T> => ({

@@ -74,6 +74,13 @@ describe('places that are denied', () => {
     ['https://store.example/%69mages%2fa', bucket, true],
     ['https://store.example/%69mages/a', bucket, true],
     ['https://store.example/other/a', bucket, false],
+    // One address in several notations, in the rule as in the URL.
+    ['http://[2001:db8::1]/a', { host: '[2001:db8:0:0:0:0:0:1]' }, true],
+    ['http://[2001:db8::1]:81/a', { host: '[2001:DB8:0::1]:81' }, true],
+    ['http://[::ffff:10.0.0.5]/a', { host: '10.0.0.5' }, true],
+    ['http://10.0.0.5/a', { host: '[::ffff:a00:5]' }, true],
+    ['http://10.0.0.5/a', { host: '0x0a.5' }, true],
+    ['http://10.0.0.6/a', { host: '[::ffff:a00:5]' }, false],
   ])('%s by %o: %s', (url, place, isDenied) => {
     expect(whyOutOfReach(denying(place), new URL(url))).toBe(isDenied ? 'denied' : undefined);
   });

@@ -28,12 +28,19 @@ export const ServerReach = z.object({
 });
 export type ServerReach = z.infer<typeof ServerReach>;
 
-/** As the URL parser has it, without brackets and the dot of a complete name. */
-const plainHost = (hostname: string): string =>
-  hostname
+/** As the URL parser has it, without brackets and the dot of a complete name; an address in its shortest notation, IPv4 also where IPv6 maps it. */
+const plainHost = (hostname: string): string => {
+  const plain = hostname
     .toLowerCase()
     .replace(/^\[|\]$/g, '')
     .replace(/\.$/, '');
+  const url = URL.parse(`http://${plain.includes(':') ? `[${plain}]` : plain}`);
+  const normal = url?.hostname.replace(/^\[|\]$/g, '') ?? plain;
+  const [, high, low] = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(normal) ?? [];
+  if (high === undefined || low === undefined) return normal;
+  const [first, second] = [Number.parseInt(high, 16), Number.parseInt(low, 16)];
+  return [first >> 8, first & 255, second >> 8, second & 255].join('.');
+};
 
 const defaultPorts: Readonly<Record<string, string>> = { 'http:': '80', 'https:': '443' };
 
@@ -68,8 +75,8 @@ const decoded = (pathname: string): string => {
   }
 };
 
-/** A denied folder must not be reached by another notation of its path. */
-const isDeniedAt = (url: URL, { host, path }: ServerPlace): boolean => {
+/** Whether it may be there for some server: what is denied, or must be signed, must not be reached by another notation of its path. */
+export const mayBeAt = (url: URL, { host, path }: ServerPlace): boolean => {
   if (!isHostOf(url, host)) return false;
   if (path === undefined || leadsOut(url.pathname)) return true;
   return `${decoded(url.pathname)}/`
@@ -81,7 +88,7 @@ const isDeniedAt = (url: URL, { host, path }: ServerPlace): boolean => {
 /** Why a URL may not be requested; `undefined`: it may. */
 export const whyOutOfReach = ({ allowed, denied }: ServerReach, url: URL): string | undefined => {
   const denial = denied.find(({ place, addresses }) =>
-    place === undefined ? isInRange(plainHost(url.hostname), addresses) : isDeniedAt(url, place),
+    place === undefined ? isInRange(plainHost(url.hostname), addresses) : mayBeAt(url, place),
   );
   if (denial !== undefined) return denial.because;
   return allowed.find(({ places }) => !places.some((place) => isAt(url, place)))?.because;

@@ -40,6 +40,8 @@ export interface ApplyOptions extends WriteOptions {
 export interface DeleteOptions extends WriteOptions {
   /** Deletes only the object with this UID; Conflict if another object has the name. */
   readonly uid?: string;
+  /** Deletes only this version of the object; Conflict if it was changed since. */
+  readonly resourceVersion?: string | undefined;
   readonly propagation?: 'Background' | 'Foreground' | 'Orphan';
   readonly gracePeriodSeconds?: number;
 }

@@ -184,12 +184,13 @@ const writers = (
     return json(transport, 'PATCH', path, object, 'application/apply-patch+yaml');
   },
   delete: async (type, key, options = {}) => {
+    const { uid, resourceVersion } = options;
     const body = {
       apiVersion: 'v1',
       kind: 'DeleteOptions',
       propagationPolicy: options.propagation,
       gracePeriodSeconds: options.gracePeriodSeconds,
-      ...(options.uid === undefined ? {} : { preconditions: { uid: options.uid } }),
+      ...((uid ?? resourceVersion) === undefined ? {} : { preconditions: { uid, resourceVersion } }),
       ...(options.dryRun === true ? { dryRun: ['All'] } : {}),
     };
     try {

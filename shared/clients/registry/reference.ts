@@ -18,8 +18,11 @@ const repositoryPattern = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(
 const tagPattern = /^\w[\w.-]{0,127}$/;
 const digestPattern = /^(?:sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$/;
 
-/** Docker Hub: the host in references, its actual server, and the namespace of official images. */
-const hub = { host: 'docker.io', server: 'registry-1.docker.io', official: 'library' } as const;
+/** Docker Hub: its actual server, and the namespace of official images. */
+const hub = { server: 'registry-1.docker.io', official: 'library' } as const;
+
+/** All names of Docker Hub, of which one is its server. */
+const hubNames: readonly string[] = ['docker.io', 'index.docker.io', 'registry.hub.docker.com', hub.server];
 
 export const isDigest = (text: string): boolean => digestPattern.test(text);
 
@@ -47,10 +50,12 @@ export const readReference = (text: string): ParsedReference => {
   return { value: { host, repository: officially(host, repository), tag, digest } };
 };
 
-const isHub = (host: string): boolean => host === hub.host || host === `index.${hub.host}` || host === hub.server;
+/** Its own port is no other server. */
+const isHub = (host: string): boolean => hubNames.includes(host.toLowerCase().replace(/:443$/, ''));
 
-const officially = (host: string, repository: string): string =>
-  isHub(host) && !repository.includes('/') ? `${hub.official}/${repository}` : repository;
+/** The repository, complete: Docker Hub has short names for official images. */
+export const officially = (host: string, repository: string): string =>
+  isHub(host) && repository !== '' && !repository.includes('/') ? `${hub.official}/${repository}` : repository;
 
 /** Like readReference; throws InvalidInput. */
 export const parseReference = (text: string): Reference => {

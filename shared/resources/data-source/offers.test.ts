@@ -13,7 +13,7 @@ import { createOffers } from '#shared/resources/data-source/offers.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
-import { type Draft, ask, patched, withAccess } from '#test/support/admission.ts';
+import { type Draft, ask, patched, rightOf, withAccess } from '#test/support/admission.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';
 
@@ -81,7 +81,7 @@ const sourceIn = (namespace: string, claim: string, offered?: string, of = names
 const tick = async () => {
   const offers = createOffers();
   for (const source of kube.all(type)) offers.visit(source);
-  await offers.carryOut(kube);
+  await offers.carryOut(deps);
 };
 const seen = () =>
   kube
@@ -94,9 +94,39 @@ const offerTo = (offered: string | null) =>
     { metadata: { annotations: { [annotations.offeredTo]: offered } } },
   );
 
+/** As jane, who has these rights. */
+const offerAs = async (rights: readonly string[], object: DataSource, oldObject?: DataSource) => {
+  const draft = object as unknown as Draft;
+  const around = { kube: withAccess(kube, (question) => rights.includes(rightOf(question))), log: silentLogger };
+  const { allowed, status } = await ask(createApp(around), '/validate', {
+    object: draft,
+    ...(oldObject === undefined ? {} : { oldObject: oldObject as unknown as Draft }),
+  });
+  return allowed ? 'allowed' : (status?.message ?? '');
+};
+
 const use = (name: string, namespace = golden) => ({ use: 'clone-claim', namespace, name }) as const;
 
 describe('an offer', () => {
+  const clone = `create datavolumes/source ${golden}/*`;
+  const make = 'create datasources /*';
+  it.each<[rights: readonly string[], says: RegExp]>([
+    [[clone, make], /^allowed$/],
+    [[make], /not allowed to offer what is in namespace golden-images: .*datavolumes\/source/],
+    // Users of other namespaces would take what a tenant names like a well-known image.
+    [[clone], /not allowed to offer .* to other namespaces: .*create datasources .* in all namespaces/],
+  ])('is made by who may %j: %s', async (rights, says) => {
+    expect(await offerAs(rights, sourceIn(golden, 'v1', '*'))).toMatch(says);
+  });
+
+  it('is not given to something else by who may not make it', async () => {
+    const offered = sourceIn(golden, 'v1', '*');
+    const labelled = { ...offered, metadata: { ...offered.metadata, labels: { a: 'b' } } };
+    expect(await offerAs([], labelled, offered)).toBe('allowed');
+    const moved = { ...offered, spec: { source: { pvc: { namespace: golden, name: 'secret' } } } };
+    expect(await offerAs([make], moved, offered)).toMatch(/not allowed to offer/);
+  });
+
   it('is a DataSource in each namespace that it selects, and goes with it', async () => {
     sourceIn(golden, 'v1', 'team in (a,c)');
     await tick();

@@ -10,12 +10,13 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type Action, remove } from '#shared/populate/actions.ts';
 import { point } from '#shared/resources/data-source/point.ts';
 import { execute } from '#shared/resources/execute.ts';
-import { Denied, isConflict, isNotFound } from '#shared/runtime/errors.ts';
+import { isOfOneObject, messageOf } from '#shared/runtime/errors.ts';
+import type { Logger } from '#shared/runtime/log.ts';
 
 export interface Offers {
   /** Takes note of an object that a listing came across. */
   readonly visit: (object: KubeObject) => void;
-  readonly carryOut: (kube: KubeClient) => Promise<void>;
+  readonly carryOut: (deps: { readonly kube: KubeClient; readonly log: Logger }) => Promise<void>;
 }
 
 interface NamespaceLabels {
@@ -69,9 +70,6 @@ export const planOffers = (all: readonly DataSource[], there: readonly Namespace
 const isDataSource = ({ apiVersion, kind }: KubeObject): boolean =>
   kind === dataSourceKind.type.kind && apiVersion === apiVersionOf(dataSourceKind.type);
 
-/** Changed or made meanwhile, also by somebody else under this name, or its namespace is being deleted: the next tick looks again. */
-const isOvertaken = (error: unknown): boolean => isConflict(error) || isNotFound(error) || error instanceof Denied;
-
 /** Costs nothing where nothing is offered. */
 export const createOffers = (): Offers => {
   const all: DataSource[] = [];
@@ -81,7 +79,7 @@ export const createOffers = (): Offers => {
       const source = object as DataSource;
       if (offerOf(source) !== undefined || offeredBy(source) !== undefined) all.push(source);
     },
-    carryOut: async (kube) => {
+    carryOut: async ({ kube, log }) => {
       if (all.length === 0) return;
       const there = await Array.fromAsync(kube.listAll(namespaces));
       const labelled = there
@@ -95,7 +93,9 @@ export const createOffers = (): Offers => {
           // oxlint-disable-next-line no-await-in-loop
           await execute(kube, [action]);
         } catch (error) {
-          if (!isOvertaken(error)) throw error;
+          // Changed or made meanwhile, also by somebody else under this name, or its namespace is being deleted: the next tick looks again.
+          if (!isOfOneObject(error)) throw error;
+          log.warn('offered DataSource not written', { error: messageOf(error) });
         }
       }
     },

@@ -1,9 +1,8 @@
 // Keeps the bytes of images that are deleted within a grace, gives them back, and removes them afterwards. Called by the reconciler and by the tick.
 import { annotations, deletedOwner } from '#shared/api/names.ts';
-import { childrenOf, isOwnedBy, type KubeObject, type ResourceType } from '#shared/api/object.ts';
+import { childrenOf, isOwnedBy, keyOf, type KubeObject, type ResourceType } from '#shared/api/object.ts';
 import type { Image } from '#shared/backends/backend.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { remove } from '#shared/populate/actions.ts';
 import {
   attach,
   deletedImageIn,
@@ -40,16 +39,24 @@ const readHolder = async (kube: KubeClient, image: Image): Promise<Holder | unde
   return undefined;
 };
 
-/** Only what was usable is worth it. */
-const wasUsable = ({ state }: Image): boolean => state.progress === 100;
+/** Milliseconds for which the bytes stay. Of an image that was to be brought back and never was: what is left of the time, at least. */
+const graceFor = (object: KubeObject, image: Image, holder: Holder | undefined): number | undefined => {
+  const before = holder && deletedImageIn(holder.object);
+  const rest = before && Date.parse(before.until) - Date.parse(object.metadata.deletionTimestamp ?? '');
+  // Only what was usable is worth it.
+  if (image.state.progress === 100) return graceOf(object);
+  return rest && Math.max(rest, graceOf(object) ?? 0);
+};
 
 /** Of an image that is being deleted, and that nothing uses: whether its bytes were detached from it just now. */
 export const keepBytes = async (kube: KubeClient, object: KubeObject, image: Image, now: number): Promise<boolean> => {
-  const grace = graceOf(object);
-  const isOver = grace === undefined || Date.parse(object.metadata.deletionTimestamp ?? '') + grace <= now;
-  const holder = isOver || !wasUsable(image) ? undefined : await readHolder(kube, image);
+  if (graceOf(object) === undefined && object.metadata.annotations?.[annotations.undelete] === undefined) return false;
+  const holder = await readHolder(kube, image);
+  const grace = graceFor(object, image, holder);
   if (grace === undefined || holder === undefined) return false;
-  await execute(kube, [detach(object, holder, { grace, bytes: image.state.inspection?.virtualSize })]);
+  if (Date.parse(object.metadata.deletionTimestamp ?? '') + grace <= now) return false;
+  const bytes = image.state.inspection?.virtualSize ?? deletedImageIn(holder.object)?.bytes;
+  await execute(kube, [detach(object, holder, { grace, bytes })]);
   return true;
 };
 
@@ -112,9 +119,12 @@ export const removePast = async ({ kube, now, log }: ReconcileDeps): Promise<voi
   for (const holder of await listHolders(kube)) {
     if (!isPast(holder, now())) continue;
     const { type, object } = holder;
+    const { uid = '', resourceVersion, deletionTimestamp } = object.metadata;
+    if (deletionTimestamp !== undefined) continue;
     try {
+      // As it was listed: an image may have taken it back meanwhile.
       // oxlint-disable-next-line no-await-in-loop
-      await execute(kube, remove(type, object));
+      await kube.delete(type, keyOf(object), { uid, resourceVersion, propagation: 'Background' });
       log.info('removed a deleted image for good', { kind: type.kind, name: object.metadata.name });
     } catch (error) {
       if (!(error instanceof AppError)) throw error;

@@ -46,6 +46,8 @@ const heldFor = (image: KubeObject): KubeObject => {
 it.each([
   ['7d', 7 * 24 * 3_600_000],
   ['0s', undefined],
+  // A date that far could not be written, and the image would never go.
+  ['99999999999d', 3650 * 24 * 3_600_000],
   ['a week', undefined],
   [undefined, undefined],
 ])('the grace %s', (text, expected) => {

@@ -44,10 +44,13 @@ const parsed = (text: string | undefined): unknown => {
 export const deletedImageIn = ({ metadata }: KubeObject): DeletedImage | undefined =>
   DeletedImage.safeParse(parsed(metadata.annotations?.[annotations.deleted])).data;
 
+/** Ten years: a later time may be none that can be written. */
+export const mostGrace = 3650 * 24 * 3_600_000;
+
 /** Milliseconds for which an image can be brought back; `undefined`: not at all. */
 export const graceOf = ({ metadata }: KubeObject): number | undefined => {
   const grace = parseSpan(metadata.annotations?.[annotations.undeleteFor] ?? '');
-  return grace === undefined || grace === 0 ? undefined : grace;
+  return grace === undefined || grace === 0 ? undefined : Math.min(grace, mostGrace);
 };
 
 /** Of one life only: decided for that image, by its admission, or by kubectl. */

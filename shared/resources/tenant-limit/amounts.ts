@@ -1,6 +1,7 @@
 // What a namespace uses, and whether there is room for more. Pure.
 import type { NamespaceUsage, Quota, TenantLimit } from '#shared/api/bullion/tenant-limit.ts';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
+import { deletedOwner } from '#shared/api/names.ts';
 import { type KubeObject, ownerOf } from '#shared/api/object.ts';
 import { formatQuantity, parseQuantity } from '#shared/api/quantity.ts';
 import { requestedBytes } from '#shared/populate/population.ts';
@@ -10,7 +11,10 @@ import { type Counted, isPartOfAnother, wantedBy } from './wanted.ts';
 /** An object that is counted, or is to be. */
 export interface CountedItem {
   readonly uid: string;
-  readonly counts: Counted;
+  /** `undefined`: the bytes of a deleted image, which take storage and nothing else. */
+  readonly counts: Counted | undefined;
+  /** Name of such bytes, by which an image takes them back. */
+  readonly left?: string | undefined;
   readonly className?: string | undefined;
   readonly bytes: number;
   readonly isBegun: boolean;
@@ -33,7 +37,7 @@ export const itemsOf = (
   );
   const rootOf = (uid: string): string => parents.get(uid) ?? uid;
   const byOwner = Map.groupBy(claims, (claim) => rootOf(ownerOf(claim)?.uid ?? ''));
-  return objects.flatMap((object): readonly CountedItem[] => {
+  const counted = objects.flatMap((object): readonly CountedItem[] => {
     const { uid = '', deletionTimestamp } = object.metadata;
     const wanted = wantedBy(object);
     if (wanted?.counts === undefined) return [];
@@ -52,7 +56,18 @@ export const itemsOf = (
       },
     ];
   });
+  const left = byOwner.get(deletedOwner) ?? [];
+  return [...counted, ...left.map(leftItem)];
 };
+
+const leftItem = (claim: PersistentVolumeClaim): CountedItem => ({
+  uid: claim.metadata.uid ?? '',
+  counts: undefined,
+  left: claim.metadata.name,
+  className: claim.spec.storageClassName,
+  bytes: sizeOf(claim),
+  isBegun: true,
+});
 
 const countOf = (items: readonly CountedItem[], what: Counted): number =>
   items.filter(({ counts }) => counts === what).length;
@@ -79,8 +94,8 @@ const shortages = (scope: Scope, others: readonly CountedItem[], item: CountedIt
   const there = inScope(scope, others);
   if (inScope(scope, [item]).length === 0) return [];
   const { amounts } = scope;
-  const most = amounts[item.counts];
-  const count = countOf(there, item.counts);
+  const most = item.counts && amounts[item.counts];
+  const count = there.filter(({ counts }) => counts === item.counts).length;
   const storage = parseQuantity(amounts.storage);
   const bytes = bytesIn(there);
   return [

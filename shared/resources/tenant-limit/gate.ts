@@ -22,15 +22,7 @@ import { type CountedItem, classRefusals, quotaRefusals } from './amounts.ts';
 import { type LimitsLook, readItems } from './applied.ts';
 import { reachOf, sourceRefusals, uploadRefusal } from './places.ts';
 import { signatureRefusals } from './signed.ts';
-import { type Demand, wantedBy } from './wanted.ts';
-
-/** Reasons for which an object waits, without a deadline: somebody has to do something. */
-export const limitReasons = {
-  quota: 'QuotaReached',
-  source: 'SourceNotAllowed',
-  storageClass: 'StorageClassNotAllowed',
-  signature: 'SignatureRequired',
-} as const;
+import { type Demand, limitReasons, wantedBy } from './wanted.ts';
 
 const Ledger = z.record(z.string(), z.object({ bytes: z.number(), className: z.string().optional() }));
 type Ledger = z.infer<typeof Ledger>;

@@ -13,14 +13,21 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { leases } from '#shared/api/foreign/kubernetes.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
-import { annotations, labels, ownAccountPrefix, systemNamespace, tenantLimits } from '#shared/api/names.ts';
-import { apiVersionOf, refOf } from '#shared/api/object.ts';
+import {
+  annotations,
+  deletedOwner,
+  labels,
+  ownAccountPrefix,
+  systemNamespace,
+  tenantLimits,
+} from '#shared/api/names.ts';
+import { apiVersionOf, childMetadata, refOf } from '#shared/api/object.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import { sweep } from '#shared/resources/sweep.ts';
 import { createLimitsLook } from '#shared/resources/tenant-limit/applied.ts';
 import { createUsageReport } from '#shared/resources/tenant-limit/report.ts';
-import { Unavailable } from '#shared/runtime/errors.ts';
+import { InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { type Draft, ask, withAccess } from '#test/support/admission.ts';
 import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
@@ -183,6 +190,18 @@ describe('at the door', () => {
       /denies it/,
     ],
     [
+      'a registry by its name in capitals and its own port',
+      { sources: { deny: [{ registry: 'docker.io' }] } },
+      () => aVolume('new', { source: { registry: { url: 'docker://Docker.io:443/library/fedora' } } }),
+      /denies it/,
+    ],
+    [
+      'an official image by its short name',
+      { sources: { deny: [{ registry: 'docker.io/fedora' }] } },
+      () => aVolume('new', { source: { registry: { url: 'docker://docker.io/fedora:40' } } }),
+      /denies it/,
+    ],
+    [
       'an address',
       { sources: { deny: [{ addresses: '10.0.0.0/8' }] } },
       () => aVolume('new', { source: { http: { url: 'http://0x0a.1/a' } } }),
@@ -218,6 +237,35 @@ describe('at the door', () => {
     expect(await send(cron({ url, checksumURL: 'https://evil.test/SHA256SUMS' }))).toMatch(
       /evil\.test.*must not be used/,
     );
+  });
+
+  it.each([
+    'https://store.example/team-a/disk',
+    'https://store.example//team-a/disk',
+    'https://store.example/team%2Da/disk',
+    'https://store.example/team-a/dir%2Fdisk',
+    'https://store.example/TEAM-A/disk',
+    'https://team-a.store.example/disk',
+  ])('asks for a signature of %s, in whatever notation', async (http) => {
+    const signature = { cosign: { keys: { configMap: 'release-keys' } } };
+    limit({ sources: { signed: [{ bucket: 'team-a', store: 'store.example', signature }] } });
+    expect(await send(aVolume('new', { source: { http: { url: http } } }))).toMatch(/must be signed/);
+    const elsewhere = 'https://store.example/team-b/disk';
+    expect(await send(aVolume('new', { source: { http: { url: elsewhere } } }))).toBe('allowed');
+  });
+
+  it('counts what deleted images have left, but for the image that takes it back', async () => {
+    limit({ quota: { storage: '3Gi' } });
+    kube.seed(persistentVolumeClaims, {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { ...childMetadata({ ...refOf(anImage('old') as never), uid: deletedOwner }, 'volume', 'left') },
+      spec: { storageClassName: 'local', accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '3Gi' } } },
+    });
+    expect(await send(aVolume('new'))).toMatch(/3Gi of storage, 3Gi are used, and this one takes 1Gi/);
+    const back = anImage('old');
+    const marks = { annotations: { [annotations.undelete]: 'left' } };
+    expect(await send({ ...back, metadata: { ...back.metadata, ...marks } })).toBe('allowed');
   });
 
   it('does not concern other namespaces, nor what Bullion makes, nor what is there', async () => {
@@ -431,7 +479,7 @@ describe('usage', () => {
     for (let tick = 0; tick < 2; tick += 1) {
       const report = createUsageReport();
       await sweep(deps, undefined, report.visit);
-      await report.write(kube);
+      await report.write(deps);
     }
     const { status } = kube.all(tenantLimitKind.type)[0]!;
     expect(status).toMatchObject({
@@ -448,5 +496,63 @@ describe('usage', () => {
       { name: 'limit', quota: { volumes: 1 }, used: { volumes: 1 } },
     ]);
     expect(told[0]?.data?.['limits']).not.toMatch(/team-b|namespaceSelector/);
+  });
+
+  const reported = async () => {
+    const report = createUsageReport();
+    await sweep(deps, undefined, report.visit);
+    await report.write(deps);
+    return kube.all(configMaps).filter(({ metadata }) => metadata.name === tenantLimits);
+  };
+
+  it('is told to other namespaces, whatever users of one do to their ConfigMap', async () => {
+    kube.seed(tenantLimitKind.type, {
+      apiVersion: apiVersionOf(tenantLimitKind.type),
+      kind: 'TenantLimit',
+      metadata: { name: 'all' },
+      spec: { namespaceSelector: {}, quota: { volumes: 1 } },
+    });
+    const key = { namespace, name: tenantLimits };
+    kube.seed(configMaps, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: key,
+      immutable: true,
+      data: { limits: '[]', mine: 'x' },
+    });
+    // As an API server does.
+    const strict = {
+      ...kube,
+      mergePatch: (async (...[of, which, ...rest]: Parameters<typeof kube.mergePatch>) => {
+        const found = of.plural === configMaps.plural ? await kube.get(configMaps, which) : undefined;
+        if (found?.immutable === true) throw new InvalidInput('field is immutable');
+        return kube.mergePatch(of, which, ...rest);
+      }) as typeof kube.mergePatch,
+    };
+    deps = { ...deps, kube: strict };
+    for (let tick = 0; tick < 2; tick += 1) await reported();
+    expect((await reported()).map(({ metadata, data }) => [metadata.namespace, Object.keys(data ?? {})])).toEqual([
+      [namespace, ['limits']],
+      ['team-b', ['limits']],
+    ]);
+    await kube.mergePatch(configMaps, key, { data: { mine: 'x' } });
+    await reported();
+    const writes = kube.calls.length;
+    await reported();
+    expect(kube.calls.slice(writes).filter(({ verb }) => verb !== 'get' && verb !== 'list')).toEqual([]);
+  });
+
+  it('is written for the others where one is refused', async () => {
+    limit({ quota: { volumes: 1 } });
+    kube.seed(tenantLimitKind.type, {
+      apiVersion: apiVersionOf(tenantLimitKind.type),
+      kind: 'TenantLimit',
+      metadata: { name: 'other' },
+      spec: { namespaceSelector: { matchLabels: { team: 'b' } }, quota: { volumes: 1 } },
+    });
+    await reported();
+    for (const { metadata } of kube.all(configMaps)) await kube.delete(configMaps, metadata);
+    kube.failNext({ verb: 'create', resource: 'configmaps' }, { error: new InvalidInput('too large'), when: 'before' });
+    expect((await reported()).map(({ metadata }) => metadata.namespace)).toEqual(['team-b']);
   });
 });

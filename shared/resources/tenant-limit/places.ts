@@ -1,8 +1,15 @@
 // Where an object fetches its bytes from, compared with what limits allow and deny. Pure.
 import type { AllowedPlace, DeniedPlace, SignedPlace, TenantLimit } from '#shared/api/bullion/tenant-limit.ts';
-import { type Denial, type ServerReach, type ServerPlace, isAt, whyOutOfReach } from '#shared/clients/http/reach.ts';
+import {
+  type Denial,
+  type ServerReach,
+  type ServerPlace,
+  isAt,
+  mayBeAt,
+  whyOutOfReach,
+} from '#shared/clients/http/reach.ts';
 import { objectUrl } from '#shared/clients/http/mirrors.ts';
-import { readReference, serverOf } from '#shared/clients/registry/reference.ts';
+import { officially, readReference, serverOf } from '#shared/clients/registry/reference.ts';
 import type { Source } from '#shared/populate/source.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 
@@ -53,11 +60,14 @@ export const writtenSources = (source: Source | undefined): readonly WrittenSour
   }
 };
 
-/** `quay.io`, or `quay.io/containerdisks`. */
-const registryPlace = (text: string): ServerPlace => {
+/** `quay.io`, or `quay.io/containerdisks`. A single name at Docker Hub is an official image, or a folder of others. */
+const registryPlaces = (text: string): readonly ServerPlace[] => {
   const [host = '', ...path] = text.toLowerCase().replace(/\/+$/, '').split('/');
-  const prefix = path.length === 0 ? '' : `${path.join('/')}/`;
-  return { host: serverOf(host), path: `/v2/${prefix}` };
+  const named = path.join('/');
+  return [...new Set([named, officially(host, named)])].map((repository) => ({
+    host: serverOf(host),
+    path: repository === '' ? '/v2/' : `/v2/${repository}/`,
+  }));
 };
 
 /** Docker Hub has another name than its server. */
@@ -71,7 +81,7 @@ const placesOf = ({
   store = ownStore,
 }: AllowedPlace | DeniedPlace | SignedPlace): readonly ServerPlace[] => {
   if (host !== undefined) return hostPlaces(host.toLowerCase());
-  if (registry !== undefined) return [registryPlace(registry)];
+  if (registry !== undefined) return registryPlaces(registry);
   if (bucket === undefined) return [];
   const at = store.toLowerCase();
   return [{ host: at, path: `/${bucket}/` }, { host: `${bucket}.${at}` }];
@@ -175,7 +185,7 @@ export const signaturesOf = (limits: readonly TenantLimit[], { url }: WrittenSou
   limits.flatMap((limit) => {
     const rule = limit.spec.sources?.signed?.find((place) => {
       const places = placesOf(place);
-      return places.length === 0 || places.some((one) => isAt(url, one));
+      return places.length === 0 || places.some((one) => mayBeAt(url, one));
     });
     return rule === undefined ? [] : [{ limit, signature: rule.signature }];
   });

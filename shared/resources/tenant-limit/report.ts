@@ -3,6 +3,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type NamespaceUsage, type TenantLimit, tenantLimitKind } from '#shared/api/bullion/tenant-limit.ts';
 import {
+  type ConfigMap,
   type PersistentVolumeClaim,
   configMaps,
   namespaces,
@@ -12,14 +13,15 @@ import { matchesLabels } from '#shared/api/label-selector.ts';
 import { labels, tenantLimits } from '#shared/api/names.ts';
 import { apiVersionOf, type KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { Denied, isConflict, isNotFound } from '#shared/runtime/errors.ts';
+import { isOfOneObject, messageOf } from '#shared/runtime/errors.ts';
+import type { Logger } from '#shared/runtime/log.ts';
 import { itemsOf, usageOf } from './amounts.ts';
 import { isPartOfAnother, wantedBy } from './wanted.ts';
 
 export interface UsageReport {
   /** Takes note of an object that a listing came across. */
   readonly visit: (object: KubeObject) => void;
-  readonly write: (kube: KubeClient) => Promise<void>;
+  readonly write: (reporting: Reporting) => Promise<void>;
 }
 
 /** Of a status. */
@@ -74,6 +76,12 @@ const ownersOf = (applied: readonly Applied[], namespace: string) =>
       uid: metadata.uid ?? '',
     }));
 
+/** Only ours stays in it, so that nothing is written again and again. */
+const change = (found: ConfigMap, data: Readonly<Record<string, string>>, ownerReferences: readonly object[]) => ({
+  metadata: { ownerReferences },
+  data: { ...Object.fromEntries(Object.keys(found.data ?? {}).map((key) => [key, null])), ...data },
+});
+
 /** A user who changes it deceives nobody but themselves; it is written again. */
 const writeText = async (kube: KubeClient, applied: readonly Applied[], namespace: string): Promise<void> => {
   const key = { namespace, name: tenantLimits };
@@ -82,9 +90,10 @@ const writeText = async (kube: KubeClient, applied: readonly Applied[], namespac
   const found = await kube.get(configMaps, key);
   if (isDeepStrictEqual(found?.data, data) && isDeepStrictEqual(found?.metadata.ownerReferences, ownerReferences))
     return;
-  await (found === undefined
-    ? kube.create(configMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...key, ownerReferences }, data })
-    : kube.mergePatch(configMaps, key, { metadata: { ownerReferences }, data }));
+  if (found !== undefined && found.immutable !== true)
+    return void (await kube.mergePatch(configMaps, key, change(found, data, ownerReferences)));
+  if (found !== undefined) await kube.delete(configMaps, key, { uid: found.metadata.uid ?? '' });
+  await kube.create(configMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...key, ownerReferences }, data });
 };
 
 const removeText = async (kube: KubeClient, namespace: string): Promise<void> => {
@@ -93,20 +102,35 @@ const removeText = async (kube: KubeClient, namespace: string): Promise<void> =>
     await kube.delete(configMaps, { namespace, name: tenantLimits }, { uid: found.metadata.uid ?? '' });
 };
 
-/** The namespace is being deleted, or another pass was first: the next tick looks again. */
-const unlessOvertaken = async (work: Promise<void>): Promise<void> => {
-  try {
-    await work;
-  } catch (error) {
-    if (!isConflict(error) && !isNotFound(error) && !(error instanceof Denied)) throw error;
+interface Reporting {
+  readonly kube: KubeClient;
+  readonly log: Logger;
+}
+
+/** The namespace is being deleted, another pass was first, or users there made it impossible: the others are told, and the next tick looks again. */
+const writeEach = async <T>(
+  { log }: Reporting,
+  what: string,
+  all: Iterable<T>,
+  write: (one: T) => Promise<void>,
+): Promise<void> => {
+  for (const one of all) {
+    try {
+      // oxlint-disable-next-line no-await-in-loop
+      await write(one);
+    } catch (error) {
+      if (!isOfOneObject(error)) throw error;
+      log.warn(`${what} not written`, { error: messageOf(error) });
+    }
   }
 };
 
 const report = async (
-  kube: KubeClient,
+  reporting: Reporting,
   limits: readonly TenantLimit[],
   counted: ReadonlyMap<string, readonly KubeObject[]>,
 ): Promise<void> => {
+  const { kube } = reporting;
   const there = await Array.fromAsync(kube.listAll(namespaces));
   const claims = Map.groupBy(
     await Array.fromAsync(kube.listAll(persistentVolumeClaims, { labelSelector: labels.ownerUid })),
@@ -119,11 +143,13 @@ const report = async (
       usages: selected.map(({ metadata: { name } }) => usageOf(limit.spec, name, itemsIn(name, counted, claims))),
     };
   });
-  for (const one of applied) await unlessOvertaken(writeStatus(kube, one));
+  await writeEach(reporting, 'use of a limit', applied, (one) => writeStatus(kube, one));
   const limited = new Set(applied.flatMap(({ usages }) => usages.map(({ namespace }) => namespace)));
-  for (const namespace of limited) await unlessOvertaken(writeText(kube, applied, namespace));
+  await writeEach(reporting, 'limits of a namespace', limited, (namespace) => writeText(kube, applied, namespace));
   const before = new Set(limits.flatMap(({ status }) => status?.namespaces ?? []).map(({ namespace }) => namespace));
-  for (const namespace of before.difference(limited)) await unlessOvertaken(removeText(kube, namespace));
+  await writeEach(reporting, 'former limits of a namespace', before.difference(limited), (namespace) =>
+    removeText(kube, namespace),
+  );
 };
 
 const itemsIn = (
@@ -141,10 +167,10 @@ export const createUsageReport = (): UsageReport => {
       if (isLimit(object)) limits.push(object as TenantLimit);
       else if (limits.length > 0 && isCounted(object)) counted.push(object);
     },
-    write: async (kube) => {
+    write: async (reporting) => {
       if (limits.length === 0) return;
       await report(
-        kube,
+        reporting,
         limits,
         Map.groupBy(counted, ({ metadata }) => metadata.namespace ?? ''),
       );

@@ -1,13 +1,13 @@
 // What limits of the namespace say of a request, at the door. Objects that Bullion itself makes are not refused: they wait, and say why (gate.ts).
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import type { TenantLimit } from '#shared/api/bullion/tenant-limit.ts';
-import { ownAccountPrefix } from '#shared/api/names.ts';
+import { annotations, ownAccountPrefix } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { readClass } from '#shared/populate/reading.ts';
 import { type AdmissionAnswer, refused } from '#shared/runtime/admission-function.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
-import { classRefusals, quotaRefusals } from './amounts.ts';
+import { type CountedItem, classRefusals, quotaRefusals } from './amounts.ts';
 import { limitsOn, listLimits, readItems } from './applied.ts';
 import { sourceRefusals, uploadRefusal } from './places.ts';
 import { unpinnedRefusals } from './signed.ts';
@@ -41,8 +41,9 @@ const quotaFaults = async (
   const limited = limits.filter(({ spec }) => spec.quota !== undefined);
   const { counts, className, bytes = 0 } = wanted;
   if (limited.length === 0 || counts === undefined) return [];
-  const { uid = '', namespace = '' } = object.metadata;
-  const others = (await readItems(kube, namespace)).filter((item) => item.uid !== uid);
+  const { uid = '', namespace = '', annotations: { [annotations.undelete]: taken } = {} } = object.metadata;
+  const isOther = (item: CountedItem): boolean => item.uid !== uid && (taken === undefined || item.left !== taken);
+  const others = (await readItems(kube, namespace)).filter(isOther);
   const item = { uid, counts, className, bytes, isBegun: false };
   return faultsIn('spec', quotaRefusals(limited, others, item));
 };

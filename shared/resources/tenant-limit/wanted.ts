@@ -35,8 +35,17 @@ export interface Demand {
   readonly hasClaim: boolean;
 }
 
-const isBegun = ({ state }: Pick<Filled, 'state'>): boolean =>
-  state.children !== undefined || state.phase === 'Available';
+/** Reasons for which an object waits, without a deadline: somebody has to do something. */
+export const limitReasons = {
+  quota: 'QuotaReached',
+  source: 'SourceNotAllowed',
+  storageClass: 'StorageClassNotAllowed',
+  signature: 'SignatureRequired',
+} as const;
+
+/** One that is brought back has its bytes before limits are asked, so that they are not lost while it waits. */
+const isBegun = ({ state: { children, phase, reason } }: Pick<Filled, 'state'>): boolean =>
+  phase === 'Available' || (children !== undefined && !Object.values<string>(limitReasons).includes(reason));
 
 const hasClaim = ({ state }: Pick<Filled, 'state'>): boolean => state.children?.volume !== undefined;
 
