@@ -98,7 +98,7 @@ export const versionBefore = ({ status, metadata }: GoldenImagePolicy, channel: 
   const others = versions.filter(({ name, state }) => state === 'Verified' && name !== current);
   const there = others.map(({ name }) => name).join(', ');
   const advice =
-    there === '' ? 'there is no other good version either: wait for the next one' : `name one of ${there} (--to)`;
+    there === '' ? 'there is no other good version to go to: wait for the next one' : `name one of ${there} (--to)`;
   const since = current === undefined ? 'has no version' : `had no good version before ${current}`;
   throw new InvalidInput(`channel ${channel} of ${metadata.name} ${since}: ${advice}`);
 };
