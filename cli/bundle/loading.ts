@@ -86,7 +86,9 @@ const intoCluster = async (call: Call, bundle: ReadBundle, line: Line): Promise<
   terminal.out(made.map((one) => `${one}\n`).join(''));
   const left = bundle.document.objects.filter(({ kind }) => kind !== 'DataSource').length;
   if (left > 0)
-    terminal.err(`${left} crons and policies were not created: they follow a registry, see --to oci://… --apply\n`);
+    terminal.err(
+      `crons and policies not created: ${left}; load the bundle into a registry that they can follow: --to oci://… --apply\n`,
+    );
 };
 
 const toTarget = async (call: Call, bundle: ReadBundle, target: string, line: Line): Promise<void> => {

@@ -79,6 +79,19 @@ describe.skipIf(!hasRegistry())('a bundle of images of a registry', { timeout: 1
       at('other.pem'),
     );
     expect([code, err]).toEqual([exitCodes.failed, expect.stringContaining('is not signed as --key asks: WrongKey')]);
+    await bullion('save', at('unsigned.tar'), from('41'), '--arch', 'amd64');
+    const unsigned = await bullion(
+      'load',
+      at('unsigned.tar'),
+      '--to',
+      `oci://${target.host}/x`,
+      '--key',
+      at('key.pem'),
+    );
+    expect(unsigned.code).toBe(exitCodes.failed);
+    expect(unsigned.err).toMatch(
+      /fedora \(sha256:\S+\) is not signed, and --key asks for a signature: save the bundle with --sign-with/,
+    );
     expect(target.requests).toEqual([]);
   });
 

@@ -94,6 +94,11 @@ const requireSigned = async (
   const asked = { image: inBundle, digest, sourceDigest: indexDigest, attestations: rule?.cosign?.attestations };
   const outcome = 'is' in judge ? judge : await verifyImage(client, asked, judge);
   if (outcome.is === 'verified') return outcome;
+  if (outcome.reason === 'Unsigned')
+    throw refusal(
+      `${image.name} (${digest}) is not signed, and ${by} asks for a signature: save the bundle with --sign-with, or an image that its publisher signed`,
+      image.name,
+    );
   throw refusal(
     `${image.name} (${digest}) is not signed as ${by} asks: ${outcome.reason}: ${outcome.message}`,
     image.name,

@@ -150,7 +150,27 @@ describe('bullion', () => {
     expect((await specNow())?.pins).toEqual({ stable: { version: 'fedora-1', reason } });
     await call('rollback', ['stable'], { reason, to: 'fedora-2' });
     expect((await specNow())?.pins).toMatchObject({ stable: { version: 'fedora-2' } });
-    await expect(call('rollback', ['candidate'], { reason })).rejects.toThrow(/name one of fedora-1, fedora-3/);
+    await expect(call('rollback', ['candidate'], { reason })).rejects.toThrow(
+      /channel candidate of fedora has no version: name one of fedora-1, fedora-3 \(--to\)/,
+    );
+  });
+
+  it.each<[versions: readonly string[], says: RegExp]>([
+    [['fedora-3'], /no good version before fedora-3: there is no other good version to go to: wait for the next one/],
+    [['fedora-3', 'fedora-4'], /no good version before fedora-3: name one of fedora-4 \(--to\)/],
+  ])('rollback does not name the version in use where there are %j', async (names, says) => {
+    kube.edit(type, key, ({ status }) => {
+      status!.versions = names.map((name) => version(name));
+    });
+    await expect(call('rollback', ['stable'], { reason })).rejects.toThrow(says);
+  });
+
+  it('promote says what the version waits for', async () => {
+    kube.edit(type, key, ({ spec }) => void Object.assign(spec.channels[1]!.after!, { soak: '24h' }));
+    expect(await call('promote', ['stable', 'fedora-3'])).toMatch(
+      /may enter channel stable once channel candidate has had it for 24h$/m,
+    );
+    expect(await call('promote', ['stable', 'fedora-3'], { 'skip-soak': true })).toMatch(/channel stable at once$/m);
   });
 
   it('mark-bad, and its undoing', async () => {

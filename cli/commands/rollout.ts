@@ -98,7 +98,9 @@ const promote = async (call: Call): Promise<ExitCode> => {
   const reason = textOf(call.values, 'reason');
   const skipSoak = call.values['skip-soak'] === true;
   await decide(call.kube, policy, promoted({ channel: channel.name, version, skipSoak, reason }));
-  return say(call, policy, `${version} may enter channel ${channel.name}${skipSoak ? ' at once' : ''}`);
+  const { after } = channel;
+  const soak = after?.soak === undefined ? '' : ` once channel ${after.channel} has had it for ${after.soak}`;
+  return say(call, policy, `${version} may enter channel ${channel.name}${skipSoak ? ' at once' : soak}`);
 };
 
 const pinTo = async (call: Call, { policy, channel }: Meant, version: string): Promise<ExitCode> => {

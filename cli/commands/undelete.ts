@@ -101,6 +101,8 @@ const bringBack = async ({ kube, namespace, terminal }: Call, wanted: string): P
   return exitCodes.done;
 };
 
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
+
 const showDeleted = async (call: Call): Promise<ExitCode> => {
   const { kube, namespace, values, terminal } = call;
   const options = values['all-namespaces'] === true ? {} : { namespace };
@@ -122,7 +124,7 @@ const showDeleted = async (call: Call): Promise<ExitCode> => {
   if (all.length > 0) terminal.out(table);
   const images = await imagesIn(kube, values['all-namespaces'] === true ? undefined : namespace);
   if (images.length > 0) terminal.out(`${all.length > 0 ? '\n' : ''}${showImages(call, images)}`);
-  terminal.err(`${all.length} versions and ${images.length} images can be brought back\n`);
+  terminal.err(`${counted(all.length, 'version')} and ${counted(images.length, 'image')} can be brought back\n`);
   return exitCodes.done;
 };
 

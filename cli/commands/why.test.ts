@@ -75,6 +75,23 @@ const kinds = [...servedKinds.map(({ type }) => type), persistentVolumeClaims].f
 );
 
 describe('bullion why', () => {
+  it('says of a cron, and of the DataSource it keeps, whether they are ready', async () => {
+    const owner = [{ apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'DataImportCron', name: 'fedora', uid }];
+    const owned = {
+      uid: 'other',
+      ownerReferences: owner,
+      labels: { [labels.ownerUid]: uid, 'cdi.kubevirt.io/dataImportCron': 'fedora' },
+    };
+    const text = await why(
+      'dataimportcron/fedora',
+      seen(dataImportCronKind.type, anObject(dataImportCronKind.type, 'fedora', ready('True', 'Ready', 'in use'))),
+      seen(dataSourceKind.type, anObject(dataSourceKind.type, 'fedora', ready('False', 'NoSource', 'none'), owned)),
+    );
+    expect(text).toMatch(/State +Ready/);
+    expect(text).not.toContain('unobserved');
+    expect(text).toMatch(/datasource\/fedora +NoSource/);
+  });
+
   it.each(kinds.map((type) => [`${type.kind}.${type.group}`, type] as const))(
     'finds a %s by its name',
     async (_, type) => {

@@ -95,8 +95,10 @@ export const versionBefore = ({ status, metadata }: GoldenImagePolicy, channel: 
     .slice(0, Math.max(0, at))
     .findLast(({ state, held = [] }) => state === 'Verified' && held.some((one) => one.channel === channel));
   if (had !== undefined) return had.name;
-  const there = versions.filter(({ state }) => state === 'Verified').map(({ name }) => name);
-  throw new InvalidInput(
-    `channel ${channel} of ${metadata.name} had no good version before ${current ?? 'this'}: name one of ${there.join(', ') || 'none'}`,
-  );
+  const others = versions.filter(({ name, state }) => state === 'Verified' && name !== current);
+  const there = others.map(({ name }) => name).join(', ');
+  const advice =
+    there === '' ? 'there is no other good version to go to: wait for the next one' : `name one of ${there} (--to)`;
+  const since = current === undefined ? 'has no version' : `had no good version before ${current}`;
+  throw new InvalidInput(`channel ${channel} of ${metadata.name} ${since}: ${advice}`);
 };

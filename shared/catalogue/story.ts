@@ -166,9 +166,13 @@ const deletedOf = ({ image: { metadata, status } }: Found, now: Date): readonly 
 };
 
 const stateOf = (found: Found, now: Date): string => {
-  const { phase = 'unobserved' } = found.image.status ?? {};
-  const reason = readyOf(found)?.reason ?? (isReconciled(found) ? 'no reason yet' : '');
-  return `${phase}${reason === '' || reason === phase ? '' : `, ${reason}`}${sinceOf(found, now)}`;
+  const { status } = found.image;
+  const ready = readyOf(found)?.reason;
+  // Kinds such as crons have conditions in place of a phase.
+  const phase = status?.phase ?? (status === undefined || ready === undefined ? 'unobserved' : undefined);
+  const reason = ready ?? (isReconciled(found) ? 'no reason yet' : '');
+  const words = [phase, reason === '' || reason === phase ? undefined : reason];
+  return `${words.filter((word) => word !== undefined).join(', ')}${sinceOf(found, now)}`;
 };
 
 /** Where Ready does not say it. */
@@ -229,7 +233,14 @@ const stateOfChild = (child: KubeObject): string => {
   if (typeof phase === 'string') return phase;
   if (copies !== undefined) return statesOfCopies(copies);
   if (typeof readyToUse === 'boolean') return readyToUse ? 'Ready' : 'NotReady';
-  return child.kind === 'Job' ? stateOfJob(status ?? {}) : '-';
+  return child.kind === 'Job' ? stateOfJob(status ?? {}) : readinessOf(status ?? {});
+};
+
+/** Of kinds that have conditions in place of a phase. */
+const readinessOf = ({ conditions }: { readonly conditions?: readonly StatusCondition[] }): string => {
+  const ready = findCondition(conditions, 'Ready');
+  if (ready === undefined) return '-';
+  return ready.status === 'True' ? 'Ready' : (ready.reason ?? 'NotReady');
 };
 
 const stateOfJob = ({ succeeded, failed, active }: Readonly<Record<string, unknown>>): string => {

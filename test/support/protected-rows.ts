@@ -99,6 +99,14 @@ export const protectedRows: readonly ProtectedRow[] = [
     says: /protected from deletion.*kubectl label datasources/,
   },
   {
+    id: 'protected/locked',
+    what: 'the data volume of a claim that is locked',
+    given: [locked(claimOfVolume('image-a', { labels: {}, annotations: {} }))],
+    allowed: { oldObject: dataVolume('Succeeded', { name: 'image-b', namespace: 'default' }) },
+    denied: { oldObject: dataVolume('Succeeded', { name: 'image-a', namespace: 'default' }) },
+    says: /of its PersistentVolumeClaim: .*kubectl label persistentvolumeclaims \S+ -n \S+ bullion\.dev\/protected-/,
+  },
+  {
     id: 'protected/image-of-template',
     what: 'an image under a template version',
     given: [templateVersion('t-1')],

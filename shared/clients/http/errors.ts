@@ -60,6 +60,18 @@ const plainWords: Readonly<Record<string, string>> = {
   EPIPE: 'the server closed it (EPIPE)',
 };
 
+/** What can be done about codes of connections that were never there. */
+const remedies: Readonly<Record<string, string>> = {
+  ENOTFOUND: 'DNS has no such name: correct the name, or set a proxy or a mirror that reaches it',
+  EAI_AGAIN: 'DNS did not answer: try again, or look at the name servers of this network',
+  ECONNREFUSED: 'nothing listens on this port: correct the address, or start the server',
+};
+
+const withRemedy = (code: string): string => {
+  const remedy = lookup(remedies, code);
+  return remedy === undefined ? code : `${code} (${remedy})`;
+};
+
 /** The status that a proxy answered to CONNECT: undici reports it only in its message. */
 const proxyStatus = (error: unknown): number | undefined => {
   const [, status] = /^Proxy [A-Za-z ]+\((\d{3})\)/.exec(messageOf(error)) ?? [];
@@ -82,7 +94,8 @@ export const toHttpFailure = (error: unknown, host: string): HttpFailure => {
   const code = codeOf(error);
   const options = { cause: error };
   const detail = code === '' ? messageOf(error) : code;
-  if (unreachable.has(code)) return new HttpFailure('Unreachable', `cannot connect to ${host}: ${detail}`, options);
+  if (unreachable.has(code))
+    return new HttpFailure('Unreachable', `cannot connect to ${host}: ${withRemedy(code)}`, options);
   if (stalled.has(code))
     return new HttpFailure('Stalled', `${host} accepted the connection but did not answer`, options);
   if (isCertificateCode(code)) {

@@ -230,8 +230,21 @@ const pinStanding = (turn: Turn, { version, reason, by }: Decided): ChannelStand
   };
 };
 
-const upToDate = ({ current }: Turn, nothing: ChannelStanding): ChannelStanding =>
-  current === undefined ? nothing : { reason: 'UpToDate', message: `${current} is the newest version that may enter` };
+/** Of the version in use as well: a check that was added later, or a policy that came later, may not pass it. */
+const upToDate = (turn: Turn, nothing: ChannelStanding): ChannelStanding => {
+  const { current, wish } = turn;
+  const version = find(turn, current);
+  if (version === undefined) return nothing;
+  const { state, message } = judgeVersion(version, wish.bad);
+  if (state === 'Waiting')
+    return { reason: 'Verifying', message: `${current} stays in use while it is verified: ${message}` };
+  if (state === 'Failed')
+    return {
+      reason: 'VerificationFailed',
+      message: `${current} stays in use, since there is no good version to replace it: ${message}; publish a good one`,
+    };
+  return { reason: 'UpToDate', message: `${current} is the newest version that may enter` };
+};
 
 const firstStanding = (turn: Turn): ChannelStanding => {
   const waiting = newer(turn)

@@ -156,7 +156,7 @@ const recordWait = async (
   return 'news';
 };
 
-const decisions = { Same: 'unchanged', Changed: 'changed', Failed: 'not asked' } as const;
+const decisions = { Same: 'unchanged', Changed: 'changed', Failed: 'failed' } as const;
 
 /** Every poll is counted on one Event, which says what the newest decided; a change, and the first failure of several, have one of their own. */
 const tell = async (

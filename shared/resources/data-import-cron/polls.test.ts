@@ -254,7 +254,7 @@ describe('polls', () => {
     world.answer = () => ({ is: 'failed', reason: 'Unauthorized', message: 'quay.io answered 401' });
     world.time += 13 * 60 * minute;
     await tick(world.deps);
-    expect(polls()).toMatchObject([{ type: 'Warning', count: 4, message: 'not asked: quay.io answered 401' }]);
+    expect(polls()).toMatchObject([{ type: 'Warning', count: 4, message: 'failed: quay.io answered 401' }]);
     // A poll writes digest and times, its remembered state, and the Event; one that is not due writes nothing.
     world.answer = () => ({ is: 'same', message: 'still a' });
     world.time += 13 * 60 * minute;

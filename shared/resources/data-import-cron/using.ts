@@ -78,7 +78,8 @@ export const useVersion = (work: Work, format: SourceFormat): CronStep => {
     type: 'Normal',
     reason: 'VersionImported',
     message: `${name} (${state.current?.digest ?? cron.digest}) is ${observed.policy === undefined ? 'in use' : `there for the channels of GoldenImagePolicy ${observed.policy.name}`}`,
-    occurrence: `imported/${name}/${offered.importedAt}`,
+    // By the status as it was read: a step that is taken again tells nothing twice.
+    occurrence: `imported/${name}/${format}/${state.importedAt ?? 'first'}`,
   };
   return {
     next: collected.next,

@@ -136,6 +136,14 @@ describe('a DataSource', () => {
     expect(status?.source !== undefined).toBe(reason === 'Ready');
   });
 
+  it('leads to its cron while it has nothing', async () => {
+    seedSource({}, 'fedora', { labels: { [cdiLabels.cron]: 'nightly' } });
+    expect(await conditionOf()).toMatchObject({
+      reason: 'NoSource',
+      message: `No source PVC set: bullion why dataimportcron/nightly -n ${namespace} says why`,
+    });
+  });
+
   it('reports what a chain of references resolves to', async () => {
     seedSource({ dataSource: { name: 'other' } });
     seedSource(pvc, 'other');

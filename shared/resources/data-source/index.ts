@@ -76,14 +76,21 @@ const judgeSnapshot = ({ key, snapshot }: Extract<Followed, { to: 'snapshot' }>)
   return { reason: 'SnapshotNotReady', message: 'Snapshot phase is not ready', target: snapshot };
 };
 
-const judge = (observed: ObservedDataSource): Verdict => {
+/** Whoever waits for a disk of it finds at its cron what hinders the first version. */
+const emptyMessage = ({ object: { metadata } }: DataSourceResource): string => {
+  const cron = metadata.labels?.[cdiLabels.cron] ?? '';
+  const where = cron === '' ? '' : `: bullion why dataimportcron/${cron} -n ${metadata.namespace} says why`;
+  return `No source PVC set${where}`;
+};
+
+const judge = (resource: DataSourceResource, observed: ObservedDataSource): Verdict => {
   switch (observed.to) {
     case 'volume':
       return judgeVolume(observed);
     case 'snapshot':
       return judgeSnapshot(observed);
     case 'nothing':
-      return { reason: 'NoSource', message: 'No source PVC set' };
+      return { reason: 'NoSource', message: emptyMessage(resource) };
     case 'missing':
       return { reason: 'NotFound', message: `DataSource ${observed.name} not found` };
     case 'other-namespace':
@@ -106,7 +113,7 @@ const takeLabels = ({ object }: DataSourceResource, target: KubeObject | undefin
 };
 
 const plan = (resource: DataSourceResource, observed: ObservedDataSource): PlannedStep<DataSourceState> => {
-  const { reason, message, source, target } = judge(observed);
+  const { reason, message, source, target } = judge(resource, observed);
   const phase = source === undefined ? 'NotReady' : 'Ready';
   const mark = deprecationIn(resource.object);
   const deprecation = mark && {

@@ -109,7 +109,7 @@ const pinsOfChannels: Check = ({ spec: { channels, pins = {} } }) =>
     faultIf(
       !channels.some((channel) => channel.name === name),
       `spec.pins.${name}`,
-      `there is no channel ${name}: write one of ${channels.map((one) => one.name).join(', ')}, or remove the pin`,
+      `there is no channel ${name}: write one of ${channels.map((one) => one.name).join(', ')}, or remove the pin (bullion unpin ${name}, before the channel)`,
     ),
   );
 
@@ -155,7 +155,11 @@ const deprecatesOnce: Check = ({ spec: { channels, deprecated = [] } }) =>
     const first = deprecated.findIndex((one) => one.channel === channel && one.version === version);
     const field = `spec.deprecated[${index}]`;
     return [
-      ...faultIf(!isKnown, `${field}.channel`, `there is no channel ${channel}: remove the entry with it`),
+      ...faultIf(
+        !isKnown,
+        `${field}.channel`,
+        `there is no channel ${channel}: remove the entry with it (bullion deprecate ${channel} --undo, before the channel)`,
+      ),
       ...faultIf(first < index, field, `${channel ?? version} is deprecated by an earlier entry: change that one`),
     ];
   });

@@ -75,6 +75,41 @@ describe('a policy that asks for a signature', () => {
     });
   });
 
+  it('says of the version in use that it did not pass', async () => {
+    world.kube.edit(type, key, ({ spec }) => void delete spec.verify);
+    await world.importVersion('a');
+    await settle();
+    expect(policyNow().status).toMatchObject({ phase: 'Ready', channels: [{ reason: 'UpToDate' }] });
+    world.kube.edit(type, key, ({ spec, metadata }) => {
+      Object.assign(spec, { verify: ruleOf('other') });
+      metadata.generation = 2;
+    });
+    await settle();
+    expect(stable()).toBe(nameOf('a'));
+    expect(policyNow().status).toMatchObject({
+      phase: 'Attention',
+      channels: [
+        {
+          reason: 'VerificationFailed',
+          version: nameOf('a'),
+          message: expect.stringMatching(/stays in use, .*there is no signature: sign it/),
+        },
+      ],
+      conditions: [{ type: 'Ready', status: 'True', reason: 'VerificationFailed' }],
+    });
+    await settle({ verify: async () => down });
+    answers = { other: signed };
+    world.kube.edit(type, key, ({ spec, metadata }) => {
+      Object.assign(spec, { verify: ruleOf('third') });
+      metadata.generation = 3;
+    });
+    await settle({ verify: async () => down });
+    expect(policyNow().status?.channels?.[0]).toMatchObject({
+      reason: 'Verifying',
+      message: expect.stringContaining('stays in use while it is verified'),
+    });
+  });
+
   it('keeps the version it has when the next one is not signed, and says what is wrong', async () => {
     await world.importVersion('a');
     await settle();

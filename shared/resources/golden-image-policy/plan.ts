@@ -71,7 +71,7 @@ export const plan = (policy: PolicyResource, found: ObservedPolicy, context: Pla
     observedGeneration: policy.generation,
     observedAt: counted.observedAt,
     channels: whole.channels.map(({ name, dataSource }) => {
-      const status = blocked.get(name) ?? statusOf(policy, dataSource, { decisions, name, adopted, now });
+      const status = blocked.get(name) ?? statusOf(policy, dataSource, { decisions, name, adopted, now, observed });
       return withDeprecation(status, deprecationOfChannel(spec, name));
     }),
     versions,
@@ -178,20 +178,30 @@ interface Standings {
   readonly name: string;
   readonly adopted: ReadonlyMap<string, string>;
   readonly now: number;
+  readonly observed: ObservedPolicy;
 }
 
 const noStanding: ChannelStanding = { reason: 'NoVersion', message: 'nothing was decided yet' };
 
+/** Whoever waits for a first version finds what hinders it at the cron. */
+const withWhere = ({ reason, message }: ChannelStanding, { crons }: ObservedPolicy): string => {
+  const [first] = crons;
+  if (reason !== 'NoVersion' || first === undefined) return message;
+  const { name, namespace } = first.cron.ref;
+  return `${message}: bullion why dataimportcron/${name} -n ${namespace} says why`;
+};
+
 const statusOf = (
   { state }: PolicyResource,
   dataSource: string,
-  { decisions, name, adopted, now }: Standings,
+  { decisions, name, adopted, now, observed }: Standings,
 ): ChannelStatus => {
   const decision = decisions.find((one) => one.name === name);
   const before = state.channels.find((one) => one.name === name);
   const { version, move } = decision ?? {};
   const isNew = move !== undefined || adopted.has(name);
   const { reason, message, next, soak } = decision?.standing ?? noStanding;
+  const said = withWhere({ reason, message }, observed);
   return {
     name,
     dataSource,
@@ -199,7 +209,7 @@ const statusOf = (
     ...(next === undefined ? {} : { next }),
     ...(soak === undefined ? {} : { soakSeconds: soak.of, soakedSeconds: soak.seconds }),
     reason,
-    message,
+    message: said,
   };
 };
 

@@ -121,6 +121,14 @@ describe('a GoldenImagePolicy', () => {
     );
   });
 
+  it('says where to look while no version has come', async () => {
+    await settle();
+    expect(policyNow().status?.channels?.[0]).toMatchObject({
+      reason: 'NoVersion',
+      message: `no version has been imported and verified yet: bullion why dataimportcron/cron -n ${namespace} says why`,
+    });
+  });
+
   it('sends what its history gives again, with the same ids', async () => {
     const sent: string[] = [];
     world.deps = {

@@ -69,6 +69,13 @@ const specOf = (object: AdmissionRequest['object']): GoldenImagePolicySpec | und
 const signed = <E extends Entry>(entry: E, old: E | undefined, by: string, at: string): E =>
   old === undefined ? { ...entry, by, at } : { ...entry, by: old.by, at: old.at };
 
+type Approval = NonNullable<GoldenImagePolicySpec['approvals']>[number];
+
+/** Approved earlier, for a channel that waits for none any more: `kubectl apply` of a manifest cannot take out what it never had. */
+const isOver = ({ channels }: GoldenImagePolicySpec, before: GoldenImagePolicy | undefined, one: Approval): boolean =>
+  sameIn(before?.spec.approvals, one) !== undefined &&
+  !channels.some(({ name, after }) => name === one.channel && after !== undefined);
+
 /** The policy with who decided what, and with the digests of what is marked as bad. `before`: where it can be read. */
 export const signPolicy = (
   request: AdmissionRequest,
@@ -100,7 +107,9 @@ export const signPolicy = (
       }),
     }),
     ...(approvals && {
-      approvals: approvals.map((one) => signed(one, sameIn(before?.spec.approvals, one), username, at)),
+      approvals: approvals
+        .filter((one) => !isOver(object.spec, before, one))
+        .map((one) => signed(one, sameIn(before?.spec.approvals, one), username, at)),
     }),
     ...(deprecated && {
       deprecated: deprecated.map((one) => signed(one, sameIn<typeof one>(before?.spec.deprecated, one), username, at)),

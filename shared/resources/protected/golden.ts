@@ -140,15 +140,31 @@ const isImage = ({ resource }: AdmissionRequest): boolean =>
     ({ kind: { type } }) => type.group === resource.group && type.plural === resource.resource,
   );
 
-export const keepLocked = (request: AdmissionRequest): AdmissionAnswer => {
-  const { oldObject, resource, namespace, name, options } = request;
+/** Of a data volume: its claim, where that has a lock, since it would be deleted with it, or stay behind as what nobody can use. */
+const lockedClaimOf = async ({ kind, metadata }: KubeObject, kube: KubeClient): Promise<KubeObject | undefined> => {
+  if (kind !== dataVolumeKind.type.kind) return undefined;
+  const claim = await kube.get(persistentVolumeClaims, metadata);
+  const isIts =
+    claim?.metadata.ownerReferences?.some((one) => one.kind === kind && one.name === metadata.name) === true;
+  return isIts && isLocked(claim) ? claim : undefined;
+};
+
+const unlockOf = (resource: string, { namespace, name }: Pick<AdmissionRequest, 'namespace' | 'name'>): string =>
+  `remove that first (kubectl label ${resource} ${name ?? ''} -n ${namespace ?? ''} ${labels.protected}-)`;
+
+export const keepLocked = async (request: AdmissionRequest, kube: KubeClient): Promise<AdmissionAnswer> => {
+  const { oldObject, resource, options } = request;
   if (oldObject === undefined) return allowed;
   const isForeground = options?.propagationPolicy === 'Foreground';
   if (isForeground && isImage(request) && graceOf(oldObject) !== undefined) return keepForUndelete(request);
-  if (!isLocked(oldObject)) return allowed;
-  const what = `${resource.resource}${resource.group === '' ? '' : `.${resource.group}`} ${name ?? ''}`;
-  const unlock = `kubectl label ${what} -n ${namespace ?? ''} ${labels.protected}-`;
-  const message = `${whatOf(request)} is protected from deletion by its label ${labels.protected}: remove that first (${unlock})`;
+  if (isLocked(oldObject)) {
+    const what = `${resource.resource}${resource.group === '' ? '' : `.${resource.group}`}`;
+    const message = `${whatOf(request)} is protected from deletion by its label ${labels.protected}: ${unlockOf(what, request)}`;
+    return refused('Forbidden', [], message);
+  }
+  const claim = await lockedClaimOf(oldObject, kube);
+  if (claim === undefined) return allowed;
+  const message = `${whatOf(request)} is protected from deletion by the label ${labels.protected} of its PersistentVolumeClaim: ${unlockOf(persistentVolumeClaims.plural, claim.metadata)}`;
   return refused('Forbidden', [], message);
 };
 

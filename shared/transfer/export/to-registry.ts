@@ -64,7 +64,7 @@ export const toPushFault = (error: unknown): unknown => {
   if (!(error instanceof RegistryFailure) && !(error instanceof HttpFailure)) return error;
   const { message, retryable, retryAfterSeconds } = error;
   const wait = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
-  return new TransferError('TargetFailed', `the registry rejected the export: ${message}`, {
+  return new TransferError('TargetFailed', `the registry did not take the image: ${message}`, {
     cause: error,
     retryable,
     ...wait,
