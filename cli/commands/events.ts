@@ -33,6 +33,10 @@ const events = async (call: Call): Promise<ExitCode> => {
     for (const event of found) terminal.out(`${structured(event)}\n`);
     return exitCodes.done;
   }
+  if (found.length === 0) {
+    terminal.err(`No events found of ${name} in namespace ${namespace}.\n`);
+    return exitCodes.done;
+  }
   const rows = found.map(({ time, type: what, data }) => {
     const { channel, version, message } = data as Readonly<Record<string, string>>;
     return [time, what.split('.').at(-1), channel, version, message];
