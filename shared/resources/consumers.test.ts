@@ -226,6 +226,20 @@ describe('outdated disks', () => {
     ]);
   });
 
+  it('are outdated by the channel that they name, and by no other of the same image', () => {
+    const stable = {
+      ...offers('fedora-2'),
+      metadata: { ...offers('fedora-2').metadata, name: 'stable', uid: 'stable' },
+    };
+    const ofStable = object(cdi, 'DataVolume', 's', {
+      spec: { sourceRef: { kind: 'DataSource', name: 'stable' }, storage: {} },
+    });
+    const all = (content: string) =>
+      inventory({ objects: [offers('fedora-3'), stable, ofStable], claims: [...versions, filled('s', content)] });
+    expect(rows(all('two'))).toEqual([]);
+    expect(rows(all('one'))).toEqual([{ name: 's', version: 'fedora-1', current: 'fedora-2', behind: 1 }]);
+  });
+
   it('include those made from a later version, once an earlier one is offered again', () => {
     const all = inventory({ objects: [offers('fedora-1'), ...disks.objects], claims: [...versions, ...claims] });
     expect(rows(all)).toContainEqual({ name: 'b', version: 'fedora-3', current: 'fedora-1', behind: -2 });

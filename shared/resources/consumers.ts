@@ -211,22 +211,31 @@ interface Version {
   readonly since: string;
 }
 
-/** Disks made from a golden image that follows a source, when that offered another version than now. */
-export const outdatedDisks = (inventory: Inventory): readonly OutdatedDisk[] =>
-  inventory.objects.filter(isDataSource).flatMap((dataSource) => {
+/**
+ * Disks made from a golden image that follows a source, when that offered another version than now. A disk that names a DataSource is outdated by that
+ * one alone: another channel of the same image may be further on.
+ */
+export const outdatedDisks = (inventory: Inventory): readonly OutdatedDisk[] => {
+  const managed = inventory.objects.filter(isDataSource).filter(isManaged);
+  const keys = new Set(managed.map((one) => keyOf(placeOf(one))));
+  return managed.flatMap((dataSource) => {
+    const own = keyOf(placeOf(dataSource));
+    const isOfAnother = ({ from }: Consumer): boolean => keys.has(keyOf(from)) && keyOf(from) !== own;
     const [current] = pointedTo(dataSource);
     const content = current && contentOf(current, inventory);
-    if (current === undefined || content === undefined || !isManaged(dataSource)) return [];
+    if (current === undefined || content === undefined) return [];
     const versions = versionsOf(dataSource, inventory);
     const offered = versions.findIndex(({ name }) => name === current.name);
     return consumersOf(dataSource, inventory).flatMap((consumer): readonly OutdatedDisk[] => {
-      const held = isDataSource(consumer.object) ? undefined : contentOfDisk(consumer.object, inventory);
+      if (isOfAnother(consumer) || isDataSource(consumer.object)) return [];
+      const held = contentOfDisk(consumer.object, inventory);
       if (held === undefined || held === content) return [];
       const at = versions.findIndex((version) => version.content === held);
       const version = versions[at]?.name;
       return [{ ...consumer, dataSource, version, current: current.name, behind: at < 0 ? undefined : at - offered }];
     });
   });
+};
 
 const isManaged = ({ metadata }: DataSource): boolean => (metadata.labels?.[cdiLabels.cron] ?? '') !== '';
 
