@@ -118,8 +118,8 @@ export const UploadSource = z.object({
   subject: z.string(),
   /** Seconds to wait for the first byte. */
   idleSeconds: z.number().positive(),
-  /** Seconds to wait for each further one; the received bytes are kept after it. */
-  pauseSeconds: z.number().positive(),
+  /** Seconds to wait for each further one; the received bytes are kept after it. Default: `idleSeconds`, as in Jobs of earlier releases. */
+  pauseSeconds: z.number().positive().optional(),
   /** Directory for received bytes, which survives the pod. Default: the directory for scratch. */
   dir: z.string().optional(),
 });

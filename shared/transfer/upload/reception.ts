@@ -64,7 +64,7 @@ export const openReception = async (options: ReceptionOptions): Promise<Receptio
         onWait: (text) => context.onWait(text === undefined ? text : `${text}${afterwards}`),
         spool,
         idleMs: source.idleSeconds * 1000,
-        pauseMs: source.pauseSeconds * 1000,
+        pauseMs: (source.pauseSeconds ?? source.idleSeconds) * 1000,
       }),
     refuse: async (failure) => {
       if (spool.announced()?.maybeFollowed !== true) return false;
