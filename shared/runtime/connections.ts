@@ -62,14 +62,16 @@ const unreadTimeoutMs = 10_000;
 
 /**
  * Reads and discards the rest of the body; destroys the connection of a client that does not stop sending. Earlier readers of the body receive
- * nothing more.
+ * nothing more. Once the body has arrived the connection is left alone, though its end may never be read: by then it serves the next request.
  */
-export const dropUnread = (request: IncomingMessage): void => {
+export const dropUnread = (request: IncomingMessage, timeoutMs: number = unreadTimeoutMs): void => {
   if (request.complete || request.destroyed) return;
   // A listener left behind by an interrupted reader would block the stream.
   request.removeAllListeners('data').removeAllListeners('readable');
   request.resume();
-  const timer = setTimeout(() => request.destroy(), unreadTimeoutMs);
+  const timer = setTimeout(() => {
+    if (!request.complete) request.destroy();
+  }, timeoutMs);
   timer.unref();
   const settled = (): void => clearTimeout(timer);
   request.once('end', settled).once('close', settled);

@@ -1,5 +1,6 @@
-import { createServer } from 'node:http';
+import { type IncomingMessage, createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { closeOnceRead, dropUnread } from '#shared/runtime/connections.ts';
 
@@ -59,6 +60,33 @@ describe('a body that is answered before its end', () => {
       server.close();
     };
     expect(await sendAll((server.address() as AddressInfo).port)).toMatch(/ 422 [\s\S]*said$/);
+  });
+
+  it('leaves a connection to the next request once the body has arrived, though nobody reads its end', async () => {
+    let first: IncomingMessage | undefined;
+    const server = createServer((request, response) => {
+      if (request.method === 'GET') return;
+      first = request;
+      response.end('said');
+      dropUnread(request, 500);
+      // As a reader does that has stopped before the end.
+      request.pause();
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    close = () => {
+      server.closeAllConnections();
+      server.close();
+    };
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').setEncoding('utf8');
+    let isClosed = false;
+    socket.once('close', () => (isClosed = true));
+    socket.write('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\n');
+    await new Promise((resolve) => socket.once('data', resolve));
+    socket.write('xGET / HTTP/1.1\r\nhost: x\r\n\r\n');
+    await expect.poll(() => first?.complete).toBe(true);
+    await sleep(700);
+    expect([first?.readableEnded, isClosed]).toEqual([false, false]);
+    socket.destroy();
   });
 
   it.each(['HTTP/1.1', 'HTTP/1.0'])(
