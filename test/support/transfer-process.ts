@@ -106,8 +106,9 @@ export const startSlowLine = async (target: () => string, bytesPerSecond: number
 export const workerPids = async (dataDir: string): Promise<readonly number[]> => {
   const found: number[] = [];
   for (const pod of await readdir(join(dataDir, 'pods')).catch(() => [])) {
-    const state = await lookAtProcess(join(dataDir, 'pods', pod, 'containers', 'transfer'));
-    if (state.kind !== 'running') continue;
+    // It may be removed at this moment.
+    const state = await lookAtProcess(join(dataDir, 'pods', pod, 'containers', 'transfer')).catch(() => undefined);
+    if (state?.kind !== 'running') continue;
     const shell = state.pid;
     const children = await readFile(`/proc/${shell}/task/${shell}/children`, 'utf8').catch(() => '');
     found.push(...children.trim().split(' ').filter(Boolean).map(Number));
