@@ -1,6 +1,6 @@
 // Registries and object stores as the command line reaches them: with files of this machine, or with the Secret and certificates of a cron.
 import { readFile } from 'node:fs/promises';
-import { type OptionSpec, type Values, textOf } from '#cli/command.ts';
+import { type OptionSpec, type Values, listOf, textOf } from '#cli/command.ts';
 import { configMaps, secretTexts, secrets } from '#shared/api/foreign/core.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
@@ -32,15 +32,23 @@ const everywhere = ['0.0.0.0/0', '::/0'];
 /** Milliseconds without a byte before a connection is given up. */
 const idleMs = 60_000;
 
-export const readOptionFile = async (values: Values, option: string): Promise<Buffer | undefined> => {
-  const path = textOf(values, option);
-  if (path === undefined) return undefined;
+const readNamed = async (option: string, path: string): Promise<Buffer> => {
   try {
     return await readFile(path);
   } catch (error) {
     throw new InvalidInput(`--${option} ${path} cannot be read: ${messageOf(error)}`, [], { cause: error });
   }
 };
+
+/** Throws InvalidInput. */
+export const readOptionFile = async (values: Values, option: string): Promise<Buffer | undefined> => {
+  const path = textOf(values, option);
+  return path === undefined ? undefined : readNamed(option, path);
+};
+
+/** Of an option that may be given several times. Throws InvalidInput. */
+export const readOptionFiles = (values: Values, option: string): Promise<readonly string[]> =>
+  Promise.all(listOf(values, option).map(async (path) => (await readNamed(option, path)).toString('utf8')));
 
 /** What a cron names in its namespace. */
 export interface CronAccess {

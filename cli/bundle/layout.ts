@@ -1,5 +1,9 @@
 // What a bundle holds: an OCI image layout, whose index names images of disks, what signs them, and a document that says how they belong together. Pure.
 import { z } from 'zod';
+import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { apiVersionOf } from '#shared/api/object.ts';
 import { Descriptor, digestOf } from '#shared/clients/registry/manifest.ts';
 import { configType, manifestOf, manifestType } from '#shared/transfer/export/image-documents.ts';
 import { AppError, InvalidInput, messageOf } from '#shared/runtime/errors.ts';
@@ -61,9 +65,9 @@ const BundledImage = z.strictObject({
 export type BundledImage = z.infer<typeof BundledImage>;
 
 const kinds = {
-  DataSource: 'cdi.kubevirt.io/v1beta1',
-  DataImportCron: 'cdi.kubevirt.io/v1beta1',
-  GoldenImagePolicy: 'bullion.dev/v1alpha1',
+  DataSource: apiVersionOf(dataSourceKind.type),
+  DataImportCron: apiVersionOf(dataImportCronKind.type),
+  GoldenImagePolicy: apiVersionOf(goldenImagePolicyKind.type),
 } as const;
 
 /** Names, labels and what somebody asked for: no owners, finalizers or marks of another cluster. */

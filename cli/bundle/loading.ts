@@ -1,8 +1,8 @@
 // `bullion bundle load`: all of a bundle is compared before anything is made of it, wherever it goes.
 import { stringify } from 'yaml';
+import { readOptionFiles } from '#cli/bundle/access.ts';
 import { openArchive } from '#cli/bundle/archive.ts';
 import { type ReadBundle, checkBundle, readBundle } from '#cli/bundle/check.ts';
-import { keysOf } from '#cli/bundle/keys.ts';
 import { refusal } from '#cli/bundle/layout.ts';
 import { applyObject, objectsFor } from '#cli/bundle/objects.ts';
 import { checkSignatures } from '#cli/bundle/signatures.ts';
@@ -54,7 +54,7 @@ const bringObjects = async (call: Call, { document }: ReadBundle, target: string
 
 const verify = async (call: Call, bundle: ReadBundle, hasCluster: boolean, line: Line): Promise<void> => {
   const { kube, namespace, values } = call;
-  const keys = await keysOf(values);
+  const keys = await readOptionFiles(values, 'key');
   if (values['skip-signatures'] === true) {
     if (keys.length > 0) throw new InvalidInput('--key and --skip-signatures contradict each other: give one of them');
     return;

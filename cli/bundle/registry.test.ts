@@ -95,7 +95,7 @@ describe.skipIf(!hasRegistry())('a bundle of images of a registry', { timeout: 1
     expect(target.requests).toEqual([]);
   });
 
-  it('goes on within a blob that was cut', async () => {
+  it('resumes within a blob that was interrupted', async () => {
     const controller = new AbortController();
     target.intercept = ({ method, path }, response) => {
       if (method !== 'PUT' || !path.includes(encodeURIComponent(layer))) return false;

@@ -1,7 +1,7 @@
 // Writes a bundle: images as they lie in registries, disks of the cluster as images, and the document that says how they belong together.
 import { type KeyObject, createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { readFile, rm, stat } from 'node:fs/promises';
 import { z } from 'zod';
 import { type Collected, type Collecting, collectImage } from '#cli/bundle/collect.ts';
 import {
@@ -15,6 +15,7 @@ import {
   manifestType,
   refName,
 } from '#cli/bundle/layout.ts';
+import { replaceFile } from '#cli/bundle/state.ts';
 import type { ImageOrigin, WantedImage } from '#cli/bundle/wanted.ts';
 import { type BundleWriter, createBundleWriter, partialOf, toWriteRefusal } from '#cli/bundle/writer.ts';
 import type { RegistryClient } from '#shared/clients/registry/client.ts';
@@ -116,9 +117,7 @@ const fetchDisk = async (
   const before = notes[key];
   if (before !== undefined && (await isStill(writer, before))) return before;
   const disk = await writeDisk(saving, writer, target);
-  const path = notesOf(saving.path);
-  await writeFile(`${path}.new`, JSON.stringify({ ...notes, [key]: disk }));
-  await rename(`${path}.new`, path);
+  await replaceFile(notesOf(saving.path), JSON.stringify({ ...notes, [key]: disk }));
   return disk;
 };
 
@@ -214,7 +213,7 @@ const withoutRepeats = (listed: readonly Listed[]): readonly Listed[] => {
   });
 };
 
-/** Throws an AppError; what was written then stays, and the next save goes on with it. */
+/** Throws an AppError; what was written then stays, and the next save continues with it. */
 export const saveBundle = async (saving: Saving): Promise<readonly BundledImage[]> => {
   const { path, wanted } = saving;
   const writer = await createBundleWriter(path);

@@ -1,17 +1,18 @@
 // `bullion bundle save`: what the words of the command line mean, and how their bytes are fetched.
-import { openRegistry } from '#cli/bundle/access.ts';
+import type { KeyObject } from 'node:crypto';
+import { openRegistry, readOptionFile } from '#cli/bundle/access.ts';
 import { readHave } from '#cli/bundle/have.ts';
-import { readSigner } from '#cli/bundle/keys.ts';
 import { counted } from '#cli/bundle/loading.ts';
 import { type Saving, saveBundle } from '#cli/bundle/save.ts';
 import { findWanted } from '#cli/bundle/wanted.ts';
-import { type Call, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
+import { type Call, type ExitCode, type Values, exitCodes, textOf } from '#cli/command.ts';
 import { type Connection, openConnection } from '#cli/exchange/answer.ts';
 import { fetchFile } from '#cli/exchange/fetch.ts';
 import type { Line } from '#cli/line.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { getTicket } from '#shared/catalogue/ticket.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
+import { readSigningKey } from '#shared/transfer/export/sign-image.ts';
 import { architectureOf } from '#shared/transfer/source/open.ts';
 
 type Fetching = Pick<Saving, 'withRegistry' | 'download'>;
@@ -44,6 +45,11 @@ const fetchingOf = (call: Call, connection: Connection, line: Line): Fetching =>
       });
     },
   };
+};
+
+const readSigner = async (values: Values): Promise<KeyObject | undefined> => {
+  const file = await readOptionFile(values, 'sign-with');
+  return file && readSigningKey({ key: file.toString('utf8') }, 'the file of --sign-with');
 };
 
 export const save = async (call: Call, line: Line, path: string): Promise<ExitCode> => {

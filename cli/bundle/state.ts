@@ -22,8 +22,8 @@ export interface LoadState {
   clear(): Promise<void>;
 }
 
-/** Whoever is killed meanwhile leaves the old one. */
-const write = async (path: string, text: string): Promise<void> => {
+/** A process that is killed meanwhile leaves the old file. */
+export const replaceFile = async (path: string, text: string): Promise<void> => {
   await writeFile(`${path}.new`, text, { mode: 0o600 });
   await rename(`${path}.new`, path);
 };
@@ -44,7 +44,7 @@ export const openState = async (bundle: string, target: string): Promise<LoadSta
     set: async (key, upload) => {
       if (upload === undefined) uploads.delete(key);
       else uploads.set(key, UploadNote.parse(upload));
-      await write(path, JSON.stringify(Object.fromEntries(uploads))).catch(() => undefined);
+      await replaceFile(path, JSON.stringify(Object.fromEntries(uploads))).catch(() => undefined);
     },
     clear: () => rm(path, { force: true }).catch(() => undefined),
   };

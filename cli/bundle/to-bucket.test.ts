@@ -134,7 +134,7 @@ const sums = () => store.objects.get('golden/SHA256SUMS')?.toString('utf8');
 const [old, fresh] = [noise('old', 64 * 1024), noise('new', 64 * 1024)];
 const lineOf = (disk: Buffer, name: string) => `${sha256(disk).slice(7)}  ${name}.img\n`;
 
-it('does not go on with the parts of another bundle that had the same name', async () => {
+it('does not resume with the parts of another bundle that had the same name', async () => {
   await save(['jammy', old]);
   store.faults.push(new InvalidInput('cut'));
   await expect(load()).rejects.toThrow('cut');
@@ -144,7 +144,7 @@ it('does not go on with the parts of another bundle that had the same name', asy
   expect({ sums: sums(), left: store.uploads.size }).toEqual({ sums: lineOf(fresh, 'jammy'), left: 0 });
 });
 
-it('goes on with its own parts', async () => {
+it('resumes with its own parts', async () => {
   await save(['jammy', old]);
   store.faults.push(new InvalidInput('cut'));
   await expect(load()).rejects.toThrow('cut');

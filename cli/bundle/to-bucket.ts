@@ -8,7 +8,7 @@ import type { RegistryLoad } from '#cli/bundle/to-registry.ts';
 import type { LoadState } from '#cli/bundle/state.ts';
 import type { S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
-import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
+import { type BackOffOptions, withBackOff } from '#shared/transfer/back-off.ts';
 import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 
 interface Place {
@@ -64,18 +64,11 @@ async function* partsOf(bytes: AsyncIterable<Buffer>, partBytes: number): AsyncG
   if (length > 0) yield Buffer.concat(held);
 }
 
-const retrying = async <T>(writing: Writing, work: () => Promise<T>): Promise<T> => {
+const retrying = <T>(writing: Writing, work: () => Promise<T>): Promise<T> => {
   const { signal, say } = writing.load;
   const onRetry: BackOffOptions['onRetry'] = (error, waitMs) =>
     say(`${writing.key}: ${messageOf(error)}; retrying in ${Math.ceil(waitMs / 1000)} s`);
-  const backOff = createBackOff({ retries: 8, signal, onRetry });
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      await backOff.afterFailure(error);
-    }
-  }
+  return withBackOff({ retries: 8, signal, onRetry }, work);
 };
 
 /** Parts that an earlier load sent are read and compared again, and not sent. */
@@ -170,7 +163,7 @@ const writeSums = async (s3: S3Client, place: Place, own: Sums): Promise<void> =
   await s3.put({ bucket: place.bucket, key: `${place.prefix}SHA256SUMS`, body: Buffer.from(lines.join('')) });
 };
 
-/** Throws an AppError; a load after that goes on where this one ended. */
+/** Throws an AppError; another load resumes where this one ended. */
 export const writeDisks = async ({ bundle, s3, place, state, ...load }: BucketLoad): Promise<void> => {
   const { images } = bundle.document;
   requireNames(bundle, nameOf);

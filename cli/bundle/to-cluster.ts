@@ -16,6 +16,7 @@ import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts'
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { labels } from '#shared/api/names.ts';
+import { apiVersionOf } from '#shared/api/object.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { type AnyImage, imageTypes } from '#shared/catalogue/image.ts';
 import { getTicket, isForUploads } from '#shared/catalogue/ticket.ts';
@@ -185,7 +186,7 @@ const point = async ({ kube, namespace }: Call, name: string, version: string): 
   const source = { pvc: { namespace, name: version } };
   const found = await kube.get(type, { namespace, name });
   if (found === undefined) {
-    const apiVersion = 'cdi.kubevirt.io/v1beta1';
+    const apiVersion = apiVersionOf(type);
     await kube.create(type, { apiVersion, kind: 'DataSource', metadata: { name, namespace }, spec: { source } });
   } else if (found.spec.source.pvc?.name !== version) {
     const { resourceVersion = '' } = found.metadata;
@@ -209,7 +210,7 @@ const planAll = async (
   return steps;
 };
 
-/** Returns what was made, as `<kind>/<name>`. Throws an AppError; a load after that goes on where this one ended. */
+/** Returns what was made, as `<kind>/<name>`. Throws an AppError; another load resumes where this one ended. */
 export const loadToCluster = async (call: Call, work: Omit<Work, 'connection'>): Promise<readonly string[]> => {
   requireNames(work.bundle, ({ name, version }) => version ?? name);
   const steps = await planAll(call, work.bundle);

@@ -5,7 +5,7 @@ import { readSmall } from '#cli/bundle/archive.ts';
 import { type BundledImage, type Listed, indexType, refName, refusal } from '#cli/bundle/layout.ts';
 import type { LoadState } from '#cli/bundle/state.ts';
 import type { Values } from '#cli/command.ts';
-import type { BlobUpload, RegistryPusher } from '#shared/clients/registry/push.ts';
+import type { BlobUpload } from '#shared/clients/registry/push.ts';
 import type { Descriptor, IndexEntry } from '#shared/clients/registry/manifest.ts';
 import { type Reference, formatReference, parseReference } from '#shared/clients/registry/reference.ts';
 import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
@@ -52,7 +52,7 @@ const begin = async (sending: BlobSending, before: string | undefined): Promise<
   return withRetries(sending, () => sending.pusher.begin());
 };
 
-/** Goes on where an earlier load was cut. Reads the next chunk while one is sent. */
+/** Resumes where an earlier load was interrupted. Reads the next chunk while one is sent. */
 const sendBlob = async (
   load: RegistryLoad,
   sending: BlobSending,
@@ -132,15 +132,18 @@ const evidenceOf = async (
   return found;
 };
 
-/** A registry without an API for referrers has their list under a tag, which whoever pushes them writes. */
+/** In a registry without an API for referrers, the client that pushes them maintains their list under a tag. */
 const listReferrers = async (
   { client, pusher }: OpenRegistry,
   image: Reference,
   digest: string,
-  own: readonly Evidence[],
+  {
+    own,
+    retrying,
+  }: { readonly own: readonly Evidence[]; readonly retrying: <T>(work: () => Promise<T>) => Promise<T> },
 ) => {
   if (own.length === 0) return;
-  const there: readonly IndexEntry[] = await client.referrers({ ...image, digest });
+  const there: readonly IndexEntry[] = await retrying(() => client.referrers({ ...image, digest }));
   const missing = own.filter(({ line }) => !there.some((one) => one.digest === line.digest));
   if (missing.length === 0) return;
   const manifests = [
@@ -153,18 +156,11 @@ const listReferrers = async (
     })),
   ];
   const index = Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType: indexType, manifests }));
-  await pusher.putManifest(digest.replace(':', '-'), index, indexType);
+  await retrying(() => pusher.putManifest(digest.replace(':', '-'), index, indexType));
 };
 
 const mediaTypeOf = ({ listed }: ReadBundle, digest: string): string =>
   listed.find((line) => line.digest === digest)?.mediaType ?? '';
-
-const setTag = async (pusher: RegistryPusher, tag: string, put: () => Promise<void>, digest: string) => {
-  const before = await pusher.find(tag);
-  if (before?.digest === digest) return undefined;
-  await put();
-  return before?.digest;
-};
 
 const loadImage = async (load: RegistryLoad, open: OpenRegistry, image: BundledImage): Promise<void> => {
   const { bundle, signal, say, target } = load;
@@ -185,14 +181,13 @@ const loadImage = async (load: RegistryLoad, open: OpenRegistry, image: BundledI
   for (const { line, bytes: own, tag } of evidence)
     await withRetries(sending, () => pusher.putManifest(tag ?? line.digest, own, line.mediaType));
   const place = placeOf(target, image);
-  await listReferrers(
-    open,
-    place,
-    digest,
-    evidence.filter(({ tag }) => tag === undefined),
-  );
+  const retrying = <T>(work: () => Promise<T>): Promise<T> => withRetries(sending, work);
+  await listReferrers(open, place, digest, { own: evidence.filter(({ tag }) => tag === undefined), retrying });
   for (const tag of tags) {
-    const moved = await setTag(pusher, tag, () => put(tag), digest);
+    const before = await retrying(() => pusher.find(tag));
+    if (before?.digest === digest) continue;
+    await put(tag);
+    const moved = before?.digest;
     if (moved !== undefined) say(`${formatReference({ ...place, tag })} was ${moved}, and is ${digest} now`);
   }
 };
@@ -218,7 +213,7 @@ const lingering = (signal: AbortSignal): AbortSignal => {
   return late.signal;
 };
 
-/** Returns the references that were made. Throws an AppError; a load after that goes on where this one ended. */
+/** Returns the references that were made. Throws an AppError; another load resumes where this one ended. */
 export const loadToRegistry = async (load: RegistryLoad): Promise<readonly string[]> => {
   const { bundle, target, values, signal, state } = load;
   const opened = new Map<string, OpenRegistry>();

@@ -5,7 +5,8 @@ import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-im
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
-import type { KubeObject } from '#shared/api/object.ts';
+import { cdiLabels } from '#shared/api/cdi/names.ts';
+import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
 import { findImage } from '#shared/catalogue/image.ts';
 import { targetOf } from '#shared/catalogue/ticket.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -55,7 +56,7 @@ const fromRegistry = (word: string): WantedImage => {
 
 const kept = ['app', 'instancetype.kubevirt.io', 'os', 'template.kubevirt.io'];
 
-/** Of whoever wrote it: what a cluster adds stays behind. */
+/** What its author wrote: what a cluster adds stays behind. */
 const withoutCluster = ({ apiVersion, kind, metadata, ...rest }: KubeObject & { readonly spec: object }) => {
   const labels = Object.fromEntries(
     Object.entries(metadata.labels ?? {}).filter(([key]) => kept.some((one) => key.startsWith(one))),
@@ -71,7 +72,7 @@ const policyObject = (policy: GoldenImagePolicy): BundledObject => {
 };
 
 const dataSourceObject = (name: string, version: string): BundledObject => ({
-  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  apiVersion: apiVersionOf(dataSourceKind.type),
   kind: 'DataSource',
   metadata: { name },
   spec: { source: { pvc: { name: version } } },
@@ -191,7 +192,7 @@ const cronOf = async ({ kube, namespace }: Looking, name: string): Promise<DataI
   const own = await kube.get(dataImportCronKind.type, { namespace, name });
   if (own !== undefined) return own;
   const source = await kube.get(dataSourceKind.type, { namespace, name });
-  const cron = source?.metadata.labels?.['cdi.kubevirt.io/dataImportCron'];
+  const cron = source?.metadata.labels?.[cdiLabels.cron];
   return cron === undefined ? undefined : kube.get(dataImportCronKind.type, { namespace, name: cron });
 };
 

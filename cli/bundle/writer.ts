@@ -1,4 +1,4 @@
-// Writes the archive of a bundle, blob after blob, under a temporary name. A save that was interrupted goes on with what that file has: the same images
+// Writes the archive of a bundle, blob after blob, under a temporary name. A save that was interrupted continues with what that file has: the same images
 // are written in the same order, so each blob is where it was.
 import { type Hash, createHash } from 'node:crypto';
 import { type FileHandle, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -134,7 +134,7 @@ export const toWriteRefusal = (path: string, error: unknown): unknown => {
   return new InvalidInput(message, [{ field: path, message }], { cause: error });
 };
 
-/** Goes on with what an earlier run left, if `path` is the same. */
+/** Continues with what an earlier run left, if `path` is the same. */
 export const createBundleWriter = async (path: string): Promise<BundleWriter> => {
   const locked = await lock(path).catch((error: unknown) => {
     throw toWriteRefusal(path, error);

@@ -38,6 +38,22 @@ const waitFor = (failures: number, error: unknown, random: () => number): number
   return asked === undefined ? own : Math.max(own, Math.min(asked * 1000, longestAskedWaitMs));
 };
 
+/** Until it succeeds, or fails for good. `toFault`: its errors as ours. Default: they are. */
+export const withBackOff = async <T>(
+  options: BackOffOptions,
+  work: () => Promise<T>,
+  toFault: (error: unknown) => unknown = (error) => error,
+): Promise<T> => {
+  const backOff = createBackOff(options);
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      await backOff.afterFailure(toFault(error));
+    }
+  }
+};
+
 export const createBackOff = (options: BackOffOptions): BackOff => {
   let failures = 0;
   let sinceRenewal = 0;

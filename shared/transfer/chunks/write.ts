@@ -13,7 +13,7 @@ import { type ObservedSweeps, isQuiet, isSameSweep, readSweeps } from '#shared/t
 import { TransferError } from '#shared/transfer/fault.ts';
 import { readFully } from '#shared/transfer/file-bytes.ts';
 import { openDisk } from '#shared/transfer/source/handle.ts';
-import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
+import { type BackOffOptions, withBackOff } from '#shared/transfer/back-off.ts';
 
 /** Determined by measurement: README.md. */
 export const usualChunkBytes = 4 * 2 ** 20;
@@ -62,17 +62,15 @@ interface Writing extends ChunkWrite {
   sent: { chunks: number; bytes: number; readonly keys: Set<string> };
 }
 
-const withRetries = async <T>({ backOff, signal }: ChunkWrite, work: () => Promise<T>): Promise<T> => {
-  const own = createBackOff({ ...backOff, signal });
-  for (;;) {
-    try {
+const withRetries = <T>({ backOff, signal }: ChunkWrite, work: () => Promise<T>): Promise<T> =>
+  withBackOff(
+    { ...backOff, signal },
+    () => {
       signal.throwIfAborted();
-      return await work();
-    } catch (error) {
-      await own.afterFailure(toStoreFault(error));
-    }
-  }
-};
+      return work();
+    },
+    toStoreFault,
+  );
 
 /** Beyond the end of the volume the disk is zero. */
 const readChunk = async ({ file, volume, chunkBytes }: Writing, index: number): Promise<Buffer> => {

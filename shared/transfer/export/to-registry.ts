@@ -5,7 +5,7 @@ import { HttpFailure } from '#shared/clients/http/errors.ts';
 import { digestOf } from '#shared/clients/registry/manifest.ts';
 import type { BlobUpload, RegistryPusher } from '#shared/clients/registry/push.ts';
 import { RegistryFailure } from '#shared/clients/registry/refusal.ts';
-import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
+import { type BackOffOptions, withBackOff } from '#shared/transfer/back-off.ts';
 import { layerAround } from '#shared/transfer/export/disk-layer.ts';
 import { type ExportFileOptions, openExportFile } from '#shared/transfer/export/file.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
@@ -73,16 +73,8 @@ export const toPushFault = (error: unknown): unknown => {
 
 export type BlobSending = Pick<RegistryExport, 'pusher' | 'backOff' | 'signal'>;
 
-export const withRetries = async <T>({ backOff, signal }: BlobSending, work: () => Promise<T>): Promise<T> => {
-  const own = createBackOff({ ...backOff, signal });
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      await own.afterFailure(toPushFault(error));
-    }
-  }
-};
+export const withRetries = <T>({ backOff, signal }: BlobSending, work: () => Promise<T>): Promise<T> =>
+  withBackOff({ ...backOff, signal }, work, toPushFault);
 
 /** The registry has lost an upload, or a part of it: the blob is sent again. Debian's does where the answer to a chunk did not arrive. */
 export class LostUpload extends Error {}

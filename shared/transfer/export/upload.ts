@@ -4,7 +4,7 @@ import { HttpFailure } from '#shared/clients/http/errors.ts';
 import type { S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
 import type { S3ObjectKey } from '#shared/clients/s3/send.ts';
-import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
+import { type BackOffOptions, withBackOff } from '#shared/transfer/back-off.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 
 // Maps errors of a store, and of its connection, to faults of the target of an export.
@@ -38,16 +38,8 @@ export interface UploadContext {
 /** Timeout of an abort, in milliseconds; a cancelled job must end within a second. */
 const abortMs = { failed: 10_000, cancelled: 500 } as const;
 
-const withRetries = async <T>({ backOff, signal }: UploadContext, work: () => Promise<T>): Promise<T> => {
-  const own = createBackOff({ ...backOff, signal });
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      await own.afterFailure(toStoreFault(error));
-    }
-  }
-};
+const withRetries = <T>({ backOff, signal }: UploadContext, work: () => Promise<T>): Promise<T> =>
+  withBackOff({ ...backOff, signal }, work, toStoreFault);
 
 /** Older stores support no checksum of a whole object, and some reject it. */
 const beginChecked = async ({ s3, object }: UploadContext, contentType: string): Promise<Upload> => {
