@@ -8,114 +8,22 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { startFileServer } from '#infra/local/demo/file-server.ts';
 import { proveIdentical } from '#infra/local/demo/prove.ts';
-import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { configMaps, persistentVolumeClaims, persistentVolumes } from '#shared/api/foreign/core.ts';
-import { harvesterImageKind } from '#shared/api/harvester/image.ts';
-import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
-import { volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import { annotations, registriesConfig, systemNamespace } from '#shared/api/names.ts';
-import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
+import { apiVersionOf } from '#shared/api/object.ts';
 import { ImageManifest } from '#shared/clients/registry/manifest.ts';
 import { isRetryable, messageOf } from '#shared/runtime/errors.ts';
 import { type ClusterProcess, leftOvers, run, startClusterProcess } from '#test/support/cluster.ts';
+import { type Loose, type Sort, type World, dataVolumeSort, namespace, sorts } from '#test/faults/soak-sorts.ts';
 import { type Random, createRandom } from '#test/support/random.ts';
 import { pushDisk } from '#test/support/registry/images.ts';
-import { type TestRegistry, startRegistry } from '#test/support/registry/server.ts';
+import { startRegistry } from '#test/support/registry/server.ts';
 
-const namespace = 'default';
 const mib = 2 ** 20;
 /** In flight at any time. */
 const most = 30;
 /** After the last kill, everything must have come to its end. */
 const settleMs = 8 * 60_000;
-
-interface World {
-  readonly dir: string;
-  readonly dataDir: string;
-  /** The disk that everything is made of. */
-  readonly raw: string;
-  readonly http: string;
-  readonly image: string;
-  readonly registry: TestRegistry;
-}
-
-interface Sort {
-  readonly name: string;
-  readonly type: ResourceType<Loose>;
-  readonly spec: (world: World, name: string) => object;
-  readonly phase: (status: Status) => 'done' | 'failed' | 'running';
-  /** The claim with its bytes; `undefined`: it has none. */
-  readonly claimOf: (object: Loose) => string | undefined;
-}
-
-type Status = Readonly<Record<string, unknown>>;
-interface Loose extends KubeObject {
-  readonly spec?: unknown;
-  readonly status?: Status;
-}
-
-const loosely = (type: unknown): ResourceType<Loose> => type as ResourceType<Loose>;
-const phaseOf =
-  (field: string, done: string, failed: string): Sort['phase'] =>
-  (status) =>
-    status[field] === done ? 'done' : status[field] === failed ? 'failed' : 'running';
-const volumeOf = ({ status }: Loose): string | undefined =>
-  (status?.['children'] as { readonly volume?: string } | undefined)?.volume;
-const ofDataVolume = {
-  phase: phaseOf('phase', 'Succeeded', 'Failed'),
-  claimOf: ({ metadata }: Loose) => metadata.name,
-};
-const dataVolumeOf = (name: string, source: (world: World) => object): Sort => ({
-  name,
-  type: loosely(dataVolumeKind.type),
-  spec: (world) => ({ source: source(world), storage: { storageClassName: 'local' } }),
-  ...ofDataVolume,
-});
-
-const dataVolumeSort = dataVolumeOf('http', ({ http }) => ({ http: { url: http } }));
-
-const sorts: readonly Sort[] = [
-  {
-    name: 'hypercloud',
-    type: loosely(hyperCloudImageKind.type),
-    spec: ({ http }) => ({ source: { http }, storageClassName: 'local' }),
-    phase: phaseOf('state', 'Available', 'Error'),
-    claimOf: volumeOf,
-  },
-  {
-    name: 'plain',
-    type: loosely(hyperCloudImageKind.type),
-    spec: ({ http }) => ({ source: { http }, storageClassName: 'local-plain' }),
-    phase: phaseOf('state', 'Available', 'Error'),
-    claimOf: volumeOf,
-  },
-  {
-    name: 'harvester',
-    type: loosely(harvesterImageKind.type),
-    spec: ({ http }, name) => ({
-      backend: 'csi',
-      displayName: name,
-      sourceType: 'download',
-      url: http,
-      targetStorageClassName: 'local',
-    }),
-    phase: phaseOf('phase', 'Imported', 'Failed'),
-    claimOf: volumeOf,
-  },
-  dataVolumeSort,
-  dataVolumeOf('registry', ({ image }) => ({ registry: { url: image } })),
-  dataVolumeOf('clone', () => ({ pvc: { namespace, name: 'origin' } })),
-  {
-    name: 'export',
-    type: loosely(volumeExportKind.type),
-    spec: ({ registry }, name) => ({
-      pvcName: 'origin',
-      destination: { registry: { url: `docker://${registry.host}/soak/disk:${name}` } },
-    }),
-    phase: phaseOf('state', 'Completed', 'Error'),
-    claimOf: () => undefined,
-  },
-];
 
 interface Flight {
   readonly sort: Sort;

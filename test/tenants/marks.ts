@@ -4,52 +4,21 @@ import { harvesterAnnotations, harvesterLabels } from '#shared/api/harvester/ima
 import { annotations, finalizers, labels, workloadControllers } from '#shared/api/names.ts';
 import { ownMarks } from '#shared/resources/protected/marks.ts';
 import type { Draft, Loose } from '#test/support/admission.ts';
+import {
+  claim,
+  gibibyte,
+  dataVolume,
+  snapshot,
+  image,
+  cron,
+  dataSource,
+  job,
+  lease,
+  machine,
+} from '#test/tenants/drafts.ts';
 import { forgedAnnotations, forgedGrant } from '#test/tenants/fields.ts';
-import { type Holds, type ObjectRow, draft, loot, tenant, victim } from '#test/tenants/row.ts';
+import { type Holds, type ObjectRow, loot, victim } from '#test/tenants/row.ts';
 
-const gibibyte = { resources: { requests: { storage: '1Gi' } } };
-const claim = (metadata: Loose = {}, spec: Loose = {}): Draft =>
-  draft(
-    'PersistentVolumeClaim',
-    'v1',
-    { accessModes: ['ReadWriteOnce'], storageClassName: 'local', ...gibibyte, ...spec },
-    metadata,
-  );
-const dataVolume = (metadata: Loose = {}): Draft =>
-  draft('DataVolume', 'cdi.kubevirt.io/v1beta1', { source: { blank: {} }, storage: gibibyte }, metadata);
-const snapshot = (metadata: Loose = {}): Draft =>
-  draft('VolumeSnapshot', 'snapshot.storage.k8s.io/v1', { source: { persistentVolumeClaimName: 'mine' } }, metadata);
-const image = (metadata: Loose = {}): Draft =>
-  draft(
-    'VirtualMachineImage',
-    'harvesterhci.io/v1beta1',
-    { backend: 'csi', displayName: 'mine', sourceType: 'upload', retry: 0 },
-    metadata,
-  );
-const cron = (metadata: Loose = {}): Draft =>
-  draft(
-    'DataImportCron',
-    'cdi.kubevirt.io/v1beta1',
-    {
-      schedule: '',
-      managedDataSource: 'mine',
-      template: { spec: { source: { registry: { url: 'docker://r.example/a:1' } }, storage: gibibyte } },
-    },
-    metadata,
-  );
-const dataSource = (metadata: Loose = {}): Draft =>
-  draft('DataSource', 'cdi.kubevirt.io/v1beta1', { source: { pvc: { namespace: tenant, name: 'mine' } } }, metadata);
-const job = (metadata: Loose = {}): Draft =>
-  draft(
-    'Job',
-    'batch/v1',
-    { template: { spec: { restartPolicy: 'Never', containers: [{ name: 'a', image: 'a' }] } } },
-    metadata,
-  );
-const lease = (metadata: Loose = {}): Draft =>
-  draft('Lease', 'coordination.k8s.io/v1', { holderIdentity: loot }, metadata);
-const machine = (metadata: Loose = {}): Draft =>
-  draft('VirtualMachine', 'kubevirt.io/v1', { template: { spec: { volumes: [] } } }, metadata);
 const makers = { claim, dataVolume, snapshot, image, cron, dataSource, job, lease, machine };
 type Maker = keyof typeof makers;
 

@@ -1,12 +1,11 @@
 // Builds transfer Jobs: the only place that knows the interface of transfer-job. Called by backends.
 import type { Container, EnvVar, Job, PodSpec, PodVolume, VolumeMode } from '#shared/api/foreign/core.ts';
 import { childMetadata, type ObjectRef } from '#shared/api/object.ts';
-import { extendReach } from '#shared/clients/http/reach.ts';
-import { parseReference, serverOf } from '#shared/clients/registry/reference.ts';
 import { annotations, labels } from '#shared/api/names.ts';
 import { type JobBackup, mountsOfBackup, toBackupRequest } from '#shared/populate/job/output.ts';
 import { type JobExport, mountsOfExport, toExportRequest } from '#shared/populate/job/output.ts';
 import { type PodWishes, podSpecOf, scratchOf } from '#shared/populate/job/pod-place.ts';
+import { reachIn } from '#shared/populate/job/transfer-reach.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import {
   type JobSource,
@@ -19,7 +18,7 @@ import {
 import { toServeRequest } from '#shared/populate/sources/upload.ts';
 import { toTraceparent, traceOfObject } from '#shared/runtime/trace.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
-import type { Checksum, TransferContent, TransferSource, TransferSpec } from '#shared/transfer/spec.ts';
+import type { Checksum, TransferContent, TransferSpec } from '#shared/transfer/spec.ts';
 
 export type TransferMode = TransferSpec['mode'];
 
@@ -85,33 +84,6 @@ export interface TransferRequest {
 /** Derived from the owner's UID, so that two transfers of one image never run at the same time. */
 export const transferJobName = (role: TransferMode | 'keep', owner: Pick<ObjectRef, 'uid'>): string =>
   `${role}-${owner.uid}`;
-
-/** Mirrors are the administrator's own places, and a registry chooses where under its name it answers. */
-const reachIn = (request: TransferRequest, settings: PopulateSettings): Pick<TransferSpec, 'reach'> => {
-  const source = toTransferSource(request.source, { owner: request.owner, settings });
-  const reach = extendReach(settings.reach, [...placesBeside(source), ...ownStore(request, settings)]);
-  return reach === undefined ? {} : { reach };
-};
-
-const placesBeside = (source: TransferSource): readonly string[] => {
-  if (source.type === 'registry') {
-    const { host } = parseReference(source.url);
-    return [serverOf(host), ...(source.places ?? []).map((place) => serverOf(place.host))];
-  }
-  const { mirrors = [] } = source.type === 'http' || source.type === 's3' ? source : {};
-  return mirrors.flatMap(hostsIn);
-};
-
-const hostsIn = (url: string): readonly string[] => {
-  const parsed = URL.parse(url);
-  return parsed === null ? [] : [parsed.host];
-};
-
-/** Which bucket of the installation's store may be read was decided by its name: users do not know where the store is. */
-const ownStore = ({ source }: TransferRequest, { objectStore }: PopulateSettings): readonly string[] => {
-  if (source.type !== 'object') return [];
-  return hostsIn(objectStore?.endpoint ?? '').flatMap((host) => [host, `${source.bucket}.${host}`]);
-};
 
 const specOf = (request: TransferRequest, settings: PopulateSettings): TransferSpec => ({
   mode: request.mode,

@@ -3,6 +3,7 @@ import { readGrants } from '#shared/access/permissions.ts';
 import { isTrue, type DesiredCondition } from '#shared/api/conditions.ts';
 import { type HarvesterImage, harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { ImagePhase, ImageState } from '#shared/populate/filled.ts';
+import { isOriginal } from '#shared/backends/cdi/original.ts';
 import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import { type ImageDialect, readMetadata } from '#shared/resources/dialect.ts';
 import { harvesterImageRules } from '#shared/resources/harvester-image/rules.ts';
@@ -12,7 +13,6 @@ import { finishStatus, toCommonStatus, toOwnConditions, toState } from '#shared/
 import { type Restored, readRestored, restoredFrom } from '#shared/populate/restore-source.ts';
 import { faultsOfRestored } from '#shared/resources/image-rules.ts';
 import { Inspection } from '#shared/transfer/report.ts';
-import { findCondition } from '#shared/api/conditions.ts';
 import { annotations } from '#shared/api/names.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 import type { Image } from '#shared/backends/backend.ts';
@@ -51,12 +51,6 @@ const toImage = (object: HarvesterImage): Image => {
     state: toState(object.status, phase),
   };
 };
-
-/** Imported by Harvester's controller as a DataVolume. A backing image is found by its name instead, and looked at again. */
-const isOriginal = ({ spec, status }: HarvesterImage): boolean =>
-  spec.backend === 'cdi' &&
-  status?.phase === undefined &&
-  findCondition(status?.conditions, 'Imported')?.status === 'True';
 
 /** Volumes in backups refer to its former name, and a deleted image comes back with its volume. */
 const volumeName = ({ metadata, status }: HarvesterImage, restored: Restored): string =>
