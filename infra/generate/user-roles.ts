@@ -10,7 +10,7 @@ import type { ResourceType } from '#shared/api/object.ts';
 
 const policies = goldenImagePolicyKind.type;
 
-/** Limits are for administrators of the cluster: they name other tenants, and whoever is limited must not change them. */
+/** Limits are for administrators of the cluster: they name other tenants, and those who are limited must not change them. */
 const forTenants = (types: readonly ResourceType[]): readonly ResourceType[] =>
   types.filter(({ plural }) => plural !== tenantLimitKind.type.plural);
 

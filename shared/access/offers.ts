@@ -2,7 +2,7 @@
 // namespace. It is looked up whenever a volume is to be made, in the namespace of the source, so that nobody else can widen it.
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { namespaces } from '#shared/api/foreign/core.ts';
-import { type LabelSelector, matchesLabels } from '#shared/api/label-selector.ts';
+import { type LabelSelector, labelsOfNamespace, matchesLabels } from '#shared/api/label-selector.ts';
 import { annotations, unguardedNamespaces } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
@@ -61,14 +61,8 @@ export const offeredBy = ({ metadata }: Pick<DataSource, 'metadata'>) => {
   return namespace === '' || of === '' || more.length > 0 ? undefined : { namespace, name: of };
 };
 
-/** Labels of a namespace, the one of its name included. */
-export const labelsOfNamespace = async (
-  kube: KubeClient,
-  namespace: string,
-): Promise<Readonly<Record<string, string>>> => {
-  const found = await kube.get(namespaces, { name: namespace });
-  return { 'kubernetes.io/metadata.name': namespace, ...found?.metadata.labels };
-};
+export const readNamespaceLabels = async (kube: KubeClient, namespace: string) =>
+  labelsOfNamespace((await kube.get(namespaces, { name: namespace }))?.metadata ?? { name: namespace });
 
 /** Only what its own namespace holds can be offered. */
 const stands = ({ metadata, status }: DataSource, { use, namespace, name: wanted }: UsedSource): boolean => {
@@ -98,6 +92,6 @@ export const isOffered = async (kube: KubeClient, to: string | undefined, source
     stands(one, source) ? (offerOf(one) ?? []) : [],
   );
   if (offers.length === 0) return false;
-  const found = await labelsOfNamespace(kube, to);
+  const found = await readNamespaceLabels(kube, to);
   return offers.some((selector) => matchesLabels(selector, found));
 };

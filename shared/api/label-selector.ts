@@ -23,6 +23,18 @@ export type LabelSelector = z.infer<typeof LabelSelector>;
 
 type Labels = Readonly<Record<string, string>>;
 
+/** Labels of a namespace as selectors see them: the API server gives each the one with its name. */
+export const labelsOfNamespace = ({
+  name,
+  labels,
+}: {
+  readonly name: string;
+  readonly labels?: Labels | undefined;
+}): Labels => ({
+  'kubernetes.io/metadata.name': name,
+  ...labels,
+});
+
 const meets = (labels: Labels, { key, operator, values = [] }: z.infer<typeof Requirement>): boolean => {
   const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
   switch (operator) {

@@ -77,7 +77,7 @@ export class Denied extends AppError {
 
 export const isNotFound = (error: unknown): error is NotFound => error instanceof NotFound;
 export const isConflict = (error: unknown): error is Conflict => error instanceof Conflict;
-/** What is wrong with one object, or has changed on it: work on others goes on. */
+/** What is wrong with one object, or has changed on it: work on others continues. */
 export const isOfOneObject = (error: unknown): error is AppError =>
   error instanceof AppError && (!error.retryable || isConflict(error));
 export const isRetryable = (error: unknown): boolean => error instanceof AppError && error.retryable;

@@ -241,7 +241,7 @@ describe('a file whose client is silent', () => {
     ];
     await expect.poll(left, { timeout: 60_000 }).toEqual([]);
     expect(await phaseOf('asleep', impatient)).toBe('UploadReady');
-    // A browser asks where its file stands, and goes on from there.
+    // A browser asks where its file stands, and continues from there.
     const standing = await request(endpoint, { headers: { authorization: `Bearer ${own}` } });
     const { upload } = (await standing.body.json()) as { readonly upload?: { readonly offset: number } };
     expect([upload?.offset, url.endsWith(`.${bytes.length}`)]).toEqual([half, true]);

@@ -76,7 +76,7 @@ const judgeSnapshot = ({ key, snapshot }: Extract<Followed, { to: 'snapshot' }>)
   return { reason: 'SnapshotNotReady', message: 'Snapshot phase is not ready', target: snapshot };
 };
 
-/** Whoever waits for a disk of it finds at its cron what hinders the first version. */
+/** Its cron says what keeps the first version from being imported. */
 const emptyMessage = ({ object: { metadata } }: DataSourceResource): string => {
   const cron = metadata.labels?.[cdiLabels.cron] ?? '';
   const where = cron === '' ? '' : `: bullion why dataimportcron/${cron} -n ${metadata.namespace} says why`;

@@ -3,7 +3,7 @@
 import { offerOf, offeredBy } from '#shared/access/offers.ts';
 import { type DataSource, type DataSourceSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { namespaces } from '#shared/api/foreign/core.ts';
-import { matchesLabels } from '#shared/api/label-selector.ts';
+import { labelsOfNamespace, matchesLabels } from '#shared/api/label-selector.ts';
 import { annotations } from '#shared/api/names.ts';
 import { apiVersionOf, type KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -84,10 +84,7 @@ export const createOffers = (): Offers => {
       const there = await Array.fromAsync(kube.listAll(namespaces));
       const labelled = there
         .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
-        .map(({ metadata: { name, labels = {} } }) => ({
-          name,
-          labels: { 'kubernetes.io/metadata.name': name, ...labels },
-        }));
+        .map(({ metadata }) => ({ name: metadata.name, labels: labelsOfNamespace(metadata) }));
       for (const action of planOffers(all, labelled)) {
         try {
           // oxlint-disable-next-line no-await-in-loop

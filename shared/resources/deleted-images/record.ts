@@ -27,7 +27,7 @@ const DeletedImage = z.object({
   /** Whether the object is owned by its image, as one of its namespace. */
   isOwned: z.boolean(),
   bytes: z.number().optional(),
-  /** URLs have lost user info and queries: whoever may read a claim need not be allowed to read the image. */
+  /** URLs have lost user info and queries: a user who may read a claim may not be allowed to read the image. */
   image: z.object({ labels: Texts, annotations: Texts, spec: z.looseObject({}) }),
 });
 export type DeletedImage = z.infer<typeof DeletedImage>;

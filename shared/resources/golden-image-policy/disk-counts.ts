@@ -86,10 +86,10 @@ export const createDiskCounter = (): DiskCounter => {
       const due = policies.filter((policy) => isTurn(now) || isStale(policy));
       if (due.length === 0) return;
       const inventory = await readInventory(kube);
-      for (const { metadata } of due) {
+      for (const listed of due) {
         // The reconciler may have written it since the listing.
         // oxlint-disable-next-line no-await-in-loop
-        const policy = await kube.get(type, keyOf({ apiVersion: '', kind: '', metadata }));
+        const policy = await kube.get(type, keyOf(listed));
         if (policy === undefined) continue;
         const counts = countDisks(policy, inventory);
         const { total, outdated } = policy.status?.disks ?? {};

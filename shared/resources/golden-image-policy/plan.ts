@@ -183,7 +183,7 @@ interface Standings {
 
 const noStanding: ChannelStanding = { reason: 'NoVersion', message: 'nothing was decided yet' };
 
-/** Whoever waits for a first version finds what hinders it at the cron. */
+/** The cron says what keeps the first version from being imported. */
 const withWhere = ({ reason, message }: ChannelStanding, { crons }: ObservedPolicy): string => {
   const [first] = crons;
   if (reason !== 'NoVersion' || first === undefined) return message;

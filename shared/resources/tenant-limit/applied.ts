@@ -1,5 +1,5 @@
 // Which limits apply to a namespace, and what it uses. Reads, and decides nothing.
-import { labelsOfNamespace } from '#shared/access/offers.ts';
+import { readNamespaceLabels } from '#shared/access/offers.ts';
 import { type TenantLimit, tenantLimitKind } from '#shared/api/bullion/tenant-limit.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { matchesLabels } from '#shared/api/label-selector.ts';
@@ -27,7 +27,7 @@ export const limitsOn = async (
   all: readonly TenantLimit[],
 ): Promise<readonly TenantLimit[]> => {
   if (all.length === 0) return [];
-  const found = await labelsOfNamespace(kube, namespace);
+  const found = await readNamespaceLabels(kube, namespace);
   return all.filter(
     ({ metadata, spec }) => metadata.deletionTimestamp === undefined && matchesLabels(spec.namespaceSelector, found),
   );

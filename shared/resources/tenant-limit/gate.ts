@@ -181,7 +181,7 @@ interface Around {
   readonly verify?: VerifySignature | undefined;
 }
 
-/** What was begun goes on, whatever the limits are since; only servers are compared as long as bytes are fetched. */
+/** What was begun continues, whatever the limits are since; only servers are compared as long as bytes are fetched. */
 export const gateOf = async ({ kube, limits: look, verify }: Around, object: KubeObject): Promise<Gate> => {
   const { namespace } = object.metadata;
   const wanted = look === undefined || namespace === undefined ? undefined : wantedBy(object);

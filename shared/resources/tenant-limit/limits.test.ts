@@ -314,7 +314,7 @@ describe('a volume that got past the door', () => {
     expect((await pass(second)).detail).not.toMatch(/QuotaReached/);
   });
 
-  it('that was begun goes on, whatever the limits are then', async () => {
+  it('that was begun continues, whatever the limits are then', async () => {
     const volume = seed(aVolume('old'));
     await pass(volume);
     limit({ quota: { volumes: 0 }, storageClasses: { allow: [] } });

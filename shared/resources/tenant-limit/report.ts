@@ -9,7 +9,7 @@ import {
   namespaces,
   persistentVolumeClaims,
 } from '#shared/api/foreign/core.ts';
-import { matchesLabels } from '#shared/api/label-selector.ts';
+import { labelsOfNamespace, matchesLabels } from '#shared/api/label-selector.ts';
 import { labels, tenantLimits } from '#shared/api/names.ts';
 import { apiVersionOf, type KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -137,7 +137,9 @@ const report = async (
     ({ metadata }): string => metadata.namespace ?? '',
   );
   const applied = limits.map((limit): Applied => {
-    const selected = there.filter(({ metadata }) => matchesLabels(limit.spec.namespaceSelector, metadata.labels ?? {}));
+    const selected = there.filter(({ metadata }) =>
+      matchesLabels(limit.spec.namespaceSelector, labelsOfNamespace(metadata)),
+    );
     return {
       limit,
       usages: selected.map(({ metadata: { name } }) => usageOf(limit.spec, name, itemsIn(name, counted, claims))),
