@@ -99,7 +99,7 @@ describe('limits of tenants', { timeout: 200_000 }, () => {
 
   it('leave no room for more, and tell users why (limit/quota)', async () => {
     await expect(make(aVolume('third', from(redirecting)))).rejects.toThrow(
-      /TenantLimit teams allows this namespace 2 volumes, and 2 are there: delete what is not needed.*ask #platform/,
+      /TenantLimit teams limits the volumes of this namespace to 2, and it has 2: delete what is not needed.*ask #platform/,
     );
     const told = async () => {
       const { out } = await runBullion(['limits', '-n', tenant, '--kubeconfig', cluster.kubeconfigPath]);

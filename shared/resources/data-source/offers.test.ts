@@ -52,6 +52,7 @@ beforeEach(() => {
     [golden, 'platform'],
     [tenant, 'a'],
     ['team-b', 'b'],
+    ['kube-system', 'cluster'],
   ] as const)
     kube.seed(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels: { team } } });
 });

@@ -100,11 +100,11 @@ const shortages = (scope: Scope, others: readonly CountedItem[], item: CountedIt
   const bytes = bytesIn(there);
   return [
     ...(most !== undefined && count + 1 > most
-      ? [`${most} ${item.counts}${where(scope)}, and ${count} are there`]
+      ? [`the ${item.counts}${where(scope)} of this namespace to ${most}, and it has ${count}`]
       : []),
     ...(storage !== undefined && bytes + item.bytes > storage && item.bytes > 0
       ? [
-          `${formatQuantity(storage)} of storage${where(scope)}, ${formatQuantity(bytes)} are used, and this one takes ${formatQuantity(item.bytes)}`,
+          `the storage${where(scope)} of this namespace to ${formatQuantity(storage)}, of which ${formatQuantity(bytes)} is used, and this one takes ${formatQuantity(item.bytes)}`,
         ]
       : []),
   ];
@@ -121,7 +121,7 @@ export const quotaRefusals = (
       .flatMap((scope) => shortages(scope, others, item))
       .map((text) =>
         advise(
-          `TenantLimit ${metadata.name} allows this namespace ${text}: delete what is not needed, or ask for more`,
+          `TenantLimit ${metadata.name} limits ${text}: delete what is not needed, or ask for more`,
           spec.message ?? 'the administrator of the cluster decides',
         ),
       ),

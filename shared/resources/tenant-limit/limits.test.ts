@@ -106,22 +106,27 @@ describe('at the door', () => {
       'another volume',
       { quota: { volumes: 1 } },
       () => aVolume('new'),
-      /TenantLimit limit allows this namespace 1 volumes, and 1 are there: delete/,
+      /TenantLimit limit limits the volumes of this namespace to 1, and it has 1: delete/,
     ],
     ['an image, which is no volume', { quota: { volumes: 1 } }, () => anImage('new'), /^allowed$/],
-    ['an image', { quota: { images: 0 } }, () => anImage('new'), /allows this namespace 0 images, and 0 are there/],
+    [
+      'an image',
+      { quota: { images: 0 } },
+      () => anImage('new'),
+      /limits the images of this namespace to 0, and it has 0/,
+    ],
     [
       'more storage',
       { quota: { storage: '2Gi' } },
       () => aVolume('new', sized('1025Mi', 'local')),
-      /2Gi of storage, 1Gi are used, and this one takes 1025Mi/,
+      /storage of this namespace to 2Gi, of which 1Gi is used, and this one takes 1025Mi/,
     ],
     ['all that is left', { quota: { storage: '2Gi' } }, () => aVolume('new'), /^allowed$/],
     [
       'storage of a class',
       { quota: { storageClasses: [{ name: 'fast', storage: '1Gi' }] } },
       () => aVolume('new', sized('2Gi', 'fast')),
-      /1Gi of storage of class fast, 0 are used/,
+      /the storage of class fast of this namespace to 1Gi, of which 0 is used/,
     ],
     [
       'storage of another class',
@@ -262,7 +267,7 @@ describe('at the door', () => {
       metadata: { ...childMetadata({ ...refOf(anImage('old') as never), uid: deletedOwner }, 'volume', 'left') },
       spec: { storageClassName: 'local', accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '3Gi' } } },
     });
-    expect(await send(aVolume('new'))).toMatch(/3Gi of storage, 3Gi are used, and this one takes 1Gi/);
+    expect(await send(aVolume('new'))).toMatch(/to 3Gi, of which 3Gi is used, and this one takes 1Gi/);
     const back = anImage('old');
     const marks = { annotations: { [annotations.undelete]: 'left' } };
     expect(await send({ ...back, metadata: { ...back.metadata, ...marks } })).toBe('allowed');
@@ -293,7 +298,7 @@ describe('at the door', () => {
     limit({ quota: { volumes: 0 } }, 'one');
     limit({ storageClasses: { allow: [] } }, 'two');
     expect(await send(aVolume('new'))).toMatch(
-      /storage class local is not allowed by TenantLimit two.*TenantLimit one allows/s,
+      /storage class local is not allowed by TenantLimit two.*TenantLimit one limits the/s,
     );
   });
 });
@@ -306,7 +311,7 @@ describe('a volume that got past the door', () => {
     const second = seed(aVolume('second'));
     const before = jobsOf().length;
     expect((await pass(second)).detail).toMatch(
-      /QuotaReached.*allows this namespace 1 volumes, and 1 are there.*ask #platform/,
+      /QuotaReached.*limits the volumes of this namespace to 1, and it has 1.*ask #platform/,
     );
     expect(jobsOf()).toHaveLength(before);
     await kube.delete(dataVolumes, { namespace, name: 'first' });
@@ -324,7 +329,7 @@ describe('a volume that got past the door', () => {
   it('takes no more storage than there is, which is known once its source was looked at', async () => {
     limit({ quota: { storage: '100Mi' } });
     const volume = seed(aVolume('big'));
-    expect((await pass(volume)).detail).toMatch(/QuotaReached.*100Mi of storage, 0 are used, and this one takes/);
+    expect((await pass(volume)).detail).toMatch(/QuotaReached.*to 100Mi, of which 0 is used, and this one takes/);
     expect(kube.all(persistentVolumeClaims)).toEqual([]);
   });
 
