@@ -117,7 +117,7 @@ export const parseUrl = (text: string): URL => {
   throw new TransferError('InvalidSpec', `"${redactUrl(text)}" is not an http or https URL`);
 };
 
-export type ClientSpec = Pick<TransferSpec, 'allowedAddresses' | 'limits' | 'proxies' | 'reach'>;
+export type ClientSpec = Pick<TransferSpec, 'allowedAddresses' | 'clouds' | 'limits' | 'proxies' | 'reach'>;
 
 export const openClient = (spec: ClientSpec, ca: string | undefined): HttpClient =>
   createHttpClient({
