@@ -24,6 +24,9 @@ const toRegistry = (url: string): Draft => exported({ objectStore: undefined, de
 const toStore = (url: string): Draft => exported({ objectStore: undefined, destination: { s3: { url } } });
 const locally = { objectStore: undefined, destination: { local: {} } };
 
+const uuid = '11111111-2222-3333-4444-555555555555';
+const azureIdentity = `azure:${uuid}/${uuid}`;
+
 const imageRows: readonly AdmissionRow[] = [
   row(
     'hypercloud/storage-request',
@@ -43,6 +46,18 @@ const imageRows: readonly AdmissionRow[] = [
     image({ source: { objectStore } }),
     image({ source: { objectStore: { ...objectStore, bucketName: 'VM_Images' } } }),
     /objectStore\.bucketName.*is not a valid bucket name/,
+  ),
+  row(
+    'hypercloud/source-access',
+    image({ source: { http: 'https://images.example/a', secretRef: 'login', certConfigMap: 'authorities' } }),
+    image({ source: { objectStore, secretRef: 'login' } }),
+    /spec\.source\.secretRef.*is not used by an object of the installation's object store/,
+  ),
+  row(
+    'hypercloud/source-access',
+    image({ source: { http: 'https://golden.blob.core.windows.net/images/a', workloadIdentity: azureIdentity } }),
+    image({ source: { http: 'https://golden.blob.core.windows.net/images/a', workloadIdentity: 'azure:mine' } }),
+    /spec\.source\.workloadIdentity.*has neither of its forms/,
   ),
   row('hypercloud/checksum', image(), image({ checksum: 'crc32:00' }), /spec\.checksum/),
   row(

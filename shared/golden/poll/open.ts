@@ -3,6 +3,8 @@
 import type { MirrorAccess } from '#shared/clients/http/mirrors.ts';
 import type { HostHealth } from '#shared/clients/http/health.ts';
 import { configMaps, secretTexts, secrets } from '#shared/api/foreign/core.ts';
+import { createCloudClient } from '#shared/clients/cloud/authorized.ts';
+import { type CloudEndpoints, cloudOf, publicClouds } from '#shared/clients/cloud/endpoints.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
 import type { Proxies } from '#shared/clients/http/proxy.ts';
@@ -34,6 +36,8 @@ export interface OpenOptions {
   readonly reachOf?: ((namespace: string, source: CronSource) => Promise<ServerReach | undefined>) | undefined;
   /** Left out: everything is reached directly. */
   readonly proxies?: Proxies | undefined;
+  /** Left out: the public ones. */
+  readonly clouds?: CloudEndpoints | undefined;
 }
 
 /** Milliseconds without a byte before a source is given up. */
@@ -44,14 +48,23 @@ export const openHttp = async (
   options: OpenOptions,
   namespace: string,
   source: Exclude<CronSource, VolumeCronSource>,
-): Promise<HttpClient> =>
-  createHttpClient({
-    isRefused: createAddressPolicy(options.allowedAddresses),
-    idleMs,
-    reach: await options.reachOf?.(namespace, source),
-    ca: await readCa(options, namespace, source.caName),
-    proxies: options.proxies,
+): Promise<HttpClient> => {
+  const { allowedAddresses, proxies } = options;
+  const plain = { isRefused: createAddressPolicy(allowedAddresses), idleMs, proxies };
+  const reach = await options.reachOf?.(namespace, source);
+  const http = createHttpClient({ ...plain, reach, ca: await readCa(options, namespace, source.caName) });
+  if (source.type !== 'http' || source.secretName === undefined || !isOfCloud(options, source)) return http;
+  const { url, secretName } = source;
+  const access = { secret: await readSecret(options, namespace, secretName), secretName, use: 'read' } as const;
+  return createCloudClient(http, new URL(url), access, {
+    asks: createHttpClient(plain),
+    now: Date.now,
+    clouds: options.clouds,
   });
+};
+
+const isOfCloud = ({ clouds = publicClouds }: OpenOptions, { url }: HttpCronSource): boolean =>
+  cloudOf(new URL(url), clouds) !== undefined;
 
 interface Opening {
   readonly namespace: string;
@@ -81,9 +94,12 @@ export const openRegistry = async (
 /** Headers for the origin of the file alone. */
 export const secretHeadersOf = async (
   options: OpenOptions,
-  { url, secretName }: HttpCronSource,
+  source: HttpCronSource,
   namespace: string,
 ): Promise<Readonly<Record<string, string>>> => {
+  const { url, secretName } = source;
+  // The client itself has its access.
+  if (isOfCloud(options, source)) return {};
   const secret = await readSecret(options, namespace, secretName);
   const credentials = secret && findCredentials(secret, { host: new URL(url).host, repository: '' });
   if (credentials === undefined) return {};
