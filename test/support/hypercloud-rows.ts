@@ -21,7 +21,8 @@ const volume = (spec: Loose = {}, metadata: Loose = {}): Draft =>
 const exported = (spec: Loose = {}, metadata: Loose = {}): Draft =>
   made('VirtualMachineVolumeExport', { pvcName: 'root', objectStore, ...spec }, metadata);
 const toRegistry = (url: string): Draft => exported({ objectStore: undefined, destination: { registry: { url } } });
-const toStore = (url: string): Draft => exported({ objectStore: undefined, destination: { s3: { url } } });
+const toStore = (url: string, access: Loose = {}): Draft =>
+  exported({ objectStore: undefined, destination: { s3: { url, ...access } } });
 const locally = { objectStore: undefined, destination: { local: {} } };
 
 const uuid = '11111111-2222-3333-4444-555555555555';
@@ -114,6 +115,15 @@ const exportRows: readonly AdmissionRow[] = [
     toStore('https://exports.store.example/disk.qcow2'),
     toStore('ftp://exports.store.example/disk.qcow2'),
     /destination\.s3\.url.*only http and https/,
+  ),
+  row(
+    'export/store-access',
+    toStore('https://golden.blob.core.windows.net/images/disk.qcow2', { workloadIdentity: azureIdentity }),
+    toStore('https://golden.blob.core.windows.net/images/disk.qcow2', {
+      workloadIdentity: azureIdentity,
+      secretRef: 'a',
+    }),
+    /destination\.s3\.workloadIdentity.*cannot stand beside spec\.destination\.s3\.secretRef/,
   ),
   row(
     'export/registry-url',

@@ -8,6 +8,9 @@ import { InvalidInput } from '#shared/runtime/errors.ts';
 /** The first is ours, the other the variable that Azure's tools read. */
 const sasNames = ['sasToken', 'AZURE_STORAGE_SAS_TOKEN'] as const;
 
+export const hasSas = (secret: Readonly<Record<string, string>>): boolean =>
+  sasNames.some((name) => secret[name] !== undefined);
+
 interface Right {
   /** Letter among the permissions of a signature. */
   readonly letter: 'r' | 'w';

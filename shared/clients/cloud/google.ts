@@ -8,6 +8,9 @@ import { InvalidInput } from '#shared/runtime/errors.ts';
 /** The first is the key of CDI, the other the name that Google's documents give to the file. */
 const keyNames = ['credentials.json', 'key.json'] as const;
 
+export const hasKeyFile = (secret: Readonly<Record<string, string>>): boolean =>
+  keyNames.some((name) => secret[name] !== undefined);
+
 const KeyFile = z.looseObject({
   type: z.literal('service_account'),
   client_email: z.string().min(1),

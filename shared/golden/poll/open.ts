@@ -3,7 +3,8 @@
 import type { MirrorAccess } from '#shared/clients/http/mirrors.ts';
 import type { HostHealth } from '#shared/clients/http/health.ts';
 import { configMaps, secretTexts, secrets } from '#shared/api/foreign/core.ts';
-import { createCloudClient } from '#shared/clients/cloud/authorized.ts';
+import { openObjectStore } from '#shared/clients/cloud/store.ts';
+import { type CloudTools, createCloudClient } from '#shared/clients/cloud/authorized.ts';
 import { type CloudEndpoints, cloudOf, publicClouds } from '#shared/clients/cloud/endpoints.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
@@ -14,8 +15,8 @@ import { type SecretData, findCredentials } from '#shared/clients/registry/crede
 import { createMirroredClient } from '#shared/clients/registry/mirrored.ts';
 import { type RegistryAccess, placesOf } from '#shared/clients/registry/mirrors.ts';
 import type { RegistryPace } from '#shared/clients/registry/refusal.ts';
-import { type S3Client, createS3Client } from '#shared/clients/s3/client.ts';
-import { parseS3Credentials, s3PlaceOf } from '#shared/clients/s3/place.ts';
+import type { S3Client } from '#shared/clients/s3/client.ts';
+import { s3PlaceOf } from '#shared/clients/s3/place.ts';
 import type { ServerReach } from '#shared/clients/http/reach.ts';
 import type {
   CronSource,
@@ -49,19 +50,24 @@ export const openHttp = async (
   namespace: string,
   source: Exclude<CronSource, VolumeCronSource>,
 ): Promise<HttpClient> => {
-  const { allowedAddresses, proxies } = options;
-  const plain = { isRefused: createAddressPolicy(allowedAddresses), idleMs, proxies };
-  const reach = await options.reachOf?.(namespace, source);
-  const http = createHttpClient({ ...plain, reach, ca: await readCa(options, namespace, source.caName) });
+  const http = createHttpClient({
+    isRefused: createAddressPolicy(options.allowedAddresses),
+    idleMs,
+    reach: await options.reachOf?.(namespace, source),
+    ca: await readCa(options, namespace, source.caName),
+    proxies: options.proxies,
+  });
   if (source.type !== 'http' || source.secretName === undefined || !isOfCloud(options, source)) return http;
   const { url, secretName } = source;
   const access = { secret: await readSecret(options, namespace, secretName), secretName, use: 'read' } as const;
-  return createCloudClient(http, new URL(url), access, {
-    asks: createHttpClient(plain),
-    now: Date.now,
-    clouds: options.clouds,
-  });
+  return createCloudClient(http, new URL(url), access, toolsOf(options));
 };
+
+const toolsOf = ({ allowedAddresses, proxies, clouds }: OpenOptions): CloudTools => ({
+  asks: createHttpClient({ isRefused: createAddressPolicy(allowedAddresses), idleMs, proxies }),
+  now: Date.now,
+  clouds,
+});
 
 const isOfCloud = ({ clouds = publicClouds }: OpenOptions, { url }: HttpCronSource): boolean =>
   cloudOf(new URL(url), clouds) !== undefined;
@@ -114,7 +120,8 @@ export const openStore = async (
 ): Promise<S3Client> => {
   const secret = await readSecret(options, namespace, secretName);
   const { endpoint, region = 'us-east-1' } = s3PlaceOf(new URL(url)) ?? {};
-  return createS3Client({ http, endpoint, region, pathStyle: true, credentials: secret && parseS3Credentials(secret) });
+  const access = { secret, secretName, use: 'read' } as const;
+  return openObjectStore({ http, endpoint, region, pathStyle: true }, access, toolsOf(options)).s3;
 };
 
 const readSecret = async (

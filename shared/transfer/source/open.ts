@@ -117,7 +117,7 @@ const openRegistry = async (
 
 const openS3 = async (source: S3Source, spec: TransferSpec, context: SourceContext): Promise<ByteSource> => {
   const { bucket, key } = source;
-  const { s3, close } = await openStore(source, spec);
+  const { s3, close } = await openStore(source, 'read', spec);
   const open = (retries: number) => createS3Source({ s3, object: { bucket, key }, close, ...context, retries });
   const { endpoint = `https://s3.${source.region}.amazonaws.com`, mirrors } = source;
   const ca = await readBundle(source.ca);
