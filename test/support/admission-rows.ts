@@ -65,8 +65,8 @@ const harvesterRows: readonly AdmissionRow[] = [
   ),
   row(
     'images/backend-source',
-    image({ backend: 'csi' }, identity),
     image({}, identity),
+    image({ backend: 'cdi' }, identity),
     /backend "cdi" fetches without workloadIdentity: take backend csi/,
   ),
   row('images/backend-served', image(), image({ backend: 'tape' }), /spec\.backend/),

@@ -11,6 +11,13 @@ const keyNames = ['credentials.json', 'key.json'] as const;
 export const hasKeyFile = (secret: Readonly<Record<string, string>>): boolean =>
   keyNames.some((name) => secret[name] !== undefined);
 
+/** In key files of earlier years; keys are sent to none of them. */
+const formerTokenUris = [
+  'https://oauth2.googleapis.com/token',
+  'https://accounts.google.com/o/oauth2/token',
+  'https://www.googleapis.com/oauth2/v4/token',
+];
+
 const KeyFile = z.looseObject({
   type: z.literal('service_account'),
   client_email: z.string().min(1),
@@ -51,7 +58,7 @@ export const parseServiceAccountKey = (
       `${where} is not the key file of a service account (${fields}): create one with "gcloud iam service-accounts keys create"`,
     );
   }
-  if (data.token_uri !== undefined && data.token_uri !== googleToken) {
+  if (data.token_uri !== undefined && ![googleToken, ...formerTokenUris].includes(data.token_uri)) {
     throw new InvalidInput(
       `${where} names another token service than ${googleToken}: keys are sent to no other, unless an operator sets CLOUD_ENDPOINTS`,
     );

@@ -41,6 +41,7 @@ describe('the content of a volume', () => {
     ['a Secret', shown({ secretName: 'a' })],
     ['another Secret', shown({ secretName: 'b' })],
     ['an identity', shown({ identity })],
+    ['that of another account', shown({ identity, account: 'builder' })],
     ['another identity', shown({ identity: { ...identity, client: 'd' } })],
     ['headers', shown({ headers: ['X-Token: a'] })],
     ['headers of a Secret', shown({ headerSecrets: ['a'] })],

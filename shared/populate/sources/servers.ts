@@ -23,6 +23,8 @@ export interface SourceAccess {
   readonly bundleName?: string | undefined;
   /** Of the pod's service account, in place of a Secret. */
   readonly identity?: WorkloadIdentity | undefined;
+  /** That service account, if it is not the one of the installation: another one has other rights. */
+  readonly account?: string | undefined;
   /** `Name: value`, sent only to the origin of the source. */
   readonly headers?: readonly string[] | undefined;
   /** Secrets with one such header in every key. */
@@ -92,10 +94,12 @@ export const rightOf = ({
   url,
   secretName,
   identity,
+  account,
   headers = [],
   headerSecrets = [],
 }: SourceAccess & { readonly type: string; readonly url?: string }): string => {
-  const shown = [secretName, identity && formatIdentity(identity)].filter((one) => one !== undefined);
+  const own = identity === undefined ? [] : [formatIdentity(identity), account];
+  const shown = [secretName, ...own].filter((one) => one !== undefined);
   const parts = [shown, headers, headerSecrets, secretOfUrl(url)];
   if (parts.every(({ length }) => length === 0)) return '';
   return ` with ${createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16)}`;

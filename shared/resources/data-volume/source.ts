@@ -26,7 +26,7 @@ export const sourceKinds = {
 
 /** `identity`: of its annotation, which stands beside the fields of whichever source it has. */
 export const readSource = (
-  { source = {}, sourceRef }: DataVolumeSpec,
+  { source = {}, sourceRef, serviceAccountName }: DataVolumeSpec,
   own: string,
   identity?: string,
 ): VolumeSource | undefined => {
@@ -39,14 +39,18 @@ export const readSource = (
   if (pvc !== undefined) return { type: 'object', groupKind: claim, ...pvc };
   if (snapshot !== undefined) return { type: 'object', groupKind: snapshotKind, ...snapshot };
   const from = readBytes(source);
-  return from === undefined ? undefined : { type: 'transfer', from: withIdentity(from, identity) };
+  return from === undefined ? undefined : { type: 'transfer', from: withIdentity(from, identity, serviceAccountName) };
 };
 
 type Sources = NonNullable<DataVolumeSpec['source']>;
 type Bytes = Exclude<JobSource, { type: 'claim' }>;
 
-const withIdentity = (from: Bytes, workloadIdentity: string | undefined): Bytes =>
-  accessOf(from).takes.includes('workloadIdentity') ? { ...from, ...readAccess({ workloadIdentity }) } : from;
+const withIdentity = (from: Bytes, workloadIdentity: string | undefined, account: string | undefined): Bytes => {
+  const { identity } = readAccess({ workloadIdentity });
+  if (identity === undefined || !accessOf(from).takes.includes('workloadIdentity')) return from;
+  const access: SourceAccess = { identity, ...(account === undefined ? {} : { account }) };
+  return { ...from, ...access };
+};
 
 const readBytes = ({ http, registry, blank, upload, s3, gcs }: Sources): Bytes | undefined => {
   if (http !== undefined) return { type: 'http', url: http.url, ...readAllAccess(http) };
