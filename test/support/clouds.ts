@@ -131,6 +131,10 @@ const signedText = (fields: URLSearchParams, container: string): string =>
     .join('\n');
 
 const keyPair = () => generateKeyPair('RS256', { extractable: true });
+type KeyPair = Awaited<ReturnType<typeof keyPair>>;
+let pairs: Promise<readonly KeyPair[]> | undefined;
+/** Of the service account and of the cluster: making them takes longer than a test. */
+const keyPairs = () => (pairs ??= Promise.all([keyPair(), keyPair()]));
 const verified = async (
   token: string,
   key: CryptoKey,
@@ -145,7 +149,7 @@ const verified = async (
 export const startClouds = async ({ store, tokenSeconds = 3600, now = Date.now }: CloudOptions): Promise<Clouds> => {
   const requests: Clouds['requests'] = [];
   const tokens = createTokens(now);
-  const [ofAccount, ofCluster] = [await keyPair(), await keyPair()];
+  const [ofAccount, ofCluster] = (await keyPairs()) as [KeyPair, KeyPair];
   const accountKey = randomBytes(32);
   const names = { bucket: 'images', container: 'images' };
   const refused = (description: string) => json(400, { error: 'invalid_grant', error_description: description });
