@@ -40,6 +40,12 @@ export const annotations = {
   ownerName: 'bullion.dev/owner-name',
   /** On every child: namespace of the owner, which may differ from the child's. */
   ownerNamespace: 'bullion.dev/owner-namespace',
+  /** On an image whose kind has no such field: a Secret of its namespace with the credentials of its source. */
+  secretRef: 'bullion.dev/secret-ref',
+  /** On an image whose kind has no such field: a ConfigMap of its namespace with certificate authorities of its source. */
+  certConfigMap: 'bullion.dev/cert-config-map',
+  /** On an image or data volume: identity of its service account in the cloud that has its source. */
+  workloadIdentity: 'bullion.dev/workload-identity',
   /** On an image: any new value retries a failed import. */
   retry: 'bullion.dev/retry',
   /** On an object that is filled by an upload: the deadline of the pause that its client has ended; its Job is started again. */

@@ -50,6 +50,8 @@ const meanings: Readonly<Record<string, Meaning>> = {
   'VirtualMachineImage spec.source.objectStore.bucketName': 'place',
   'VirtualMachineImage spec.source.objectStore.objectName': 'place',
   'VirtualMachineImage spec.source.hostPath.path': 'plain',
+  'VirtualMachineImage spec.source.workloadIdentity': 'plain',
+  'VirtualMachineVolumeExport spec.destination.s3.workloadIdentity': 'plain',
   'VirtualMachineImage spec.checksum': 'plain',
   'VirtualMachineImage spec.description': 'plain',
   'VirtualMachineImage spec.displayName': 'plain',

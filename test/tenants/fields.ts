@@ -19,7 +19,7 @@ const elsewhere = 'an object of another namespace';
 export const fieldRules: readonly FieldRule[] = [
   { of: /hostPath\./, attack: 'read files of a node', holds: 'refused' },
   {
-    of: /\.(imageio|vddk)\.|gcs\.secretRef$|\.imageStream$/,
+    of: /\.(imageio|vddk)\.|\.imageStream$/,
     attack: 'reach a source that is not served',
     holds: 'refused',
   },

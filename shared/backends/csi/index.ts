@@ -109,6 +109,7 @@ const markSource = (image: Image, { origin }: ObservedVolume, plan: Plan): Plan 
 export const csi: Backend<ObservedVolume> = {
   capabilities: {
     sources: ['http', 'object', 'upload', 'export-from-volume', 'clone', 's3', 'nfs'],
+    passes: ['secretRef', 'certConfigMap', 'workloadIdentity'],
     copiesNearby: true,
   },
   check: (kube, image) =>

@@ -12,6 +12,7 @@ import { populationOf } from '#shared/populate/population.ts';
 import { listIfServed } from '#shared/populate/reading.ts';
 import type { ObservedSingleflight } from './singleflight.ts';
 import { isFile, pinOf, type Source } from '#shared/populate/source.ts';
+import { rightOf } from '#shared/populate/sources/servers.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 
 // Identifies equal content of two volumes before either is filled: by a digest that the source is pinned to. Pure.
@@ -24,15 +25,20 @@ export interface Wanted {
 
 const strong: readonly string[] = ['sha256', 'sha512'];
 
-/** `undefined`: the content of the source can change or is not verified. Digests of broken algorithms do not count. */
+/**
+ * `undefined`: the content of the source can change or is not verified. Digests of broken algorithms do not count. Bytes that were fetched with
+ * credentials are another content than the same ones without.
+ */
 export const contentOf = ({ from, checksum }: Wanted): string | undefined => {
   if (from === undefined) return undefined;
-  return isFile(from) && checksum !== undefined && strong.includes(checksum.algorithm)
-    ? fileContent(`${checksum.algorithm}:${checksum.hex}`)
-    : pinOf(from);
+  const content =
+    isFile(from) && checksum !== undefined && strong.includes(checksum.algorithm)
+      ? fileContent(`${checksum.algorithm}:${checksum.hex}`)
+      : pinOf(from);
+  return content && `${content}${rightOf(from)}`;
 };
 
-/** `digest`: `<algorithm>:<hex>`, or a validator in its place. */
+/** `digest`: `<algorithm>:<hex>`, or a validator in its place; followed by the right to it, if it needs one. */
 export const fileContent = (digest: string): string => `file ${digest}`;
 
 /** Labels that find volumes with a content: a volume whose digest was determined later still has the label of its validator, too. */
@@ -41,7 +47,7 @@ const contentLabels = (content: string): readonly string[] =>
 
 /** Whether a volume was filled with that content, according to its digests. */
 const isOfContent = (content: string, digests: Readonly<Record<string, string>>): boolean => {
-  const [, algorithm = '', hex = ''] = /^file (sha256|sha512):([0-9a-f]+)$/.exec(content) ?? [];
+  const [, algorithm = '', hex = ''] = /^file (sha256|sha512):([0-9a-f]+)(?: |$)/.exec(content) ?? [];
   return algorithm === '' || digests[algorithm] === hex;
 };
 

@@ -181,6 +181,32 @@ describe('crons, images and data volumes that request the same file', () => {
     },
   );
 
+  it.each<[first: string | undefined, second: string | undefined, fetches: number]>([
+    ['login', 'login', 1],
+    ['login', undefined, 2],
+    [undefined, 'login', 2],
+    ['login', 'other', 2],
+  ])('are given what was fetched with Secret %s only for Secret %s: %d fetch', async (first, second, fetches) => {
+    const { kube, reconcileAll, fetching, fill, phaseOf } = share();
+    const add = (name: string, secretRef: string | undefined) =>
+      kube.seed(
+        hyperCloudImageKind.type,
+        aHyperCloudImage({
+          metadata: { namespace, name },
+          spec: { checksum, storageClassName: 'local', source: { http: file, ...(secretRef && { secretRef }) } },
+        }),
+      );
+    add('one', first);
+    await reconcileAll(['one']);
+    add('two', second);
+    for (let round = 0; round < 5; round += 1) {
+      await reconcileAll(['one', 'two']);
+      fill();
+    }
+    await reconcileAll(['one', 'two']);
+    expect([phaseOf('one'), phaseOf('two'), fetching().length]).toEqual(['Available', 'Available', fetches]);
+  });
+
   it('report which volume they wait for', async () => {
     const { add, reconcileAll, kube } = share();
     add('one', 'local', 'version');

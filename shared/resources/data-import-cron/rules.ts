@@ -5,6 +5,7 @@ import type { CronResource } from '#shared/resources/data-import-cron/cron.ts';
 import { type RequestRule, faultIf, faultsOf, type SpecRule } from '#shared/resources/rule.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
+import { annotations } from '#shared/api/names.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
 type Rule = RequestRule<DataImportCron, CronResource>;
@@ -54,6 +55,14 @@ const unsettable: Check = ({ spec: { template } }) =>
 /** The cron's own rules are about the source; these about the rest. */
 const isOfTheRest = ({ field }: Fault): boolean => !field.startsWith('spec.source') && field.startsWith('spec.');
 
+/** Its source is polled without a pod, so there is no service account whose identity could be used. */
+const noIdentity: Check = ({ spec: { template } }) =>
+  faultIf(
+    isSet(template?.metadata?.annotations?.[annotations.workloadIdentity]),
+    `spec.template.metadata.annotations[${annotations.workloadIdentity}]`,
+    'cannot be used by a cron, whose source is polled without a pod: write a Secret in secretRef',
+  );
+
 const asDataVolume: Check = ({ metadata, spec: { template } }) => {
   // Where it says nothing of its volume, the cron leaves that to the class.
   const form = template?.spec['pvc'] === undefined && template?.spec['storage'] === undefined ? { storage: {} } : {};
@@ -73,5 +82,6 @@ const asDataVolume: Check = ({ metadata, spec: { template } }) => {
 export const cronTemplateRules: readonly SpecRule<DataImportCron>[] = [
   { id: 'name-length', check: nameFits },
   { id: 'decided-by-cron', check: unsettable },
+  { id: 'template-identity', check: noIdentity },
   { id: 'template-volume', check: asDataVolume },
 ];

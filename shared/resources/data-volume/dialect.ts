@@ -36,7 +36,7 @@ const toVolume = (object: DataVolume): Volume => {
   return {
     ...readMetadata(object),
     faults: faultsOf(dataVolumeRules, object),
-    source: readSource(spec, metadata.namespace ?? 'default'),
+    source: readSource(spec, metadata.namespace ?? 'default', metadata.annotations?.[annotations.workloadIdentity]),
     checksum: 'value' in checksum ? checksum.value : undefined,
     holdsFiles: holdsFiles(object),
     claim: readClaim(object),
