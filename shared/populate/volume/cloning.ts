@@ -31,7 +31,7 @@ export type ObservedVolumeClone = ObservedVolume & {
 type Target = CloneTarget & ClaimProfile;
 
 /** The size of its source, or of the disk in it if the new volume mode needs another size: a file system needs space for itself. */
-const sizeLike = (clone: ReadyOrigin['clone'], volumeMode: VolumeMode, { settings }: PlanContext): number =>
+export const sizeLike = (clone: ReadyOrigin['clone'], volumeMode: VolumeMode, { settings }: PlanContext): number =>
   volumeMode === clone.volumeMode
     ? clone.bytes
     : volumeBytesFor(clone.diskBytes, volumeMode, settings.filesystemOverhead);

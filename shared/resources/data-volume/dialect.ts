@@ -24,6 +24,7 @@ import { readMetadata } from '#shared/resources/dialect.ts';
 import { faultsOf } from '#shared/resources/rule.ts';
 import type { VolumeDialect } from '#shared/resources/volume-reconciler.ts';
 import { toVolumeState, toVolumeStatus } from '#shared/resources/status.ts';
+import { copyRecordOf } from '#shared/populate/volume/golden-copy.ts';
 import type { ClaimRequest, Volume } from '#shared/populate/volume/volume.ts';
 
 /** CDI retries forever. */
@@ -45,6 +46,7 @@ const toVolume = (object: DataVolume): Volume => {
     grants: readGrants(object),
     content: metadata.annotations?.[annotations.content],
     waitsForConsumer: !isBoundAtOnce,
+    isCopy: copyRecordOf(object),
     isBoundAtOnce,
     retries,
     comesFromOriginal: status?.phase === 'Succeeded' && status.detail === undefined,
@@ -85,6 +87,7 @@ const readClaim = (object: DataVolume): ClaimRequest => {
   const bytes = parseQuantity(resources?.requests?.['storage']);
   return {
     name: metadata.name,
+    role: copyRecordOf(object) === undefined ? undefined : 'volume',
     className: storageClassName === '' ? undefined : storageClassName,
     isForDisk: pvc === undefined && !holdsFiles(object),
     volumeMode: readMode(object),
