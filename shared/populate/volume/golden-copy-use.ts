@@ -147,7 +147,9 @@ export const throughCopy = (
       : { is: 'direct' };
   if (complete !== undefined)
     return { is: 'copied', ...way, used: [...noteUse(dataVolume, context.now), ...touch(observed.origin, context)] };
-  return isStuck(dataVolume, context.now) ? { is: 'direct' } : awaitCopy(volume, observed, dataVolume, false);
+  // Complete, and yet nothing can be cloned from it: its claim is lost, or on its way out.
+  const isLost = dataVolume.status?.phase === 'Succeeded';
+  return isLost || isStuck(dataVolume, context.now) ? { is: 'direct' } : awaitCopy(volume, observed, dataVolume, false);
 };
 
 /** Without a deadline: that of the copy counts. */

@@ -121,6 +121,12 @@ describe('a disk in another class than its golden image', () => {
     ['waits for one that was made just now', aDisk(), seen({ dataVolume: copied({}, 60) }), []],
     ['is not held up by one that is refused', aDisk(), seen({ dataVolume: copied({}, 121) }), byJob],
     ['is not held up by one that failed', aDisk(), seen({ dataVolume: copied({ phase: 'Failed' }) }), byJob],
+    [
+      'is not held up by one whose claim is lost',
+      aDisk(),
+      seen({ dataVolume: copied({ phase: 'Succeeded', claimName: name }) }),
+      byJob,
+    ],
     ['may not have one made', aDisk(), seen({ right: 'use' }), byJob],
     ['may use one that is there', aDisk(), seen({ right: 'use', dataVolume: copied() }), []],
     ['may not use any', aDisk(), seen({ right: 'never', dataVolume: copied(), origin: complete }), byJob],

@@ -1,15 +1,21 @@
 // Which golden copies are to be made ahead, and which go. Pure; called by sync.ts with what the listings of a tick came across.
 import type { GoldenImagePolicy } from '#shared/api/bullion/golden-image-policy.ts';
-import type { DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
+import type { DataImportCronStatus } from '#shared/api/cdi/data-import-cron.ts';
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import type { StorageClass } from '#shared/api/foreign/core.ts';
+import type { KubeObject } from '#shared/api/object.ts';
 import { type CopyRule, copyRuleOf, leastUnusedFor, usualUnusedFor } from '#shared/golden/copies.ts';
 import { copyRecordOf, isStuck, lastUseOfCopy } from '#shared/populate/volume/golden-copy.ts';
 import { isLocked } from '#shared/resources/protected/golden.ts';
 
+/** What matters of a cron: a tick comes across all of them before it knows their policies. */
+export interface SeenCron extends KubeObject {
+  readonly status?: Pick<DataImportCronStatus, 'lastImportedPVC' | 'lastImportTimestamp'> | undefined;
+}
+
 export interface CopiesSeen {
   readonly copies: readonly DataVolume[];
-  readonly crons: readonly DataImportCron[];
+  readonly crons: readonly SeenCron[];
   readonly policies: readonly GoldenImagePolicy[];
 }
 
@@ -20,7 +26,7 @@ interface Around {
 }
 
 export interface WantedCopy {
-  readonly cron: DataImportCron;
+  readonly cron: SeenCron;
   readonly version: string;
   readonly storageClass: StorageClass | undefined;
   readonly className: string;
@@ -35,7 +41,7 @@ const versionOf = ({ spec: { source } }: DataVolume): string => (source?.pvc ?? 
 const classNameOf = ({ spec: { storage } }: DataVolume): string => storage?.storageClassName ?? '';
 
 interface Ruled {
-  readonly cron: DataImportCron;
+  readonly cron: SeenCron;
   readonly rule: CopyRule;
   /** Versions that disks are or will be made from. */
   readonly versions: readonly string[];
@@ -43,7 +49,7 @@ interface Ruled {
 
 /** The newest one, also while its policy still checks it: it is there before a channel takes it. */
 const versionsFor = (
-  { metadata, status = {} }: DataImportCron,
+  { metadata, status }: SeenCron,
   rule: CopyRule,
   policies: readonly GoldenImagePolicy[],
 ): readonly string[] => {
@@ -51,7 +57,7 @@ const versionsFor = (
     .filter((policy) => policy.metadata.namespace === metadata.namespace)
     .flatMap((policy) => policy.status?.versions ?? [])
     .filter(({ name, cron }) => cron === metadata.name && rule.isInChannel(name));
-  const names = [status.lastImportedPVC?.name, ...known.map(({ name }) => name)];
+  const names = [status?.lastImportedPVC?.name, ...known.map(({ name }) => name)];
   return [...new Set(names)].filter((name) => name !== undefined && !rule.isBad(name)) as readonly string[];
 };
 
@@ -93,7 +99,7 @@ const minute = 60_000;
 const freshMs = 15 * minute;
 
 /** A copy that is missing is looked at each minute after an import, and every ten minutes later: it may be useless, which takes requests to find out. */
-const isTurn = ({ status }: DataImportCron, now: number): boolean =>
+const isTurn = ({ status }: SeenCron, now: number): boolean =>
   !(now - Date.parse(status?.lastImportTimestamp ?? '') > freshMs) || Math.floor(now / minute) % 10 === 0;
 
 export const planCopies = (

@@ -16,7 +16,7 @@ import { buildCopy, originalOf, usualModeOf } from '#shared/populate/volume/gold
 import { worthOf } from '#shared/populate/volume/golden-copy-use.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
 import { execute } from '#shared/resources/execute.ts';
-import { type UnwantedCopy, type WantedCopy, planCopies } from '#shared/resources/golden-copies/plan.ts';
+import { type SeenCron, type UnwantedCopy, type WantedCopy, planCopies } from '#shared/resources/golden-copies/plan.ts';
 import { isLocked } from '#shared/resources/protected/golden.ts';
 import type { StorageFacts } from '#shared/resources/storage-profile/ensure.ts';
 import { recordNote } from '#shared/resources/write.ts';
@@ -33,7 +33,7 @@ const isA = <T extends KubeObject>(object: KubeObject, type: ResourceType<T>): o
 
 /** The claim or the snapshot of a version, whichever its cron keeps. */
 const readOrigin = async ({ kube }: ReconcileDeps, { cron, version }: WantedCopy): Promise<Origin> => {
-  const key = { namespace: cron.metadata.namespace, name: version };
+  const key = { namespace: cron.metadata.namespace ?? '', name: version };
   const asked = { what: `version ${version}`, mayUse: () => true };
   const claim = await readClaimOrigin(kube, key, asked);
   return claim.is === 'ready' ? claim : readSnapshotOrigin(kube, key, asked);
@@ -96,14 +96,25 @@ const each = async <T>({ log }: ReconcileDeps, all: readonly T[], work: (one: T)
   }
 };
 
+const toSeen = (cron: DataImportCron): SeenCron => {
+  const { namespace = '', name, uid = '', labels: own = {}, annotations = {} } = cron.metadata;
+  const { lastImportedPVC, lastImportTimestamp } = cron.status ?? {};
+  return {
+    apiVersion: cron.apiVersion,
+    kind: cron.kind,
+    metadata: { namespace, name, uid, labels: own, annotations },
+    status: { lastImportedPVC, lastImportTimestamp },
+  };
+};
+
 /** `facts`: `undefined` where a CDI that is installed makes the disks. */
 export const createGoldenCopies = (facts: StorageFacts | undefined): GoldenCopies => {
   const copies: DataVolume[] = [];
-  const crons: DataImportCron[] = [];
+  const crons: SeenCron[] = [];
   const policies: GoldenImagePolicy[] = [];
   return {
     visit: (object) => {
-      if (isA(object, dataImportCronKind.type)) crons.push(object);
+      if (isA(object, dataImportCronKind.type)) crons.push(toSeen(object));
       else if (isA(object, goldenImagePolicyKind.type)) policies.push(object);
       else if (object.metadata.labels?.[labels.copyOf] !== undefined && isA(object, dataVolumes)) copies.push(object);
     },
