@@ -101,10 +101,6 @@ const claimOf = ({ ref, claim }: Volume) => ({
   name: claim.name,
 });
 
-/** Disks wait for a golden copy by the name of what they are made from: the version, or what the first one names. */
-const copyLinks = ({ isCopy, source }: Volume) =>
-  isCopy === undefined ? [] : [isCopy.wakes, source?.type === 'object' ? source : undefined];
-
 const contentLink = (volume: Volume) => contentLinkOf(volume.ref, contentOfVolume(volume));
 
 export const volumeReconciler = <T extends KubeObject>(
@@ -139,7 +135,7 @@ export const volumeReconciler = <T extends KubeObject>(
     waitsFor: [...dialect.sourceKinds, contentGroupKind],
     sourceOf: (volume) => (volume.source?.type === 'object' ? volume.source : contentLink(volume)),
     offersOf: (volume) =>
-      [claimOf(volume), contentLink(volume), ...copyLinks(volume)].filter((offer) => offer !== undefined),
+      [claimOf(volume), contentLink(volume), ...(volume.isCopy?.wakes ?? [])].filter((offer) => offer !== undefined),
   },
   // Clients that read only the claim wait for its annotation that an upload can start.
   isPassDue: ({ claim, state }, { phase }) =>

@@ -5,10 +5,8 @@ import { effort, seed as firstSeed, stormSeeds } from '#test/support/random.ts';
 import { deathAfterEffect } from '#test/support/simulation/scheduler.ts';
 
 const once = { copies: 1, strategies: ['snapshot', 'snapshot', 'snapshot'] };
-/** Some of the calls, starting at a different one in each run; all with `BULLION_FUZZ=15`. */
-const stride = Math.max(1, Math.round(15 / effort));
 
-describe.each(copyScenarios)('$name', { timeout: 300_000 }, (scenario) => {
+describe.each(copyScenarios)('$name', { timeout: 120_000 }, (scenario) => {
   it('copies a version once, and clones every disk from the copy', async () => {
     const { violations, summary } = await runCalmCopies(scenario);
     expect({ violations, summary }).toEqual({ violations: [], summary: once });
@@ -20,14 +18,19 @@ describe.each(copyScenarios)('$name', { timeout: 300_000 }, (scenario) => {
       expect({ seed, violations }).toEqual({ seed, violations: [] });
     }
   });
+});
 
+/** Every fortieth call, starting at a different one in each run; all with `BULLION_FUZZ=40`. */
+const stride = Math.max(1, Math.round(40 / effort));
+
+describe.each(['first-use', 'prewarm', 'first-use-of-snapshots'])('%s', { timeout: 300_000 }, (name) => {
   it.each([
     ['before', { is: 'kill' }],
     ['after', deathAfterEffect],
   ] as const)('survives death %s any call', async (_when, verdict) => {
-    const calls = (await runCalmCopies(scenario)).world.trace.findLastIndex(
-      (call) => !/^cron-tick: (?:list|get)/.test(call),
-    );
+    const scenario = copyScenarios.find((one) => one.name === name)!;
+    const { trace } = (await runCalmCopies(scenario)).world;
+    const calls = trace.findLastIndex((call) => !/^cron-tick: (?:list|get)/.test(call));
     for (let at = firstSeed % stride; at < calls; at += stride) {
       const { violations, summary } = await runCalmCopies(scenario, (_call, index) =>
         index === at ? verdict : undefined,

@@ -44,7 +44,7 @@ export const planClaim = (volume: Volume, observed: ObservedVolume, context: Pla
       if (origin.is === 'waiting') return { ...rest(shared, origin), actions: singleflight.actions };
       const copied = { ...observed, origin, storageClass };
       const { actions, state } = planClone(shared, copied, context, { obstacle, isShared: true });
-      return { actions: actions.length === 0 ? [] : [...holdKept(volume.ref, found.name, origin), ...actions], state };
+      return { actions: actions.length === 0 ? [] : [...holdKept(volume.ref, origin), ...actions], state };
     }
   }
 };

@@ -6,7 +6,7 @@ import { ownerOf } from '#shared/api/object.ts';
 import { type Action, type Plan, type PlanContext, ensure, patch } from '#shared/populate/actions.ts';
 import type { ReadyOrigin } from '#shared/populate/clone/origin.ts';
 import { isUseDue, touch, useMark } from '#shared/populate/clone/plan.ts';
-import { type CloneTarget, chooseClone } from '#shared/populate/clone/strategy.ts';
+import { type CloneStrategy, type CloneTarget, chooseClone } from '#shared/populate/clone/strategy.ts';
 import { cloneStrategyOf, leastBytesOf } from '#shared/populate/storage/profile.ts';
 import { type ObservedVolumeClone, sizeLike, targetFor } from '#shared/populate/volume/cloning.ts';
 import {
@@ -20,14 +20,15 @@ import { rest } from '#shared/populate/volume/state.ts';
 import type { Volume } from '#shared/populate/volume/volume.ts';
 
 /**
- * A key for each claim is found by its name, and the claim of another disk would not have it. A volume in the class of an image begins with that image,
+ * A key for each volume is found by its name, and the volume of another disk would not have it. A volume in the class of an image begins with that image,
  * which may be another tenant's.
  */
 const unfitnessOf = (storageClass: StorageClass): string | undefined => {
   const { parameters = {}, metadata } = storageClass;
   const isKey = ([name, value]: readonly [string, string]): boolean =>
-    /secret-(?:name|namespace)$/.test(name) && value.includes('${pvc');
-  if (Object.entries(parameters).some(isKey)) return `class ${metadata.name} encrypts each claim with a key of its own`;
+    /secret-(?:name|namespace)$/.test(name) && value.includes('${pv');
+  if (Object.entries(parameters).some(isKey))
+    return `class ${metadata.name} encrypts each volume with a key of its own`;
   const isOfImage = ownerOf(storageClass) !== undefined || parameters['backingImage'] !== undefined;
   return isOfImage ? `class ${metadata.name} is the class of an image` : undefined;
 };
@@ -52,16 +53,14 @@ const expectedOrigin = (
   },
 });
 
-/** How the storage of a class would clone a disk from a copy there; `undefined`: it would not, so a copy gains nothing. */
-const isCloned = (origin: ReadyOrigin, target: CloneTarget): boolean => {
-  const choice = chooseClone(origin.clone, target);
-  return choice.is === 'chosen' && choice.strategy !== 'copy';
+const strategyFor = ({ clone }: ReadyOrigin, target: CloneTarget): CloneStrategy | undefined => {
+  const choice = chooseClone(clone, target);
+  return choice.is === 'chosen' ? choice.strategy : undefined;
 };
 
-const isCopiedByJob = (origin: ReadyOrigin, target: CloneTarget): boolean => {
-  const choice = chooseClone(origin.clone, target);
-  return choice.is === 'chosen' && choice.strategy === 'copy';
-};
+/** By the storage: a copy that a Job would copy once more gains nothing. */
+const isCloned = (origin: ReadyOrigin, target: CloneTarget): boolean =>
+  (strategyFor(origin, target) ?? 'copy') !== 'copy';
 
 /** Whether a copy is worth making for disks as large as the version; `why`: it is not, and who asked for it should know. */
 export const worthOf = (
@@ -120,7 +119,7 @@ const wayThrough = (
 ): Way | undefined => {
   const { origin, storageClass, profile, goldenCopy } = observed;
   const direct = targetFor(volume, observed, context, obstacle);
-  if (unfitnessOf(storageClass) !== undefined || !isCopiedByJob(origin, direct)) return undefined;
+  if (unfitnessOf(storageClass) !== undefined || strategyFor(origin, direct) !== 'copy') return undefined;
   const { volumeMode } = direct;
   const place = { storageClass, profile, volumeMode };
   const { snapshotClass } = goldenCopy;

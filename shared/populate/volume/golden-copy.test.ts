@@ -209,6 +209,7 @@ describe('a golden copy', () => {
   ])('is one %s', (_what, over, isOne) => {
     const claim = { ...version, metadata: { ...version.metadata, ...over } };
     expect(originalOf({ ...slow, claim }) !== undefined).toBe(isOne);
+    expect(originalOf({ ...slow, claim, population: undefined })).toBeUndefined();
   });
 
   it.each([

@@ -1,8 +1,7 @@
 // Golden copies: where the storage cannot clone a version of a golden image into the class of a disk, the version is copied into that class once, by a
 // DataVolume beside it, and disks are cloned from the copy. Its name follows from the version, the class and the volume mode, so that it is found again and
 // several disks make one. A disk waits for a copy that is on its way; one that cannot be made holds up nobody: the disk is then copied by a Job of its
-// own. Pure: the copy itself; golden-copy-use.ts decides whether
-// it is used, and golden-copy-observed.ts reads it.
+// own. Pure: the copy itself; golden-copy-use.ts decides whether it is used, and golden-copy-observed.ts reads it.
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
@@ -43,11 +42,15 @@ export interface ObservedCopy {
   readonly snapshotClass?: string | undefined;
 }
 
-/** Only versions of crons are copied: nothing writes to them, and their rules are known. Marks are trusted only where admission guards them. */
-export const originalOf = ({ claim, restored, clone }: ReadyOrigin): Original | undefined => {
+/**
+ * Only versions of crons are copied: nothing writes to them, and their rules are known. A claim that somebody else filled and labelled may be written to.
+ * Marks are trusted only where admission guards them.
+ */
+export const originalOf = ({ claim, restored, clone, population }: ReadyOrigin): Original | undefined => {
   const original = claim ?? restored;
   const { labels: found = {}, namespace = '' } = original?.metadata ?? {};
-  const isVersion = found[cdiLabels.cron] !== undefined && clone.holdsFiles !== true;
+  const isOurs = claim === undefined || population !== undefined;
+  const isVersion = isOurs && found[cdiLabels.cron] !== undefined && clone.holdsFiles !== true;
   return isVersion && !(unguardedNamespaces as readonly string[]).includes(namespace) ? original : undefined;
 };
 

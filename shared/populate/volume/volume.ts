@@ -33,8 +33,8 @@ export interface Volume extends Filled {
   readonly pod?: PodWishes | undefined;
   /** A volume of a WaitForFirstConsumer class is not filled before its first consumer, who decides where it is. */
   readonly waitsForConsumer: boolean;
-  /** It is a golden copy; `wakes`: objects that wait for that source are told as well when it is complete. */
-  readonly isCopy?: { readonly wakes?: Omit<Owner, 'uid'> | undefined } | undefined;
+  /** It is a golden copy; `wakes`: objects with these sources may wait for it. */
+  readonly isCopy?: { readonly wakes: readonly Omit<Owner, 'uid'>[] } | undefined;
   /** Its user requests that it is bound and filled at once, whatever its class waits for. */
   readonly isBoundAtOnce?: boolean;
 }

@@ -46,12 +46,23 @@ const toVolume = (object: DataVolume): Volume => {
     grants: readGrants(object),
     content: metadata.annotations?.[annotations.content],
     waitsForConsumer: !isBoundAtOnce,
-    isCopy: copyRecordOf(object),
+    isCopy: readCopy(object),
     isBoundAtOnce,
     retries,
     comesFromOriginal: status?.phase === 'Succeeded' && status.detail === undefined,
     state: readState(status),
   };
+};
+
+/** Disks wait for a golden copy under what they are made from: the version, or what the first one names. Once one was made, the others have been told. */
+const readCopy = (object: DataVolume): Volume['isCopy'] => {
+  const record = copyRecordOf(object);
+  if (record === undefined) return undefined;
+  const { metadata, spec } = object;
+  const source = readSource(spec, metadata.namespace ?? 'default');
+  const version = source?.type === 'object' ? [source] : [];
+  const isUsed = metadata.annotations?.[cdiAnnotations.lastUseTime] !== undefined;
+  return { wakes: isUsed ? [] : [...version, ...(record.wakes === undefined ? [] : [record.wakes])] };
 };
 
 const readState = (status: DataVolumeStatus | undefined): Volume['state'] => {
