@@ -17,16 +17,20 @@ import {
   virtualMachineVolumes,
 } from '#shared/resources/hypercloud-volume/dialect.ts';
 import { readImageOrigin } from '#shared/resources/hypercloud-image/dialect.ts';
+import { readCopyRight } from '#shared/resources/golden-copies/right.ts';
 import { tenantLimitReconciler } from '#shared/resources/tenant-limit/index.ts';
 import { imageReconciler } from '#shared/resources/image.ts';
 import { storageProfileReconciler } from '#shared/resources/storage-profile/index.ts';
 import { volumeReconciler } from '#shared/resources/volume-reconciler.ts';
 import { volumeExportReconciler } from '#shared/resources/volume-export/index.ts';
 
-const originReaders = { [imageGroupKind]: readImageOrigin, [dataSourceGroupKind]: readDataSourceOrigin };
+const readers = {
+  origins: { [imageGroupKind]: readImageOrigin, [dataSourceGroupKind]: readDataSourceOrigin },
+  copyRight: readCopyRight,
+};
 
-const virtualMachinePvc = volumeReconciler(virtualMachinePvcs, originReaders);
-const virtualMachineVolume = volumeReconciler(virtualMachineVolumes, originReaders);
+const virtualMachinePvc = volumeReconciler(virtualMachinePvcs, readers);
+const virtualMachineVolume = volumeReconciler(virtualMachineVolumes, readers);
 
 const byKind: Readonly<Record<KindName, Reconciler>> = {
   // First, so that the tick knows them before it comes to what they count.
@@ -38,7 +42,7 @@ const byKind: Readonly<Record<KindName, Reconciler>> = {
   goldenImagePolicy: goldenImagePolicyReconciler,
   virtualMachinePvc,
   virtualMachineVolume,
-  dataVolume: volumeReconciler(dataVolumes, originReaders),
+  dataVolume: volumeReconciler(dataVolumes, readers),
   storageProfile: storageProfileReconciler,
   volumeExport: volumeExportReconciler,
   downloader: downloaderReconciler,

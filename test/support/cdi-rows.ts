@@ -206,6 +206,9 @@ const dataVolumeRows: readonly AdmissionRow[] = [
   ),
 ];
 
+const prewarmed = (classes: string): Loose => ({ annotations: { 'bullion.dev/prewarm': classes } });
+const onFirstUse = (is: string): Loose => ({ annotations: { 'bullion.dev/copy-on-first-use': is } });
+
 const cronRows: readonly AdmissionRow[] = [
   row('cron/name-length', cron(), cron({}, { name: 'x'.repeat(64) }), /63/),
   fixed('cron/fixed-spec', cron(), { schedule: '0 4 * * *' }, /spec/),
@@ -226,6 +229,8 @@ const cronRows: readonly AdmissionRow[] = [
     cron({ garbageCollect: 'Sometimes' }),
     /garbageCollect/,
   ),
+  row('cron/copies', cron({}, prewarmed('fast, slow')), cron({}, prewarmed('fast slow')), /bullion\.dev\/prewarm/),
+  row('cron/copies', cron({}, onFirstUse('true')), cron({}, onFirstUse('yes')), /bullion\.dev\/copy-on-first-use/),
   row('cron/managed-data-source', cron(), cron({ managedDataSource: '' }), /managedDataSource/),
   row(
     'profile/claim-property-sets',

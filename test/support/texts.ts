@@ -124,6 +124,7 @@ const meanings: Readonly<Record<string, Meaning>> = {
   'GoldenImagePolicy spec.deprecated[].at': 'plain',
   'GoldenImagePolicy spec.retention.maxAge': 'plain',
   'GoldenImagePolicy spec.retention.unusedFor': 'plain',
+  'GoldenImagePolicy spec.copies.unusedFor': 'plain',
   'GoldenImagePolicy spec.retention.undeleteFor': 'plain',
   'VirtualMachineVolumeExport spec.objectStore.bucketName': 'place',
   'VirtualMachineVolumeExport spec.objectStore.objectName': 'place',

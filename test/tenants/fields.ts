@@ -29,6 +29,11 @@ export const fieldRules: readonly FieldRule[] = [
     holds: 'refused',
   },
   {
+    of: /^GoldenImagePolicy .*copies\.prewarm\[\]$/,
+    attack: 'have a volume made in the storage class of an image of another tenant',
+    holds: 'inert',
+  },
+  {
     of: /storageClassName$/i,
     attack: 'copy an image of another tenant by its storage class',
     holds: 'asked',
@@ -236,7 +241,7 @@ const bases: Readonly<Record<string, (path: string) => Loose>> = {
 const valueFor = (path: string): unknown => {
   const last = path.split('.').at(-1) ?? '';
   if (/namespace$/i.test(last)) return victim;
-  if (/storageClassName$/i.test(last)) return 'lh-victim';
+  if (/storageClassName$|prewarm/i.test(last)) return 'lh-victim';
   if (/^(url|http|checksums|signature)$|URL$/.test(last))
     return path.includes('registry') ? `${metadataService.replace('http', 'docker')}:1` : metadataService;
   if (last === 'matchLabels{}') return { name: loot };

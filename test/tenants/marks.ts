@@ -152,6 +152,12 @@ export const markRules: readonly MarkRule[] = [
   note(annotations.queuePlace, 'job', 'take the place of another tenant in the queue of transfers'),
   note(annotations.admitted, 'lease', 'have Jobs of another tenant started'),
   note(annotations.reportKey, 'job', 'sign reports about another tenant'),
+  note(annotations.prewarm, 'cron', 'have a volume made in the storage class of an image of another tenant', 'inert', {
+    value: 'lh-victim',
+  }),
+  note(annotations.copyOnFirstUse, 'cron', 'have a volume made for a disk of another tenant', 'inert', {
+    value: 'true',
+  }),
   ...[annotations.schedule, annotations.poll].map((key) => note(key, 'cron', 'control polls for another tenant')),
   note(harvesterAnnotations.imageId, 'claim', 'be treated as a disk of an image of another tenant', 'inert', {
     value: `${victim}/${loot}`,

@@ -113,7 +113,9 @@ export const csi: Backend<ObservedVolume> = {
     copiesNearby: true,
   },
   check: (kube, image) =>
-    image.deleting ? readChildren(kube, volumeOf(image)) : checkVolume(kube, volumeOf(image), originReaders),
+    image.deleting
+      ? readChildren(kube, volumeOf(image))
+      : checkVolume(kube, volumeOf(image), { origins: originReaders }),
   initialize: (image, observed, context) => markSource(image, observed, planVolume(volumeOf(image), observed, context)),
   updateVirtualSize,
   delete: (image, observed) => planRemoval(volumeOf(image), observed),
