@@ -6,7 +6,7 @@ import type { BackupStatus, CommonImageStatus } from '#shared/api/image-status.t
 import type { KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import { type RestoreMark, readRestored } from '#shared/populate/restore-source.ts';
-import { reconcilerOf } from '#shared/resources/registry.ts';
+import { imageReconcilerOf } from '#shared/resources/registry.ts';
 import type { Image } from '#shared/backends/backend.ts';
 
 export interface ImageObjectStatus extends CommonImageStatus {
@@ -47,13 +47,13 @@ export const readImage = (
   type: ResourceType<BackupImageObject>,
   object: BackupImageObject,
 ): BackedImage | undefined => {
-  const reconciler = reconcilerOf(object);
+  const reconciler = imageReconcilerOf(object);
   if (reconciler === undefined) return undefined;
   const restored = readRestored(object.metadata.annotations);
   return {
     type,
     object,
-    image: reconciler.read(object) as unknown as Image,
+    image: reconciler.read(object),
     isWanted: isWanted(object),
     isHeld: object.metadata.finalizers?.includes(finalizers.backup) ?? false,
     restored: restored.is === 'restored' ? restored.mark : undefined,
