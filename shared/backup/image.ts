@@ -14,7 +14,7 @@ export interface ImageObjectStatus extends CommonImageStatus {
 }
 
 export interface BackupImageObject extends KubeObject {
-  readonly spec: Readonly<Record<string, unknown>> & { readonly backup?: boolean };
+  readonly spec: Readonly<Record<string, unknown>> & { readonly backup?: boolean | undefined };
   readonly status?: ImageObjectStatus;
 }
 
@@ -22,7 +22,7 @@ export interface BackupImageObject extends KubeObject {
 export const imageTypes: readonly ResourceType<BackupImageObject>[] = [
   harvesterImageKind.type,
   hyperCloudImageKind.type,
-] as readonly unknown[] as readonly ResourceType<BackupImageObject>[];
+];
 
 /** `undefined` for objects of other kinds. */
 export const imageTypeOf = (ref: Pick<ObjectRef, 'apiVersion' | 'kind'>): ResourceType<BackupImageObject> | undefined =>
