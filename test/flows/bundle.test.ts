@@ -81,7 +81,7 @@ describe.skipIf(!hasRegistry())('a bundle of a cluster', { timeout: 240_000 }, (
     const refused = await bundle('elsewhere', 'load', at('bundle.tar'));
     expect([refused.code, refused.err]).toEqual([
       exitCodes.failed,
-      expect.stringContaining('ConfigMap vendor of the policy does not exist'),
+      expect.stringContaining('ConfigMap vendor does not exist'),
     ]);
     expect((await bullion('elsewhere', 'get', 'dv', '-o', 'name')).out).toBe('');
     await putKeys('elsewhere');
