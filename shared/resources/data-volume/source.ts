@@ -123,7 +123,11 @@ export const readDataSourceOrigin = async (
 ): Promise<Origin> => {
   const what = `DataSource ${key.namespace}/${key.name}`;
   const named = await kube.get(dataSourceKind.type, key);
-  if (named === undefined) return waitFor('SourceNotFound', `${what} does not exist`);
+  if (named === undefined)
+    return waitFor(
+      'SourceNotFound',
+      `${what} does not exist: create it, or name the namespace that has it in sourceRef`,
+    );
   const object = await offeredAs(kube, named);
   const own = object.metadata.namespace ?? key.namespace;
   const { pvc, snapshot } = object.status?.source ?? {};
@@ -163,7 +167,7 @@ const behind = async (kube: KubeClient, key: { readonly namespace: string; reado
   const found = await resolve(kube, key);
   const now = found ?? { use: 'clone-claim' as const, namespace: key.namespace, name: anyName };
   const later = now.use === 'clone-claim' ? ('clone-snapshot' as const) : ('clone-claim' as const);
-  const asked = { field: 'spec.sourceRef', shown: 'its target' };
+  const asked = { field: 'spec.sourceRef', shown: `the volume behind DataSource ${key.namespace}/${key.name}` };
   return [
     { ...now, ...asked },
     { use: later, namespace: now.namespace, name: anyName, ...asked, optional: true },
