@@ -1,26 +1,13 @@
 // What only Knative does: functions that start with the first request, and end when there is nothing to do. Figures are printed.
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
-import { startFileServer } from '#infra/local/demo/file-server.ts';
 import { network } from '#local-cluster/node/layout.ts';
 import { probeImage } from '#local-cluster/node/files.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
-import {
-  anImage,
-  createNamespace,
-  deleteNamespaces,
-  diskIn,
-  kube,
-  kubectl,
-  run,
-  shape,
-  timed,
-  untilImage,
-} from '#test/cluster/support.ts';
+import { setUp } from '#test/cluster/set-up.ts';
+import { anImage, diskIn, kube, kubectl, run, shape, timed, untilImage } from '#test/cluster/support.ts';
 
 const mib = 2 ** 20;
 const namespace = 'knative';
@@ -51,8 +38,7 @@ const untilNone = (service: string, place: string) =>
   expect.poll(() => podsOf(service, place), { timeout: 300_000, interval: 2_000 }).toBe(0);
 
 describe.skipIf(shape !== 'knative')('on Knative', { timeout: 600_000 }, () => {
-  beforeAll(() => createNamespace(namespace));
-  afterAll(() => deleteNamespaces(namespace));
+  const { dir, offer } = setUp({ [namespace]: {} });
 
   it('a Service of any image answers, ends, and answers again', async () => {
     await kube.create(services, {
@@ -82,19 +68,12 @@ describe.skipIf(shape !== 'knative')('on Knative', { timeout: 600_000 }, () => {
   });
 
   it('an image is imported by events that find no pod', async () => {
-    const dir = await mkdtemp(join(tmpdir(), 'bullion-cluster-knative-'));
-    const files = await startFileServer({ host: network.node });
-    try {
-      const raw = join(dir, 'disk.raw');
-      await writeBootDisk(raw, { bytes: 64 * mib, dataBytes: 24 * mib });
-      for (const name of functions) await untilNone(name, system);
-      const key = { namespace, name: 'first' };
-      await kube.create(hyperCloudImageKind.type, anImage(key, files.offer('disk.raw', raw)));
-      expect(await timed('an image, from no pods', () => untilImage(key))).toMatchObject({ state: 'Available' });
-      expect(await diskIn({ namespace, name: 'first-image-pvc' }, raw)).toBe('identical');
-    } finally {
-      await files.close();
-      await rm(dir, { recursive: true });
-    }
+    const raw = join(dir, 'disk.raw');
+    await writeBootDisk(raw, { bytes: 64 * mib, dataBytes: 24 * mib });
+    for (const name of functions) await untilNone(name, system);
+    const key = { namespace, name: 'first' };
+    await kube.create(hyperCloudImageKind.type, anImage(key, await offer('disk.raw', raw)));
+    expect(await timed('an image, from no pods', () => untilImage(key))).toMatchObject({ state: 'Available' });
+    expect(await diskIn({ namespace, name: 'first-image-pvc' }, raw)).toBe('identical');
   });
 });

@@ -194,7 +194,7 @@ export const anImage = (key: Key, http: string, spec: Readonly<Record<string, un
     spec: { storageClassName: 'local', source: { http }, ...spec },
   }) as HyperCloudImage;
 
-export const untilImage = (key: Key, seconds = 120) =>
+export const untilImage = (key: Key, seconds = 300) =>
   untilStatus(kube, hyperCloudImageKind.type, key, ({ state }) => state === 'Available' || state === 'Error', seconds);
 
 /** Also of what is in them. */

@@ -1,0 +1,104 @@
+// What fails below Bullion while a disk is written: its own pods, what carries its events, and the storage, which is full.
+import { readdir, rm, rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
+import { annotations } from '#shared/api/names.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { until, untilGone, untilStatus } from '#test/support/until.ts';
+import { setUp } from '#test/cluster/set-up.ts';
+import { anImage, diskIn, kube, kubectl, paths, run, shape, timed, untilImage } from '#test/cluster/support.ts';
+
+const mib = 2 ** 20;
+const namespace = 'faults';
+const at = (name: string) => ({ namespace, name });
+const { type } = hyperCloudImageKind;
+const volumes = join(paths.volumes, 'volumes');
+
+// Before `setUp`, and so run after the volumes are gone.
+afterAll(async () => {
+  await run('mountpoint', ['-q', volumes]).then(
+    () => run('umount', [volumes]),
+    () => undefined,
+  );
+});
+const { dir, offer } = setUp({ [namespace]: {} });
+const raw = join(dir, 'disk.raw');
+beforeAll(() => writeBootDisk(raw, { bytes: 64 * mib, dataBytes: 24 * mib }));
+
+/** At once: what they were doing is cut off. */
+const kill = (place: string, ...which: readonly string[]) =>
+  kubectl('delete', 'pods', '-n', place, '--force', '--grace-period=0', ...which);
+
+const ofKnative = [
+  ['activator and autoscaler', 'knative-serving', '--selector=app in (activator,autoscaler)'],
+  ['broker', 'knative-eventing', '--selector=eventing.knative.dev/brokerRole'],
+  ['dispatcher and ping', 'knative-eventing', '--selector=app in (pingsource-mt-adapter,imc-dispatcher)'],
+] as const;
+
+describe('an image', () => {
+  it.each([['pods of Bullion', 'bullion-system', '--all'] as const, ...(shape === 'knative' ? ofKnative : [])])(
+    'whose import loses the %s is imported',
+    async (what, place, which) => {
+      const key = at(`without-${what.replaceAll(' ', '-').toLowerCase()}`);
+      // Twelve seconds and more, so that something is left to do.
+      await kube.create(type, anImage(key, await offer('disk.raw', raw, 2 * mib)));
+      await untilStatus(kube, type, key, ({ phase, progress = 0 }) => phase === 'Downloading' && progress > 0, 300);
+      const killed = (await kill(place, which)).trim().split('\n');
+      console.log(`killed: ${killed.length} pods`);
+      expect(await timed(`an image without its ${what}`, () => untilImage(key, 600))).toMatchObject({
+        state: 'Available',
+      });
+      expect(await diskIn(at(`${key.name}-image-pvc`), raw)).toBe('identical');
+      await kube.delete(type, key);
+      await untilGone(kube, type, key, 300);
+      await untilGone(kube, persistentVolumeClaims, at(`${key.name}-image-pvc`), 300);
+      const left = () => kubectl('get', 'jobs,pods', '-n', namespace, '-o', 'name');
+      await expect.poll(left, { timeout: 300_000, interval: 1_000 }).toBe('');
+    },
+  );
+});
+
+/** Volumes of the node are files: these are in a small file system, of which little is left. */
+const fillStorage = async (bytes: number): Promise<string> => {
+  await expect.poll(() => readdir(volumes), { timeout: 300_000, interval: 1_000 }).toEqual([]);
+  const file = join(dir, 'small.img');
+  await run('truncate', ['-s', String(192 * mib), file]);
+  await run('mkfs.ext4', ['-q', '-m', '0', file]);
+  await run('mount', ['-o', 'loop', file, volumes]);
+  await rmdir(join(volumes, 'lost+found'));
+  const filler = join(volumes, 'filler');
+  const { stdout } = await run('df', ['--output=avail', '-B1', volumes]);
+  await run('fallocate', ['-l', String(Number(stdout.split('\n')[1]) - bytes), filler]);
+  return filler;
+};
+
+it.each(['Block', 'Filesystem'] as const)(
+  'a %s image on storage that is full says so, and is imported once there is space',
+  async (volumeMode) => {
+    const filler = await fillStorage(12 * mib);
+    const key = at(`full-${volumeMode.toLowerCase()}`);
+    await kube.create(type, anImage(key, await offer('disk.raw', raw), { volumeMode }));
+    const isFaulty = ({ conditions = [] }: { readonly conditions?: readonly object[] | undefined }): boolean =>
+      /cannot write|no space|Input.output|EIO/i.test(JSON.stringify(conditions));
+    const faulty = await timed(`a ${volumeMode} image says that storage is full`, () =>
+      until(kube, type, key, (now) => isFaulty(now?.status ?? {}) || now?.status?.state === 'Error', 600),
+    );
+    console.log(JSON.stringify(faulty?.status));
+    expect(isFaulty(faulty?.status ?? {})).toBe(true);
+    await rm(filler);
+    // Attempts that are left may be enough; if they were used up, the user asks for more.
+    if ((await untilImage(key, 600)).state === 'Error')
+      await kube.mergePatch(type, key, {
+        metadata: { annotations: { [annotations.retry]: new Date().toISOString() } },
+      });
+    const status = await until(kube, type, key, (now) => now?.status?.state === 'Available', 600);
+    expect(status?.status).toMatchObject({ state: 'Available' });
+    expect(await diskIn(at(`${key.name}-image-pvc`), raw)).toBe('identical');
+    await kube.delete(type, key);
+    await untilGone(kube, persistentVolumeClaims, at(`${key.name}-image-pvc`), 300);
+    await expect.poll(() => readdir(volumes), { timeout: 300_000, interval: 1_000 }).toEqual([]);
+    await run('umount', [volumes]);
+  },
+);
