@@ -25,19 +25,31 @@ const usage = async (): Promise<ReadonlyMap<string, PodUsage>> => {
   );
 };
 
-it('an installation at rest', { timeout: 900_000 }, async () => {
-  const seen = new Map<string, { first: number; last: number; bytes: number }>();
-  const until = Date.now() + minutes * 60_000;
-  // Of each pod as long as it is there; one that comes later began with nothing.
-  for (let isFirst = true; ; isFirst = false) {
+interface Seen {
+  /** Nanoseconds. */
+  readonly first: number;
+  readonly last: number;
+  /** At most. */
+  readonly bytes: number;
+}
+
+/** Of each pod as long as it is there; one that comes later began with nothing. */
+const watchUsage = async (milliseconds: number): Promise<ReadonlyMap<string, Seen>> => {
+  const seen = new Map<string, Seen>();
+  const until = Date.now() + milliseconds;
+  for (let isFirst = true; isFirst || Date.now() < until; isFirst = false) {
     for (const [name, { cpu, memory }] of await usage()) {
-      const nanoseconds = cpu?.usageCoreNanoSeconds ?? 0;
-      const { first = isFirst ? nanoseconds : 0, bytes = 0 } = seen.get(name) ?? {};
-      seen.set(name, { first, last: nanoseconds, bytes: Math.max(bytes, memory?.workingSetBytes ?? 0) });
+      const last = cpu?.usageCoreNanoSeconds ?? 0;
+      const { first, bytes } = seen.get(name) ?? { first: isFirst ? last : 0, bytes: 0 };
+      seen.set(name, { first, last, bytes: Math.max(bytes, memory?.workingSetBytes ?? 0) });
     }
-    if (Date.now() > until) break;
     await sleep(10_000);
   }
+  return seen;
+};
+
+it('an installation at rest', { timeout: 900_000 }, async () => {
+  const seen = await watchUsage(minutes * 60_000);
   for (const [name, { first, last, bytes }] of [...seen].toSorted(([one], [other]) => one.localeCompare(other)))
     console.log(
       `at rest: ${name}: ${Math.round(bytes / mib)} MiB, ${Math.round((last - first) / 1e6 / minutes)} ms of processor time a minute`,
