@@ -11,10 +11,16 @@ import { anImage, diskIn, kube, kubectl, run, shape, timed, untilImage } from '#
 
 const mib = 2 ** 20;
 const namespace = 'knative';
-/** Without those that are called each minute: they end only if a window of Knative's autoscaler is shorter. */
 const functions = ['initialize', 'sidecar-sync', 'transfer'] as const;
+/** They end only if a window of Knative's autoscaler is shorter than a minute. */
+const calledEachMinute = ['cron-tick', 'import-object', 'backup-metadata'] as const;
 const system = 'bullion-system';
-const services: ResourceType<KubeObject & { readonly spec: object }> = {
+const window = { 'autoscaling.knative.dev/window': '10s' } as const;
+interface Service extends KubeObject {
+  readonly spec: { readonly template: { readonly metadata: { readonly annotations: object }; readonly spec: object } };
+}
+
+const services: ResourceType<Service> = {
   group: 'serving.knative.dev',
   version: 'v1',
   kind: 'Service',
@@ -35,9 +41,9 @@ const podsOf = async (service: string, place: string): Promise<number> => {
 };
 
 const untilNone = (service: string, place: string) =>
-  expect.poll(() => podsOf(service, place), { timeout: 300_000, interval: 2_000 }).toBe(0);
+  expect.poll(() => podsOf(service, place), { timeout: 600_000, interval: 2_000 }).toBe(0);
 
-describe.skipIf(shape !== 'knative')('on Knative', { timeout: 600_000 }, () => {
+describe.skipIf(shape !== 'knative')('on Knative', { timeout: 900_000 }, () => {
   const { dir, offer } = setUp({ [namespace]: {} });
 
   it('a Service of any image answers, ends, and answers again', async () => {
@@ -47,7 +53,7 @@ describe.skipIf(shape !== 'knative')('on Knative', { timeout: 600_000 }, () => {
       metadata: { name: 'any', namespace },
       spec: {
         template: {
-          metadata: { annotations: { 'autoscaling.knative.dev/window': '10s' } },
+          metadata: { annotations: window },
           // Also the grace period of its pods, for which the deletion of the namespace waits.
           spec: { timeoutSeconds: 10, containers: [{ image: probeImage, args: ['serve'] }] },
         },
@@ -65,6 +71,27 @@ describe.skipIf(shape !== 'knative')('on Knative', { timeout: 600_000 }, () => {
     const host = `${name}.${system}.svc.cluster.local`;
     expect(await timed(`cold start of ${name}`, () => ask(host, '/healthz'))).toBe('200');
     expect(await podsOf(name, system)).toBe(1);
+  });
+
+  it.each(calledEachMinute)('a copy of %s to which nothing is sent starts with its first request', async (name) => {
+    const found = await kube.get(services, { namespace: system, name });
+    const template = found!.spec.template;
+    const metadata = { ...template.metadata, annotations: window };
+    const copy = { namespace: system, name: `${name}-copy` };
+    await kube.create(services, {
+      apiVersion: 'serving.knative.dev/v1',
+      kind: 'Service',
+      metadata: { ...copy, labels: found!.metadata.labels ?? {} },
+      spec: { template: { ...template, metadata } },
+    });
+    try {
+      await kubectl('wait', '-n', system, `ksvc/${copy.name}`, '--for=condition=Ready', '--timeout=300s');
+      await untilNone(copy.name, system);
+      const host = `${copy.name}.${system}.svc.cluster.local`;
+      expect(await timed(`cold start of ${name}`, () => ask(host, '/healthz'))).toBe('200');
+    } finally {
+      await kube.delete(services, copy);
+    }
   });
 
   it('an image is imported by events that find no pod', async () => {
