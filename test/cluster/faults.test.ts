@@ -14,6 +14,7 @@ import { anImage, diskIn, kube, kubectl, paths, run, shape, timed, untilImage } 
 
 const mib = 2 ** 20;
 const namespace = 'faults';
+const system = 'bullion-system';
 const at = (name: string) => ({ namespace, name });
 const { type } = hyperCloudImageKind;
 const volumes = join(paths.volumes, 'volumes');
@@ -44,7 +45,7 @@ const ofKnative = [
 ] as const;
 
 describe('an image', () => {
-  it.each([['pods of Bullion', 'bullion-system', '--all'] as const, ...(shape === 'knative' ? ofKnative : [])])(
+  it.each([['pods of Bullion', system, '--all'] as const, ...(shape === 'knative' ? ofKnative : [])])(
     'whose import loses the %s is imported',
     async (what, place, which) => {
       const key = at(`without-${what.replaceAll(' ', '-').toLowerCase()}`);
@@ -56,6 +57,8 @@ describe('an image', () => {
         state: 'Available',
       });
       expect(await diskIn(at(`${key.name}-image-pvc`), raw)).toBe('identical');
+      // Admission is asked for a deletion.
+      await kubectl('wait', '-n', system, 'deployment', '--all', '--for=condition=Available', '--timeout=600s');
       await kube.delete(type, key);
       await untilGone(kube, type, key, 300);
       await untilGone(kube, persistentVolumeClaims, at(`${key.name}-image-pvc`), 300);
