@@ -1,4 +1,4 @@
-// `npm run test:cluster [-- <part of a file's path> …]`: starts a node with a real kubelet, installs Bullion from images made here, runs the flows beside this file,
+// `npm run test:cluster [-- <part of a path> …]`: starts a node with a real kubelet, installs Bullion from images made here, runs the flows beside this file,
 // and takes everything down again, whatever happens. `--shape apart`: each function in a pod of its own, in place of the overlay `single`. `--shape knative`: on Knative. `--stay`: leaves it up, without flows, until it is interrupted.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -70,9 +70,9 @@ const runFile = async ({ paths }: LocalNode, file: string, signal: AbortSignal):
 };
 
 /** Whether all passed. A failure does not keep the other files from running. */
-const runFlows = async (node: LocalNode, signal: AbortSignal): Promise<boolean> => {
+const runFlows = async (node: LocalNode, files: readonly string[], signal: AbortSignal): Promise<boolean> => {
   const results: Result[] = [];
-  for (const file of flowFiles()) {
+  for (const file of files) {
     const result = await runFile(node, file, signal);
     if (signal.aborted) return false;
     if (result.code !== 0) await collect(node.paths, join(failures, basename(file, '.test.ts')));
@@ -101,6 +101,7 @@ const untilStopped = async (signal: AbortSignal): Promise<boolean> => {
 const run = async (): Promise<number> => {
   const { shape } = values;
   if (!isShape(shape)) throw new InvalidInput(`--shape ${shape} is none of ${shapes.join(', ')}`);
+  const files = flowFiles();
   const programs = await ensurePrograms(env, report);
   const knative = shape === 'knative' ? await ensureKnative(env, report) : undefined;
   const images = await ensureImages(report);
@@ -113,10 +114,10 @@ const run = async (): Promise<number> => {
       const stop = await installBullion(node, shape);
       report(`ready after ${Math.round((Date.now() - started) / 1000)} s`);
       stdout.write(`ready kubeconfig=${node.paths.kubeconfig}\n`);
-      const isPassed = await (values.stay ? untilStopped(signal) : runFlows(node, signal));
+      const isPassed = await (values.stay ? untilStopped(signal) : runFlows(node, files, signal));
       await stop();
       await release();
-      if (!isPassed) report(`flows failed; logs and events are in ${failures}`);
+      if (!isPassed && !signal.aborted) report(`flows failed; logs and events are in ${failures}`);
       return isPassed ? 0 : 1;
     } catch (error) {
       if (signal.aborted) return 1;
