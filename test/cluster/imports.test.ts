@@ -56,7 +56,7 @@ beforeAll(async () => {
   await writeBootDisk(raw, { bytes: diskMib * mib, dataBytes: 24 * mib });
   await run('qemu-img', ['convert', '-O', 'qcow2', raw, qcow2]);
   url = await offer('disk.qcow2', qcow2);
-  slowUrl = await offer('disk.qcow2', qcow2, mib / 8);
+  slowUrl = await offer('disk.qcow2', qcow2, mib / 4);
   mediumUrl = await offer('disk.qcow2', qcow2, 2 * mib);
 });
 
