@@ -7,7 +7,6 @@ import type { CronResource } from '#shared/resources/data-import-cron/cron.ts';
 import { type RequestRule, faultIf, faultsOf, type SpecRule } from '#shared/resources/rule.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
-import { annotations } from '#shared/api/names.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
 type Rule = RequestRule<DataImportCron, CronResource>;
