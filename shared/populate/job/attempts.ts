@@ -169,7 +169,10 @@ export const isOver = (pod: Pod): boolean => pod.status?.phase === 'Failed' || p
 const newestFirst = (a: Pod, b: Pod): number =>
   (b.metadata.creationTimestamp ?? '').localeCompare(a.metadata.creationTimestamp ?? '');
 
-/** Reads a Job and its pods. `now` is milliseconds since the epoch. */
+/**
+ * Reads a Job and its pods. Of a finished Job the pods must have been listed after it was read: an older list may lack the report. `now` is
+ * milliseconds since the epoch.
+ */
 export const readTransfer = (job: Job, allPods: readonly Pod[], now: number): TransferRun => {
   const pods = podsOf(job, allPods);
   const ended = pods.filter(isOver).sort(byEnd);

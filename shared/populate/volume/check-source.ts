@@ -22,7 +22,7 @@ import {
 } from '#shared/populate/clone/origin.ts';
 import { cloneName } from '#shared/populate/clone/plan.ts';
 import { withRestoreClass } from '#shared/populate/clone/restoring.ts';
-import { readSucceeded, readTransfer } from '#shared/populate/job/attempts.ts';
+import { isFinished, readSucceeded, readTransfer } from '#shared/populate/job/attempts.ts';
 import { transferJobName } from '#shared/populate/job/transfer-job.ts';
 import { readClass, readNewestWarnings, readOwn, readProfile, readWorkers } from '#shared/populate/reading.ts';
 import { readSingleflight } from '#shared/populate/singleflight/read.ts';
@@ -162,7 +162,8 @@ const readLook = async (kube: KubeClient, volume: Volume): Promise<ObservedVolum
   if (looked !== undefined) return { ...nothing, looked };
   const { own: inspectJob } = await readJob(kube, volume, 'inspect');
   if (inspectJob === undefined) return nothing;
-  const found = workers ?? (await readWorkers(kube, ref));
+  // A pod that ended between the two reads reports only in a list that is younger than its Job.
+  const found = workers === undefined || isFinished(inspectJob) ? await readWorkers(kube, ref) : workers;
   const idle = found.filter(({ status }) => status?.phase === 'Pending');
   return { inspectJob, pods: found, warnings: await readWarnings(kube, volume, [inspectJob, ...idle]) };
 };

@@ -10,7 +10,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { readRestored } from '#shared/populate/clone/restoring.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import { isRetryDue } from '#shared/populate/filled.ts';
-import { readTransfer } from '#shared/populate/job/attempts.ts';
+import { isFinished, readTransfer } from '#shared/populate/job/attempts.ts';
 import { readSpool } from '#shared/populate/job/spooling.ts';
 import { populationOf } from '#shared/populate/population.ts';
 import { readClass, readMarked, readOwn, readReaders, readWorkers } from '#shared/populate/reading.ts';
@@ -155,7 +155,11 @@ const readFetched = async (
   const snapshotting = await readSnapshotting(kube, volume, claim);
   if (!mayBeKept(volume) || recordOf(claim) !== undefined) return snapshotting;
   const storageClass = await readClass(kube, claim.spec.storageClassName);
-  return { storageClass, retainedCopy: await readRetainedCopy(kube, volume, storageClass), ...snapshotting };
+  const retainedCopy = await readRetainedCopy(kube, volume, storageClass);
+  const isCopied = retainedCopy?.is === 'copy' && retainedCopy.job !== undefined && isFinished(retainedCopy.job);
+  // Its Job was read after the pods of this pass, and may have ended between.
+  const reported = isCopied ? { pods: await readWorkers(kube, volume.ref) } : {};
+  return { storageClass, retainedCopy, ...reported, ...snapshotting };
 };
 
 /** Filled by its storage, or not started: its class decides how. */

@@ -191,3 +191,31 @@ describe.each(kinds)('$kind', ({ volume: kind }) => {
     expect(state).toMatchObject({ phase: 'Cloning', reason: 'ProvisioningFailed' });
   });
 });
+
+describe('a golden volume whose inspection ends while it is observed', () => {
+  it('takes the result: a list of pods that is older than the end of their Job is not the whole one', async () => {
+    const kube = createMemoryKube();
+    kube.seed(storageClasses, aStorageClass());
+    const looked = aJob('inspect', { succeeded: 1, conditions: [{ type: 'Complete', status: 'True' }] });
+    let hasEnded = false;
+    const racing: typeof kube = {
+      ...kube,
+      list: async (type, options) => {
+        const found = await kube.list(type, options);
+        if (type.kind === 'Pod' && !hasEnded) {
+          hasEnded = true;
+          kube.seed(jobs, looked);
+          kube.seed(pods, aPod(looked, 'a', 'Succeeded', { report: aSuccess() }));
+        }
+        return found;
+      },
+    };
+    const state = { ...initialState, children: { job: looked.metadata.name } };
+    const sizeless = { ...golden, claim: { ...golden.claim, bytes: undefined }, state };
+    const observed = await checkVolume(racing, { ...sizeless, trustsStatus: true }, {});
+    const plan = planVolume(sizeless, observed, { now: testTime, settings: testSettings });
+    expect(hasEnded).toBe(true);
+    expect(plan.state).toMatchObject({ phase: 'Pending', failures: 0 });
+    expect(plan.actions).not.toEqual([]);
+  });
+});
