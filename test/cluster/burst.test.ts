@@ -1,15 +1,14 @@
 // Many images at once on one node. Its figures are printed.
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { loadavg } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
-import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
-import { network } from '#local-cluster/node/layout.ts';
 import { jobs, pods } from '#shared/api/foreign/core.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { untilStatus } from '#test/support/until.ts';
-import { anImage, createNamespace, deleteNamespaces, diskIn, kube, timed } from '#test/cluster/support.ts';
+import { figuresOf } from '#test/cluster/figures.ts';
+import { setUp } from '#test/cluster/set-up.ts';
+import { anImage, diskIn, kube, timed } from '#test/cluster/support.ts';
 
 const mib = 2 ** 20;
 const namespace = 'burst';
@@ -17,24 +16,11 @@ const count = 100;
 const images = hyperCloudImageKind.type;
 const names = Array.from({ length: count }, (_, index) => `image-${index}`);
 
-let dir: string;
-let raw: string;
-let files: FileServer;
-
-beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'bullion-cluster-burst-'));
-  raw = join(dir, 'disk.raw');
-  await writeBootDisk(raw, { bytes: 16 * mib, dataBytes: 10 * mib });
-  files = await startFileServer({ host: network.node });
-  await createNamespace(namespace);
-});
-afterAll(async () => {
-  await deleteNamespaces(namespace);
-  await files?.close();
-  await rm(dir, { recursive: true, force: true });
-}, 600_000);
+const { dir, offer } = setUp({ [namespace]: {} });
+const raw = join(dir, 'disk.raw');
 
 it(`${count} images of 10 MiB become Available, each with its own bytes`, { timeout: 1_800_000 }, async () => {
+  await writeBootDisk(raw, { bytes: 16 * mib, dataBytes: 10 * mib });
   const started = new Set<string>();
   const attempts = new Map<string, number>();
   const observe = async (): Promise<void> => {
@@ -42,19 +28,16 @@ it(`${count} images of 10 MiB become Available, each with its own bytes`, { time
     for (const { metadata, status } of (await kube.list(jobs, { namespace })).items)
       attempts.set(metadata.uid ?? '', status?.failed ?? 0);
   };
-  await timed(`${count} images of 10 MiB`, async () => {
+  const becomeReady = async (): Promise<void> => {
     // Another address for each: equal ones are fetched once.
     await Promise.all(
-      names.map((name) => kube.create(images, anImage({ namespace, name }, files.offer(`${name}.raw`, raw)))),
+      names.map(async (name) => kube.create(images, anImage({ namespace, name }, await offer(`${name}.raw`, raw)))),
     );
-    const watching = setInterval(() => void observe().catch(() => undefined), 2_000);
-    try {
-      for (const name of names)
-        await untilStatus(kube, images, { namespace, name }, ({ state }) => state !== 'Creating', 1_500);
-    } finally {
-      clearInterval(watching);
-    }
-  });
+    for (const name of names)
+      await untilStatus(kube, images, { namespace, name }, ({ state }) => state !== 'Creating', 1_500);
+  };
+  const figures = await figuresOf(() => timed(`${count} images of 10 MiB`, becomeReady), observe);
+  console.log(`load of the machine: ${loadavg().map(Math.round).join(', ')}; ${JSON.stringify(figures)}`);
   const failed = [...attempts.values()].reduce((sum, one) => sum + one, 0);
   console.log(`pods started: ${started.size}; attempts of Jobs that failed: ${failed}`);
   const states = await Promise.all(

@@ -1,13 +1,10 @@
 // A golden image in real pods over three versions: signed by the real gpg, booted by QEMU in a Job, rolled out by channels, taken back, and cloned into root
 // disks of each version; then old ones go.
 import { createHash } from 'node:crypto';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
-import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
-import { network } from '#local-cluster/node/layout.ts';
 import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
@@ -20,45 +17,33 @@ import { createGoldenFlow, isUpToDate, untilOffered } from '#test/support/golden
 import { type Gpg, startGpg } from '#test/support/gpg.ts';
 import { hasTools } from '#test/support/tools.ts';
 import { untilGone, untilStatus } from '#test/support/until.ts';
-import {
-  anImage,
-  createNamespace,
-  deleteNamespaces,
-  diskIn,
-  kube,
-  paths,
-  run,
-  timed,
-  untilImage,
-} from '#test/cluster/support.ts';
+import { setUp } from '#test/cluster/set-up.ts';
+import { anImage, diskIn, kube, paths, run, timed, untilImage } from '#test/cluster/support.ts';
 
 const mib = 2 ** 20;
 const namespace = 'golden';
 const at = (name: string) => ({ namespace, name });
 const flow = createGoldenFlow(kube, namespace);
 
-let dir: string;
-let files: FileServer;
+const { dir, offer } = setUp({ [namespace]: {} });
 let gpg: Gpg;
 let signer: string;
 
-beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'bullion-cluster-golden-'));
-  files = await startFileServer({ host: network.node });
-  await createNamespace(namespace);
+beforeAll(() => {
   if (!hasTools('gpg')) return;
   gpg = startGpg();
   signer = gpg.key('vendor');
 });
-afterAll(async () => {
-  await deleteNamespaces(namespace);
-  await files?.close();
-  gpg?.close();
-  await rm(dir, { recursive: true, force: true });
-});
+afterAll(() => gpg?.close());
 
-/** Path of a disk that differs from that of another version, and that prints these words on its serial console. */
-const publish = async (version: string, dataMib: number, words: string): Promise<string> => {
+interface Published {
+  readonly raw: string;
+  readonly url: string;
+  readonly checksumURL: string;
+}
+
+/** A disk that differs from that of another version, and that prints these words on its serial console. */
+const publish = async (version: string, dataMib: number, words: string): Promise<Published> => {
   const raw = join(dir, `${version}.raw`);
   await writeBootDisk(raw, { bytes: 32 * mib, dataBytes: dataMib * mib, line: `\r\n${words}` });
   const sums = join(dir, `${version}.sums`);
@@ -66,9 +51,7 @@ const publish = async (version: string, dataMib: number, words: string): Promise
     .update(await readFile(raw))
     .digest('hex');
   await writeFile(sums, gpg.clear(`${hex} *fedora.raw\n`, signer));
-  files.offer('fedora.raw', raw);
-  files.offer('SHA256SUMS', sums);
-  return raw;
+  return { raw, url: await offer('fedora.raw', raw), checksumURL: await offer('SHA256SUMS', sums) };
 };
 
 const imported = async (previous?: string): Promise<string> => {
@@ -128,9 +111,8 @@ it.skipIf(!hasTools('gpg'))(
   { timeout: 900_000 },
   async () => {
     const panic = 'Kernel panic - not syncing: VFS: no root';
-    const first = await publish('v1', 6, 'fedora login:');
+    const { raw: first, ...http } = await publish('v1', 6, 'fedora login:');
     const storage = { storageClassName: 'local', resources: { requests: { storage: '32Mi' } } };
-    const http = { url: `${files.url}/fedora.raw`, checksumURL: `${files.url}/SHA256SUMS` };
     await flow.aCron('fedora', { importsToKeep: 9, template: { spec: { source: { http }, storage } } });
     await aPolicy();
     const one = await imported();
@@ -151,7 +133,7 @@ it.skipIf(!hasTools('gpg'))(
     expect((await bullion('why', 'gip/fedora')).stdout.replaceAll(/\s+/g, ' ')).toContain(panic);
     expect(await diskIn(at(await aRootDisk('root-2')), first)).toBe('identical');
 
-    const third = await publish('v3', 10, 'fedora 43 login:');
+    const { raw: third } = await publish('v3', 10, 'fedora 43 login:');
     await flow.pollNow('fedora');
     const three = await imported(two);
     await untilOffered(flow, 'fedora-candidate', three);
@@ -186,7 +168,7 @@ it.skipIf(!hasTools('gpg'))(
 it('a deleted image is brought back with its bytes, and nothing is fetched', { timeout: 300_000 }, async () => {
   const raw = join(dir, 'single.raw');
   await writeBootDisk(raw, { bytes: 32 * mib, dataBytes: 6 * mib });
-  const url = files.offer('single.raw', raw);
+  const url = await offer('single.raw', raw);
   const { metadata, ...rest } = anImage(at('single'), url);
   const { type } = hyperCloudImageKind;
   await kube.create(type, { ...rest, metadata: { ...metadata, annotations: { [annotations.undeleteFor]: '1h' } } });
@@ -196,7 +178,7 @@ it('a deleted image is brought back with its bytes, and nothing is fetched', { t
   const before = await uid();
   await bullion('delete', 'hypercloud/single', '--yes');
   await untilGone(kube, type, at('single'), 120);
-  files.offer('single.raw', join(dir, 'nothing'));
+  await offer('single.raw', join(dir, 'nothing'));
   expect((await bullion('undelete')).stdout).toContain('hypercloud/single');
   await bullion('undelete', 'hypercloud/single');
   await timed('a deleted image is brought back', () => untilImage(at('single')));

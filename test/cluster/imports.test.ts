@@ -1,12 +1,9 @@
 // What users do, in real pods on a real kubelet: every volume is compared on the node's disk with what was published.
 import { createHash } from 'node:crypto';
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
-import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
-import { network } from '#local-cluster/node/layout.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
@@ -16,11 +13,10 @@ import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { aDataVolume, isOver } from '#test/support/data-volumes.ts';
 import { until, untilGone, untilStatus } from '#test/support/until.ts';
+import { setUp } from '#test/cluster/set-up.ts';
 import {
   aClaim,
   anImage,
-  createNamespace,
-  deleteNamespaces,
   diskIn,
   editorToken,
   fileOf,
@@ -46,37 +42,22 @@ const at = (name: string, place = namespace) => ({ namespace: place, name });
 const images = hyperCloudImageKind.type;
 const dataVolumes = dataVolumeKind.type;
 
-let dir: string;
-let raw: string;
-let qcow2: string;
+const { dir, offer } = setUp({
+  [namespace]: {},
+  [restricted]: { 'pod-security.kubernetes.io/enforce': 'restricted' },
+});
+const raw = join(dir, 'disk.raw');
+const qcow2 = join(dir, 'disk.qcow2');
 let url: string;
 let slowUrl: string;
-let server: FileServer;
-let slow: FileServer;
 let mediumUrl: string;
-let medium: FileServer;
 
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'bullion-cluster-'));
-  raw = join(dir, 'disk.raw');
-  qcow2 = join(dir, 'disk.qcow2');
   await writeBootDisk(raw, { bytes: diskMib * mib, dataBytes: 24 * mib });
   await run('qemu-img', ['convert', '-O', 'qcow2', raw, qcow2]);
-  server = await startFileServer({ host: network.node });
-  slow = await startFileServer({ host: network.node, bytesPerSecond: mib / 8 });
-  url = server.offer('disk.qcow2', qcow2);
-  slowUrl = slow.offer('disk.qcow2', qcow2);
-  medium = await startFileServer({ host: network.node, bytesPerSecond: 2 * mib });
-  mediumUrl = medium.offer('disk.qcow2', qcow2);
-  await createNamespace(namespace);
-  await createNamespace(restricted, { 'pod-security.kubernetes.io/enforce': 'restricted' });
-});
-afterAll(async () => {
-  await server?.close();
-  await slow?.close();
-  await medium?.close();
-  await deleteNamespaces(namespace, restricted);
-  await rm(dir, { recursive: true, force: true });
+  url = await offer('disk.qcow2', qcow2);
+  slowUrl = await offer('disk.qcow2', qcow2, mib / 4);
+  mediumUrl = await offer('disk.qcow2', qcow2, 2 * mib);
 });
 
 describe('an image', () => {

@@ -1,33 +1,26 @@
 // What only Knative does: functions that start with the first request, and end when there is nothing to do. Figures are printed.
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
-import { startFileServer } from '#infra/local/demo/file-server.ts';
 import { network } from '#local-cluster/node/layout.ts';
 import { probeImage } from '#local-cluster/node/files.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
-import {
-  anImage,
-  createNamespace,
-  deleteNamespaces,
-  diskIn,
-  kube,
-  kubectl,
-  run,
-  shape,
-  timed,
-  untilImage,
-} from '#test/cluster/support.ts';
+import { setUp } from '#test/cluster/set-up.ts';
+import { anImage, diskIn, kube, kubectl, run, shape, timed, untilImage } from '#test/cluster/support.ts';
 
 const mib = 2 ** 20;
 const namespace = 'knative';
-/** Without those that are called each minute: they end only if a window of Knative's autoscaler is shorter. */
 const functions = ['initialize', 'sidecar-sync', 'transfer'] as const;
+/** They end only if a window of Knative's autoscaler is shorter than a minute. */
+const calledEachMinute = ['cron-tick', 'import-object', 'backup-metadata'] as const;
 const system = 'bullion-system';
-const services: ResourceType<KubeObject & { readonly spec: object }> = {
+const window = { 'autoscaling.knative.dev/window': '10s' } as const;
+interface Service extends KubeObject {
+  readonly spec: { readonly template: { readonly metadata: { readonly annotations: object }; readonly spec: object } };
+}
+
+const services: ResourceType<Service> = {
   group: 'serving.knative.dev',
   version: 'v1',
   kind: 'Service',
@@ -48,11 +41,10 @@ const podsOf = async (service: string, place: string): Promise<number> => {
 };
 
 const untilNone = (service: string, place: string) =>
-  expect.poll(() => podsOf(service, place), { timeout: 300_000, interval: 2_000 }).toBe(0);
+  expect.poll(() => podsOf(service, place), { timeout: 600_000, interval: 2_000 }).toBe(0);
 
-describe.skipIf(shape !== 'knative')('on Knative', { timeout: 600_000 }, () => {
-  beforeAll(() => createNamespace(namespace));
-  afterAll(() => deleteNamespaces(namespace));
+describe.skipIf(shape !== 'knative')('on Knative', { timeout: 900_000 }, () => {
+  const { dir, offer } = setUp({ [namespace]: {} });
 
   it('a Service of any image answers, ends, and answers again', async () => {
     await kube.create(services, {
@@ -61,7 +53,7 @@ describe.skipIf(shape !== 'knative')('on Knative', { timeout: 600_000 }, () => {
       metadata: { name: 'any', namespace },
       spec: {
         template: {
-          metadata: { annotations: { 'autoscaling.knative.dev/window': '10s' } },
+          metadata: { annotations: window },
           // Also the grace period of its pods, for which the deletion of the namespace waits.
           spec: { timeoutSeconds: 10, containers: [{ image: probeImage, args: ['serve'] }] },
         },
@@ -81,20 +73,34 @@ describe.skipIf(shape !== 'knative')('on Knative', { timeout: 600_000 }, () => {
     expect(await podsOf(name, system)).toBe(1);
   });
 
-  it('an image is imported by events that find no pod', async () => {
-    const dir = await mkdtemp(join(tmpdir(), 'bullion-cluster-knative-'));
-    const files = await startFileServer({ host: network.node });
+  it.each(calledEachMinute)('a copy of %s to which nothing is sent starts with its first request', async (name) => {
+    const found = await kube.get(services, { namespace: system, name });
+    const template = found!.spec.template;
+    const metadata = { ...template.metadata, annotations: window };
+    const copy = { namespace: system, name: `${name}-copy` };
+    await kube.create(services, {
+      apiVersion: 'serving.knative.dev/v1',
+      kind: 'Service',
+      metadata: { ...copy, labels: found!.metadata.labels ?? {} },
+      spec: { template: { ...template, metadata } },
+    });
     try {
-      const raw = join(dir, 'disk.raw');
-      await writeBootDisk(raw, { bytes: 64 * mib, dataBytes: 24 * mib });
-      for (const name of functions) await untilNone(name, system);
-      const key = { namespace, name: 'first' };
-      await kube.create(hyperCloudImageKind.type, anImage(key, files.offer('disk.raw', raw)));
-      expect(await timed('an image, from no pods', () => untilImage(key))).toMatchObject({ state: 'Available' });
-      expect(await diskIn({ namespace, name: 'first-image-pvc' }, raw)).toBe('identical');
+      await kubectl('wait', '-n', system, `ksvc/${copy.name}`, '--for=condition=Ready', '--timeout=300s');
+      await untilNone(copy.name, system);
+      const host = `${copy.name}.${system}.svc.cluster.local`;
+      expect(await timed(`cold start of ${name}`, () => ask(host, '/healthz'))).toBe('200');
     } finally {
-      await files.close();
-      await rm(dir, { recursive: true });
+      await kube.delete(services, copy);
     }
+  });
+
+  it('an image is imported by events that find no pod', async () => {
+    const raw = join(dir, 'disk.raw');
+    await writeBootDisk(raw, { bytes: 64 * mib, dataBytes: 24 * mib });
+    for (const name of functions) await untilNone(name, system);
+    const key = { namespace, name: 'first' };
+    await kube.create(hyperCloudImageKind.type, anImage(key, await offer('disk.raw', raw)));
+    expect(await timed('an image, from no pods', () => untilImage(key))).toMatchObject({ state: 'Available' });
+    expect(await diskIn({ namespace, name: 'first-image-pvc' }, raw)).toBe('identical');
   });
 });

@@ -1,39 +1,26 @@
 // Files of hundreds of megabytes through real pods and Services: memory within the limits of Jobs, no timeout on the way.
-import { mkdtemp, open, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
-import { network } from '#local-cluster/node/layout.ts';
+import { beforeAll, expect, it } from 'vitest';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { aDataVolume, isOver } from '#test/support/data-volumes.ts';
 import { noise } from '#test/support/disk.ts';
 import { untilStatus } from '#test/support/until.ts';
-import {
-  createNamespace,
-  deleteNamespaces,
-  diskIn,
-  editorToken,
-  kube,
-  paths,
-  run,
-  timed,
-  transferUrl,
-} from '#test/cluster/support.ts';
+import { setUp } from '#test/cluster/set-up.ts';
+import { diskIn, editorToken, kube, paths, run, timed, transferUrl } from '#test/cluster/support.ts';
 
 const mib = 2 ** 20;
 const namespace = 'large';
 const at = (name: string) => ({ namespace, name });
 
-let dir: string;
-let files: FileServer;
-let whole: string;
-let compressed: string;
-let third: string;
+const { dir, offer } = setUp({ [namespace]: {} });
+const whole = join(dir, 'whole.raw');
+const compressed = join(dir, 'whole.qcow2');
+const third = join(dir, 'third.raw');
 
 /** Half noise and half text, so that it packs by half. */
-const writeDisk = async (file: string, mebibytes: number): Promise<string> => {
+const writeDisk = async (file: string, mebibytes: number): Promise<void> => {
   const disk = await open(file, 'w');
   const [random, text] = [noise('large', mib), Buffer.alloc(mib, 'text of a disk ')];
   for (let index = 0; index < mebibytes; index += 1) {
@@ -42,22 +29,12 @@ const writeDisk = async (file: string, mebibytes: number): Promise<string> => {
     await disk.write(piece, 0, mib, index * mib);
   }
   await disk.close();
-  return file;
 };
 
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'bullion-cluster-large-'));
-  whole = await writeDisk(join(dir, 'whole.raw'), 1024);
-  compressed = join(dir, 'whole.qcow2');
+  await writeDisk(whole, 1024);
   await run('qemu-img', ['convert', '-c', '-f', 'raw', '-O', 'qcow2', whole, compressed]);
-  third = await writeDisk(join(dir, 'third.raw'), 300);
-  files = await startFileServer({ host: network.node });
-  await createNamespace(namespace);
-}, 300_000);
-afterAll(async () => {
-  await deleteNamespaces(namespace);
-  await files?.close();
-  await rm(dir, { recursive: true, force: true });
+  await writeDisk(third, 300);
 });
 
 const storage = (size: string, volumeMode: 'Block' | 'Filesystem') => ({
@@ -69,7 +46,7 @@ const storage = (size: string, volumeMode: 'Block' | 'Filesystem') => ({
 const untilDone = (name: string) => untilStatus(kube, dataVolumeKind.type, at(name), isOver, 300);
 
 it('a compressed disk of 1 GiB is imported within the memory of its Job', { timeout: 400_000 }, async () => {
-  const source = { http: { url: files.offer('whole.qcow2', compressed) } };
+  const source = { http: { url: await offer('whole.qcow2', compressed) } };
   const volume = aDataVolume('whole', { source, storage: storage('1Gi', 'Block') }, {}, namespace);
   await kube.create(dataVolumeKind.type, volume);
   expect(await timed('a DataVolume of a compressed disk of 1 GiB', () => untilDone('whole'))).toMatchObject({

@@ -1,10 +1,8 @@
 // What leaves a cluster of real pods and comes back: backups in a bucket, exports as objects.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
-import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { network } from '#local-cluster/node/layout.ts';
 import { secrets } from '#shared/api/foreign/core.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
@@ -14,48 +12,35 @@ import {
   backupBucket,
   backupCredentials,
   isKept,
+  removeTarget,
   setTarget,
   startBackupStore,
   targetFields,
   targetSecret,
 } from '#test/support/backup.ts';
 import { until, untilStatus } from '#test/support/until.ts';
-import {
-  anImage,
-  createNamespace,
-  deleteNamespaces,
-  diskIn,
-  kube,
-  run,
-  timed,
-  untilImage,
-} from '#test/cluster/support.ts';
+import { setUp } from '#test/cluster/set-up.ts';
+import { anImage, diskIn, kube, run, timed, untilImage } from '#test/cluster/support.ts';
 
 const mib = 2 ** 20;
 const [namespace, restored] = ['stores', 'restored'];
 const at = (name: string, place = namespace) => ({ namespace: place, name });
 const images = hyperCloudImageKind.type;
 
-let dir: string;
-let raw: string;
-let files: FileServer;
 let backup: BackupStore;
+// Before `setUp`, and so run after the namespaces are gone: an image that is deleted waits for its store.
+afterAll(async () => {
+  await removeTarget(kube);
+  await backup?.close();
+});
+const { dir, offer } = setUp({ [namespace]: {}, [restored]: {} });
+const raw = join(dir, 'disk.raw');
 
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'bullion-cluster-stores-'));
-  raw = join(dir, 'disk.raw');
   await writeBootDisk(raw, { bytes: 64 * mib, dataBytes: 24 * mib });
-  files = await startFileServer({ host: network.node });
   backup = await startBackupStore(join(dir, 'store'), { host: network.node });
-  for (const name of [namespace, restored]) await createNamespace(name);
   await setTarget(kube, targetFields(backup.server), [namespace]);
-  await kube.create(images, anImage(at('jammy'), files.offer('disk.raw', raw), { backup: true }));
-});
-afterAll(async () => {
-  await deleteNamespaces(namespace, restored);
-  await files?.close();
-  await backup?.close();
-  await rm(dir, { recursive: true, force: true });
+  await kube.create(images, anImage(at('jammy'), await offer('disk.raw', raw), { backup: true }));
 });
 
 it('an image is backed up to a bucket, and restored from it byte for byte', async () => {

@@ -29,7 +29,7 @@ export const paths: NodePaths = pathsOf(process.env['BULLION_NODE'] ?? '');
 export const kube = createKubeClient(loadKubeConfig(paths.kubeconfig));
 
 export const kubectl = async (...args: readonly string[]): Promise<string> =>
-  (await run('kubectl', ['--kubeconfig', paths.kubeconfig, ...args])).stdout;
+  (await run('kubectl', ['--kubeconfig', paths.kubeconfig, ...args], { maxBuffer: 2 ** 26 })).stdout;
 
 export const createNamespace = async (name: string, labels: Readonly<Record<string, string>> = {}): Promise<void> => {
   await kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } });
@@ -194,7 +194,7 @@ export const anImage = (key: Key, http: string, spec: Readonly<Record<string, un
     spec: { storageClassName: 'local', source: { http }, ...spec },
   }) as HyperCloudImage;
 
-export const untilImage = (key: Key, seconds = 120) =>
+export const untilImage = (key: Key, seconds = 300) =>
   untilStatus(kube, hyperCloudImageKind.type, key, ({ state }) => state === 'Available' || state === 'Error', seconds);
 
 /** Also of what is in them. */

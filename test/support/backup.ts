@@ -99,6 +99,12 @@ export const setTarget = async (
     : kube.replace(configMaps, { ...next, metadata: present.metadata }));
 };
 
+/** Without its target a cluster keeps nothing, and asks for nothing. */
+export const removeTarget = async (kube: KubeClient): Promise<void> => {
+  const key = { namespace: 'bullion-system', name: 'backup-target' };
+  for (const type of [configMaps, secrets] as const) await kube.delete(type as ResourceType, key);
+};
+
 export const isReady = ({ status }: Pick<BackupImageObject, 'status'>): boolean => isTrue(status?.conditions, 'Ready');
 
 /** The backup is complete. */

@@ -1,55 +1,25 @@
 // Uninstalled in the middle of an import, and installed again. Run after all other flows, which need what it removes.
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
-import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
-import { network } from '#local-cluster/node/layout.ts';
 import { jobs, namespaces, persistentVolumeClaims, persistentVolumes, pods } from '#shared/api/foreign/core.ts';
 import { crds } from '#shared/api/foreign/kubernetes.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import { untilStatus } from '#test/support/until.ts';
-import {
-  anImage,
-  createNamespace,
-  deleteNamespaces,
-  diskIn,
-  kube,
-  kubectl,
-  paths,
-  run,
-  shape,
-  timed,
-  untilImage,
-} from '#test/cluster/support.ts';
+import { setUp } from '#test/cluster/set-up.ts';
+import { anImage, diskIn, kube, kubectl, paths, run, shape, timed, untilImage } from '#test/cluster/support.ts';
 
 const mib = 2 ** 20;
 const namespace = 'uninstalled';
 const at = (name: string) => ({ namespace, name });
 const images = hyperCloudImageKind.type;
 
-let dir: string;
-let raw: string;
-let files: FileServer;
-let slow: FileServer;
-
-beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'bullion-cluster-last-'));
-  raw = join(dir, 'disk.raw');
-  await writeBootDisk(raw, { bytes: 16 * mib, dataBytes: 8 * mib });
-  files = await startFileServer({ host: network.node });
-  slow = await startFileServer({ host: network.node, bytesPerSecond: mib / 8 });
-  await createNamespace(namespace);
-});
-afterAll(async () => {
-  await deleteNamespaces(namespace);
-  await files?.close();
-  await slow?.close();
-  await rm(dir, { recursive: true, force: true });
-});
+const { dir, offer } = setUp({ [namespace]: {} });
+const raw = join(dir, 'disk.raw');
+beforeAll(() => writeBootDisk(raw, { bytes: 16 * mib, dataBytes: 8 * mib }));
 
 const left = async (): Promise<readonly string[]> => {
   const kinds = [jobs, pods, persistentVolumeClaims, volumeSnapshots] as readonly unknown[] as readonly ResourceType[];
@@ -67,9 +37,9 @@ describe.skipIf(shape !== 'single')('bullion uninstall', { timeout: 600_000 }, (
   it('removes every object, volume and kind, also while a disk is imported', async () => {
     const volumes = join(paths.volumes, 'volumes');
     const before = (await readdir(volumes)).length;
-    await kube.create(images, anImage(at('ready'), files.offer('disk.raw', raw)));
+    await kube.create(images, anImage(at('ready'), await offer('disk.raw', raw)));
     expect(await untilImage(at('ready'))).toMatchObject({ state: 'Available' });
-    await kube.create(images, anImage(at('running'), slow.offer('slow.raw', raw)));
+    await kube.create(images, anImage(at('running'), await offer('slow.raw', raw, mib / 8)));
     await untilStatus(
       kube,
       images,
@@ -89,7 +59,7 @@ describe.skipIf(shape !== 'single')('bullion uninstall', { timeout: 600_000 }, (
   it('leaves a cluster in which it can be installed again', async () => {
     await kubectl('apply', '--server-side', '-k', 'infra/overlays/single');
     await kubectl('rollout', 'status', '-n', 'bullion-system', 'deployment/bullion', '--timeout=240s');
-    await kube.create(images, anImage(at('again'), files.offer('disk.raw', raw)));
+    await kube.create(images, anImage(at('again'), await offer('disk.raw', raw)));
     expect(await untilImage(at('again'), 180)).toMatchObject({ state: 'Available' });
     expect(await diskIn(at('again-image-pvc'), raw)).toBe('identical');
   });
