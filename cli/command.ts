@@ -80,8 +80,8 @@ interface Description {
   /** Paragraphs of help beyond the summary. */
   readonly more?: string;
   readonly options: Options;
-  /** What completion offers for the first argument: names of images, or these words. */
-  readonly completes?: 'images' | readonly string[];
+  /** What completion offers for the first argument: these words, or names of objects: what `bullion get` takes for their kind. */
+  readonly completes?: string | readonly string[];
 }
 
 export interface ClusterCommand extends Description {

@@ -9,7 +9,7 @@ export const commonOptions = {
   quiet: { type: 'boolean', short: 'q', help: 'no progress: only results, errors and what needs an answer' },
   namespace: { type: 'string', short: 'n', value: 'NAMESPACE', help: 'namespace (that of the context, else default)' },
   kubeconfig: { type: 'string', value: 'FILE', help: 'kubeconfig file (KUBECONFIG, else ~/.kube/config)' },
-  context: { type: 'string', value: 'NAME', help: 'context of the kubeconfig (its current one)' },
+  context: { type: 'string', value: 'CONTEXT', help: 'context of the kubeconfig (its current one)' },
   cluster: { type: 'string', value: 'NAME', help: "cluster of the kubeconfig (the context's)" },
   user: { type: 'string', value: 'NAME', help: "user of the kubeconfig (the context's)" },
   server: { type: 'string', short: 's', value: 'URL', help: "API server (the cluster's)" },

@@ -1,6 +1,6 @@
 // What shells make of the scripts that complete the command line. A shell that is not installed is left out.
 import { execFile } from 'node:child_process';
-import { chmod, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -20,10 +20,17 @@ beforeAll(async () => {
   }
   await writeFile(join(dir, 'disk.qcow2'), '');
   // Stands for the command itself, with the names it would list: of the cluster that was asked for.
-  const fake =
-    '#!/bin/sh\ncase "$*" in *"-n far"*) echo virtualmachineimage.harvesterhci.io/other ;; *) echo x/jammy; echo x/noble ;; esac\n';
-  await writeFile(join(dir, 'bullion'), fake);
-  await chmod(join(dir, 'bullion'), 0o755);
+  const fake = `#!/bin/sh
+case "$*" in
+  "completion "*) echo "$2"-of"$4" ;;
+  "get datavolumes "*) echo datavolume.cdi.kubevirt.io/fedora-1 ;;
+  *"-n far"*) echo virtualmachineimage.harvesterhci.io/other ;;
+  *) echo x/jammy; echo x/noble ;;
+esac
+`;
+  const { out } = await runBullion(['completion', 'kubectl']);
+  const programs = { bullion: fake, 'kubectl-bullion': fake, 'kubectl_complete-bullion': out };
+  for (const [name, text] of Object.entries(programs)) await writeFile(join(dir, name), text, { mode: 0o755 });
 });
 
 const shell = async (name: string, ...args: readonly string[]): Promise<string> => {
@@ -49,13 +56,27 @@ describe.skipIf(!has('bash'))('bash completes', () => {
     [`bullion download jammy -o ${dir}/disk`, `${dir}/disk.qcow2`],
     [`bullion download jammy --output = ${dir}/disk`, `${dir}/disk.qcow2`],
     ['bullion download jammy --format r', 'raw'],
-    ["bullion download jammy -n ''", ''],
+    ["bullion download jammy -n ''", 'namespaces-of'],
+    ["bullion --context near images -n ''", 'namespaces-ofnear'],
+    ['bullion disk root jammy --from name', 'namespaces-of'],
+    ["bullion --context ''", 'contexts-of'],
+    ["bullion download jammy --token ''", ''],
+    ['bullion get datav', 'datavolumes'],
+    ["bullion mark-bad ''", 'fedora-1'],
     ['bullion completion f', 'fish'],
     ['bullion help re', 'retry'],
   ])('%s', async (words, offered) => {
     const ask = `source ${scriptOf('bash')}; COMP_WORDS=(${words}); COMP_CWORD=$((\${#COMP_WORDS[@]}-1)); _bullion; echo "\${COMPREPLY[@]}"`;
     expect(await shell('bash', '-c', ask)).toBe(offered);
   });
+});
+
+it.skipIf(!has('bash')).each([
+  [['im'], ['import', 'images']],
+  [['why', 'j'], ['jammy']],
+  [['images', '-n', ''], ['namespaces-of']],
+])('kubectl completes the plugin: %j', async (words, offered) => {
+  expect((await shell(join(dir, 'kubectl_complete-bullion'), ...words)).split('\n')).toEqual([...offered, ':4']);
 });
 
 describe.skipIf(!has('fish'))('fish completes', () => {

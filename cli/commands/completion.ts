@@ -1,6 +1,17 @@
-// `bullion completion <shell>`: what a shell needs to complete commands, options and image names.
-import { type Command, type OptionSpec, type Options, type PlainCommand, exitCodes } from '#cli/command.ts';
+// `bullion completion <shell>`: what a shell needs to complete commands and options, and kinds, names, namespaces and contexts of the cluster.
+import { configOf, headersOf } from '#cli/cluster.ts';
+import {
+  type Command,
+  type OptionSpec,
+  type Options,
+  type PlainCommand,
+  type Values,
+  exitCodes,
+  textOf,
+} from '#cli/command.ts';
 import { commonOptions } from '#cli/options.ts';
+import { namespaces } from '#shared/api/foreign/core.ts';
+import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
 type Entry = readonly [name: string, spec: OptionSpec];
@@ -25,15 +36,31 @@ const takesFile = ({ value, oneOf }: OptionSpec): boolean =>
   oneOf === undefined && (value === 'FILE' || value === 'DIR');
 const takesWord = ({ type, oneOf }: OptionSpec): boolean => type === 'string' && oneOf === undefined;
 
+/** Of options by what they take: a list that `bullion completion` prints. */
+const listOfValue: Readonly<Record<string, string | undefined>> = { CONTEXT: 'contexts', NAMESPACE: 'namespaces' };
+const lists: Readonly<Record<string, (values: Values) => Promise<readonly string[]>>> = {
+  contexts: async (values) =>
+    loadKubeConfig(textOf(values, 'kubeconfig'))
+      .getContexts()
+      .map(({ name }) => name),
+  namespaces: (values) =>
+    Array.fromAsync(
+      createKubeClient(configOf(values), headersOf(values)).listAll(namespaces),
+      ({ metadata }) => metadata.name,
+    ),
+};
+
 /** Options that say which cluster is meant, so that the names offered are those of that cluster. */
 const clusterOptions = Object.entries<OptionSpec>(commonOptions).filter(([, { type }]) => type === 'string');
 
-const listImages = 'images -o name 2>/dev/null';
+const listNames = (kinds: string): string => `get ${kinds} -o name 2>/dev/null`;
 
 const argumentOf = ({ name, completes }: Command): string => {
   if (completes === undefined) return '';
   const words =
-    completes === 'images' ? `$(bullion ${listImages} "\${cluster[@]}" | sed 's|.*/||')` : completes.join(' ');
+    typeof completes === 'string'
+      ? `$(bullion ${listNames(completes)} "\${cluster[@]}" | sed 's|.*/||')`
+      : completes.join(' ');
   return `    ${name}) [ "$place" -eq 0 ] && { COMPREPLY=($(compgen -W "${words}" -- "$current")); return; } ;;\n`;
 };
 
@@ -52,8 +79,14 @@ const valuesBehind = (options: Options, behind: (flag: string) => string): strin
       entries.filter(([, spec]) => takesFile(spec)),
       'COMPREPLY=($(compgen -f -- "$current")); ',
     ),
+    ...Object.entries(listOfValue).map(([value, list]) =>
+      linesOf(
+        entries.filter(([, spec]) => spec.value === value),
+        `COMPREPLY=($(compgen -W "$(bullion completion ${list} "\${cluster[@]}" 2>/dev/null)" -- "$current")); `,
+      ),
+    ),
     linesOf(
-      entries.filter(([, spec]) => takesWord(spec) && !takesFile(spec)),
+      entries.filter(([, spec]) => takesWord(spec) && !takesFile(spec) && listOfValue[spec.value ?? ''] === undefined),
       '',
     ),
   ].join('');
@@ -112,7 +145,9 @@ const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').repla
 
 const fishOption = (command: string, [name, spec]: Entry): string => {
   const short = spec.short === undefined ? '' : ` -s ${spec.short}`;
-  const choice = spec.oneOf === undefined ? ' -x' : ` -x -a ${quoted(spec.oneOf.join(' '))}`;
+  const list = listOfValue[spec.value ?? ''];
+  const words = list === undefined ? spec.oneOf?.join(' ') : `(bullion completion ${list} 2>/dev/null)`;
+  const choice = words === undefined ? ' -x' : ` -x -a ${quoted(words)}`;
   const takes = spec.type === 'boolean' ? '' : takesFile(spec) ? ' -r -F' : choice;
   return `complete -c bullion -n '__fish_seen_subcommand_from ${command}' -l ${name}${short}${takes} -d ${quoted(spec.help)}`;
 };
@@ -122,7 +157,10 @@ const fishArgument = ({ name, completes, arguments: words }: Command): readonly 
   // The second argument of those that take an image is a file, too.
   const files = /\bfile\b|<source>/.test(words) ? [`${of} -F`] : [];
   if (completes === undefined) return files;
-  const offered = completes === 'images' ? `(bullion ${listImages} | string replace -r ".*/" "")` : completes.join(' ');
+  const offered =
+    typeof completes === 'string'
+      ? `(bullion ${listNames(completes)} | string replace -r ".*/" "")`
+      : completes.join(' ');
   return [...files, `${of} -a ${quoted(offered)}`];
 };
 
@@ -138,18 +176,30 @@ const fish = (commands: readonly Command[]): string =>
     '',
   ].join('\n');
 
-const shells = { bash, zsh, fish } as const;
+/** kubectl asks a program of this name on the path, with the words so far, and reads what it may offer; `:4`: and no files. */
+const kubectl = (commands: readonly Command[]): string => `#!/usr/bin/env bash
+# completion of kubectl bullion: bullion completion kubectl > kubectl_complete-bullion, executable, on the path
+bullion() { kubectl-bullion "$@"; }
+${bash(commands)}COMP_WORDS=(bullion "$@"); COMP_CWORD=$#; _bullion; printf '%s\\n' "\${COMPREPLY[@]}" :4
+`;
+
+const shells = { bash, zsh, fish, kubectl } as const;
 
 /** The command needs to know all others. */
 export const completionCommand = (others: () => readonly Command[]): PlainCommand => ({
   name: 'completion',
   arguments: '<shell>',
-  summary: 'Prints completion for bash, zsh or fish.',
-  more: 'For this shell: source <(bullion completion bash), or bullion completion fish | source\n\n  bullion completion bash > ~/.local/share/bash-completion/completions/bullion',
+  summary: 'Prints completion for bash, zsh, fish or kubectl.',
+  more: 'For this shell: source <(bullion completion bash), or bullion completion fish | source\n\n  bullion completion bash > ~/.local/share/bash-completion/completions/bullion\n  kubectl bullion completion kubectl > ~/.local/bin/kubectl_complete-bullion && chmod +x ~/.local/bin/kubectl_complete-bullion\n\nWith contexts or namespaces in place of a shell, it prints those that are offered.',
   options: {},
   completes: Object.keys(shells),
-  runPlain: async ({ positionals, terminal }) => {
+  runPlain: async ({ positionals, values, terminal }) => {
     const name = positionals[0] ?? '';
+    const names = await lists[name]?.(values);
+    if (names !== undefined) {
+      terminal.out(names.map((one) => `${one}\n`).join(''));
+      return exitCodes.done;
+    }
     if (!Object.hasOwn(shells, name))
       throw new InvalidInput(`there is no completion for ${name}: use ${Object.keys(shells).join(', ')}`);
     terminal.out(shells[name as keyof typeof shells](others()));

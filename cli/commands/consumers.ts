@@ -55,7 +55,7 @@ export const consumersCommand: ClusterCommand = {
   summary: 'Lists the disks made from an image, a DataSource or a volume, and the machines that use them.',
   more: 'Disks of all namespaces that you may list. <kind>/<name> where several objects have the name.\n\n  bullion consumers fedora\n  bullion consumers datasource/fedora -n golden-images -o name',
   options: outputOption,
-  completes: 'images',
+  completes: 'all',
   run,
 };
 
@@ -168,6 +168,6 @@ export const deleteCommand: ClusterCommand = {
     'dry-run': { type: 'boolean', help: 'only name the consumers, and ask the cluster whether it would delete it' },
     ...waitOptions,
   },
-  completes: 'images',
+  completes: 'all',
   run: runDelete,
 };

@@ -58,5 +58,6 @@ export const eventsCommand: ClusterCommand = {
     },
     output: { type: 'string', short: 'o', value: 'FORMAT', help: 'form of what is printed', oneOf: ['json', 'wide'] },
   },
+  completes: 'goldenimagepolicies',
   run: events,
 };

@@ -114,5 +114,6 @@ export const exportCommand: ClusterCommand = {
     ...waitOptions,
     ...outputOption,
   },
+  completes: 'all',
   run,
 };

@@ -173,6 +173,6 @@ export const logsCommand: ClusterCommand = {
     tail: { type: 'string', value: 'LINES', help: 'only the last lines of each pod, or of the functions' },
     raw: { type: 'boolean', help: 'lines as they were logged (JSON)' },
   },
-  completes: 'images',
+  completes: 'all',
   run,
 };

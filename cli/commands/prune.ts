@@ -160,5 +160,6 @@ export const pruneCommand: ClusterCommand = {
     output: { type: 'string', short: 'o', value: 'FORMAT', help: 'form of what is printed', oneOf: ['wide'] },
     yes: { type: 'boolean', short: 'y', help: 'delete them' },
   },
+  completes: 'goldenimagepolicies',
   run,
 };

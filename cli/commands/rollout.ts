@@ -218,6 +218,7 @@ export const rolloutCommands: readonly ClusterCommand[] = [
       'skip-soak': { type: 'boolean', help: 'at once, without the soak time in the channel before' },
       ...why,
     },
+    completes: 'datasources',
     run: promote,
   },
   {
@@ -226,6 +227,7 @@ export const rolloutCommands: readonly ClusterCommand[] = [
     summary: 'Pins a channel to one version.',
     more: `${whichChannel}\nPolls and imports continue. Requires the verb pin on goldenimagepolicies.\n\n  bullion pin stable fedora-9ab6e2a1c1f0 --reason 'until the audit is over'`,
     options: why,
+    completes: 'datasources',
     run: pin,
   },
   {
@@ -234,6 +236,7 @@ export const rolloutCommands: readonly ClusterCommand[] = [
     summary: 'Unpins a channel, which then follows its versions again.',
     more: `${whichChannel}\n\n  bullion unpin stable`,
     options: {},
+    completes: 'datasources',
     run: unpin,
   },
   {
@@ -245,6 +248,7 @@ export const rolloutCommands: readonly ClusterCommand[] = [
       to: { type: 'string', value: 'VERSION', help: 'which one (the newest good one it had before)' },
       ...why,
     },
+    completes: 'datasources',
     run: rollback,
   },
   {
@@ -257,6 +261,7 @@ export const rolloutCommands: readonly ClusterCommand[] = [
       policy: { type: 'string', value: 'NAME', help: 'where several policies have the version' },
       ...why,
     },
+    completes: 'datavolumes',
     run: markBad,
   },
   {
@@ -272,6 +277,7 @@ export const rolloutCommands: readonly ClusterCommand[] = [
       policy: { type: 'string', value: 'NAME', help: 'where several policies have the version' },
       ...why,
     },
+    completes: 'datasources',
     run: deprecate,
   },
 ];

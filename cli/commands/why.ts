@@ -98,6 +98,6 @@ export const whyCommand: ClusterCommand = {
     ...outputOption,
     explain: { type: 'boolean', help: 'also what its reasons mean, as bullion explain says it' },
   },
-  completes: 'images',
+  completes: 'all',
   run,
 };

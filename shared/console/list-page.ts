@@ -136,11 +136,12 @@ const pager = ({ next, isCut }: Listing, query: Query): Markup | '' => {
 export const listPage = (listing: Listing, query: Query, now: Date): Page => {
   const rows = listing.found.map((found) => rowOf(found, now));
   const isFiltered = query.search !== '' || query.state !== '' || query.kind !== '' || query.namespace !== '';
-  const empty = isFiltered
+  const none = isFiltered
     ? html`<p class="empty">Nothing matches. <a href="/objects">Show everything</a></p>`
     : html`<p class="empty">
         There are no images yet. <a href="/import">Import one</a> or <a href="/upload">upload a file</a>.
       </p>`;
+  const empty = listing.denied.length > 0 ? html`<p class="empty">There is nothing here that you may see.</p>` : none;
   return {
     title: 'Images and volumes',
     section: '/objects',

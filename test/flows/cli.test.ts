@@ -45,7 +45,7 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
 
   const bullion = (...args: readonly string[]) => bullionUntil(new AbortController().signal, ...args);
   const bullionUntil = (signal: AbortSignal, ...args: readonly string[]): Promise<Said> =>
-    runBullion(args[0] === 'completion' ? args : [...args, '--kubeconfig', cluster.kubeconfigPath], signal);
+    runBullion([...args, '--kubeconfig', cluster.kubeconfigPath], signal);
 
   it('imports, shows the progress, and exits when the image is usable', async () => {
     const { code, err } = await bullion('import', 'disk', url, '--storage-class', 'local');
@@ -219,6 +219,9 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     expect(await complete('bullion im')).toBe('import images');
     expect(await complete('bullion import --sto')).toBe('--storage-class');
     expect(await complete('bullion import --group h')).toBe('hypercloud harvester');
+    // What the script asks for.
+    expect((await bullion('completion', 'namespaces')).out.split('\n')).toContain('kube-system');
+    expect(await bullion('completion', 'contexts')).toMatchObject({ code: exitCodes.done, out: 'bullion\n' });
   });
 
   it('uploads a file, and downloads the same disk', async () => {

@@ -197,6 +197,12 @@ describe.skipIf(executablePath === undefined)('the console in a browser', { time
     await page.fill('#name', 'first second');
     await page.fill('#storageClass', 'local');
     await page.click('main button');
+    const dropped = await page.evaluateHandle<unknown>(
+      `['a', 'b'].reduce((held, name) => (held.items.add(new File([name], name)), held), new DataTransfer())`,
+    );
+    await page.dispatchEvent('form[aria-label=first] .drop', 'drop', { dataTransfer: dropped });
+    const chosen = `[...document.querySelectorAll('input[type=file]')].map(({ files }) => files[0]?.name)`;
+    expect(await page.evaluate(chosen)).toEqual(['a', 'b']);
     await page.setInputFiles('#file-first', file);
     await page.setInputFiles('#file-second', text);
     await page.click('#upload-all');
