@@ -75,7 +75,7 @@ describe('marks', () => {
       'clone',
       'handover',
     ];
-    const more = ['inspected', 'snapshot-class', 'attempt', 'deprecation', 'deleted'];
+    const more = ['inspected', 'snapshot-class', 'attempt', 'deprecation', 'deleted', 'copy-of', 'golden-copy'];
     const keys = [...trusted, ...notes, ...more].map((name) => `bullion.dev/${name}`);
     expect(new Set(own)).toEqual(new Set([...keys, 'harvesterhci.io/goldenImage']));
   });

@@ -147,7 +147,7 @@ const addQueue = (app: ConsoleApp, deps: ConsoleDeps): void => {
   });
 };
 
-export const createConsole = (deps: ConsoleDeps): Hono => {
+export const createConsole = (deps: ConsoleDeps): ConsoleApp => {
   const app: ConsoleApp = new Hono();
   addGuards(app, deps);
   addAssets(app);
@@ -165,5 +165,5 @@ export const createConsole = (deps: ConsoleDeps): Hono => {
     const status = error instanceof AppError ? (statuses[error.code as keyof typeof statuses] ?? 500) : 500;
     return show(c, failurePage(error), status);
   });
-  return app as unknown as Hono;
+  return app;
 };

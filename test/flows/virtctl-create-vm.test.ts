@@ -153,11 +153,6 @@ describe.skipIf(!hasRegistry())('create vm --volume-import', { timeout: 300_000 
       },
       says: /export the disk as vmdk/,
     },
-    'gcs-with-key': {
-      flag: 'type:gcs,url:gs://disks/disk.raw,secretref:google,size:64Mi',
-      spec: { source: { gcs: { url: 'gs://disks/disk.raw', secretRef: 'google' } }, storage },
-      says: /create an HMAC key and use s3/,
-    },
   };
 
   it.each(Object.entries(served))('of type %s becomes a volume', async (name, wanted) => {

@@ -1,9 +1,8 @@
 // The console over a cluster in memory, and a visitor who is logged in.
-import type { Hono } from 'hono';
 import { createApp } from '#functions/console/app.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { openSession, seal } from '#shared/console/session.ts';
-import type { ConsoleDeps } from '#shared/console/visit.ts';
+import type { ConsoleApp, ConsoleDeps } from '#shared/console/visit.ts';
 import { Denied } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { testTime } from '#test/support/builders.ts';
@@ -14,7 +13,7 @@ const sessionKey = new Uint8Array(32).fill(7);
 
 export interface ConsoleWorld {
   readonly kube: MemoryKube;
-  readonly app: Hono;
+  readonly app: ConsoleApp;
   /** Milliseconds since the epoch; may be moved. */
   readonly clock: { now: number };
   /** Tokens that were shown to the API server. */
