@@ -160,7 +160,9 @@ const watch = async (boot: Boot, accelerator: Accelerator, errors: () => string)
   return Promise.race([
     signOf(boot).then((how) => {
       boot.signal.throwIfAborted();
-      return passed(`${how} after ${toSpan(performance.now() - began)} (${by})`);
+      // Rounded: a timer may end a moment early, and who ran for two seconds did not run for one.
+      const seconds = Math.round((performance.now() - began) / 1000);
+      return passed(`${how} after ${toSpan(seconds * 1000)} (${by})`);
     }),
     ended(boot, errors),
     panicked(boot),
