@@ -4,6 +4,7 @@ import { getCommand } from '#cli/commands/get.ts';
 import { whyCommand } from '#cli/commands/why.ts';
 import { type ClusterCommand, exitCodes } from '#cli/command.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
@@ -79,7 +80,23 @@ describe('bullion get', () => {
     const { out } = await get([`${type.plural}.${type.group}`]);
     const [, ...lines] = out.trim().split('\n');
     expect(lines).toHaveLength(1);
-    expect(lines[0]).toMatch(/\/one +True +Fine +42(\.0)?% .*(Ready|UpToDate)Reason +60m$/);
+    expect(lines[0]).toMatch(
+      type.kind === dataSourceKind.type.kind
+        ? /\/one +True +- +ReadyReason +60m$/
+        : /\/one +True +Fine +42(\.0)?% .*(Ready|UpToDate)Reason +60m$/,
+    );
+  });
+
+  it.each([
+    ['its own namespace', undefined, 'fedora-1'],
+    ['another one', 'golden', 'golden/fedora-1'],
+  ])('shows which version a DataSource has, of %s', async (_, namespace, version) => {
+    const kube = createMemoryKube();
+    const object = anObject(dataSourceKind.type, 'vms', {});
+    kube.seed(dataSourceKind.type, { ...object, spec: { source: { pvc: { namespace, name: 'fedora-1' } } } } as never);
+    expect((await call(getCommand, ['das'], { kube })).out).toMatch(
+      new RegExp(`^NAME +READY +VERSION.*\\ndatasource/one +False +${version} `),
+    );
   });
 
   it('calls each object by a name of its own, which bullion why takes', async () => {

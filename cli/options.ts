@@ -1,6 +1,7 @@
 // Reads a command line against a command's description. Every fault names the option and what it takes.
 import { parseArgs } from 'node:util';
 import type { Command, CommandLine, OptionSpec, Options, Values } from '#cli/command.ts';
+import { didYouMean } from '#cli/nearest.ts';
 import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 
 /** Options that every command takes, with the names kubectl has for them; before the command or behind it. */
@@ -64,8 +65,19 @@ const parse = (args: readonly string[], options: Options): CommandLine => {
     const { values, positionals } = parseArgs({ args: [...args], options: parsed, allowPositionals: true });
     return { values: values as Values, positionals };
   } catch (error) {
-    throw new InvalidInput(messageOf(error), [], { cause: error });
+    throw new InvalidInput(faultOf(error, options), [], { cause: error });
   }
+};
+
+const longOf = (name: string): string => `--${name}`;
+
+/** Node's words for an unknown option speak of positional arguments; the other ones name the option and what it takes. */
+const faultOf = (error: unknown, options: Options): string => {
+  const message = messageOf(error);
+  const unknown = /^Unknown option '([^']+)'/.exec(message)?.[1];
+  return unknown === undefined
+    ? message
+    : `there is no option ${unknown} here${didYouMean(unknown, Object.keys(options).map(longOf))}`;
 };
 
 const checkCount = (command: Command, positionals: readonly string[]): void => {

@@ -4,6 +4,7 @@ import { type OptionSpec, type Values, textOf, type Call } from '#cli/command.ts
 import { type Paint, paintOn } from '#cli/paint.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
 import { type Found, type AnyImage, groupOf, imageTypes, isImage, readyOf, stateOf } from '#shared/catalogue/image.ts';
+import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { toAge } from '#shared/runtime/age.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
@@ -252,9 +253,25 @@ const objectColumns: readonly Column[] = [
   ...columns.filter(({ heading }) => heading !== 'NAME' && heading !== 'GROUP'),
 ];
 
+/** What a DataSource stands for; with the namespace where that is another one. */
+const versionCell = ({ image: { spec, metadata } }: Found): string | undefined => {
+  const { pvc, snapshot } = (spec as DataSource['spec'] | undefined)?.source ?? {};
+  const { namespace = metadata.namespace, name } = pvc ?? snapshot ?? {};
+  return namespace === metadata.namespace ? name : `${namespace}/${name}`;
+};
+
+/** DataSources alone have no progress and no size of their own. */
+const dataSourceColumns: readonly Column[] = [
+  ...objectColumns.filter(({ heading }) => heading === 'NAME' || heading === 'READY'),
+  { heading: 'VERSION', cell: versionCell },
+  ...objectColumns.filter(({ heading }) => heading === 'REASON' || heading === 'AGE'),
+];
+
 /** Objects of every kind. */
-export const objectTable = (found: readonly Found[], options: TableOptions): string =>
-  draw(objectColumns, found, options);
+export const objectTable = (found: readonly Found[], options: TableOptions): string => {
+  const isOffers = found.every(({ type }) => type.kind === dataSourceKind.type.kind);
+  return draw(isOffers ? dataSourceColumns : objectColumns, found, options);
+};
 
 const typeOf = ({ apiVersion }: AnyImage): Found['type'] =>
   Object.values(imageTypes).find((type) => apiVersionOf(type) === apiVersion) ?? imageTypes.hypercloud;

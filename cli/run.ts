@@ -14,6 +14,7 @@ import {
 import { parseCommandLine, splitCommand, commonOptions } from '#cli/options.ts';
 import { createKubeClient } from '#shared/clients/kube/create.ts';
 import { AppError, InvalidInput, isNotFound, messageOf } from '#shared/runtime/errors.ts';
+import { didYouMean } from '#cli/nearest.ts';
 import { alignColumns } from '#cli/output.ts';
 import { backupsCommand } from '#cli/commands/backups.ts';
 import { bundleCommand } from '#cli/commands/bundle.ts';
@@ -61,7 +62,11 @@ export const runCommandLine = async (args: readonly string[], around: Surroundin
 };
 
 const refuse = (name: string, terminal: Terminal): ExitCode => {
-  terminal.err(`bullion: there is no command ${name}; bullion --help lists them\n`);
+  const meant = didYouMean(
+    name,
+    commands.map((known) => known.name),
+  );
+  terminal.err(`bullion: there is no command ${name}${meant}\nbullion --help lists them\n`);
   return exitCodes.usage;
 };
 

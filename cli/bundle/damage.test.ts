@@ -127,6 +127,8 @@ describe('a bundle', () => {
   it('that nobody changed is good', async () => {
     await expect(check(archive)).resolves.toBeUndefined();
     await expect(check(made({ layer: gzipSync(plain) }))).resolves.toBeUndefined();
+    const name = `ubuntu18.04.${'a'.repeat(241)}`;
+    await expect(check(made({ image: { name, dataSources: [name] } }))).resolves.toBeUndefined();
   });
 
   it.each<[string, Buffer, RegExp]>([
@@ -174,6 +176,7 @@ describe('a bundle', () => {
       /has 1099511627776 bytes, and 262144 by the document/,
     ],
     ['a name of an image that is a path', made({ image: { name: '../x' } }), /images\.0\.name/],
+    ['a name with an empty part', made({ image: { name: 'a..b' } }), /images\.0\.name/],
     ['a name with control characters', made({ image: { from: '\u001B[2J' } }), /images\.0\.from/],
     [
       'an object of another kind',

@@ -22,11 +22,12 @@ export const refName = 'org.opencontainers.image.ref.name';
 export const bundleType = 'application/vnd.bullion.bundle.v1+json';
 
 const Digest = z.string().regex(/^sha256:[0-9a-f]{64}$/);
-/** Also a repository of a registry, and the name of an object. */
-const Name = z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/);
 const Tag = z.string().regex(/^\w[\w.-]{0,127}$/);
-/** Of an object: a DNS subdomain. */
-const ObjectName = z.string().regex(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/);
+/** Of an object: a DNS subdomain. Also a repository of a registry. */
+const Name = z
+  .string()
+  .max(253)
+  .regex(/^[a-z0-9]+(-+[a-z0-9]+)*(\.[a-z0-9]+(-+[a-z0-9]+)*)*$/);
 
 /** Shown on terminals. */
 const Text = z
@@ -52,11 +53,11 @@ const BundledImage = z.strictObject({
   /** Where it was taken from, for people. */
   from: Text,
   /** The DataVolume of a version of a golden image; default: an image of the name. */
-  version: ObjectName.optional(),
+  version: Name.optional(),
   /** Names that point to the version. */
   dataSources: z.array(Name).max(32).default([]),
   /** The policy whose rules about signatures apply. */
-  policy: ObjectName.optional(),
+  policy: Name.optional(),
   /** Layers that the other side has: they are not in the bundle. */
   leftOut: z.array(Digest).max(64).default([]),
   /** Default: not known, since its layer was left out unread. */
@@ -75,7 +76,7 @@ const BundledObject = z
   .strictObject({
     apiVersion: z.string(),
     kind: z.enum(Object.keys(kinds) as (keyof typeof kinds)[]),
-    metadata: z.strictObject({ name: ObjectName, labels: z.record(z.string(), z.string()).optional() }),
+    metadata: z.strictObject({ name: Name, labels: z.record(z.string(), z.string()).optional() }),
     spec: z.looseObject({}),
   })
   .refine(({ apiVersion, kind }) => apiVersion === kinds[kind], { message: 'has another apiVersion than its kind' });
@@ -173,7 +174,7 @@ export const documentArtifact = (document: BundleDocument) => {
     digest: digestOf(manifest),
     size: manifest.length,
   };
-  return { blobs: [body, emptyConfig, manifest], listed };
+  return { body, blobs: [body, emptyConfig, manifest], listed };
 };
 
 export { configType, manifestType };

@@ -13,6 +13,7 @@ import {
   documentArtifact,
   indexBytes,
   manifestType,
+  readDocument,
   refName,
 } from '#cli/bundle/layout.ts';
 import { replaceFile } from '#cli/bundle/state.ts';
@@ -228,6 +229,8 @@ export const saveBundle = async (saving: Saving): Promise<readonly BundledImage[
     }
     const objects = unique(wanted.flatMap((one) => one.objects));
     const artifact = documentArtifact({ version: 1, images, objects: [...objects] });
+    // A bundle that could not be read is noticed here, and not on the other side.
+    readDocument(artifact.body, 'what was asked for');
     for (const bytes of artifact.blobs) await writer.addBytes(bytes);
     // It names each image by its digest: who trusts this signature trusts all of the bundle.
     if (saving.signer !== undefined)

@@ -48,7 +48,7 @@ const isInRegistry = (word: string): boolean => /^(docker|oci):\/\//.test(word);
 const fromRegistry = (word: string): WantedImage => {
   const image = parseReference(word);
   const { repository, tag = 'latest', digest } = image;
-  const name = (repository.split('/').at(-1) ?? '').replaceAll(/[^a-z0-9-]+/g, '-').slice(0, 63);
+  const name = (repository.split('/').at(-1) ?? '').replaceAll(/[^a-z0-9-]+/g, '-');
   const tags = [digest !== undefined && image.tag === undefined ? digest.replace(':', '-') : tag];
   const origin: ImageOrigin = { is: 'registry', image, access: {} };
   return { name, tags, from: `docker://${formatReference(image)}`, origin, dataSources: [], objects: [] };
@@ -134,7 +134,7 @@ const wantedVersion = async (looking: Looking, version: Version): Promise<Wanted
   const golden = policy?.metadata.name ?? cron.spec.managedDataSource;
   const from = origin.is === 'registry' ? `docker://${formatReference(origin.image)}` : `datavolume ${name}`;
   return {
-    name: golden.slice(0, 63),
+    name: golden,
     tags: [name.slice(0, 128), ...(version.isNewest ? [tagOf(cron)] : [])],
     from,
     origin,
@@ -201,7 +201,7 @@ const imageNamed = async ({ kube, namespace }: Looking, word: string): Promise<W
     const found = await findImage(kube, namespace, word);
     const { name, uid = '' } = found.image.metadata;
     const origin: ImageOrigin = { is: 'cluster', target: targetOf(found), uid };
-    return { name: name.slice(0, 63), tags: ['latest'], from: `image ${word}`, origin, dataSources: [], objects: [] };
+    return { name, tags: ['latest'], from: `image ${word}`, origin, dataSources: [], objects: [] };
   } catch (error) {
     if (isNotFound(error)) return undefined;
     throw error;

@@ -139,7 +139,9 @@ const read = async (call: Call, isDryRun: boolean): Promise<readonly Shown[]> =>
   const { store, close } = deps.open(target);
   try {
     const look = await lookThrough(store);
-    call.terminal.err(`${target.name} holds ${look.entries.length} images\n`);
+    call.terminal.err(
+      `${target.name} holds ${look.entries.length === 1 ? '1 image' : `${look.entries.length} images`}\n`,
+    );
     if (!isDryRun) return look.entries;
     const { deleted } = await readMemory(deps);
     const cluster = await clusterOf(call.kube);

@@ -1,6 +1,6 @@
 // What `bullion disk` asks the cluster for, by what the disk is made from.
 import { describe, expect, it } from 'vitest';
-import { diskOf } from '#cli/commands/disk.ts';
+import { diskCommand, diskOf } from '#cli/commands/disk.ts';
 import { imageTypes } from '#shared/catalogue/image.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
@@ -8,6 +8,9 @@ import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
 import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { Denied } from '#shared/runtime/errors.ts';
+import { createMemoryKube } from '#test/support/memory-kube.ts';
 
 const found = (type: ResourceType, spec: object, status: object = {}) => ({
   type,
@@ -65,4 +68,27 @@ describe('a disk', () => {
   ])('is refused of %s', (_what, source, message) => {
     expect(() => diskOf(wanted, source)).toThrow(message);
   });
+});
+
+const from = async (source: string) => {
+  const memory = createMemoryKube();
+  const kube: KubeClient = { ...memory, get: () => Promise.reject(new Denied('forbidden')) };
+  await diskCommand.run({
+    kube,
+    namespace: 'vms',
+    positionals: ['root', source],
+    values: { from: 'golden' },
+    terminal: { out: () => undefined, err: () => undefined, isLive: false, now: () => new Date(0) },
+    signal: new AbortController().signal,
+    bearer: async () => undefined,
+  });
+  return memory.all(dataVolumeKind.type)[0]?.spec;
+};
+
+it('is made from a DataSource that is offered, and cannot be read', async () => {
+  expect(await from('datasource/fedora')).toMatchObject({ sourceRef: { kind: 'DataSource', ...at } });
+});
+
+it('is not made from another source that cannot be read', async () => {
+  await expect(from('pvc/fedora')).rejects.toThrow('forbidden');
 });

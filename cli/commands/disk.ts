@@ -1,7 +1,8 @@
 // `bullion disk <name> <source>`: a disk from an image, a DataSource or another disk, in the way that each is made to be used.
 import { type Call, type ClusterCommand, type ExitCode, type Values, exitCodes, textOf } from '#cli/command.ts';
 import { type Found, isImage } from '#shared/catalogue/image.ts';
-import { findAny } from '#shared/catalogue/objects.ts';
+import { findAny, namesOf } from '#shared/catalogue/objects.ts';
+import { createNew } from '#cli/create.ts';
 import { outputOf, outputOption, printedObject } from '#cli/output.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
@@ -12,7 +13,7 @@ import type { Image } from '#shared/backends/backend.ts';
 import { backends, registrationOf } from '#shared/backends/registry.ts';
 import type { Volume } from '#shared/populate/volume/volume.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
-import { InvalidInput } from '#shared/runtime/errors.ts';
+import { Denied, InvalidInput } from '#shared/runtime/errors.ts';
 
 interface Wanted {
   readonly name: string;
@@ -90,14 +91,30 @@ const sizeOf = (values: Values): string | undefined => {
 const typeOf = ({ kind }: KubeObject): ResourceType =>
   kind === persistentVolumeClaims.kind ? persistentVolumeClaims : dataVolumeKind.type;
 
+/** A DataSource is used by its name alone: one that is offered need not be readable. Whether it may be used, admission decides. */
+const sourceOf = async (call: Call, namespace: string, source: string): Promise<Found> => {
+  try {
+    return await findAny(call.kube, namespace, source);
+  } catch (error) {
+    const [kind = '', name = ''] = source.split('/');
+    const { type } = dataSourceKind;
+    if (!(error instanceof Denied) || !namesOf(type).includes(kind.toLowerCase())) throw error;
+    return { type, image: { apiVersion: apiVersionOf(type), kind: type.kind, metadata: { name, namespace } } };
+  }
+};
+
 const run = async (call: Call): Promise<ExitCode> => {
   const { kube, namespace, positionals, values, terminal } = call;
   const [name = '', source = ''] = positionals;
   const wanted = { name, namespace, size: sizeOf(values), className: textOf(values, 'storage-class') };
-  const object = diskOf(wanted, await findAny(kube, textOf(values, 'from') ?? namespace, source));
+  const object = diskOf(wanted, await sourceOf(call, textOf(values, 'from') ?? namespace, source));
   const isDryRun = values['dry-run'] === true;
-  const made = await kube.create(typeOf(object), object, { dryRun: isDryRun });
   const shown = `${object.kind === persistentVolumeClaims.kind ? 'pvc' : 'datavolume'}/${name}`;
+  const made = await createNew(kube, typeOf(object), object, {
+    what: `a ${shown}`,
+    otherwise: `bullion why ${shown} -n ${namespace} shows it; delete it, or take another name`,
+    dryRun: isDryRun,
+  });
   terminal.err(
     isDryRun ? `${shown} would be created\n` : `${shown} is being created: bullion why ${shown} -n ${namespace}\n`,
   );

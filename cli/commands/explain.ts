@@ -1,6 +1,7 @@
 // `bullion explain <reason>`: what a reason or an alert means and what happens next, as the reference says it. Needs no cluster.
 import explanations from '../explanations.json' with { type: 'json' };
 import { type PlainCommand, exitCodes } from '#cli/command.ts';
+import { didYouMean } from '#cli/nearest.ts';
 import { wrap } from '#cli/output.ts';
 import { reasonAddress, reasonsPage } from '#shared/catalogue/reasons.ts';
 import { remedyFor } from '#shared/catalogue/story.ts';
@@ -55,7 +56,8 @@ export const explained = (name: string, kind?: string): string => {
 
 const nothingFor = (name: string): string => {
   const like = Object.keys(known).filter((one) => one.toLowerCase().includes(name.toLowerCase()));
-  return `there is no reason or alert ${name}${like.length === 0 ? ': bullion explain lists them' : `; there is ${like.join(', ')}`}`;
+  const near = like.length === 0 ? didYouMean(name, Object.keys(known)) : `; there is ${like.join(', ')}`;
+  return `there is no reason or alert ${name}${near === '' ? ': bullion explain lists them' : near}`;
 };
 
 export const explainCommand: PlainCommand = {

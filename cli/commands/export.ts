@@ -1,5 +1,6 @@
 // `bullion export <disk> <where>`: a disk as a qcow2 file, in an object store, a registry or a claim of its own.
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
+import { createNew } from '#cli/create.ts';
 import { outputOf, outputOption, printedObject } from '#cli/output.ts';
 import { parseObjectPlace } from '#shared/catalogue/import.ts';
 import { timeoutOf, waitOptions, waitUntilOver } from '#cli/wait.ts';
@@ -8,7 +9,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { findImage } from '#shared/catalogue/image.ts';
 import { type VirtualMachineVolumeExport, volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
-import { Conflict, InvalidInput, isConflict, isNotFound } from '#shared/runtime/errors.ts';
+import { InvalidInput, isNotFound } from '#shared/runtime/errors.ts';
 
 type Spec = VirtualMachineVolumeExport['spec'];
 
@@ -84,10 +85,9 @@ const run = async (call: Call): Promise<ExitCode> => {
   exportOf(call);
   const wanted = exportOf(call, await claimOf(kube, call.namespace, call.positionals[0] ?? ''));
   const { name, namespace } = wanted.metadata;
-  const made = await kube.create(type, wanted).catch((error: unknown) => {
-    if (!isConflict(error)) throw error;
-    const more = `delete it (kubectl delete vmve ${name} -n ${namespace}), or give this one another name with --name`;
-    throw new Conflict(`there is an export ${name} already: ${more}`, { cause: error });
+  const made = await createNew(kube, type, wanted, {
+    what: `an export ${name}`,
+    otherwise: `delete it (kubectl delete vmve ${name} -n ${namespace}), or give this one another name with --name`,
   });
   const onEnd = (last: KubeObject): void => terminal.out(printedObject(last, outputOf(values)) ?? '');
   if (values['no-wait'] === true) {

@@ -1,6 +1,7 @@
 // `bullion import` and `bullion retry`: starts an import, for the first time or again, and follows it to its end.
 import { type Call, type ClusterCommand, type Values, exitCodes, textOf } from '#cli/command.ts';
 import { type AnyImage, imageGroups, imageTypes, findImage, startAgain } from '#shared/catalogue/image.ts';
+import { createNew } from '#cli/create.ts';
 import { printImage } from '#cli/output.ts';
 import { outputOption } from '#cli/output.ts';
 import { imageFrom } from '#shared/catalogue/import.ts';
@@ -28,7 +29,12 @@ const run = async (call: Call) => {
   const wanted = imageOf(name, namespace, place, values);
   const type = imageTypes[textOf(values, 'group') === 'harvester' ? 'harvester' : 'hypercloud'];
   const isDryRun = values['dry-run'] === true;
-  const image = await kube.create(type, wanted, { dryRun: isDryRun });
+  const at = `${name} -n ${namespace}`;
+  const image = await createNew(kube, type, wanted, {
+    what: `an image ${name}`,
+    otherwise: `bullion why ${at} shows it; delete it (bullion delete ${at}), or take another name`,
+    dryRun: isDryRun,
+  });
   const onEnd = (made: AnyImage): void => printImage(call, made);
   if (isDryRun) terminal.err(`image ${name} would be created\n`);
   if (isDryRun || values['no-wait'] === true) {

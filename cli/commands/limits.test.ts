@@ -1,7 +1,7 @@
 // What `bullion limits` prints of the limits of a namespace.
 import { expect, it } from 'vitest';
 import { limitsCommand } from '#cli/commands/limits.ts';
-import { configMaps } from '#shared/api/foreign/core.ts';
+import { configMaps, namespaces } from '#shared/api/foreign/core.ts';
 import { tenantLimits } from '#shared/api/names.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
 
@@ -26,8 +26,9 @@ const limit = {
   used,
 };
 
-const printed = async (limits: string | undefined, values = {}) => {
+const printed = async (limits: string | undefined, values = {}, asked = namespace) => {
   const kube = createMemoryKube({ now: () => 0 });
+  kube.seed(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
   if (limits !== undefined)
     kube.seed(configMaps, {
       apiVersion: 'v1',
@@ -43,7 +44,7 @@ const printed = async (limits: string | undefined, values = {}) => {
   const signal = new AbortController().signal;
   await limitsCommand.run({
     kube,
-    namespace,
+    namespace: asked,
     values,
     terminal,
     signal,
@@ -74,4 +75,8 @@ it('is JSON for scripts', async () => {
 
 it.each([undefined, '[]', 'something else'])('says that there are none: %s', async (text) => {
   expect(await printed(text)).toMatch(/^No limits apply to namespace team-a/);
+});
+
+it('does not say so of a namespace that is not there', async () => {
+  await expect(printed(undefined, {}, 'team-x')).rejects.toThrow('there is no namespace team-x');
 });

@@ -1,8 +1,11 @@
 // `bullion limits`: what a namespace may have of images and volumes, where it may fetch them from, and what it has.
 import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
 import { outputOf, outputOption, screenOf, tableOf } from '#cli/output.ts';
+import { namespaces } from '#shared/api/foreign/core.ts';
 import type { AllowedPlace, DeniedPlace, SignedPlace } from '#shared/api/bullion/tenant-limit.ts';
 import { type NamespaceLimit, readNamespaceLimits } from '#shared/catalogue/limits.ts';
+import { readOr } from '#shared/catalogue/objects.ts';
+import { NotFound } from '#shared/runtime/errors.ts';
 
 const resources = ['images', 'volumes', 'storage'] as const;
 
@@ -58,6 +61,12 @@ const sentencesOf = (limit: NamespaceLimit): readonly string[] => {
   ];
 };
 
+/** A mistyped namespace has no limits, either. Who may not read namespaces is not told. */
+const requireNamespace = async (kube: Call['kube'], name: string): Promise<void> => {
+  const read = await readOr(async () => [await kube.get(namespaces, { name })]);
+  if (read.is === 'read' && read.items[0] === undefined) throw new NotFound(`there is no namespace ${name}`);
+};
+
 const run = async ({ kube, namespace, values, terminal }: Call) => {
   const limits = (await readNamespaceLimits(kube, namespace)) ?? [];
   if (outputOf(values) === 'json') {
@@ -65,6 +74,7 @@ const run = async ({ kube, namespace, values, terminal }: Call) => {
     return exitCodes.done;
   }
   if (limits.length === 0) {
+    await requireNamespace(kube, namespace);
     terminal.err(
       `No limits apply to namespace ${namespace}, or they were not counted yet: that is done each minute.\n`,
     );

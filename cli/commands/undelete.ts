@@ -44,7 +44,7 @@ const byRetentionIn = async (kube: KubeClient, options: ListOptions): Promise<re
   return [...found.values()];
 };
 
-const forms = [persistentVolumeClaims, volumeSnapshots] as readonly unknown[] as readonly ResourceType[];
+const forms: readonly ResourceType[] = [persistentVolumeClaims, volumeSnapshots];
 
 /** An image by itself, and the object that holds its bytes. */
 interface DeletedImage {

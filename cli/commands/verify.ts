@@ -10,11 +10,11 @@ import {
   listOf,
   textOf,
 } from '#cli/command.ts';
+import type { KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts';
 import type { SignatureRule } from '#shared/api/bullion/verify.ts';
-import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isDigest } from '#shared/clients/registry/reference.ts';
 import { createRegistryPace } from '#shared/clients/registry/refusal.ts';
-import { createObserver } from '#shared/golden/poll/observe.ts';
+import { type ObserveOptions, createObserver } from '#shared/golden/poll/observe.ts';
 import { placeOf } from '#shared/golden/signature/files.ts';
 import { type SignatureDeps, verifySignature } from '#shared/golden/signature/verify.ts';
 import { type CronSource, readCronSource } from '#shared/golden/source.ts';
@@ -44,7 +44,7 @@ const base64Of = async (option: string, paths: readonly string[]): Promise<Reado
 };
 
 /** What a policy and its cron would name, read from files. */
-const kubeOf = async (values: Values): Promise<KubeClient> => {
+const kubeOf = async (values: Values): Promise<ObserveOptions['kube']> => {
   const one = (option: string) => [textOf(values, option)].filter((path) => path !== undefined);
   const [ca] = await Promise.all(one('ca').map((path) => read('ca', path)));
   const [login] = await Promise.all(one('registry-config').map((path) => read('registry-config', path)));
@@ -54,8 +54,11 @@ const kubeOf = async (values: Values): Promise<KubeClient> => {
     ca: { data: { 'ca.pem': ca?.toString() ?? '' } },
     login: { data: { '.dockerconfigjson': (login ?? Buffer.from('{}')).toString('base64') } },
   };
-  const get = (_: unknown, { name }: { readonly name: string }) => Promise.resolve(objects[name]);
-  return { get } as unknown as KubeClient;
+  return {
+    get: <T extends KubeObject>(_: ResourceType<T>, { name }: ObjectKey) =>
+      Promise.resolve(objects[name] as T | undefined),
+    create: ({ kind }) => Promise.reject(new Unavailable(`there is no cluster that creates a ${kind}`)),
+  };
 };
 
 const sourceOf = (text: string, values: Values): CronSource => {
@@ -110,7 +113,7 @@ interface Version {
 
 /** What the source has now, or what the command line says. */
 const versionOf = async (
-  deps: SignatureDeps & { readonly kube: KubeClient },
+  deps: SignatureDeps & ObserveOptions,
   source: CronSource,
   values: Values,
 ): Promise<Version> => {
@@ -119,7 +122,7 @@ const versionOf = async (
   if (given !== undefined) return { digest: given };
   if (source.type === 'http' && source.checksumUrl === undefined)
     throw new InvalidInput('--checksums is missing: of a file, its checksum file is signed');
-  const observe = createObserver({ ...deps, architecture: 'amd64' });
+  const observe = createObserver(deps);
   const seen = await observe({ source, namespace: '', known: {} });
   if (seen.is === 'found') return { digest: seen.digest, sourceDigest: seen.memory.sourceDigest };
   const isAbsent = seen.is === 'failed' && /^(ImageNotFound|FileNotFound|ChecksumMissing)$/.test(seen.reason);
@@ -133,6 +136,7 @@ const runPlain = async ({ positionals, values, terminal, signal }: CommandLine &
   const now = () => terminal.now().getTime();
   const plain = values['plain-http'] === true && source.type === 'registry' ? [source.image.host] : [];
   const deps = {
+    architecture: 'amd64',
     kube: await kubeOf(values),
     allowedAddresses: everywhere,
     registries: () => Promise.resolve({ plainRegistries: plain }),

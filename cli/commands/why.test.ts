@@ -68,7 +68,6 @@ const whyWith = async (values: Values, wanted: string, ...objects: Seen) => {
 };
 const seen = <T extends KubeObject>(type: ResourceType<T>, object: KubeObject) =>
   [type as unknown as ResourceType<never>, object] as const;
-const erased = (type: unknown) => type as ResourceType;
 
 const kinds = [...servedKinds.map(({ type }) => type), persistentVolumeClaims].filter(
   ({ namespaced, kind }) => namespaced && !kind.endsWith('Downloader'),
@@ -117,35 +116,34 @@ describe('bullion why', () => {
     },
   );
 
-  it.each([
+  it.each<readonly [ResourceType, object]>([
     [harvesterImageKind.type, { sourceType: 'upload' }],
     [dataVolumeKind.type, { source: { upload: {} } }],
   ])('asks for another file where one was uploaded (%#)', async (type, spec) => {
-    const object = { ...anObject(erased(type), 'disk', failed), spec } as KubeObject;
-    const text = await why('disk', seen(erased(type), object));
+    const object = { ...anObject(type, 'disk', failed), spec } as KubeObject;
+    const text = await why('disk', seen(type, object));
     expect(text.replaceAll(/\s+/g, ' ')).toMatch(/upload a file again.* \(bullion upload disk <file> -n vms/);
   });
 
-  it.each([
+  it.each<readonly [ResourceType, (own: object) => object]>([
     [harvesterImageKind.type, (own: object) => own],
     [dataVolumeKind.type, (own: object) => ({ detail: own })],
   ])('says which mirror served (%#)', async (type, within) => {
     const status = { phase: 'Succeeded', ...within({ servedFrom: 'near.example/disks (first.example: gone)' }) };
-    const text = await why('disk', seen(erased(type), anObject(erased(type), 'disk', status)));
+    const text = await why('disk', seen(type, anObject(type, 'disk', status)));
     expect(text).toMatch(/Served from +near\.example\/disks \(first\.example: gone\)/);
   });
 
   it('means what fills a claim, and not the claim', async () => {
-    const volume = seen(dataVolumeKind.type, anObject(erased(dataVolumeKind.type), 'disk', failed));
-    const claim = seen(persistentVolumeClaims, anObject(erased(persistentVolumeClaims), 'disk', { phase: 'Bound' }));
+    const volume = seen(dataVolumeKind.type, anObject(dataVolumeKind.type, 'disk', failed));
+    const claim = seen(persistentVolumeClaims, anObject(persistentVolumeClaims, 'disk', { phase: 'Bound' }));
     expect(await why('disk', volume, claim)).toMatch(/^DataVolume vms\/disk/);
     expect(await why('pvc/disk', volume, claim)).toMatch(/^PersistentVolumeClaim vms\/disk/);
   });
 
   it('asks which of several is meant', async () => {
-    const both = [dataSourceKind.type, dataImportCronKind.type].map((type) =>
-      seen(erased(type), anObject(erased(type), 'fedora')),
-    );
+    const types: readonly ResourceType[] = [dataSourceKind.type, dataImportCronKind.type];
+    const both = types.map((type) => seen(type, anObject(type, 'fedora')));
     await expect(why('fedora', ...both)).rejects.toThrow(/datasource\/fedora or dataimportcron\/fedora/);
     expect(await why('dic/fedora', ...both)).toMatch(/^DataImportCron/);
   });
@@ -165,13 +163,13 @@ describe('bullion why', () => {
     };
     const child = { labels: { [labels.ownerUid]: uid }, uid: 'b' };
     const copies = { diskFileStatusMap: { a: { state: 'ready' }, b: { state: 'in-progress' } } };
-    const longhorn = anObject(erased(backingImages), 'vmi-1', copies, { ...child, namespace: 'longhorn-system' });
-    const { status: _, ...aClass } = anObject(erased(storageClasses), 'lh-1', {}, child) as KubeObject & {
+    const longhorn = anObject(backingImages, 'vmi-1', copies, { ...child, namespace: 'longhorn-system' });
+    const { status: _, ...aClass } = anObject(storageClasses, 'lh-1', {}, child) as KubeObject & {
       status: object;
     };
     const text = await why(
       'jammy',
-      seen(harvesterImageKind.type, anObject(erased(harvesterImageKind.type), 'jammy', status)),
+      seen(harvesterImageKind.type, anObject(harvesterImageKind.type, 'jammy', status)),
       seen(backingImages, longhorn),
       seen(storageClasses, aClass),
     );
@@ -185,7 +183,7 @@ describe('bullion why', () => {
     const text = await whyWith(
       { explain: true },
       'disk',
-      seen(dataVolumeKind.type, anObject(erased(dataVolumeKind.type), 'disk', failed)),
+      seen(dataVolumeKind.type, anObject(dataVolumeKind.type, 'disk', failed)),
       event,
     );
     expect(
@@ -196,11 +194,7 @@ describe('bullion why', () => {
   it('does not show what went wrong before a success', async () => {
     const status = { phase: 'Available', ...ready('True', 'Ready', 'it is there') };
     const early = seen(kubeEvents, anEvent('a', 'Warning', 'no node yet', made));
-    const text = await why(
-      'out',
-      seen(volumeExportKind.type, anObject(erased(volumeExportKind.type), 'out', status)),
-      early,
-    );
+    const text = await why('out', seen(volumeExportKind.type, anObject(volumeExportKind.type, 'out', status)), early);
     expect(text).not.toContain('no node yet');
   });
 });

@@ -104,7 +104,7 @@ describe('a request', () => {
 
   it('gets a page that may load and send nothing elsewhere', async () => {
     const { get } = await createConsoleWorld();
-    for (const path of ['/objects', '/login', '/nothing', '/console.js']) {
+    for (const path of ['/objects', '/login', '/nothing', '/console.js', '/upload.js']) {
       const { headers } = await get(path);
       expect(headers.get('content-security-policy')).toMatch(
         /^default-src 'none'; script-src 'self'; style-src 'self'; .*form-action 'self'; base-uri 'none'; frame-ancestors 'none'$/,

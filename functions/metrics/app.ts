@@ -4,7 +4,7 @@ import { type MetricsDeps, collect } from '#shared/metrics/collect.ts';
 import { textType, toText } from '#shared/metrics/metric.ts';
 
 /** Answers scrapes. Concurrent scrapes share one answer. */
-const createMetricsApp = (deps: MetricsDeps): Hono => {
+export const createApp = (deps: MetricsDeps): Hono => {
   let running: Promise<string> | undefined;
   const scrape = (): Promise<string> =>
     (running ??= collect(deps)
@@ -12,5 +12,3 @@ const createMetricsApp = (deps: MetricsDeps): Hono => {
       .finally(() => (running = undefined)));
   return new Hono().get('/metrics', async (c) => c.body(await scrape(), 200, { 'content-type': textType }));
 };
-
-export const createApp = (deps: MetricsDeps): Hono => createMetricsApp(deps);

@@ -141,7 +141,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz', 'zstd'))('the memory of a transfer',
     ['vmdk', convert('-O', 'vmdk', '-o', 'subformat=streamOptimized'), /^succeeded$/],
     ['vdi', convert('-O', 'vdi'), /^succeeded$/],
   ];
-  it.each(drawn(worst, 1 / 3))(
+  it.each(drawn(worst, 1 / 6))(
     'of a %s stays within the limit of its pod',
     { timeout: 600_000 },
     async (what, make, ends) => {

@@ -68,7 +68,6 @@ describe('DataVolumes', () => {
       /spec\.source\.s3\.url.*not refer to an object/,
     ],
     ['an object of Google', of({ gcs: { url: 'gs://bucket' } }), /spec\.source\.gcs\.url.*gs:/],
-    ['no key file of Google', of({ gcs: { url: 'gs://a-b/c', secretRef: 'x' } }), /spec\.source\.gcs\.secretRef.*HMAC/],
     ['headers', httpWith({ extraHeaders: ['X-A: 1', 'X-B'] }), /spec\.source\.http\.extraHeaders\[1\].*Name: value/],
     [
       'no image stream',

@@ -1,5 +1,6 @@
 // Customizes esbuild so that a function starts fast: builtins by `require`, zod by name, clients without code that pods do not use. Called by
 // build.ts.
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { builtinModules } from 'node:module';
 import { basename } from 'node:path';
@@ -199,10 +200,16 @@ const lateProxy = (target: string): string => `/* @__PURE__ */ new Proxy(functio
   get: (_, key) => ${target}[key],
 })`;
 
-/** `import { z }` would keep all of zod with its languages; a namespace import keeps only what is used. Workers get the names of their bundles. */
+/**
+ * `import { z }` would keep all of zod with its languages; a namespace import keeps only what is used. Workers get the names of their bundles. A
+ * file of a package that is read as text becomes that text.
+ */
 const ownSource = (text: string, path: string, workers: Workers): string =>
   text
     .replace(/^import \{ z \} from 'zod';$/m, "import * as z from 'zod';")
+    .replaceAll(/readFileSync\(new URL\(import\.meta\.resolve\('(.+?)'\)\), 'utf8'\)/g, (_, file: string) =>
+      JSON.stringify(readFileSync(new URL(import.meta.resolve(file)), 'utf8')),
+    )
     .replaceAll(/new URL\('(\.\/[\w-]+\.ts)', import\.meta\.url\)/g, (_, file: string) => {
       const source = new URL(file, `file://${path}`);
       workers.add(source.pathname);

@@ -13,6 +13,7 @@ import { fits } from '#infra/workers/fit.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { backends, type Registration } from '#shared/backends/registry.ts';
 import { sources } from '#shared/populate/source.ts';
+import type { Credential } from '#shared/populate/sources/row.ts';
 import { type SettingRow, settingRows } from '#shared/runtime/config.ts';
 import { toOutcomeList, toTenantList } from '#test/tenants/rows.ts';
 
@@ -180,11 +181,23 @@ const toTenants = (): string => `${toList(toOutcomeList())}
 
 ${toList(toTenantList())}`;
 
+const credentialNames: Readonly<Record<Credential, string>> = {
+  secretRef: 'Secret',
+  certConfigMap: 'ConfigMap',
+  workloadIdentity: 'identity',
+};
+
 /** Every type of source, its kind of transfer, and the backends that support it. */
 const toSourceTable = (): string =>
   toTable(
-    ['type', 'what it is', 'how it arrives', 'backends'],
-    Object.entries(sources).map(([type, { name, arrives }]) => [`\`${type}\``, name, arrives, takersOf(type)]),
+    ['type', 'what it is', 'how it arrives', 'credentials', 'backends'],
+    Object.entries(sources).map(([type, { name, arrives, takes }]) => [
+      `\`${type}\``,
+      name,
+      arrives,
+      takes.map((one) => credentialNames[one]).join(', '),
+      takersOf(type),
+    ]),
   );
 
 const takersOf = (type: string): string =>

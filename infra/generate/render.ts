@@ -21,42 +21,41 @@ interface Kustomization {
   readonly patches?: readonly Patch[];
 }
 
+/** A manifest as read from its file. */
+type Rendered = GeneratedManifest & JsonObject;
+
 /** An object, or `undefined` if the patch deletes it. */
-const patched = (object: GeneratedManifest, text: string): GeneratedManifest | undefined => {
+const patched = (object: Rendered, text: string): Rendered | undefined => {
   const body: unknown = parse(text);
   if (Array.isArray(body)) {
-    const outcome = applyJsonPatch(object as unknown as JsonObject, body);
+    const outcome = applyJsonPatch(object, body);
     if (outcome.kind !== 'patched')
       throw new Error(`${object.kind} ${object.metadata.name} cannot be patched: ${text}`);
-    return outcome.object as unknown as GeneratedManifest;
+    return outcome.object as Rendered;
   }
   if ((body as { readonly $patch?: string }).$patch === 'delete') return undefined;
   throw new Error(`strategic merge patches are left to kustomize: ${object.kind} ${object.metadata.name}`);
 };
 
-const isTarget = ({ kind, name }: Patch['target'], object: GeneratedManifest): boolean =>
+const isTarget = ({ kind, name }: Patch['target'], object: Rendered): boolean =>
   object.kind === kind && (name === undefined || new RegExp(`^(?:${name})$`).test(object.metadata.name));
 
-const withPatch = (objects: readonly GeneratedManifest[], { target, patch }: Patch): readonly GeneratedManifest[] =>
+const withPatch = (objects: readonly Rendered[], { target, patch }: Patch): readonly Rendered[] =>
   objects.flatMap((object) => (isTarget(target, object) ? (patched(object, patch) ?? []) : [object]));
 
 /** The objects of a folder with a kustomization. A component gets the objects it changes. */
-const renderFolder = (
-  outputs: Outputs,
-  folder: string,
-  before: readonly GeneratedManifest[] = [],
-): readonly GeneratedManifest[] => {
+const renderFolder = (outputs: Outputs, folder: string, before: readonly Rendered[] = []): readonly Rendered[] => {
   const text = outputs[`${folder}/kustomization.yaml`];
   if (text === undefined) throw new Error(`${folder} has no kustomization`);
   const { resources = [], components = [], patches = [] } = parse(text) as Kustomization;
-  const read = (resource: string): readonly GeneratedManifest[] => {
+  const read = (resource: string): readonly Rendered[] => {
     const path = join(folder, resource);
     const file = outputs[path];
     if (file === undefined) return renderFolder(outputs, path);
-    return parseAllDocuments(file).map((document) => document.toJS() as GeneratedManifest);
+    return parseAllDocuments(file).map((document) => document.toJS() as Rendered);
   };
   const own = [...before, ...resources.flatMap(read)];
-  const whole = components.reduce<readonly GeneratedManifest[]>(
+  const whole = components.reduce<readonly Rendered[]>(
     (objects, component) => renderFolder(outputs, join(folder, component), objects),
     own,
   );
@@ -95,8 +94,8 @@ export const renderShape = (
   outputs: Outputs,
   shape: ShapeName,
   components: readonly ComponentName[] = [],
-  before: readonly GeneratedManifest[] = renderFolder(outputs, shapes[shape].folder),
-): readonly GeneratedManifest[] =>
+  before: readonly Rendered[] = renderFolder(outputs, shapes[shape].folder),
+): readonly Rendered[] =>
   components
     .reduce(
       (objects, name) => renderFolder(outputs, `infra/components/${shapes[shape].components[name]}`, objects),

@@ -24,10 +24,11 @@ interface Binding extends GeneratedManifest {
   readonly subjects: readonly { readonly kind: string; readonly name: string }[];
 }
 
+const isBinding = (manifest: GeneratedManifest): manifest is Binding => manifest.kind.endsWith('RoleBinding');
+
 /** Every permission of our accounts, without duplicates. Roles that are not among the manifests belong to Kubernetes and are skipped. */
 export const rightsOf = (manifests: readonly GeneratedManifest[]): readonly Right[] => {
-  const bindings = manifests.filter(({ kind }) => kind.endsWith('RoleBinding')) as unknown as readonly Binding[];
-  const rights = bindings.flatMap(({ metadata, roleRef, subjects }) => {
+  const rights = manifests.filter(isBinding).flatMap(({ metadata, roleRef, subjects }) => {
     const role = manifests.find(
       (one) =>
         one.kind === roleRef.kind &&

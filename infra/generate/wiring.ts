@@ -25,8 +25,6 @@ import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 
-const erased = (type: unknown): ResourceType => type as ResourceType;
-
 /** Destination of dead letters: the function that records them as Kubernetes Events. */
 export const deadLetterFunction = { name: 'cron-tick', path: '/dead-letters' } as const;
 
@@ -181,32 +179,32 @@ export const consoleFunction = {
 export const admissionLookups: readonly { readonly type: ResourceType; readonly verbs: readonly ('get' | 'list')[] }[] =
   [
     // Images by their storage class, and by their display name.
-    { type: erased(harvesterImageKind.type), verbs: ['list'] },
-    { type: erased(hyperCloudImageKind.type), verbs: ['list'] },
+    { type: harvesterImageKind.type, verbs: ['list'] },
+    { type: hyperCloudImageKind.type, verbs: ['list'] },
     // Golden images that are offered are looked up in their namespace.
-    { type: erased(dataSourceKind.type), verbs: ['get', 'list'] },
+    { type: dataSourceKind.type, verbs: ['get', 'list'] },
     // Which policy has a cron already.
     ...[dataImportCronKind.type, goldenImagePolicyKind.type].map((type) => ({
-      type: erased(type),
+      type,
       verbs: ['list' as const],
     })),
     // Limits of tenants, and what is counted for them.
     ...[tenantLimitKind.type, dataVolumeKind.type, virtualMachinePvcKind.type, virtualMachineVolumeKind.type].map(
-      (type) => ({ type: erased(type), verbs: ['list' as const] }),
+      (type) => ({ type, verbs: ['list' as const] }),
     ),
-    { type: erased(storageProfileKind.type), verbs: ['get'] },
-    { type: erased(cdiConfigs), verbs: ['get'] },
-    { type: erased(storageClasses), verbs: ['get', 'list'] },
-    { type: erased(persistentVolumeClaims), verbs: ['get', 'list'] },
+    { type: storageProfileKind.type, verbs: ['get'] },
+    { type: cdiConfigs, verbs: ['get'] },
+    { type: storageClasses, verbs: ['get', 'list'] },
+    { type: persistentVolumeClaims, verbs: ['get', 'list'] },
     // Objects of a namespace that is being deleted are not protected.
-    { type: erased(namespaces), verbs: ['get'] },
+    { type: namespaces, verbs: ['get'] },
     // Volumes by their encryption Secret.
-    { type: erased(persistentVolumes), verbs: ['list'] },
-    { type: erased(templateVersions), verbs: ['get'] },
-    { type: erased(virtualMachines), verbs: ['get', 'list'] },
-    { type: erased(volumeSnapshotClasses), verbs: ['get'] },
+    { type: persistentVolumes, verbs: ['list'] },
+    { type: templateVersions, verbs: ['get'] },
+    { type: virtualMachines, verbs: ['get', 'list'] },
+    { type: volumeSnapshotClasses, verbs: ['get'] },
     // Whether a version is deprecated.
-    { type: erased(volumeSnapshots), verbs: ['get'] },
+    { type: volumeSnapshots, verbs: ['get'] },
   ];
 
 /** Credentials for polls, read by name and never listed. */
@@ -216,7 +214,7 @@ export const pollLookups: readonly ResourceType[] = [secrets, configMaps];
 export const templateHolders: readonly ResourceType[] = [hyperConvergeds, ssps];
 
 /** Machines with requested disks; a cluster may not have the kind. By reference: their cloud-init may contain passwords. */
-export const diskUsers: readonly ResourceType[] = [erased(virtualMachines)];
+export const diskUsers: readonly ResourceType[] = [virtualMachines];
 
 /** Functions that run as Jobs, and who starts them. */
 export const jobFunctions = [

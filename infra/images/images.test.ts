@@ -237,24 +237,6 @@ describe.skipIf(!canBuild)('the image for functions', () => {
     expect(words).not.toMatch(accepted('initialize'));
   });
 
-  it('contains the same compile cache when it is built again', async () => {
-    const app = join(rootDir, 'app');
-    const digests = () => {
-      const files = readdirSync(join(app, 'code'), { recursive: true, withFileTypes: true }).filter((one) =>
-        one.isFile(),
-      );
-      const entries = files.map((one) => {
-        const hash = createHash('sha256').update(readFileSync(join(one.parentPath, one.name)));
-        return [join(one.parentPath, one.name), hash.digest('hex')] as const;
-      });
-      return Object.fromEntries(entries);
-    };
-    const before = digests();
-    expect(Object.keys(before).length).toBeGreaterThan(functions.length);
-    await compileCode(kindOf('functions'), rootDir);
-    expect(digests()).toEqual(before);
-  }, 120_000);
-
   it('lists its functions when an unknown one is requested', () => {
     const [program = '', ...args] = said.Entrypoint;
     const { status, stderr } = spawnSync('chroot', [rootDir, program, ...args, 'other'], {
@@ -290,6 +272,24 @@ describe.skipIf(!canBuild)('the image for transfers', () => {
     const { digest } = await writeLayer(join(dir, 'again'), copy, 1);
     const { layers } = JSON.parse((await pull('transfer-job', 'manifests/v1')).toString()) as Pulled;
     expect(digest).toBe(layers.at(-1)?.digest);
+  });
+
+  it('contains the same compile cache when it is built again', async () => {
+    const app = join(rootDir, 'app');
+    const digests = () => {
+      const files = readdirSync(join(app, 'code'), { recursive: true, withFileTypes: true }).filter((one) =>
+        one.isFile(),
+      );
+      const entries = files.map((one) => {
+        const hash = createHash('sha256').update(readFileSync(join(one.parentPath, one.name)));
+        return [join(one.parentPath, one.name), hash.digest('hex')] as const;
+      });
+      return Object.fromEntries(entries);
+    };
+    const before = digests();
+    expect(Object.keys(before).length).toBeGreaterThan(1);
+    await compileCode(kind, rootDir);
+    expect(digests()).toEqual(before);
   });
 
   it('is the same after a push to a registry and a pull', async () => {

@@ -12,7 +12,7 @@ export const usage = `Runs a local Kubernetes cluster with Bullion in it, in one
   --data-dir D          keeps everything; the same directory gives the same cluster again (.bullion)
   --port P              port of the API server on 127.0.0.1 (a free one, the same at each start)
   --apiserver KIND      embedded, or real: kube-apiserver and etcd from KUBEBUILDER_ASSETS (embedded)
-  --no-longhorn         behaves like a cluster without Longhorn: images of \`backend: backingimage\` are refused
+  --no-longhorn         behaves like a cluster without Longhorn: images of \`backend: backingimage\` wait, and then fail
   --tick SECONDS        time between sweeps over unsettled images (each full minute)
   --help                this text
 

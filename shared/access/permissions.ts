@@ -90,7 +90,11 @@ export const serviceAccountRequester = (namespace: string, name: string): Reques
 export type Wish = SubjectAccessReview['spec']['resourceAttributes'];
 
 /** Throws AppErrors of the client if the API server cannot be asked; access is then denied. */
-export const isAllowed = async (kube: KubeClient, requester: Requester, wish: Wish): Promise<boolean> => {
+export const isAllowed = async (
+  kube: Pick<KubeClient, 'create'>,
+  requester: Requester,
+  wish: Wish,
+): Promise<boolean> => {
   const { username, uid, groups, extra } = requester;
   const { status } = await kube.create(subjectAccessReviews, {
     apiVersion: 'authorization.k8s.io/v1',
@@ -136,7 +140,7 @@ const waysOf: Readonly<Record<SourceUse, readonly (readonly Right[])[]>> = {
  * exists: call it before the look-up. At most six requests, usually one.
  */
 export const grantFor = async (
-  kube: KubeClient,
+  kube: Pick<KubeClient, 'create'>,
   requester: Requester,
   { use, namespace, name }: UsedSource,
 ): Promise<Grant | undefined> => {

@@ -13,6 +13,8 @@ export const labels = {
   content: 'bullion.dev/content',
   /** On a version of a golden image: like `content`, for the validator that its last poll returned instead of a digest, such as an ETag. */
   askedContent: 'bullion.dev/asked-content',
+  /** On a golden copy, which is a version in another storage class: UID of the claim or snapshot of that version. */
+  copyOf: 'bullion.dev/copy-of',
   /** On a DataSource: the GoldenImagePolicy that it is or was a channel of. */
   policy: 'bullion.dev/golden-image-policy',
   /** On an image of any kind, and on what holds one: `true` refuses its deletion. */
@@ -40,6 +42,12 @@ export const annotations = {
   ownerName: 'bullion.dev/owner-name',
   /** On every child: namespace of the owner, which may differ from the child's. */
   ownerNamespace: 'bullion.dev/owner-namespace',
+  /** On an image whose kind has no such field: a Secret of its namespace with the credentials of its source. */
+  secretRef: 'bullion.dev/secret-ref',
+  /** On an image whose kind has no such field: a ConfigMap of its namespace with certificate authorities of its source. */
+  certConfigMap: 'bullion.dev/cert-config-map',
+  /** On an image or data volume: identity of its service account in the cloud that has its source. */
+  workloadIdentity: 'bullion.dev/workload-identity',
   /** On an image: any new value retries a failed import. */
   retry: 'bullion.dev/retry',
   /** On an object that is filled by an upload: the deadline of the pause that its client has ended; its Job is started again. */
@@ -52,6 +60,12 @@ export const annotations = {
   content: 'bullion.dev/content',
   /** On a version of a golden image, and on the DataSource of a channel: that it is deprecated or obsolete (JSON). */
   deprecation: 'bullion.dev/deprecation',
+  /** On a golden copy: its cron, the UID of its storage class, and what the disk was made from that it was made for (JSON). */
+  goldenCopy: 'bullion.dev/golden-copy',
+  /** On a cron without a policy: storage classes that each version is copied into at once, with commas between them. */
+  prewarm: 'bullion.dev/prewarm',
+  /** On a cron without a policy: `true` has its versions copied once into the class of each first disk. */
+  copyOnFirstUse: 'bullion.dev/copy-on-first-use',
   /**
    * On a version of a golden image: since when nothing keeps it, RFC 3339; it goes once it cannot be brought back any more. On the object with the bytes
    * of a deleted image: that image, and until when it can be brought back (JSON).

@@ -6,6 +6,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Plan, PlanContext } from '#shared/populate/actions.ts';
 import type { Filled, ImageState } from '#shared/populate/filled.ts';
 import type { Source, SourceType } from '#shared/populate/source.ts';
+import type { Credential } from '#shared/populate/sources/row.ts';
 import type { WatchedChild } from '#shared/populate/watched-child.ts';
 import { type Fault, isNotFound } from '#shared/runtime/errors.ts';
 import type { LookAtFile } from '#shared/transfer/file-look.ts';
@@ -90,6 +91,8 @@ export interface BackendCapabilities {
   readonly sources: readonly ImageSource['type'][];
   /** Clones may be encrypted or decrypted. Default: plain copies only. */
   readonly encrypts?: true;
+  /** Credentials of a source that reach what fetches it. Default: none. */
+  readonly passes?: readonly Credential[];
   /** An upload is one request. Default: an upload is sent in parts, and an interrupted one resumes. */
   readonly uploadsWhole?: true;
   /** The source of a copy must be in the namespace of the image. Default: any namespace. */

@@ -75,7 +75,7 @@ const childrenOf = ({ children = {} }: ImageState): ImageMetadata['children'] =>
 /** Location for the Job to read or write. `secretName`: in the namespace of the Job. */
 export const placeOf = (target: BackupTarget, key: string, secretName: string): Source<'s3' | 'nfs'> => {
   if (target.type === 'nfs') return nfsPlace(target, key);
-  const { endpoint, region, bucket, pathStyle, credentials, ca } = target;
+  const { endpoint, region, bucket, pathStyle, secret, ca } = target;
   return {
     type: 's3',
     endpoint,
@@ -83,7 +83,7 @@ export const placeOf = (target: BackupTarget, key: string, secretName: string): 
     bucket,
     key,
     pathStyle,
-    ...(credentials === undefined ? {} : { secretName }),
+    ...(secret === undefined ? {} : { secretName }),
     ...(ca === undefined ? {} : { caBundle: ca }),
   };
 };

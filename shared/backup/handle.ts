@@ -14,7 +14,7 @@ import { labels } from '#shared/api/names.ts';
 import { markImagesOf } from '#shared/backup/asked.ts';
 import { clusterOf } from '#shared/backup/clusters.ts';
 import type { BackupDeps } from './settings.ts';
-import { type BackedImage, imageTypeOf, imageTypes, readImage } from '#shared/backup/image.ts';
+import { type BackedImage, type BackupImageObject, imageTypeOf, imageTypes, readImage } from '#shared/backup/image.ts';
 import { findCondition } from '#shared/api/conditions.ts';
 import { dataCondition } from '#shared/backup/report.ts';
 import { hasNews, syncImage } from '#shared/backup/sync.ts';
@@ -33,7 +33,7 @@ const isKind = (
 /** Our own writes cause events too: only a difference between the image and its recorded status matters. */
 const ofImage = async (deps: BackupDeps, object: KubeObject): Promise<Outcome> => {
   const type = imageTypeOf(object);
-  const backed = type && readImage(type, object as never);
+  const backed = type && readImage(type, object as BackupImageObject);
   if (backed === undefined) return done;
   if (backed.image.deleting) return backed.isHeld ? syncImage(deps, refOf(object)) : done;
   if (!backed.isWanted || isSaidAlready(backed)) return done;
@@ -68,7 +68,7 @@ const ofJob = async (deps: BackupDeps, job: Job): Promise<Outcome> => {
 const ofObject = (deps: BackupDeps, object: KubeObject): Promise<Outcome> =>
   isKind(object, jobs) ? ofJob(deps, object as Job) : ofImage(deps, object);
 
-const holderTypes = [virtualMachineBackups, backupBackingImages] as readonly unknown[] as readonly ResourceType[];
+const holderTypes: readonly ResourceType[] = [virtualMachineBackups, backupBackingImages];
 
 /** An object that requests backups of images: its event contains only its name. */
 const ofReference = async (deps: BackupDeps, { kind, apiVersion, namespace, name }: Reference): Promise<Outcome> => {

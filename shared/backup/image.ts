@@ -6,7 +6,7 @@ import type { BackupStatus, CommonImageStatus } from '#shared/api/image-status.t
 import type { KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import { type RestoreMark, readRestored } from '#shared/populate/restore-source.ts';
-import { reconcilerOf } from '#shared/resources/registry.ts';
+import { imageReconcilerOf } from '#shared/resources/registry.ts';
 import type { Image } from '#shared/backends/backend.ts';
 
 export interface ImageObjectStatus extends CommonImageStatus {
@@ -14,7 +14,7 @@ export interface ImageObjectStatus extends CommonImageStatus {
 }
 
 export interface BackupImageObject extends KubeObject {
-  readonly spec: Readonly<Record<string, unknown>> & { readonly backup?: boolean };
+  readonly spec: Readonly<Record<string, unknown>> & { readonly backup?: boolean | undefined };
   readonly status?: ImageObjectStatus;
 }
 
@@ -22,7 +22,7 @@ export interface BackupImageObject extends KubeObject {
 export const imageTypes: readonly ResourceType<BackupImageObject>[] = [
   harvesterImageKind.type,
   hyperCloudImageKind.type,
-] as readonly unknown[] as readonly ResourceType<BackupImageObject>[];
+];
 
 /** `undefined` for objects of other kinds. */
 export const imageTypeOf = (ref: Pick<ObjectRef, 'apiVersion' | 'kind'>): ResourceType<BackupImageObject> | undefined =>
@@ -47,13 +47,13 @@ export const readImage = (
   type: ResourceType<BackupImageObject>,
   object: BackupImageObject,
 ): BackedImage | undefined => {
-  const reconciler = reconcilerOf(object);
+  const reconciler = imageReconcilerOf(object);
   if (reconciler === undefined) return undefined;
   const restored = readRestored(object.metadata.annotations);
   return {
     type,
     object,
-    image: reconciler.read(object) as unknown as Image,
+    image: reconciler.read(object),
     isWanted: isWanted(object),
     isHeld: object.metadata.finalizers?.includes(finalizers.backup) ?? false,
     restored: restored.is === 'restored' ? restored.mark : undefined,

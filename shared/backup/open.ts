@@ -14,7 +14,8 @@ import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { createHttpClient } from '#shared/clients/http/client.ts';
 import type { Proxies } from '#shared/clients/http/proxy.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { createS3Client } from '#shared/clients/s3/client.ts';
+import { openObjectStore } from '#shared/clients/cloud/store.ts';
+import type { CloudEndpoints } from '#shared/clients/cloud/endpoints.ts';
 import { createBucketStore } from '#shared/clients/store/bucket.ts';
 import { createFolderStore } from '#shared/clients/store/folder.ts';
 import type { Store } from '#shared/clients/store/store.ts';
@@ -70,6 +71,8 @@ const idleMs = 10_000;
 export interface OpenSettings {
   readonly allowedAddresses: readonly string[];
   readonly proxies?: Proxies | undefined;
+  /** Default: the public ones. */
+  readonly clouds?: CloudEndpoints | undefined;
   /** Folder with mounted NFS exports: `<folder>/<server>/<path>`. */
   readonly nfsFolder?: string | undefined;
 }
@@ -79,7 +82,7 @@ export const exportFolder = (nfsFolder: string, { server, path }: Pick<NfsTarget
   `${nfsFolder}/${server}${path}`;
 
 export const createOpenTarget =
-  ({ allowedAddresses, proxies, nfsFolder }: OpenSettings): OpenTarget =>
+  ({ allowedAddresses, proxies, clouds, nfsFolder }: OpenSettings): OpenTarget =>
   (target) => {
     if (target.type === 'nfs') {
       if (nfsFolder === undefined)
@@ -91,8 +94,12 @@ export const createOpenTarget =
         close: () => Promise.resolve(),
       };
     }
-    const { endpoint, region, bucket, pathStyle, credentials, ca } = target;
-    const http = createHttpClient({ isRefused: createAddressPolicy(allowedAddresses), idleMs, ca, proxies });
-    const s3 = createS3Client({ http, endpoint, region, pathStyle, credentials });
-    return { store: createBucketStore(s3, bucket), close: () => http.close() };
+    const { endpoint, region, bucket, pathStyle, secret, ca } = target;
+    const plain = { isRefused: createAddressPolicy(allowedAddresses), idleMs, proxies };
+    const { s3, close } = openObjectStore(
+      { http: createHttpClient({ ...plain, ca }), endpoint, region, pathStyle },
+      { secret, secretName: targetName, use: 'write' },
+      { asks: createHttpClient(plain), now: Date.now, clouds },
+    );
+    return { store: createBucketStore(s3, bucket), close };
   };

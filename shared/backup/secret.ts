@@ -28,7 +28,7 @@ export const missingAccess = async (
   target: BackupTarget,
   namespace: string,
 ): Promise<MissingSecret | undefined> =>
-  target.type === 'nfs' || target.credentials === undefined
+  target.type === 'nfs' || target.secret === undefined
     ? undefined
     : ifMissing(deps, { namespace, name: deps.secretName, holds: `the credentials of ${target.name}` });
 

@@ -71,6 +71,7 @@ export const createBackupDeps = (
   open: createOpenTarget({
     allowedAddresses: config.allowedAddresses,
     proxies: toProxies(config),
+    clouds: config.cloudEndpoints,
     nfsFolder: config.backupNfsFolder,
   }),
   secretName: config.backupSecret,

@@ -27,7 +27,7 @@ describe('a backup target', () => {
       bucket: 'images',
       pathStyle: true,
       refreshSeconds: 60,
-      credentials: { accessKeyId: 'key', secretAccessKey: 'secret', sessionToken: 'token' },
+      secret: { accessKeyId: ' key\n', secretKey: '\tsecret \n', sessionToken: ' token\n' },
     });
   });
 
@@ -87,12 +87,12 @@ describe('a backup target', () => {
       refreshIntervalInSeconds: 5,
     });
     expect(targetOf(readSettingValue(value, { AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'y' }))).toMatchObject({
-      credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
+      secret: { accessKeyId: 'a', secretKey: 'b' },
       refreshSeconds: 5,
     });
     const stripped = JSON.stringify({ ...s3, accessKeyId: '', secretAccessKey: '' });
     expect(targetOf(readSettingValue(stripped, { AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'y' }))).toMatchObject({
-      credentials: { accessKeyId: 'x', secretAccessKey: 'y' },
+      secret: { AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'y' },
     });
   });
 

@@ -1,7 +1,8 @@
 // The configured backup target of a cluster: Harvester's setting, or a ConfigMap with its Secret. Pure.
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
-import { type S3Credentials, parseS3Credentials } from '#shared/clients/s3/place.ts';
+import { hasCloudKey } from '#shared/clients/cloud/store.ts';
+import { parseS3Credentials } from '#shared/clients/s3/place.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 
 export interface S3Target {
@@ -10,7 +11,8 @@ export interface S3Target {
   readonly region: string;
   readonly bucket: string;
   readonly pathStyle: boolean;
-  readonly credentials: S3Credentials | undefined;
+  /** Keys of its Secret, by which it is opened. */
+  readonly secret: Readonly<Record<string, string>> | undefined;
   /** PEM, to trust besides the default certificates. */
   readonly ca: string | undefined;
 }
@@ -83,11 +85,13 @@ const endpointOf = ({ endpoint, bucketRegion }: Fields): string | undefined => {
   return isPlain && /^https?:$/.test(url.protocol) ? endpoint.replace(/\/+$/, '') : undefined;
 };
 
-const credentialsOf = (fields: Fields, secret: TargetText['secret']): S3Credentials | undefined => {
+/** Throws InvalidInput for a Secret without credentials of any store. */
+const secretOf = (fields: Fields, secret: TargetText['secret']): TargetText['secret'] => {
   const { accessKeyId, secretAccessKey } = fields;
-  if (accessKeyId !== '' || secretAccessKey !== '')
-    return parseS3Credentials({ accessKeyId, secretKey: secretAccessKey });
-  return secret === undefined ? undefined : parseS3Credentials(secret);
+  const isInline = accessKeyId !== '' || secretAccessKey !== '';
+  const found = isInline ? { accessKeyId, secretKey: secretAccessKey } : secret;
+  if (found !== undefined && !hasCloudKey(found)) parseS3Credentials(found);
+  return found;
 };
 
 const refreshFault = 'refreshIntervalInSeconds must be a whole number of seconds';
@@ -110,11 +114,20 @@ const readS3 = (where: string, fields: Fields, secret: TargetText['secret']): Re
   if (refreshSeconds === undefined) return faulty(where, refreshFault);
   if (ca !== undefined && !isCertificate(ca)) return faulty(where, 'cert contains no certificate in PEM form');
   const pathStyle = fields.virtualHostedStyle !== 'true';
-  const credentials = credentialsOf(fields, secret);
   const name = `${endpoint}/${bucket}`;
   return {
     is: 'set',
-    target: { type: 's3', name, endpoint, region, bucket, pathStyle, credentials, ca, refreshSeconds },
+    target: {
+      type: 's3',
+      name,
+      endpoint,
+      region,
+      bucket,
+      pathStyle,
+      secret: secretOf(fields, secret),
+      ca,
+      refreshSeconds,
+    },
   };
 };
 

@@ -14,7 +14,14 @@ const mostTries = 5;
 /** As many as a policy may hold: the oldest make room. */
 const mostApprovals = 64;
 
-type Decision = (spec: GoldenImagePolicySpec) => Partial<GoldenImagePolicySpec>;
+type Pins = NonNullable<GoldenImagePolicySpec['pins']>;
+
+/** A merge patch of the spec: it removes what is null. */
+interface SpecPatch extends Partial<Omit<GoldenImagePolicySpec, 'pins'>> {
+  readonly pins?: Readonly<Record<string, Pins[string] | null>>;
+}
+
+type Decision = (spec: GoldenImagePolicySpec) => SpecPatch;
 
 export interface Promotion {
   readonly channel: string;
@@ -38,11 +45,9 @@ export const pinned =
   (channel: string, version: string, reason: string): Decision =>
   ({ pins = {} }) => ({ pins: { ...pins, [channel]: { version, reason } } });
 
-/** A merge patch removes what is null. */
 export const unpinned =
   (channel: string): Decision =>
-  () =>
-    ({ pins: { [channel]: null } }) as unknown as Partial<GoldenImagePolicySpec>;
+  () => ({ pins: { [channel]: null } });
 
 /** Takes a version out of every channel. */
 export const markedBad =

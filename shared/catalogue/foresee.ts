@@ -168,14 +168,15 @@ const withDigest = (object: KubeObject, digest: string): KubeObject => ({
 /** The cluster as it would be with the object in it. */
 const withObject = (kube: KubeClient, type: ResourceType, object: KubeObject): KubeClient => {
   const { namespace, name } = object.metadata;
-  const isType = (other: ResourceType<never>): boolean => other.plural === type.plural && other.group === type.group;
+  const isType = (other: Pick<ResourceType, 'plural' | 'group'>): boolean =>
+    other.plural === type.plural && other.group === type.group;
   return {
     ...kube,
     get: async <T extends KubeObject>(asked: ResourceType<T>, key: Parameters<KubeClient['get']>[1]) =>
-      isType(asked as never) && key.name === name && key.namespace === namespace ? (object as T) : kube.get(asked, key),
+      isType(asked) && key.name === name && key.namespace === namespace ? (object as T) : kube.get(asked, key),
     listAll: async function* all<T extends KubeObject>(asked: ResourceType<T>, options: ListOptions = {}) {
       const isIt = ({ metadata }: KubeObject): boolean => metadata.name === name && metadata.namespace === namespace;
-      const isAsked = isType(asked as never);
+      const isAsked = isType(asked);
       for await (const one of kube.listAll(asked, options)) if (!isAsked || !isIt(one)) yield one;
       const isWithin = options.namespace === undefined || options.namespace === namespace;
       if (isAsked && isWithin && options.labelSelector === undefined) yield object as T;

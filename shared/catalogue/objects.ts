@@ -5,7 +5,7 @@ import { servedKinds } from '#shared/api/kinds.ts';
 import { labels } from '#shared/api/names.ts';
 import { apiVersionOf, type KubeObject, type ResourceType } from '#shared/api/object.ts';
 import { backends, type Registration } from '#shared/backends/registry.ts';
-import { type AnyImage, findImage, type Found, isImage } from './image.ts';
+import { type AnyImage, findImage, type Found, imageGroups, isImage } from './image.ts';
 import type { Story } from './story.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
@@ -70,44 +70,68 @@ export const withDetail = (image: AnyImage): AnyImage => {
   return { ...image, status: whole };
 };
 
-const getIfAny = async (kube: KubeClient, type: ResourceType<AnyImage>, key: { namespace: string; name: string }) => {
+const getIfAny = (kube: KubeClient, type: ResourceType<AnyImage>, key: { namespace: string; name: string }) =>
+  readOr(async () => [await kube.get(type, key)].filter((found) => found !== undefined));
+
+/** `undefined`: nothing was denied. */
+const denialOf = (reads: readonly Read<AnyImage>[]): Denied | undefined => {
+  const denied = reads.find((read) => read.is === 'denied');
+  return denied && new Denied(denied.message);
+};
+
+/** An image by its name or with its group, before anything else; `undefined`: there is none of the name. */
+const imageIfAny = async (kube: KubeClient, namespace: string, wanted: string): Promise<Found | undefined> => {
+  const [prefix = '', name] = wanted.split('/');
+  if (name !== undefined && !imageGroups.some((group) => group === prefix)) throw unknownKind(prefix, wanted);
   try {
-    return await kube.get(type, key);
+    return await findImage(kube, namespace, wanted);
   } catch (error) {
-    if (isNotFound(error) || error instanceof Denied) return undefined;
-    throw error;
+    if (!isNotFound(error) || name !== undefined) throw error;
+    return undefined;
   }
 };
+
+const unknownKind = (prefix: string, wanted: string): InvalidInput =>
+  new InvalidInput(
+    `${wanted}: ${prefix} is not a kind that is known here: write <name>, or <kind>/<name> with ` +
+      `${[...imageGroups, ...otherTypes.map(({ kind }) => kind.toLowerCase())].join(', ')} or a short name; ` +
+      `of other kinds, kubectl describe ${prefix} ${wanted.slice(prefix.length + 1)}`,
+  );
 
 /** `<name>`, an image first; or `<kind>/<name>`. A claim that has the name of what fills it is not meant. */
 export const findAny = async (kube: KubeClient, namespace: string, wanted: string): Promise<Found> => {
   const [prefix = '', name] = wanted.split('/');
   const asked = name === undefined ? [] : otherTypes.filter((type) => namesOf(type).includes(prefix.toLowerCase()));
-  if (asked.length === 0) {
-    try {
-      return await findImage(kube, namespace, wanted);
-    } catch (error) {
-      if (!isNotFound(error) || name !== undefined) throw error;
-    }
-  }
+  const image = asked.length === 0 ? await imageIfAny(kube, namespace, wanted) : undefined;
+  if (image !== undefined) return image;
   const key = { namespace, name: name ?? wanted };
   const all = await Promise.all(
-    (asked.length === 0 ? otherTypes : asked).map(async (type) => ({ type, image: await getIfAny(kube, type, key) })),
+    (asked.length === 0 ? otherTypes : asked).map(async (type) => ({ type, read: await getIfAny(kube, type, key) })),
   );
-  const found = all.flatMap(({ type, image }): readonly Found[] =>
-    image === undefined ? [] : [{ type, image: withDetail(image) }],
+  const found = all.flatMap(({ type, read }): readonly Found[] =>
+    read.is === 'read' ? read.items.map((image) => ({ type, image: withDetail(image) })) : [],
   );
   const [only, ...others] =
     found.length > 1 ? found.filter(({ type }) => type.kind !== 'PersistentVolumeClaim') : found;
-  if (only === undefined) throw new NotFound(nothingThere(namespace, wanted));
+  if (only === undefined) {
+    const reads = all.map(({ read }) => read);
+    throw (asked.length === 0 ? undefined : denialOf(reads)) ?? new NotFound(nothingThere(key, wanted, asked));
+  }
   if (others.length === 0) return only;
   const forms = [only, ...others].map(({ type }) => `${type.kind.toLowerCase()}/${key.name}`);
   throw new InvalidInput(`several objects are named ${key.name}: say ${forms.join(' or ')}`);
 };
 
-const nothingThere = (namespace: string, wanted: string): string =>
-  `there is no image ${wanted} in namespace ${namespace}, and no other object of that name: ` +
-  'bullion images -A lists the images of all namespaces, -n names another one';
+const nothingThere = (
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+  wanted: string,
+  [type]: readonly ResourceType[],
+): string =>
+  type === undefined
+    ? `there is no image ${wanted} in namespace ${namespace}, and no other object of that name: ` +
+      'bullion images -A lists the images of all namespaces, -n names another one'
+    : `there is no ${type.kind} ${name} in namespace ${namespace}: ` +
+      `kubectl get ${type.plural} -A lists those of all namespaces, -n names another one`;
 
 // Reads everything that explains where an object stands, of whichever kind we serve.
 

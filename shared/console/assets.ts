@@ -1,5 +1,4 @@
 // What the browser loads beside pages, as text: functions are bundled into one file each. Pages work without the script; with it they stay up to date.
-import { uploadScript } from '#shared/console/upload-script.ts';
 
 export const style = String.raw`
 :root {
@@ -152,5 +151,4 @@ open();
 for (const button of document.querySelectorAll('button[data-copy]'))
   button.addEventListener('click', () =>
     navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent).then(() => say('Copied.')));
-
-${uploadScript}`;
+`;

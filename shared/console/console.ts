@@ -4,6 +4,7 @@ import { html } from 'hono/html';
 import { labels } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { script, style } from '#shared/console/assets.ts';
+import { uploadScript } from '#shared/console/upload-script.ts';
 import { addImport } from '#shared/console/import-page.ts';
 import { backupsPage, readBackups } from '#shared/console/backups-page.ts';
 import { addUpload } from '#shared/console/upload-page.ts';
@@ -67,7 +68,9 @@ const addGuards = (app: ConsoleApp, deps: ConsoleDeps): void => {
 };
 
 const addAssets = (app: ConsoleApp): void => {
-  app.get('/console.js', (c) => c.body(script, 200, { 'content-type': 'text/javascript; charset=utf-8' }));
+  const javascript = { 'content-type': 'text/javascript; charset=utf-8' };
+  app.get('/console.js', (c) => c.body(script, 200, javascript));
+  app.get('/upload.js', (c) => c.body(uploadScript, 200, javascript));
   app.get('/console.css', (c) => c.body(style, 200, { 'content-type': 'text/css; charset=utf-8' }));
 };
 

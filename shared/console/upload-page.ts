@@ -72,7 +72,8 @@ const filePage = (namespace: string, names: readonly string[]): Page => ({
       >${notice('error', 'Files are sent by a script, which this browser does not run: use bullion upload.')}</noscript
     >
     ${names.map((name) => fileForm({ namespace, name }, names.length === 1))}
-    ${names.length === 1 ? '' : html`<p><button class="main" id="upload-all" type="button">Upload all</button></p>`}`,
+    ${names.length === 1 ? '' : html`<p><button class="main" id="upload-all" type="button">Upload all</button></p>`}
+    <script src="/upload.js" defer></script>`,
 });
 
 const ticketFor = (c: ConsoleContext, { namespace, name }: Place): Promise<Ticket> => {

@@ -1,4 +1,9 @@
-// The part of the script that sends files, and computes what their bytes amount to: a browser cannot hash a file in parts by itself.
+// The script of the page that sends files, behind the client of tus, and computes what their bytes amount to: a browser cannot hash a file in parts
+// by itself.
+import { readFileSync } from 'node:fs';
+
+/** Defines `tus`. In bundles, the text itself. */
+const client = readFileSync(new URL(import.meta.resolve('tus-js-client/dist/tus.min.js')), 'utf8');
 
 /** `createSum()`, to which bytes are added; beside the rest for its tests. */
 export const sumScript = String.raw`
@@ -64,20 +69,19 @@ const createSum = () => {
 };
 `;
 
-export const uploadScript = String.raw`
-/* An upload: tus 1.0, in parts, from where the other side stands. */
-const partBytes = 16 * 1024 * 1024;
-const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+export const uploadScript = String.raw`${client}
+/* An upload: tus-js-client sends it in parts; where it stands is asked of the other side each time, so that any browser can go on. */
 const fail = (message, isFinal) => Object.assign(new Error(message), { isFinal });
-const ask = async (url, options) => {
-  const answer = await fetch(url, options);
-  if (answer.ok) return answer;
-  const words = await answer.text();
+const refusal = (status, words) => {
   let message = words.slice(0, 300);
   try { message = JSON.parse(words).message || message; } catch {}
-  throw fail(message || 'status ' + answer.status, answer.status >= 400 && answer.status < 500 && ![401, 408, 409, 423, 429].includes(answer.status));
+  return fail(message || 'status ' + status, status >= 400 && status < 500 && ![401, 408, 409, 410, 423, 429].includes(status));
 };
-const tus = { 'tus-resumable': '1.0.0' };
+const ask = async (url, options) => {
+  const answer = await fetch(url, options).catch(() => { throw fail('the connection was lost'); });
+  if (!answer.ok) throw refusal(answer.status, await answer.text());
+  return answer.json();
+};
 /* A volume is made before the file arrives, as large as its disk. */
 const diskBytesOf = async (file, form) => {
   const given = form.elements.virtualSize.value.trim();
@@ -90,67 +94,62 @@ const diskBytesOf = async (file, form) => {
   if (isPacked) throw fail('this file does not state the size of its disk: fill in the bytes of the disk (qemu-img info shows them)', true);
   return String(file.size);
 };
-const begin = async (file, form, { url, authorization }) => {
-  const standing = await (await ask(url, { headers: { authorization } })).json();
-  if (standing.stage === 'done') return { offset: file.size };
-  if (['no-upload', 'theirs'].includes(standing.stage)) throw fail(standing.message, true);
-  if (standing.upload && standing.upload.length === file.size) return { url: url + '/' + standing.upload.id, offset: standing.upload.offset };
-  const metadata = { 'upload-metadata': 'virtualSize ' + btoa(await diskBytesOf(file, form)) };
-  const answer = await ask(url, { method: 'POST', headers: { authorization, ...tus, ...metadata, 'upload-length': String(file.size) } });
-  return { url: new URL(answer.headers.get('location'), url).href, offset: 0 };
+${sumScript}/* What the client reports, in the words of the other side. */
+const reasonOf = (error) => {
+  const { originalRequest, originalResponse: answer, causingError: cause } = error;
+  if (answer) return refusal(answer.getStatus(), answer.getBody());
+  if (cause instanceof Error) return cause;
+  return originalRequest ? fail('the connection was lost') : error;
 };
-const sendPart = (url, { authorization, offset, part, onProgress }) =>
-  new Promise((resolve, reject) => {
-    const request = new XMLHttpRequest();
-    request.open('PATCH', url);
-    const headers = { authorization, ...tus, 'upload-offset': String(offset), 'content-type': 'application/offset+octet-stream' };
-    for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
-    request.upload.onprogress = ({ loaded }) => onProgress(offset + loaded);
-    request.onerror = () => reject(fail('the connection was lost'));
-    request.onload = () => {
-      if (request.status === 204) return resolve(Number(request.getResponseHeader('upload-offset')));
-      let message = request.responseText.slice(0, 300);
-      try { message = JSON.parse(message).message || message; } catch {}
-      reject(fail(message || 'status ' + request.status, [400, 403, 413, 415, 422].includes(request.status)));
-    };
-    request.send(part);
-  });
-${sumScript}/* Of the file up to a place: it follows what is sent, and reads what was sent before a reload. */
-const createFileSum = (file) => {
-  const sum = createSum();
-  let reached = 0;
-  return {
-    to: async (place) => {
-      for (; reached < place; reached = Math.min(place, reached + 1048576))
-        sum.add(new Uint8Array(await file.slice(reached, Math.min(place, reached + 1048576)).arrayBuffer()));
-    },
-    end: () => sum.end(),
+/* From where it stands to its end. */
+const proceed = async (file, form, events, sumTo) => {
+  let ticket, until = 0;
+  const authorize = async () => {
+    /* A ticket lasts five minutes. */
+    if (Date.now() > until) {
+      ticket = await ask(form.dataset.ticket, { method: 'POST' });
+      until = Date.now() + 240000;
+    }
+    return ticket.authorization;
   };
+  const authorization = await authorize();
+  const { url } = ticket;
+  const { stage, message, upload } = await ask(url, { headers: { authorization } });
+  if (stage === 'done') return;
+  if (['no-upload', 'theirs'].includes(stage)) throw fail(message, true);
+  const place = upload && upload.length === file.size
+    ? { uploadUrl: url + '/' + upload.id }
+    : { endpoint: url, metadata: { virtualSize: await diskBytesOf(file, form) } };
+  const onBeforeRequest = async (request) => {
+    await sumTo(Number(request.getHeader('Upload-Offset') ?? 0));
+    request.setHeader('authorization', await authorize());
+  };
+  /* Retried from here on, since the other side may have forgotten it, or be done. */
+  const options = { ...place, ...events, onBeforeRequest, chunkSize: 16 * 1024 * 1024, retryDelays: null, storeFingerprintForResuming: false };
+  await new Promise((onSuccess, reject) =>
+    new tus.Upload(file, { ...options, onSuccess, onError: (error) => reject(reasonOf(error)) }).start());
 };
 const upload = async (file, form, show) => {
-  const sum = createFileSum(file);
+  const sum = createSum();
+  let reached = 0;
   let failures = 0;
+  /* It follows what is sent, and reads what was sent before a reload. */
+  const sumTo = async (place) => {
+    for (; reached < place; reached = Math.min(place, reached + 1048576))
+      sum.add(new Uint8Array(await file.slice(reached, Math.min(place, reached + 1048576)).arrayBuffer()));
+  };
+  const events = { onProgress: (sent) => show(sent / file.size), onChunkComplete: () => (failures = 0) };
   for (;;) {
     try {
-      const ticket = await (await ask(form.dataset.ticket, { method: 'POST' })).json();
-      const place = await begin(file, form, ticket);
-      await sum.to(place.offset);
-      const until = Date.now() + 240000;
-      while (place.offset < file.size) {
-        const part = file.slice(place.offset, place.offset + partBytes);
-        place.offset = await sendPart(place.url, { ...ticket, offset: place.offset, part, onProgress: (sent) => show(sent / file.size) });
-        await sum.to(place.offset);
-        failures = 0;
-        /* A ticket lasts five minutes. */
-        if (Date.now() > until) break;
-      }
-      if (place.offset >= file.size) return sum.end();
+      await proceed(file, form, events, sumTo);
+      await sumTo(file.size);
+      return sum.end();
     } catch (error) {
       /* A computer that slept, or has no network, comes back some time. */
       if (error.isFinal) throw error;
       failures += 1;
       show(undefined, error.message + '; retrying');
-      await wait(Math.min(30000, 500 * 2 ** failures));
+      await new Promise((resolve) => setTimeout(resolve, Math.min(30000, 500 * 2 ** failures)));
     }
   }
 };

@@ -3,14 +3,11 @@ import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts'
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { findCondition, type StatusCondition } from '#shared/api/conditions.ts';
 import { type Job, jobs } from '#shared/api/foreign/core.ts';
-import { harvesterImageKind } from '#shared/api/harvester/image.ts';
-import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
-import type { KubeObject } from '#shared/api/object.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { type Counter, gauge, type Metric } from './metric.ts';
 import { resourceOf } from './objects.ts';
-import type { ImageState } from '#shared/populate/filled.ts';
 import { isQueued } from '#shared/populate/job/attempts.ts';
-import type { Reconciler } from '#shared/resources/reconciler.ts';
+import { importReconcilerOf } from '#shared/resources/registry.ts';
 
 // Metrics of the queue of transfers: how many wait, and for how long.
 
@@ -60,12 +57,9 @@ const virtualBytes = gauge('bullion_image_virtual_bytes', 'Bytes of the disk tha
 const received = gauge('bullion_transfer_received_bytes', 'Bytes that the running transfer of an image has received.');
 const progress = gauge('bullion_import_progress_percent', 'Progress of an image that is not ready yet.');
 
-const imageKinds = new Set([hyperCloudImageKind.type, harvesterImageKind.type].map(resourceOf));
-const volumes = resourceOf(dataVolumeKind.type);
-
 /** There are too many disks of virtual machines for a metric each, but not too many versions of golden images. */
-const isGolden = (resource: string, { metadata }: KubeObject): boolean =>
-  imageKinds.has(resource) || (resource === volumes && metadata.labels?.[cdiLabels.cron] !== undefined);
+const isGolden = ({ kind }: ResourceType, { metadata }: KubeObject): boolean =>
+  kind !== dataVolumeKind.type.kind || metadata.labels?.[cdiLabels.cron] !== undefined;
 
 interface WithConditions extends KubeObject {
   readonly status?: { readonly conditions?: readonly StatusCondition[] };
@@ -79,10 +73,11 @@ const secondsOf = (object: WithConditions): number | undefined => {
   return Number.isNaN(took) ? undefined : took / 1000;
 };
 
-const importMetricsOf = (object: KubeObject, reconciler: Reconciler): readonly Metric[] => {
+const importMetricsOf = (object: KubeObject): readonly Metric[] => {
+  const reconciler = importReconcilerOf(object);
+  if (reconciler === undefined || !isGolden(reconciler.kind.type, object)) return [];
   const resource = resourceOf(reconciler.kind.type);
-  if (!isGolden(resource, object)) return [];
-  const { phase, inspection, transfer, progress: percent } = reconciler.read(object).state as unknown as ImageState;
+  const { phase, inspection, transfer, progress: percent } = reconciler.read(object).state;
   const labels = { resource, namespace: object.metadata.namespace ?? '', name: object.metadata.name };
   const isOver = phase === 'Available' || phase === 'Failed';
   const given: readonly (readonly [typeof bytes, number | undefined])[] = [
@@ -98,9 +93,7 @@ const importMetricsOf = (object: KubeObject, reconciler: Reconciler): readonly M
 export const createImportCounter = (): Counter => {
   const observed: Metric[] = [];
   return {
-    visit: (object, reconciler) => {
-      if (reconciler !== undefined) observed.push(...importMetricsOf(object, reconciler));
-    },
+    visit: (object) => observed.push(...importMetricsOf(object)),
     metrics: () => observed,
   };
 };

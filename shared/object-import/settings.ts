@@ -4,11 +4,10 @@ import { secretTexts, secrets } from '#shared/api/foreign/core.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { createHttpClient } from '#shared/clients/http/client.ts';
 import { type Connect, createLateKubeClient } from '#shared/clients/kube/late.ts';
-import { createS3Client } from '#shared/clients/s3/client.ts';
-import { parseS3Credentials } from '#shared/clients/s3/place.ts';
+import { openObjectStore } from '#shared/clients/cloud/store.ts';
 import type { ObjectImportDeps } from '#shared/object-import/drive.ts';
 import { ImportRules } from '#shared/object-import/rules.ts';
-import { proxySettings, toProxies } from '#shared/resources/network-settings.ts';
+import { cloudSettings, proxySettings, toProxies } from '#shared/resources/network-settings.ts';
 import { type StepConfig, stepSettings } from '#shared/resources/step-settings.ts';
 import {
   callerSettings,
@@ -30,6 +29,7 @@ export const objectImportSettings = {
   ...traceSettings,
   allowedAddresses: stepSettings.allowedAddresses,
   ...proxySettings,
+  ...cloudSettings,
   objectStoreEndpoint: stepSettings.objectStoreEndpoint,
   objectStoreRegion: stepSettings.objectStoreRegion,
   objectStorePathStyle: stepSettings.objectStorePathStyle,
@@ -64,6 +64,7 @@ type StoreConfig = Pick<
   | 'objectStoreSecret'
   | 'allowedAddresses'
   | keyof typeof proxySettings
+  | keyof typeof cloudSettings
 >;
 
 export const createObjectImportDeps = (
@@ -80,12 +81,15 @@ const openStoreOf =
   (kube: ObjectImportDeps['kube'], config: StoreConfig): ObjectImportDeps['openStore'] =>
   async ({ namespace }) => {
     const secret = await readSecret(kube, namespace, config.objectStoreSecret);
-    const credentials = secret && parseS3Credentials(secret);
     const isRefused = createAddressPolicy(config.allowedAddresses);
-    const http = createHttpClient({ isRefused, idleMs, ca: secret?.['ca.crt'], proxies: toProxies(config) });
+    const plain = { isRefused, idleMs, proxies: toProxies(config) };
+    const http = createHttpClient({ ...plain, ca: secret?.['ca.crt'] });
     const { objectStoreEndpoint: endpoint, objectStoreRegion: region, objectStorePathStyle: pathStyle } = config;
-    const s3 = createS3Client({ http, endpoint, region, pathStyle, credentials });
-    return { s3, close: () => http.close() };
+    return openObjectStore(
+      { http, endpoint, region, pathStyle },
+      { secret, secretName: config.objectStoreSecret, use: 'read' },
+      { asks: createHttpClient(plain), now: Date.now, clouds: config.cloudEndpoints },
+    );
   };
 
 const readSecret = async (

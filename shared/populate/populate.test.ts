@@ -214,6 +214,21 @@ describe('buildTransferJob', () => {
     expect(env.find(({ name }) => name === 'TRACEPARENT')?.value).toContain(imageRef.uid.replaceAll('-', ''));
   });
 
+  it('has a token of its service account only for a workload identity, which no API server accepts', () => {
+    const identity = { cloud: 'azure', tenant: 't', client: 'c' } as const;
+    const source = { type: 'http', url: 'https://golden.blob.core.windows.net/images/a', identity } as const;
+    const { spec } = buildTransferJob({ ...request, source }, testSettings).spec.template;
+    const audience = 'api://AzureADTokenExchange';
+    const projected = { sources: [{ serviceAccountToken: { audience, expirationSeconds: 3600, path: 'token' } }] };
+    expect(spec.automountServiceAccountToken).toBe(false);
+    expect(spec.volumes).toContainEqual({ name: 'source-identity', projected });
+    const [{ env, volumeMounts } = {}] = spec.containers;
+    expect(volumeMounts).toContainEqual({ name: 'source-identity', mountPath: '/source-identity', readOnly: true });
+    expect(TransferSpec.parse(JSON.parse(env?.[0]?.value ?? '')).source).toMatchObject({
+      workload: { identity, tokenFile: '/source-identity/token' },
+    });
+  });
+
   it.each([
     [120 * 1024, 120],
     [0, 1],

@@ -1,4 +1,5 @@
 // Settings of the operator for work that fills volumes. Read in one place from the configuration of the functions and passed to every plan.
+import type { CloudEndpoints } from '#shared/clients/cloud/endpoints.ts';
 import type { ServerReach } from '#shared/clients/http/reach.ts';
 import type { MirrorAccess } from '#shared/clients/http/mirrors.ts';
 import type { Toleration } from '#shared/api/foreign/core.ts';
@@ -31,6 +32,8 @@ export interface PopulateSettings extends RegistryAccess, MirrorAccess {
   readonly reach?: ServerReach | undefined;
   /** Default: no proxy. */
   readonly proxies?: Proxies | undefined;
+  /** Stores and token services of the clouds. Default: the public ones. */
+  readonly clouds?: CloudEndpoints | undefined;
   /** PEM certificates that an administrator of Harvester trusts, for storage that fetches by itself; `proxies.ca` includes them. */
   readonly additionalCa?: string | undefined;
   /** Default: images from an object store are rejected. */

@@ -35,6 +35,7 @@ const samples: { readonly [T in SourceType]: Sample<Source<T>> } = {
     isServer: true,
     of: [
       { type: 'http', url: 'https://images.example/disk' },
+      { type: 'http', url: 'https://images.example/disk', identity: { cloud: 'azure', tenant: 't', client: 'c' } },
       { type: 'http', url: 'https://images.example/disk', ...access, headerSecrets: ['first', 'second'] },
     ],
   },

@@ -77,6 +77,7 @@ export const sources: Table = {
   upload,
   blank: {
     name: 'an empty disk',
+    takes: [],
     isServer: false,
     isFile: false,
     arrives: 'fetched',
@@ -86,6 +87,7 @@ export const sources: Table = {
   },
   'export-from-volume': {
     name: 'a claim of any namespace',
+    takes: [],
     isServer: false,
     isFile: false,
     arrives: 'copied',
@@ -93,6 +95,7 @@ export const sources: Table = {
   },
   clone: {
     name: 'another image of the same kind',
+    takes: [],
     isServer: false,
     isFile: false,
     arrives: 'copied',
@@ -100,6 +103,7 @@ export const sources: Table = {
   },
   restore: {
     name: 'a backup that the storage itself made',
+    takes: [],
     isServer: false,
     isFile: false,
     arrives: 'restored',
@@ -124,6 +128,8 @@ export const isSent = (source: MaybeSource): boolean => arrivalOf(source) === 's
 export const isCopied = (source: Source | undefined): source is CopiedSource => arrivalOf(source) === 'copied';
 export const isFromServer = (source: MaybeSource): boolean => source !== undefined && sources[source.type].isServer;
 export const isFile = ({ type }: Source): boolean => sources[type].isFile;
+/** Its name for messages, and the credentials that it can be read with. */
+export const accessOf = ({ type }: Pick<Source, 'type'>): Pick<SourceRow<Source>, 'name' | 'takes'> => sources[type];
 export const movingOf = (source: MaybeSource): SourceRow<Source>['moving'] =>
   source === undefined ? downloading : sources[source.type].moving;
 export const pinOf = <T extends SourceType>(source: Source<T>): string | undefined => rows[source.type].pinOf?.(source);

@@ -97,7 +97,7 @@ const descriptionOf = {
   'read-secret': 'use the Secret',
 } as const;
 
-const cloneAdvice = 'this requires permission to create datavolumes/source of cdi.kubevirt.io there';
+const cloneAdvice = `this requires permission to create datavolumes/source of cdi.kubevirt.io in its namespace, or that a DataSource offers it (${annotations.offeredTo})`;
 const adviceOf = {
   'clone-claim': cloneAdvice,
   'clone-snapshot': cloneAdvice,

@@ -46,26 +46,27 @@ import type { Image } from '#shared/backends/backend.ts';
 export interface AdmittedKind<T extends KubeObject = KubeObject, S = unknown> {
   readonly kind: ServedKind<T>;
   /** The requested state, as read by the rules. */
-  readonly read: (object: T) => S;
+  read(this: void, object: T): S;
   readonly rules: readonly RequestRule<T, S>[];
   readonly defaults: readonly DefaultRule<T>[];
   /** Sources that its author must be allowed to use. Default: none outside of its own namespace. */
-  readonly sources?: SourcesOf<T>;
+  sources?(this: void, ...asked: Parameters<SourcesOf<T>>): ReturnType<SourcesOf<T>>;
   /** Objects that its author must be allowed to use whenever they are named, including later updates. Default: only the images of classes. */
-  readonly uses?: (object: T) => readonly AskedSource[];
+  uses?(this: void, object: T): readonly AskedSource[];
   /** Records the requester in the decisions they wrote. `before`: the previous object, if valid. */
-  readonly sign?: (request: AdmissionRequest, object: T, before: T | undefined) => T;
+  sign?(request: AdmissionRequest, object: T, before: T | undefined): T;
   /** Checks permissions beyond that to write the object; `undefined`: allowed. */
-  readonly review?: (
+  review?(
     request: AdmissionRequest,
     object: T,
     around: { readonly kube: KubeClient; readonly cdi: CdiLook | undefined },
-  ) => Promise<AdmissionAnswer | undefined>;
+  ): Promise<AdmissionAnswer | undefined>;
   /** Images: their storage class. */
-  readonly classOf?: (object: T) => string | undefined;
+  classOf?(object: T): string | undefined;
 }
 
-const admit = <T extends KubeObject, S>(kind: AdmittedKind<T, S>): AdmittedKind => kind as unknown as AdmittedKind;
+/** Checked as rules of their kind; admission passes each row objects of its kind alone. */
+const admit = <T extends KubeObject, S>(kind: AdmittedKind<T, S>): AdmittedKind => kind;
 
 const admitImage = <T extends ImageObject>(
   dialect: ImageDialect<T>,

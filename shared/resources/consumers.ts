@@ -6,6 +6,7 @@ import { type PersistentVolumeClaim, persistentVolumeClaims, storageClasses } fr
 import { type VirtualMachine, claimNamesOf } from '#shared/api/foreign/kubevirt.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { labels } from '#shared/api/names.ts';
 import {
   apiVersionOf,
   groupKindOf,
@@ -146,6 +147,9 @@ export const consumersOf = (target: KubeObject, inventory: Inventory): readonly 
     .toSorted((a, b) => keyOf(placeOf(a.object)).localeCompare(keyOf(placeOf(b.object))));
 };
 
+/** A golden copy is nobody's disk. */
+const isCopy = ({ metadata }: KubeObject): boolean => metadata.labels?.[labels.copyOf] !== undefined;
+
 const madeFrom = (places: readonly Place[], { objects, claims, machines }: Inventory): readonly Consumer[] => {
   const keys = new Set(places.map(keyOf));
   const isPart = (object: KubeObject): boolean => keys.has(keyOf(placeOf(object)));
@@ -154,7 +158,7 @@ const madeFrom = (places: readonly Place[], { objects, claims, machines }: Inven
   const isOwned = (claim: KubeObject): boolean =>
     owners.has(ownerOf(claim)?.uid) || (claim.metadata.ownerReferences ?? []).some(({ uid }) => owners.has(uid));
   const rows = [
-    ...objects.map((object) => ({ object, sources: sourcesOf(object) })),
+    ...objects.filter((object) => !isCopy(object)).map((object) => ({ object, sources: sourcesOf(object) })),
     ...claims.filter((claim) => !isOwned(claim)).map((object) => ({ object, sources: sourcesOfClaim(object) })),
   ];
   return rows.flatMap(({ object, sources }) => {

@@ -5,10 +5,12 @@ import { type KubeObject, type Owner, ownerOf } from '#shared/api/object.ts';
 import { type BackendCapabilities, type Image, isInstalled } from '#shared/backends/backend.ts';
 import { type BackendRegistry, registrationOf } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { credentialsOf } from '#shared/populate/sources/servers.ts';
 import type { Restored } from '#shared/populate/restore-source.ts';
 import type { AskedSource } from './access-rule.ts';
 import { annotations } from '#shared/api/names.ts';
 import { deprecationOfImage } from '#shared/golden/rollout/deprecation.ts';
+import { changedAccess } from '#shared/resources/source-access.ts';
 import { type RequestRule, faultIf } from './rule.ts';
 import { mostGrace } from '#shared/resources/deleted-images/record.ts';
 import { parseSpan } from '#shared/runtime/age.ts';
@@ -86,12 +88,15 @@ interface RuleFields {
 
 /** Why an image cannot be filled from such a source by its backend; `undefined` if it can. */
 export const unfitSource = ({ backend, source, ref }: Image, capabilities: BackendCapabilities): string | undefined => {
-  const { sources, encrypts, copiesNearby } = capabilities;
+  const { sources, encrypts, copiesNearby, passes = [] } = capabilities;
   if (source === undefined) return undefined;
   if (!sources.includes(source.type))
     return `backend "${backend}" cannot take a ${source.type} source; it takes ${sources.join(', ')}`;
   if (source.type === 'clone' && source.operation !== undefined && encrypts !== true)
     return `backend "${backend}" makes plain copies and cannot ${source.operation}: take one whose storage encrypts, with a class that says so`;
+  const unpassed = credentialsOf(source).find((name) => !passes.includes(name));
+  if (unpassed !== undefined)
+    return `backend "${backend}" fetches without ${unpassed}: take ${passes.length === 0 ? 'backend cdi or csi' : 'backend csi'}`;
   const isElsewhere = 'namespace' in source && source.namespace !== ref.namespace;
   return copiesNearby === true && isElsewhere
     ? `backend "${backend}" copies within a namespace: create the image in namespace ${source.namespace}, or take a backend that copies across namespaces`
@@ -150,6 +155,7 @@ export const imageRules = (backends: BackendRegistry, fields: RuleFields): reado
     { id: 'backend-installed', on: 'CREATE', reason: 'Invalid', check: isThere },
     { id: 'backend-source', on: 'CREATE', reason: 'Invalid', check: canFill },
     { id: 'backend-create', on: 'CREATE', reason: 'Invalid', check: canCreate },
+    { id: 'fixed-access', on: 'UPDATE', reason: 'Invalid', check: changedAccess },
     { id: 'backend-update', on: 'UPDATE', reason: 'Invalid', check: canUpdate },
   ];
 };

@@ -2,10 +2,11 @@
 // reconciler before something is fetched.
 import { z } from 'zod';
 import { harvesterSettings } from '#shared/api/foreign/backup.ts';
+import { CloudEndpoints } from '#shared/clients/cloud/endpoints.ts';
 import { Proxies } from '#shared/clients/http/proxy.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
-import { setting } from '#shared/runtime/config.ts';
+import { jsonText, setting } from '#shared/runtime/config.ts';
 import { InvalidInput, isNotFound } from '#shared/runtime/errors.ts';
 
 /** PEM certificates; `undefined`: there are none. Throws Unavailable if the API is, InvalidInput if they do not fit into a Job. */
@@ -98,6 +99,14 @@ export const proxySettings = {
       .string()
       .max(mostPemCharacters, { error: 'is too long for a Job: include only the authority of the proxy' })
       .optional(),
+  ),
+} as const;
+
+export const cloudSettings = {
+  cloudEndpoints: setting(
+    'CLOUD_ENDPOINTS',
+    'Stores and token services of clouds in place of the public ones, as JSON: googleStorage, googleToken, googleSts, googleIam, azureLogin, azureStorage. Credentials of clouds are sent only to these.',
+    jsonText(CloudEndpoints).optional(),
   ),
 } as const;
 

@@ -20,7 +20,7 @@ export interface RequestRule<T extends KubeObject, S = Image> {
   readonly id: string;
   readonly on: 'CREATE' | 'UPDATE';
   readonly reason: RuleReason;
-  readonly check: (request: RuleRequest<T, S>) => readonly Fault[] | Promise<readonly Fault[]>;
+  check(this: void, request: RuleRequest<T, S>): readonly Fault[] | Promise<readonly Fault[]>;
 }
 
 export interface RuleRequest<T extends KubeObject, S = Image> {
@@ -37,7 +37,7 @@ export interface RuleRequest<T extends KubeObject, S = Image> {
 /** Fills in missing fields of an object; idempotent. */
 export interface DefaultRule<T extends KubeObject> {
   readonly id: string;
-  readonly fill: (request: DefaultRequest<T>) => T | Promise<T>;
+  fill(this: void, request: DefaultRequest<T>): T | Promise<T>;
 }
 
 export type DefaultRequest<T extends KubeObject> = Pick<RuleRequest<T>, 'object' | 'before' | 'kube'>;

@@ -63,7 +63,7 @@ const tables: Readonly<Record<string, Rules>> = {
   protected: protectedRules,
   class: storageClassRules,
   'data-volume': [...dataVolumeRules, ...dataVolumeRequestRules, ...dataVolumeDefaults],
-  cron: [...dataImportCronRules, ...cronTemplateRules],
+  cron: [...dataImportCronRules.filter(isFirst), ...cronTemplateRules],
   'data-source': dataSourceRules.filter(isFirst),
   policy: [...policySpecRules, ...goldenImagePolicyRules.filter(isFirst)],
   limit: limitSpecRules,

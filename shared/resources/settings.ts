@@ -56,11 +56,13 @@ export const createReconcileDeps = (
   const deps = createStepDeps(config, { kube, log, architecture, send });
   const registries = async () => configuredSettings(deps.settings, await deps.config());
   const reachOf = createPollReach({ limits: deps.limits, registries });
+  const { cloudEndpoints: clouds } = config;
+  const sources = { kube, reachOf, allowedAddresses, registries, proxies, clouds, now: Date.now };
   return {
     ...deps,
     warm: kube.warm,
     look: createFileLook(() => trustedSettings(deps, true)),
-    observe: createObserver({ kube, reachOf, allowedAddresses, registries, proxies, architecture, now: Date.now }),
-    verify: createVerifier({ kube, reachOf, allowedAddresses, registries, proxies, now: Date.now }),
+    observe: createObserver({ ...sources, architecture }),
+    verify: createVerifier(sources),
   };
 };

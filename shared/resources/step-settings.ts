@@ -9,7 +9,7 @@ import { createAnnouncer } from '#shared/resources/announcer.ts';
 import { createConfigLook } from './cdi-config/look.ts';
 import { type LimitsLook, createLimitsLook } from '#shared/resources/tenant-limit/applied.ts';
 import { createCdiLook } from '#shared/resources/cdi-mode.ts';
-import { createTrustLook, proxySettings, toProxies } from './network-settings.ts';
+import { cloudSettings, createTrustLook, proxySettings, toProxies } from './network-settings.ts';
 import { addressSettings, cdiSettings, setting } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
@@ -42,6 +42,7 @@ export const stepSettings = {
     z.string().default('').pipe(list(/,/)),
   ),
   ...proxySettings,
+  ...cloudSettings,
   objectStoreEndpoint: setting(
     'OBJECT_STORE_ENDPOINT',
     'URL of the object store for `spec.source.objectStore` of images. Default: such images are rejected.',
@@ -96,6 +97,7 @@ export const toPopulateSettings = (config: StepConfig): PopulateSettings => ({
   allowedAddresses: config.allowedAddresses,
   plainRegistries: config.plainRegistries,
   proxies: toProxies(config),
+  clouds: config.cloudEndpoints,
   objectStore: toObjectStore(config),
   eventSink: config.transferSink ?? config.sink,
   eventAudience: config.transferSinkAudience,

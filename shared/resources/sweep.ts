@@ -12,6 +12,7 @@ import { createDuePolls } from '#shared/resources/data-import-cron/due-polls.ts'
 import { createDiskCounter } from '#shared/resources/golden-image-policy/disk-counts.ts';
 import { createOverlookedVersions } from '#shared/resources/golden-image-policy/index.ts';
 import { sweepMachines } from '#shared/resources/machine-disks/sync.ts';
+import { createGoldenCopies } from '#shared/resources/golden-copies/sync.ts';
 import { createOffers } from '#shared/resources/data-source/offers.ts';
 import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';
 import { createUsageReport } from '#shared/resources/tenant-limit/report.ts';
@@ -60,7 +61,9 @@ const reconcileFound = async (deps: ReconcileDeps, refs: readonly ObjectRef[]): 
 
 /** A failed tick is not delivered again: the next one follows anyway. */
 export const tick = async (deps: TickDeps, signal?: AbortSignal): Promise<Outcome> => {
-  const misplaced = createMisplacedCrons(await ensureProfiles(deps));
+  const facts = await ensureProfiles(deps);
+  const misplaced = createMisplacedCrons(facts);
+  const copies = createGoldenCopies(facts);
   await ensureConfig(deps);
   await removeAbandoned(deps.kube, deps.now());
   await removePast(deps);
@@ -82,9 +85,11 @@ export const tick = async (deps: TickDeps, signal?: AbortSignal): Promise<Outcom
     disks.visit(object);
     usage.visit(object);
     offers.visit(object);
+    copies.visit(object);
   });
   // A CDI that is installed knows nothing of offers.
   if ((await deps.cdi()) !== 'use') await offers.carryOut(deps);
+  await copies.carryOut(deps);
   await usage.write(deps);
   const found = await reconcileFound(deps, [
     ...misplaced.found,

@@ -28,7 +28,7 @@ import { contentOfVolume } from '#shared/populate/volume/volume.ts';
 import { isPrimeDue, isPrimed } from '#shared/populate/volume/prime.ts';
 import { planVolume } from '#shared/populate/volume/plan.ts';
 import { checkVolume } from '#shared/populate/volume/check.ts';
-import type { ObservedVolume, OriginReaders } from '#shared/populate/volume/observed.ts';
+import type { ObservedVolume, SourceReaders } from '#shared/populate/volume/observed.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import { isFromServer } from '#shared/populate/source.ts';
 import { populationOf } from '#shared/populate/population.ts';
@@ -105,7 +105,7 @@ const contentLink = (volume: Volume) => contentLinkOf(volume.ref, contentOfVolum
 
 export const volumeReconciler = <T extends KubeObject>(
   dialect: VolumeDialect<T>,
-  readers: OriginReaders,
+  readers: SourceReaders,
 ): Reconciler<T, Volume> => ({
   ...fillable,
   kind: dialect.kind,
@@ -134,7 +134,8 @@ export const volumeReconciler = <T extends KubeObject>(
   links: {
     waitsFor: [...dialect.sourceKinds, contentGroupKind],
     sourceOf: (volume) => (volume.source?.type === 'object' ? volume.source : contentLink(volume)),
-    offersOf: (volume) => [claimOf(volume), contentLink(volume)].filter((offer) => offer !== undefined),
+    offersOf: (volume) =>
+      [claimOf(volume), contentLink(volume), ...(volume.isCopy?.wakes ?? [])].filter((offer) => offer !== undefined),
   },
   // Clients that read only the claim wait for its annotation that an upload can start.
   isPassDue: ({ claim, state }, { phase }) =>

@@ -33,13 +33,13 @@ interface Rule {
   readonly names?: readonly string[];
 }
 
-const rules = [
-  { name: 'minute', min: 0, max: 59 },
-  { name: 'hour', min: 0, max: 23 },
-  { name: 'day of month', min: 1, max: 31 },
-  { name: 'month', min: 1, max: 12, names: 'jan feb mar apr may jun jul aug sep oct nov dec'.split(' ') },
-  { name: 'day of week', min: 0, max: 6, names: 'sun mon tue wed thu fri sat'.split(' ') },
-] as const satisfies readonly Rule[];
+const rules = {
+  minute: { name: 'minute', min: 0, max: 59 },
+  hour: { name: 'hour', min: 0, max: 23 },
+  day: { name: 'day of month', min: 1, max: 31 },
+  month: { name: 'month', min: 1, max: 12, names: 'jan feb mar apr may jun jul aug sep oct nov dec'.split(' ') },
+  weekday: { name: 'day of week', min: 0, max: 6, names: 'sun mon tue wed thu fri sat'.split(' ') },
+} as const satisfies Readonly<Record<string, Rule>>;
 
 const valueOf = (text: string, { name, names, min, max }: Rule): number | undefined => {
   const index = names?.indexOf(text.toLowerCase()) ?? -1;
@@ -78,23 +78,33 @@ const fieldOf = (text: string, rule: Rule): ReadonlySet<number> | { readonly pro
   return values;
 };
 
-type FieldSet = ReadonlySet<number>;
-type FieldSets = readonly [FieldSet, FieldSet, FieldSet, FieldSet, FieldSet];
-
 /** The optional seconds field before the five fields. */
 export const parseSeconds = (text: string): ReadonlySet<number> | { readonly problem: string } =>
   fieldOf(text, { name: 'second', min: 0, max: 59 });
 
 /** `problem` completes a sentence about the schedule. */
-export const parseFields = (text: string): CronFields | { readonly problem: string } => {
-  const parts = text.trim().split(/\s+/);
+export const parseFields = (schedule: string): CronFields | { readonly problem: string } => {
+  const parts = schedule.trim().split(/\s+/);
   if (parts.length !== 5)
     return { problem: `must have five fields (minute hour day month weekday), and has ${parts.length}` };
-  const fields = rules.map((rule, index) => fieldOf(parts[index] ?? '', rule));
-  for (const field of fields) if ('problem' in field) return field;
-  const [minutes, hours, days, months, weekdays] = fields as unknown as FieldSets;
-  const isEitherDayFree = /^[*?]/.test(parts[2] ?? '') || /^[*?]/.test(parts[4] ?? '');
-  return { minutes, hours, days, months, weekdays, isEitherDayFree };
+  const problems: string[] = [];
+  const read = (text: string, rule: Rule): ReadonlySet<number> => {
+    const field = fieldOf(text, rule);
+    if (!('problem' in field)) return field;
+    problems.push(field.problem);
+    return new Set();
+  };
+  const [minute = '', hour = '', day = '', month = '', weekday = ''] = parts;
+  const fields: CronFields = {
+    minutes: read(minute, rules.minute),
+    hours: read(hour, rules.hour),
+    days: read(day, rules.day),
+    months: read(month, rules.month),
+    weekdays: read(weekday, rules.weekday),
+    isEitherDayFree: /^[*?]/.test(day) || /^[*?]/.test(weekday),
+  };
+  const [problem] = problems;
+  return problem === undefined ? fields : { problem };
 };
 
 export const isDay = (fields: CronFields, day: number, weekday: number): boolean => {

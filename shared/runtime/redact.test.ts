@@ -34,6 +34,7 @@ describe('redact', () => {
   it.each([
     ['GET https://u:p@h/x?y=z failed', 'GET https://h/x failed'],
     ['authorization: Bearer eyJhbGciOi.abc', `authorization: Bearer ${redacted}`],
+    ['invalid: eyJhbGciOiJS.eyJpc3MiOiJh.c2ln (assertion)', `invalid: ${redacted} (assertion)`],
     ['password=hunter2 and more', `password=${redacted} and more`],
     ['{"secretKey": "s", "client_secret":"abcdef"}', `{"secretKey": "s", "client_secret":"${redacted}"}`],
     ['-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----', redacted],

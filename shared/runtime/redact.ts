@@ -7,6 +7,7 @@ const urlInText = /[a-z][a-z0-9+.-]{1,20}:\/\/[^\s"<>]+/gi;
 const credentialInText = /\b(bearer|basic)\s+[a-z0-9._~+/=-]{8,}/gi;
 const assignmentInText =
   /\b([a-z_-]{0,40}(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key))(["']?\s{0,3}[=:]\s{0,3}["']?)([^\s"',;&}]{3,})/gi;
+const webTokenInText = /\beyJ[a-z0-9_-]{8,}\.[a-z0-9_-]{8,}\.[a-z0-9_-]*/gi;
 const privateKeyInText = /-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,30}PRIVATE KEY-----|$)/g;
 
 /**
@@ -29,9 +30,10 @@ const withoutUserInfo = (rest: string, isValid: boolean): string => {
   return authority.slice(authority.lastIndexOf('@') + 1) + rest.slice(authority.length);
 };
 
-/** The text redacted: URLs shortened, bearer and basic credentials, `password=…` and private keys replaced. */
+/** The text redacted: URLs shortened, bearer and basic credentials, web tokens, `password=…` and private keys replaced. */
 export const redact = (text: string): string =>
   redactUrls(text.replace(privateKeyInText, redacted))
+    .replace(webTokenInText, redacted)
     .replace(credentialInText, `$1 ${redacted}`)
     .replace(assignmentInText, `$1$2${redacted}`);
 

@@ -8,7 +8,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { type Damage, damaged, damagesOf } from '#test/support/damage.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { convertDisk, writeDisk } from '#test/support/disk.ts';
-import { effort, fuzzTimeout } from '#test/support/random.ts';
+import { drawn, effort, fuzzTimeout } from '#test/support/random.ts';
 import { hasTools, runTool } from '#test/support/tools.ts';
 
 const mib = 1024 * 1024;
@@ -142,7 +142,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz'))('images that qemu-img made', () => 
   };
   const ofImage = /^(NotADiskImage|Image(Truncated|Corrupt|TooLarge|Encrypted)|ExternalReference|UnsupportedFormat)$/;
 
-  it.each(kinds)(
+  it.each(drawn(kinds, 1 / 2))(
     'a damaged %s becomes the disk that qemu-img makes of it, or is rejected',
     async (what, driver, options) => {
       const image = convertDisk(raw, driver, join(root, `damaged ${what}`), options);

@@ -178,7 +178,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz') || !hasRegistry())('the disk that ar
     };
   };
 
-  it.each(drawn(rows, 1 / 2))('from $source in a $sink is the published $format: $trouble', async (row) => {
+  it.each(drawn(rows, 1 / 4))('from $source in a $sink is the published $format: $trouble', async (row) => {
     const { format, source, sink, trouble } = row;
     const folder = mkdtempSync(join(root, 'case-'));
     const path = join(folder, 'disk.img');

@@ -1,5 +1,7 @@
 // The spec of a transfer: the input of transfer-job, written by the backends into the environment of the Job.
 import { z } from 'zod';
+import { CloudEndpoints } from '#shared/clients/cloud/endpoints.ts';
+import { WorkloadIdentity } from '#shared/clients/cloud/identity.ts';
 import { Proxies } from '#shared/clients/http/proxy.ts';
 import { ServerReach } from '#shared/clients/http/reach.ts';
 import { ExportFormat } from '#shared/transfer/export/format.ts';
@@ -33,6 +35,11 @@ const accessShape = {
   ca: Mounted.optional(),
 } as const;
 
+const identityShape = {
+  /** In place of a Secret. `tokenFile` has the token of the pod, and is renewed. */
+  workload: z.object({ identity: WorkloadIdentity, tokenFile: z.string() }).optional(),
+} as const;
+
 const mirrorShape = {
   /** URLs of the same file at its mirrors, which are asked first, in order, without credentials. */
   mirrors: z.array(z.string()).optional(),
@@ -41,8 +48,9 @@ const mirrorShape = {
 export const HttpSource = z.object({
   type: z.literal('http'),
   url: z.string(),
-  /** The Secret has accessKeyId and secretKey, or username and password. */
+  /** The Secret has accessKeyId and secretKey, or username and password; for an object of a cloud, what clients/cloud reads. */
   ...accessShape,
+  ...identityShape,
   /** `Name: value`, sent only to the URL's own origin. */
   secretHeaders: z.array(z.string()).optional(),
   /** Secrets with such a header in every key. */
@@ -90,8 +98,12 @@ const StoredObject = z.object({
   key: z.string(),
   /** PEM certificates to trust besides the default ones, if no Secret or ConfigMap has them. */
   caBundle: z.string().optional(),
-  /** The Secret has accessKeyId, secretKey, sessionToken, and ca.crt to trust. Default: requests are not signed. */
+  /**
+   * The Secret has accessKeyId, secretKey, sessionToken, and ca.crt to trust; for a store of a cloud, what clients/cloud reads. Default: requests
+   * are not signed.
+   */
   ...accessShape,
+  ...identityShape,
 });
 export type StoredObject = z.infer<typeof StoredObject>;
 
@@ -243,5 +255,7 @@ export const TransferSpec = z.object({
   reach: ServerReach.optional(),
   /** Default: no proxy. */
   proxies: Proxies.optional(),
+  /** Default: the public ones. */
+  clouds: CloudEndpoints.optional(),
 });
 export type TransferSpec = z.infer<typeof TransferSpec>;

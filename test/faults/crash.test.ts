@@ -7,8 +7,8 @@ import { effort, seed } from '#test/support/random.ts';
 import { calm } from '#test/support/simulation/chaos.ts';
 import { type Verdict, deathAfterEffect } from '#test/support/simulation/scheduler.ts';
 
-/** Every seventh call, starting at a different one in each run; all with `BULLION_FUZZ=7`. */
-const stride = Math.max(1, Math.round(7 / effort));
+/** Of each scenario, spread evenly and different in each run; every call with `BULLION_FUZZ=20`. */
+const kills = 16 * effort;
 
 const named = (name: string): Scenario => {
   const found = scenarios.find((scenario) => scenario.name === name);
@@ -40,6 +40,7 @@ describe.each([
     // The last ticks only read a settled image.
     const last = expected.world.trace.findLastIndex((call) => !call.startsWith('cron-tick: list')) + 2;
     expect(last).toBeLessThanOrEqual(calls);
+    const stride = Math.max(1, Math.ceil(last / kills));
     for (let at = seed % stride; at < last; at += stride) {
       const { violations, summary } = await runKilled(scenario, at, verdict);
       expect({ at, violations, summary }).toEqual({ at, violations: [], summary: expected.summary });

@@ -5,6 +5,7 @@
 // `npm run test:faults -- --kills N [--from S]`: kills the embedded API server N times.
 import { isDeepStrictEqual, parseArgs } from 'node:util';
 import { runKills } from '#test/faults/api-server-kill/run.ts';
+import { copyScenarios, runCopies } from '#test/faults/golden-copies.ts';
 import { cronScenarios, runCron } from '#test/faults/golden-cron.ts';
 import { expectedSummary, runBackupStorm } from '#test/faults/backup.ts';
 import { expectedOfShared, runSharedStorm } from '#test/faults/backup-shared.ts';
@@ -87,6 +88,10 @@ const runJudged = async (first: number, count: number): Promise<number> => {
       name: one.name,
       run: async (seed: number) => (await runPolicy(one, seed)).violations,
     })),
+    ...copyScenarios.map((one) => ({
+      name: one.name,
+      run: async (seed: number) => (await runCopies(one, seed)).violations,
+    })),
     { name: 'machine-disks', run: runMachine },
     ...sharedContent.map((one) => ({ name: one.name, run: (seed: number) => runSharedContent(one, seed) })),
   ];
@@ -150,7 +155,7 @@ const runShared = async (from: number, count: number): Promise<number> => {
 const first = Number(values.from);
 
 const names = [
-  ...[...scenarios, ...cronScenarios, ...policyScenarios, ...sharedContent].map(({ name }) => name),
+  ...[...scenarios, ...cronScenarios, ...policyScenarios, ...copyScenarios, ...sharedContent].map(({ name }) => name),
   'machine-disks',
   'backups',
 ];

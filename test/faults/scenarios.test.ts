@@ -1,11 +1,12 @@
 // Every table of scenarios is run by a test, and every scenario that a test or a document names is in a table.
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { copyScenarios } from '#test/faults/golden-copies.ts';
 import { cronScenarios } from '#test/faults/golden-cron.ts';
 import { policyScenarios } from '#test/faults/golden-policy.ts';
 import { scenarios, sharedContent } from '#test/faults/scenarios.ts';
 
-const tables = { scenarios, sharedContent, cronScenarios, policyScenarios };
+const tables = { scenarios, sharedContent, cronScenarios, policyScenarios, copyScenarios };
 const names = Object.values(tables).flatMap((table) => table.map(({ name }) => name));
 
 const root = new URL('../../', import.meta.url);

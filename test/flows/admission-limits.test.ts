@@ -142,7 +142,7 @@ describe('limits of tenants', { timeout: 200_000 }, () => {
       });
       const direct = { ...taken, sourceRef: { ...taken.sourceRef, namespace: golden } };
       const { stderr } = await kubectl(['create', '--as', 'jane', '-f', '-'], aVolume('late', direct));
-      expect(stderr).toMatch(/user jane is not allowed to clone from its target/);
+      expect(stderr).toMatch(/user jane is not allowed to clone from the volume behind DataSource/);
       expect(await cluster.kube.get(dataVolumes, { namespace: tenant, name: 'root' })).toBeDefined();
     },
   );

@@ -16,13 +16,17 @@ import { imageRows } from '#test/support/image-rows.ts';
 import { exemptRows } from '#test/support/exempt-rows.ts';
 import { aPolicy } from '#test/support/policy-rows.ts';
 import { protectedRows } from '#test/support/protected-rows.ts';
+import { drawn } from '#test/support/random.ts';
 import { hasKubectl } from '#test/support/tools.ts';
 
+const allRows = [...imageRows, ...protectedRows];
+/** The rule whose answer may be unknown, in a test of its own. */
+const aboutRights = 'harvester/source-image-allowed';
+/** A Worker applies the same rules: a part of them shows that it can read what they read. */
 const hosts = [
-  ['functions', asFunctions],
-  ['a Worker', asWorker],
+  ['functions', asFunctions, allRows],
+  ['a Worker', asWorker, [...drawn(allRows, 1 / 6), ...allRows.filter(({ id }) => id === aboutRights)]],
 ] as const;
-const rows = [...imageRows, ...protectedRows];
 const picks = ['allowed', 'denied'] as const;
 const user = 'jane';
 
@@ -45,7 +49,7 @@ const objectOf = ({ object, oldObject }: Asked): object => (object ?? oldObject)
 describe.skipIf(!hasKubectl()).each(hosts)(
   'admission of %s, when it depends on other objects',
   { timeout: 300_000 },
-  (_, functions) => {
+  (_, functions, rows) => {
     let server: AdmissionServer;
     const sent = { allowed: [] as Sent[], denied: [] as Sent[], exempt: [] as Sent[], filled: [] as Filled[] };
 
@@ -198,7 +202,7 @@ describe.skipIf(!hasKubectl()).each(hosts)(
     });
 
     it('asks for a retry when it is unknown whether the author may see an image (harvester/access-answered)', async () => {
-      const { asked } = sent.allowed.find(({ title }) => title.startsWith('harvester/source-image-allowed'))!;
+      const { asked } = sent.allowed.find(({ title }) => title.startsWith(aboutRights))!;
       const create = async () => sendAll(server.kubectl, 'create', [objectOf(asked)], ['--as', user]);
       expect((await create()).passed).toHaveLength(1);
       await server.kubectl(['delete', 'clusterrolebinding', 'bullion-admission']);

@@ -261,7 +261,7 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
   });
 
   it('shows its credentials nowhere', async () => {
-    const kinds = [jobs, pods, kubeEvents, harvester, hypercloud] as readonly unknown[] as readonly ResourceType[];
+    const kinds: readonly ResourceType[] = [jobs, pods, kubeEvents, harvester, hypercloud];
     const lists = await Promise.all(kinds.map((type) => second.kube.list(type, { namespace })));
     const all = JSON.stringify(lists) + (await readFile(second.logFile, 'utf8'));
     expect(all).toContain('image restored');

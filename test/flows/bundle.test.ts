@@ -60,9 +60,9 @@ describe.skipIf(!hasRegistry())('a bundle of a cluster', { timeout: 240_000 }, (
     });
     await golden.aCron('fedora');
     await writeFile(at('jammy.img'), jammy);
-    await bullion(here, 'upload', 'jammy', at('jammy.img'), '--storage-class', 'local');
+    await bullion(here, 'upload', 'jammy-22.04', at('jammy.img'), '--storage-class', 'local');
     await untilOffered(golden.flow, 'fedora', version);
-    await bundle(here, 'save', at('bundle.tar'), 'jammy', 'fedora@stable');
+    await bundle(here, 'save', at('bundle.tar'), 'jammy-22.04', 'fedora@stable');
   }, 240_000);
   afterAll(async () => {
     await golden?.close();
@@ -73,7 +73,7 @@ describe.skipIf(!hasRegistry())('a bundle of a cluster', { timeout: 240_000 }, (
     (await readFile(await diskOf(golden.cluster, { namespace, name }))).subarray(0, length);
 
   it('is the same file when it is saved again', async () => {
-    expect((await bundle(here, 'save', at('again.tar'), 'fedora@stable', 'jammy')).code).toBe(exitCodes.done);
+    expect((await bundle(here, 'save', at('again.tar'), 'fedora@stable', 'jammy-22.04')).code).toBe(exitCodes.done);
     expect((await readFile(at('again.tar'))).equals(await readFile(at('bundle.tar')))).toBe(true);
   });
 
@@ -81,17 +81,17 @@ describe.skipIf(!hasRegistry())('a bundle of a cluster', { timeout: 240_000 }, (
     const refused = await bundle('elsewhere', 'load', at('bundle.tar'));
     expect([refused.code, refused.err]).toEqual([
       exitCodes.failed,
-      expect.stringContaining('ConfigMap vendor of the policy does not exist'),
+      expect.stringContaining('ConfigMap vendor does not exist'),
     ]);
     expect((await bullion('elsewhere', 'get', 'dv', '-o', 'name')).out).toBe('');
     await putKeys('elsewhere');
-    const made = `datavolume/${version}\ndatasource/fedora\nvirtualmachineimage/jammy\n`;
+    const made = `datavolume/${version}\ndatasource/fedora\nvirtualmachineimage/jammy-22.04\n`;
     expect(await bundle('elsewhere', 'load', at('bundle.tar'))).toMatchObject({ code: exitCodes.done, out: made });
     const flow = createGoldenFlow(golden.cluster.kube, 'elsewhere');
     await flow.until(dataSourceKind.type, 'fedora', pointsTo(version));
     const first = await golden.contentOf(version);
     expect((await contentOf('elsewhere', version, first.length)).equals(first)).toBe(true);
-    const image = await golden.cluster.kube.get(imageTypes.harvester, { namespace: 'elsewhere', name: 'jammy' });
+    const image = await golden.cluster.kube.get(imageTypes.harvester, { namespace: 'elsewhere', name: 'jammy-22.04' });
     const claim = image?.status?.children?.volume ?? '';
     expect((await contentOf('elsewhere', claim, jammy.length)).equals(jammy)).toBe(true);
     expect(await bundle('elsewhere', 'load', at('bundle.tar'))).toMatchObject({ code: exitCodes.done, out: made });
@@ -134,18 +134,18 @@ describe.skipIf(!hasRegistry())('a bundle of a cluster', { timeout: 240_000 }, (
     await s3.send(new CreateBucketCommand({ Bucket: 'vmimage' }));
     const to = ['--to', 's3://vmimage/golden', '--endpoint', objectStore.url, '--credentials', at('credentials')];
     await writeFile(at('vendor.pem'), pemOf(vendor));
-    const out = `s3://vmimage/golden/${version}.img\ns3://vmimage/golden/jammy.qcow2\n`;
+    const out = `s3://vmimage/golden/${version}.img\ns3://vmimage/golden/jammy-22.04.qcow2\n`;
     const load = () => bundle(here, 'load', at('bundle.tar'), ...to, '--skip-signatures');
     expect(await load()).toMatchObject({ code: exitCodes.done, out });
     const sums = await s3.send(new GetObjectCommand({ Bucket: 'vmimage', Key: 'golden/SHA256SUMS' }));
     expect(await sums.Body?.transformToString()).toMatch(
-      /^[0-9a-f]{64} {2}fedora-[0-9a-f]{12}\.img\n[0-9a-f]{64} {2}jammy\.qcow2\n$/,
+      /^[0-9a-f]{64} {2}fedora-[0-9a-f]{12}\.img\n[0-9a-f]{64} {2}jammy-22\.04\.qcow2\n$/,
     );
     const disk = await s3.send(new GetObjectCommand({ Bucket: 'vmimage', Key: `golden/${version}.img` }));
     expect(Buffer.from((await disk.Body?.transformToByteArray()) ?? []).equals(noise('first', 64 * 1024))).toBe(true);
     expect(await load()).toMatchObject({ code: exitCodes.done, out });
     s3.destroy();
     const unsigned = await bundle(here, 'load', at('bundle.tar'), ...to, '--key', at('vendor.pem'));
-    expect([unsigned.code, unsigned.err]).toEqual([exitCodes.failed, expect.stringContaining('jammy (sha256:')]);
+    expect([unsigned.code, unsigned.err]).toEqual([exitCodes.failed, expect.stringContaining('jammy-22.04 (sha256:')]);
   });
 });

@@ -27,7 +27,7 @@ const looks = [
 const cutAfterFirstPart = `{
   const { setRequestHeader, send } = XMLHttpRequest.prototype;
   XMLHttpRequest.prototype.setRequestHeader = function (name, value) {
-    if (name === 'upload-offset') {
+    if (name === 'Upload-Offset') {
       this.isCut = Number(value) > 0 && sessionStorage.isWhole !== 'yes';
       sessionStorage.offsets = (sessionStorage.offsets ?? '') + ' ' + value;
     }

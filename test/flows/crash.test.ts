@@ -70,8 +70,8 @@ const moments: readonly Moment[] = [
   moment('the image is available', images, ({ status }: HyperCloudImage) => status?.state === 'Available'),
 ];
 
-/** A different quarter of them in each run, and all with `BULLION_FUZZ=4`: the simulation kills at every call (test/faults/crash.test.ts). */
-const killed = drawn(moments, 1 / 4);
+/** A different sixth of them in each run, and all with `BULLION_FUZZ=6`: the simulation kills at every call (test/faults/crash.test.ts). */
+const killed = drawn(moments, 1 / 6);
 
 /** Command lines of processes that use the directory. */
 const processesOf = async (dataDir: string): Promise<readonly string[]> => {

@@ -143,8 +143,10 @@ describe('cases that users of image importers have reported', { timeout: 400_000
     const name = 'again';
     for (const path of ['slow', 'slow', 'raw']) {
       await cluster.kube.create(images, anImage(name, { source: { http: `${origin.url}/${path}` } }));
-      if (path === 'slow') await sleep(700);
-      if (path === 'slow') await deleteImage(cluster.kube, name);
+      if (path === 'slow') {
+        await followUntil(cluster.kube, name, ({ phase }) => phase === 'Downloading');
+        await deleteImage(cluster.kube, name);
+      }
     }
     expect((await endOf(name))?.state).toBe('Available');
     expect(await isIdentical(name)).toBe(true);
@@ -155,12 +157,15 @@ describe('cases that users of image importers have reported', { timeout: 400_000
     await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: doomed } });
     const image = anImage('inside', { source: { http: `${origin.url}/slow` } });
     await cluster.kube.create(images, { ...image, metadata: { name: 'inside', namespace: doomed } });
-    await sleep(1_000);
+    await untilStatus(
+      cluster.kube,
+      images,
+      { namespace: doomed, name: 'inside' },
+      ({ phase }) => phase === 'Downloading',
+    );
     await cluster.kube.delete(namespaces, { name: doomed });
-    const deadline = Date.now() + 150_000;
-    const isThere = async () => (await cluster.kube.get(namespaces, { name: doomed })) !== undefined;
-    while (Date.now() < deadline && (await isThere())) await sleep(50);
-    expect(await isThere()).toBe(false);
+    const left = () => cluster.kube.get(namespaces, { name: doomed });
+    await expect.poll(left, { timeout: 150_000 }).toBeUndefined();
   });
 
   it('nothing is left once every image is deleted (cdi#525)', async () => {

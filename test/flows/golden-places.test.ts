@@ -9,10 +9,12 @@ import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { annotations, labels } from '#shared/api/names.ts';
 import { runBullion } from '#test/support/bullion.ts';
 import { noise } from '#test/support/disk.ts';
 import { conditionOf, isUpToDate, pointsTo, untilOffered, versionOf } from '#test/support/golden.ts';
 import { type GoldenRegistry, startGoldenRegistry } from '#test/support/golden-registry.ts';
+import { until } from '#test/support/until.ts';
 import { hasRegistry } from '#test/support/registry/server.ts';
 
 const namespace = 'golden-images';
@@ -136,6 +138,54 @@ describe.skipIf(!hasRegistry())('storage classes of golden images', { timeout: 6
     expect(await bullion('consumers', 'datasource/formed', '-n', namespace, '-o', 'name')).toContain(
       'datavolume.cdi.kubevirt.io/of-the-volume\n',
     );
+  });
+
+  it('copies a version once into the class of its disks, where they are cloned, also for another namespace', async () => {
+    const { digest } = await push('copied', 'copied');
+    const version = versionOf('copied', digest);
+    const block = { volumeMode: 'Block', accessModes: ['ReadWriteOnce'] };
+    const fed = golden.fed(
+      { registry: { url: golden.urlOf('copied') } },
+      { storageClassName: 'local-plain', ...block },
+    );
+    await flow.aCron(
+      'copied',
+      { importsToKeep: 1, retentionPolicy: 'None', ...fed },
+      { annotations: { [annotations.copyOnFirstUse]: 'true' } },
+    );
+    await untilOffered(flow, 'copied', version);
+    const make = (name: string, place: string) =>
+      cluster.kube.create(dataVolumeKind.type, {
+        apiVersion: 'cdi.kubevirt.io/v1beta1',
+        kind: 'DataVolume',
+        metadata: { namespace: place, name },
+        spec: {
+          sourceRef: { kind: 'DataSource', name: 'copied', namespace },
+          storage: { storageClassName: 'local', volumeMode: 'Block', resources: { requests: { storage: '32Mi' } } },
+        },
+      });
+    const copies = async () => (await cluster.kube.list(dataVolumes, { labelSelector: labels.copyOf })).items;
+    for (const [name, place] of [
+      ['copied-first', 'elsewhere'],
+      ['copied-second', namespace],
+    ] as const) {
+      await make(name, place);
+      const disk = await until(
+        cluster.kube,
+        dataVolumes,
+        { namespace: place, name },
+        (one) => one?.status?.phase === 'Succeeded',
+      );
+      expect(disk?.status?.detail?.cloneStrategy).toBe('snapshot');
+      expect(await contentOf(name, place)).toEqual(noise('copied', bytes));
+    }
+    const [copy, ...others] = await copies();
+    expect({ namespace: copy?.metadata.namespace, others }).toEqual({ namespace, others: [] });
+    expect(copy?.status?.detail?.cloneStrategy).toBe('copy');
+    await flow.remove(crons, 'copied');
+    await flow.until(dataVolumes, copy!.metadata.name, isGone);
+    await flow.until(persistentVolumeClaims, copy!.metadata.name, isGone);
+    expect(await contentOf('copied-first', 'elsewhere')).toEqual(noise('copied', bytes));
   });
 
   it('16: versions use the default class: they move with it, wait for one, and leave one that provisions no volumes', async () => {

@@ -16,7 +16,6 @@ import { hasRegistry } from '#test/support/registry/server.ts';
 
 const namespace = 'golden-images';
 const crons = dataImportCronKind.type;
-const erased = (type: unknown): ResourceType => type as ResourceType;
 const bytes = 64 * 1024;
 
 describe.skipIf(!hasRegistry())('versions of golden images', { timeout: 600_000 }, () => {
@@ -60,14 +59,15 @@ describe.skipIf(!hasRegistry())('versions of golden images', { timeout: 600_000 
     await flow.aCron('no-ca', fed({ registry: { url: urlOf('seven'), certConfigMap: 'missing' } }));
     await flow.until(crons, 'no-ca', (cron) => conditionOf(cron, 'Degraded')?.reason === 'PollFailed');
     for (const name of ['seven', 'no-ca']) {
-      await flow.remove(erased(crons), name);
+      await flow.remove(crons, name);
       await flow.until(crons, name, isGone);
     }
     await flow.until(dataVolumes, version, isGone);
     await flow.until(persistentVolumeClaims, version, isGone);
     registry.intercept = undefined;
-    for (const type of [jobs, pods]) {
-      const left = async () => (await cluster.kube.list(erased(type), { namespace })).items;
+    const workers: readonly ResourceType[] = [jobs, pods];
+    for (const type of workers) {
+      const left = async () => (await cluster.kube.list(type, { namespace })).items;
       await expect.poll(async () => (await left()).map(({ metadata }) => metadata.name)).toEqual([]);
     }
   });
@@ -239,7 +239,7 @@ describe.skipIf(!hasRegistry())('versions of golden images', { timeout: 600_000 
       const source = await says(name, 'Ready');
       expect(source.status?.source?.pvc?.name).toBe('late');
     }
-    await flow.remove(erased(persistentVolumeClaims), 'late');
+    await flow.remove(persistentVolumeClaims, 'late');
     for (const name of ['a', 'b']) await says(name, 'NotFound');
     await flow.until(dataSourceKind.type, 'pointer', (source) => conditionOf(source, 'Ready')?.status === 'False');
   });

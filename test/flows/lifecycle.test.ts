@@ -22,7 +22,6 @@ import {
   namespace,
   readyOf,
   run,
-  settle,
 } from '#test/support/cluster.ts';
 import { type DiskCluster, startDiskCluster } from '#test/support/disk-cluster.ts';
 import { untilGone, untilStatus } from '#test/support/until.ts';
@@ -88,15 +87,6 @@ describe('the life of an image', { timeout: 500_000 }, () => {
     await followUntil(cluster.kube, 'fleeting', (status) => when(status) || isOver(status));
     await deleteImage(cluster.kube, 'fleeting');
     expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);
-  });
-
-  it('frees its name at once', async () => {
-    await cluster.kube.create(images, anImage('again', { source: { http: url } }));
-    await followUntil(cluster.kube, 'again', ({ phase }) => phase !== 'Pending');
-    await deleteImage(cluster.kube, 'again');
-    const status = await settle(cluster.kube, anImage('again', { source: { http: quickUrl } }));
-    expect(status.state).toBe('Available');
-    await deleteImage(cluster.kube, 'again');
   });
 
   it('ends with its namespace, even if its golden volume is protected', async () => {

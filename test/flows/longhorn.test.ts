@@ -18,7 +18,7 @@ import {
 import { backingImages, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { type HarvesterImage, type HarvesterImageStatus, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { type TestCluster, leftOvers, namespace, startTestCluster } from '#test/support/cluster.ts';
-import { makeLinuxDisk, publish } from '#test/support/disks.ts';
+import { linuxDiskBytes, makeLinuxDisk, publish } from '#test/support/disks.ts';
 import { untilStatus } from '#test/support/until.ts';
 
 const run = promisify(execFile);
@@ -57,7 +57,7 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
     await create(name, spec);
     return until(name, isOver);
   };
-  const makeDisk = async (name: string, storageClassName: string, storage = '128Mi'): Promise<void> => {
+  const makeDisk = async (name: string, storageClassName: string, storage = '64Mi'): Promise<void> => {
     const claim: PersistentVolumeClaim = {
       apiVersion: 'v1',
       kind: 'PersistentVolumeClaim',
@@ -118,7 +118,7 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
     expect(status).toMatchObject({
       progress: 100,
       size: (await stat(qcow2)).size,
-      virtualSize: 96 * mib,
+      virtualSize: linuxDiskBytes,
       storageClassName: `lh-${uid}`,
       attempts: 1,
       failed: 0,
@@ -201,7 +201,7 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
       pvcName: 'disk',
       pvcNamespace: namespace,
     });
-    expect(exported).toMatchObject({ phase: 'Imported', size: 128 * mib, virtualSize: 128 * mib });
+    expect(exported).toMatchObject({ phase: 'Imported', size: 64 * mib, virtualSize: 64 * mib });
     await makeDisk('of-exported', exported.storageClassName!);
     await compare('of-exported');
 
@@ -229,7 +229,7 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
       securityParameters: { cryptoOperation, sourceImageName, sourceImageNamespace: namespace },
     });
     const encrypted = await settle('encrypted', { ...of('source', 'encrypt'), targetStorageClassName: 'secret' });
-    expect(encrypted).toMatchObject({ phase: 'Imported', virtualSize: 96 * mib });
+    expect(encrypted).toMatchObject({ phase: 'Imported', virtualSize: linuxDiskBytes });
     const { status } = (await cluster.kube.get(backingImages, {
       namespace: longhornNamespace,
       name: encrypted.children!.backingImage!,
@@ -264,7 +264,7 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
     const bytes = new Uint8Array(await readFile(raw));
     expect((await send(bytes)).status).toBe(200);
     const status = await until('sent', isOver);
-    expect(status).toMatchObject({ phase: 'Imported', size: 96 * mib });
+    expect(status).toMatchObject({ phase: 'Imported', size: linuxDiskBytes });
     const fetched = await fetch(`${api}/download`);
     expect(gunzipSync(await fetched.arrayBuffer()).equals(bytes)).toBe(true);
     await removeImage('sent');

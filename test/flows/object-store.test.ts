@@ -65,7 +65,7 @@ describe('an image from the object store', { timeout: 500_000 }, () => {
     });
   /** What more users may read than Secrets: the Job, its pods, the events, and the log. */
   const told = async (): Promise<string> => {
-    const kinds = [jobs, pods, kubeEvents, images] as readonly unknown[] as readonly ResourceType[];
+    const kinds: readonly ResourceType[] = [jobs, pods, kubeEvents, images];
     const lists = await Promise.all(kinds.map((type) => cluster.kube.list(type, { namespace })));
     return JSON.stringify(lists) + (await readFile(cluster.logFile, 'utf8'));
   };

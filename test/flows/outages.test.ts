@@ -143,7 +143,7 @@ describe('outages', { timeout: 400_000 }, () => {
         await sleep(150);
       }
     };
-    const kinds = [images, persistentVolumeClaims, jobs] as readonly unknown[] as readonly ResourceType[];
+    const kinds = [images, persistentVolumeClaims, jobs];
     const disturbing = Promise.all(kinds.map(disturb));
     const observed = await followUntil(kube, 'busy', isOver, timeLimit).finally(() => {
       isDone = true;

@@ -168,7 +168,12 @@ describe('bytes that several volumes request', { timeout: 600_000 }, () => {
     // The retained copy is counted, too.
     await wanting['harvester']?.(digest, 'local-plain');
     await untilDone('harvester');
+    // Also in a class that has none of it.
+    await aDisk('elsewhere', digest, 'local');
+    const elsewhere = await flow.until(dataVolumes, 'elsewhere', isIn('Succeeded'));
+    expect(elsewhere.status?.detail).toMatchObject({ cloneStrategy: 'copy', digests: { sha256: digest.slice(7) } });
     expect(fetches()).toBe(1);
+    await flow.remove(dataVolumes, 'elsewhere');
     await clear();
 
     const other = put('late', '"late"');

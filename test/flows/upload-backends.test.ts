@@ -14,7 +14,7 @@ import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { namespace } from '#test/support/cluster.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
-import { makeLinuxDisk, publish } from '#test/support/disks.ts';
+import { linuxDiskBytes, makeLinuxDisk, publish } from '#test/support/disks.ts';
 import { type ExchangeCluster, anUploadImage, startExchangeCluster } from '#test/support/exchange.ts';
 
 const run = promisify(execFile);
@@ -76,7 +76,7 @@ describe('an image of backend cdi', () => {
     await create('dv', { backend: 'cdi', displayName: 'kept by a volume' });
     expect(await post('dv', qcow2)).toEqual({ status: 200, text: '' });
     const { status } = await cluster.untilImage('dv', 'Imported');
-    expect(status).toMatchObject({ virtualSize: 96 * 2 ** 20, progress: 100, children: { volume: 'dv' } });
+    expect(status).toMatchObject({ virtualSize: linuxDiskBytes, progress: 100, children: { volume: 'dv' } });
     const packed = await bytesOf(cluster.imageUrl('dv', '/download'));
     await expectDisk(packed, 'qcow2');
     expect((await bytesOf(plainUrl('dv', '?format=raw'))).equals(await readFile(raw))).toBe(true);
@@ -168,7 +168,7 @@ describe('an image stored by Longhorn', () => {
       text: expect.stringMatching(/multiple of 512.*truncate/),
     });
     const packed = await publish(raw, 'raw.gz');
-    expect(await post('odd', packed, '&virtualSize=100663296')).toMatchObject({
+    expect(await post('odd', packed, `&virtualSize=${linuxDiskBytes}`)).toMatchObject({
       status: 400,
       text: expect.stringMatching(/raw in gz.*unpack/),
     });
@@ -228,21 +228,22 @@ describe('an image stored by Longhorn', () => {
     await expect.poll(childOf, { timeout: 120_000 }).toBeDefined();
     const name = (await childOf())!;
     const stop = new AbortController();
-    const slow = Readable.from(
-      (async function* slowly() {
-        for (let sent = 0; sent < 64; sent += 1) {
-          yield Buffer.alloc(65_536, sent + 1);
-          await new Promise((resolve) => setTimeout(resolve, 100));
-        }
+    const { promise: removed, resolve: whenRemoved } = Promise.withResolvers<void>();
+    const held = Readable.from(
+      (async function* untilRemoved() {
+        yield Buffer.alloc(2 ** 20, 1);
+        await removed;
+        yield Buffer.alloc(2 ** 20, 2);
       })(),
     );
-    const url = cluster.imageUrl('gone', `?action=upload&size=${64 * 65_536}`);
-    const sending = request(url, { method: 'POST', body: slow, headers: cluster.editor, signal: stop.signal }).then(
+    const url = cluster.imageUrl('gone', `?action=upload&size=${2 * 2 ** 20}`);
+    const sending = request(url, { method: 'POST', body: held, headers: cluster.editor, signal: stop.signal }).then(
       ({ statusCode }) => statusCode,
       () => 0,
     );
     await expect.poll(async () => (await image())?.status?.phase, { timeout: 120_000 }).toBe('Downloading');
     await remove('gone');
+    whenRemoved();
     expect(await sending).not.toBe(200);
     stop.abort();
     expect(await cluster.kube.get(backingImages, { namespace: longhornNamespace, name })).toBeUndefined();

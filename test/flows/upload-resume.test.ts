@@ -14,7 +14,7 @@ import { childrenOf } from '#shared/api/object.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { type TestCluster, namespace, startTestCluster } from '#test/support/cluster.ts';
 import { noise } from '#test/support/disk.ts';
-import { makeLinuxDisk, publish } from '#test/support/disks.ts';
+import { linuxDiskBytes, makeLinuxDisk, publish } from '#test/support/disks.ts';
 import { anUploadImage } from '#test/support/exchange.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { createRandom, seed } from '#test/support/random.ts';
@@ -255,7 +255,7 @@ describe('a file whose client is silent', () => {
     await kube.create(harvesterImageKind.type, anUploadImage('late'));
     const headers = { authorization: `Bearer ${own}`, 'tus-resumable': '1.0.0', 'upload-length': '1000000' };
     const endpoint = `${impatient.transferUrl}/files/virtualmachineimages/${namespace}/late`;
-    const virtualSize = metadataOf({ virtualSize: String(96 * 2 ** 20) });
+    const virtualSize = metadataOf({ virtualSize: String(linuxDiskBytes) });
     const begun = await request(endpoint, { method: 'POST', headers: { ...headers, 'upload-metadata': virtualSize } });
     expect(begun.statusCode).toBe(201);
     await expect.poll(async () => (await image())?.status?.phase, { timeout: 60_000 }).toBe('Failed');

@@ -13,7 +13,7 @@ import { persistentVolumeClaims, persistentVolumes } from '#shared/api/foreign/c
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { until } from '#test/support/until.ts';
 import { type TestCluster, namespace, startTestCluster } from '#test/support/cluster.ts';
-import { type Form, makeLinuxDisk, publish } from '#test/support/disks.ts';
+import { type Form, linuxDiskBytes, makeLinuxDisk, publish } from '#test/support/disks.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 
 const run = promisify(execFile);
@@ -135,7 +135,7 @@ describe('the upload action of an image', () => {
       ]);
       expect(stdout).toBe('200');
       const { status, metadata } = await untilImage(name, 'Imported');
-      expect(status).toMatchObject({ size, virtualSize: 96 * 2 ** 20, progress: 100 });
+      expect(status).toMatchObject({ size, virtualSize: linuxDiskBytes, progress: 100 });
       await expectDisk(`vmi-${metadata.uid}`);
     },
     300_000,
@@ -378,7 +378,7 @@ describe('requests of virtctl', () => {
     });
     expect(sent).toMatchObject({
       status: 400,
-      text: expect.stringMatching(/100663296 bytes.*larger volume/),
+      text: expect.stringMatching(new RegExp(`${linuxDiskBytes} bytes.*larger volume`)),
     });
     await untilVolume('small', 'UploadReady');
     const fitting = Buffer.alloc(8 * 2 ** 20);

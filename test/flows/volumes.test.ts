@@ -231,7 +231,8 @@ describe('volumes of golden images', { timeout: 500_000 }, () => {
     const left = async () => (await cluster.kube.list(images, { namespace })).items;
     await expect.poll(left, { timeout: 200_000 }).toEqual([]);
     await compare('restored-vmv-pvc');
-    for (const type of [volumes, claims] as readonly unknown[] as readonly ResourceType[]) {
+    const disks: readonly ResourceType[] = [volumes, claims];
+    for (const type of disks) {
       for await (const { metadata } of cluster.kube.listAll(type))
         await cluster.kube.delete(type, { namespace, name: metadata.name });
     }

@@ -91,6 +91,11 @@ export const ways: Readonly<Record<string, Way>> = {
     fields: [],
     object: ({ origin }) => dataVolume({ s3: { url: `${origin}/bucket/denied`, secretRef: 'SECRET' } }),
   },
+  'Secret and URL of an object of Google': {
+    fields: ['DataVolume spec.source.gcs.secretRef', 'DataVolume spec.source.gcs.url'],
+    works: true,
+    object: ({ origin }, ending) => dataVolume({ gcs: { url: `${origin}/${ending}`, secretRef: 'SECRET' } }),
+  },
   'URL behind a proxy': {
     fields: [],
     works: true,
@@ -104,6 +109,24 @@ export const ways: Readonly<Record<string, Way>> = {
       kind: 'VirtualMachineImage',
       metadata: {},
       spec: { source: { http: secretUrl(origin, ending, word) }, storageClassName: 'local' },
+    }),
+  },
+  'Secret of an image': {
+    fields: ['VirtualMachineImage spec.source.secretRef'],
+    works: true,
+    object: ({ origin }, ending) => ({
+      apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+      kind: 'VirtualMachineImage',
+      metadata: {},
+      spec: { source: { http: `${origin}/${ending}`, secretRef: 'SECRET' }, storageClassName: 'local' },
+    }),
+  },
+  'Secret of an image, in an annotation': {
+    fields: [],
+    works: true,
+    object: ({ origin }, ending) => ({
+      ...harvesterImage({ backend: 'csi', url: `${origin}/${ending}` }),
+      metadata: { annotations: { 'bullion.dev/secret-ref': 'SECRET' } },
     }),
   },
   ...Object.fromEntries(
@@ -182,7 +205,7 @@ export const ways: Readonly<Record<string, Way>> = {
 
 /** Fields that may contain a credential or name a Secret, but have no way, and why. */
 export const noWays: readonly { readonly of: RegExp; readonly because: string }[] = [
-  { of: /\.(imageio|vddk|gcs)\./, because: 'refused at admission' },
+  { of: /\.(imageio|vddk)\./, because: 'refused at admission' },
   { of: /\.checks\[\]\./, because: 'the kubelet gives it to a Job of the user: Bullion passes on the name' },
   { of: /\.signature\.(gpg|minisign)\./, because: 'checksum files and their signatures are public' },
 ];

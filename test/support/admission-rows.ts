@@ -10,6 +10,12 @@ const annotated = (name: string) => ({ annotations: { 'harvesterhci.io/storageCl
 const classed = image({ targetStorageClassName: 'a' }, annotated('a'));
 const clone = { sourceType: 'clone', url: undefined };
 
+const credentials = {
+  annotations: { 'bullion.dev/secret-ref': 'login', 'bullion.dev/cert-config-map': 'authorities' },
+};
+const uuid = '11111111-2222-3333-4444-555555555555';
+const identity = { annotations: { 'bullion.dev/workload-identity': `azure:${uuid}/${uuid}` } };
+
 const harvesterRows: readonly AdmissionRow[] = [
   row(
     'harvester/display-name-given',
@@ -37,6 +43,31 @@ const harvesterRows: readonly AdmissionRow[] = [
     image({}, { annotations: { 'bullion.dev/deprecation': '{"state":"Deprecated","message":"too old"}' } }),
     image({}, { annotations: { 'bullion.dev/deprecation': 'too old' } }),
     /metadata\.annotations\[bullion\.dev\/deprecation\].*bullion deprecate writes it/,
+  ),
+  row(
+    'harvester/source-access',
+    image({}, credentials),
+    image({}, { annotations: { 'bullion.dev/secret-ref': 'Not A Name' } }),
+    /metadata\.annotations\[bullion\.dev\/secret-ref\].*is not a valid name/,
+  ),
+  row(
+    'harvester/source-access',
+    image({}, credentials),
+    image({ sourceType: 'upload', url: undefined }, credentials),
+    /secret-ref.*is not used by a file that a client sends/,
+  ),
+  update(
+    'images/fixed-access',
+    image({}, credentials),
+    described(image({}, credentials)),
+    image({}, { annotations: { 'bullion.dev/secret-ref': 'other' } }),
+    /secret-ref.*cannot be changed: create a new object/,
+  ),
+  row(
+    'images/backend-source',
+    image({}, identity),
+    image({ backend: 'cdi' }, identity),
+    /backend "cdi" fetches without workloadIdentity: take backend csi/,
   ),
   row('images/backend-served', image(), image({ backend: 'tape' }), /spec\.backend/),
   row(

@@ -1,6 +1,6 @@
 // One row for each rule of CDI's kinds that needs only an object and its old version.
 import type { Draft, Loose } from '#test/support/admission.ts';
-import { type AdmissionRow, fixed, row } from '#test/support/rule-row.ts';
+import { type AdmissionRow, described, fixed, row, update } from '#test/support/rule-row.ts';
 
 const cdi = (kind: string, spec: Loose, metadata: Loose = {}): Draft => ({
   apiVersion: 'cdi.kubevirt.io/v1beta1',
@@ -32,6 +32,9 @@ const cron = (spec: Loose = {}, metadata: Loose = {}): Draft =>
 const withTemplate = (spec: Loose): Draft => cron({ template: { spec: { source: { registry }, storage, ...spec } } });
 const set = { accessModes: ['ReadWriteOnce'], volumeMode: 'Block' };
 const profile = (spec: Loose): Draft => cdi('StorageProfile', spec, { namespace: undefined });
+
+const googleIdentity = 'google:projects/1/locations/global/workloadIdentityPools/pool/providers/cluster';
+const identity = (text: string) => ({ annotations: { 'bullion.dev/workload-identity': text } });
 
 const dataVolumeRows: readonly AdmissionRow[] = [
   fixed(
@@ -113,6 +116,31 @@ const dataVolumeRows: readonly AdmissionRow[] = [
     /spec\.source\.s3\.url/,
   ),
   row(
+    'data-volume/source-access',
+    dataVolume({ gcs: { url: 'gs://images/a', secretRef: 'key' } }),
+    dataVolume({ gcs: { url: 'gs://images/a', secretRef: 'key' } }, { storage }, identity(googleIdentity)),
+    /metadata\.annotations\[bullion\.dev\/workload-identity\].*cannot stand beside spec\.source\.gcs\.secretRef/,
+  ),
+  row(
+    'data-volume/source-access',
+    dataVolume({ gcs: { url: 'gs://images/a' } }, { storage }, identity(googleIdentity)),
+    dataVolume({ registry }, { storage }, identity(googleIdentity)),
+    /workload-identity.*is not used by a containerDisk of a registry/,
+  ),
+  row(
+    'data-volume/source-access',
+    dataVolume(http, { storage }, identity(`${googleIdentity},images@golden.iam.gserviceaccount.com`)),
+    dataVolume(http, { storage }, identity('google:https://kubernetes.default.svc')),
+    /workload-identity.*has neither of its forms: google:projects/,
+  ),
+  update(
+    'data-volume/fixed-access',
+    dataVolume(http),
+    described(dataVolume(http)),
+    dataVolume(http, { storage }, identity(googleIdentity)),
+    /workload-identity.*cannot be changed/,
+  ),
+  row(
     'data-volume/headers',
     httpWith({ extraHeaders: ['X-Team: a'] }),
     httpWith({ extraHeaders: ['no header'] }),
@@ -178,11 +206,20 @@ const dataVolumeRows: readonly AdmissionRow[] = [
   ),
 ];
 
+const prewarmed = (classes: string): Loose => ({ annotations: { 'bullion.dev/prewarm': classes } });
+const onFirstUse = (is: string): Loose => ({ annotations: { 'bullion.dev/copy-on-first-use': is } });
+
 const cronRows: readonly AdmissionRow[] = [
   row('cron/name-length', cron(), cron({}, { name: 'x'.repeat(64) }), /63/),
   fixed('cron/fixed-spec', cron(), { schedule: '0 4 * * *' }, /spec/),
   row('cron/spec', cron(), withTemplate({ source: { blank: {} } }), /spec\.template\.spec\.source/),
   row('cron/decided-by-cron', cron(), withTemplate({ contentType: 'archive' }), /contentType.*leave it out/),
+  row(
+    'cron/template-identity',
+    cron(),
+    cron({ template: { metadata: identity(googleIdentity), spec: { source: { registry }, storage } } }),
+    /workload-identity.*cannot be used by a cron/,
+  ),
   row('cron/template-volume', cron(), withTemplate({ storage: sized('0') }), /spec\.template\.spec\.storage/),
   row('cron/spec', cron({ schedule: '' }), cron({ schedule: 'daily' }), /spec\.schedule/),
   row('cron/imports-to-keep', cron({ importsToKeep: 2 }), cron({ importsToKeep: -1 }), /importsToKeep/),
@@ -192,6 +229,8 @@ const cronRows: readonly AdmissionRow[] = [
     cron({ garbageCollect: 'Sometimes' }),
     /garbageCollect/,
   ),
+  row('cron/copies', cron({}, prewarmed('fast, slow')), cron({}, prewarmed('fast slow')), /bullion\.dev\/prewarm/),
+  row('cron/copies', cron({}, onFirstUse('true')), cron({}, onFirstUse('yes')), /bullion\.dev\/copy-on-first-use/),
   row('cron/managed-data-source', cron(), cron({ managedDataSource: '' }), /managedDataSource/),
   row(
     'profile/claim-property-sets',

@@ -98,14 +98,14 @@ export const deleteImage = async (kube: KubeClient, name: string, seconds = 120)
   await untilGone(kube, images, { namespace, name }, seconds);
 };
 
-const childKinds = [
+const childKinds: readonly ResourceType[] = [
   jobs,
   pods,
   persistentVolumeClaims,
   persistentVolumes,
   volumeSnapshots,
   volumeSnapshotContents,
-] as readonly unknown[] as readonly ResourceType[];
+];
 
 /** Remaining objects of images in the API and on disk, as `Kind/name` and paths. Files get a moment to disappear. */
 export const leftOvers = async (kube: KubeClient, dataDir: string, seconds = 90): Promise<readonly string[]> => {

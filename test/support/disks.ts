@@ -22,16 +22,19 @@ export const makeDebianIso = async (dir: string): Promise<string | undefined> =>
   );
 };
 
+/** Bytes of the disk of most flows: small, since each flow writes, hashes and reads it many times; larger than any chunk or buffer on the way. */
+export const linuxDiskBytes = 40 * mib;
+
 /** A raw disk with an ext4 file system with this project's dependencies; our boot disk if mkfs.ext4 is missing. */
 export const makeLinuxDisk = async (dir: string): Promise<string> => {
   await mkdir(dir, { recursive: true });
   const path = join(dir, 'linux.raw');
-  const made = await run('mkfs.ext4', ['-q', '-d', 'node_modules/zod', path, '96M']).then(
+  const made = await run('mkfs.ext4', ['-q', '-d', 'node_modules/zod', path, `${linuxDiskBytes / mib}M`]).then(
     () => true,
     () => false,
   );
-  if (!made) await writeBootDisk(path, { bytes: 96 * mib, dataBytes: 16 * mib });
-  await truncate(path, 96 * mib);
+  if (!made) await writeBootDisk(path, { bytes: linuxDiskBytes, dataBytes: 16 * mib });
+  await truncate(path, linuxDiskBytes);
   return path;
 };
 

@@ -21,8 +21,12 @@ const volume = (spec: Loose = {}, metadata: Loose = {}): Draft =>
 const exported = (spec: Loose = {}, metadata: Loose = {}): Draft =>
   made('VirtualMachineVolumeExport', { pvcName: 'root', objectStore, ...spec }, metadata);
 const toRegistry = (url: string): Draft => exported({ objectStore: undefined, destination: { registry: { url } } });
-const toStore = (url: string): Draft => exported({ objectStore: undefined, destination: { s3: { url } } });
+const toStore = (url: string, access: Loose = {}): Draft =>
+  exported({ objectStore: undefined, destination: { s3: { url, ...access } } });
 const locally = { objectStore: undefined, destination: { local: {} } };
+
+const uuid = '11111111-2222-3333-4444-555555555555';
+const azureIdentity = `azure:${uuid}/${uuid}`;
 
 const imageRows: readonly AdmissionRow[] = [
   row(
@@ -43,6 +47,18 @@ const imageRows: readonly AdmissionRow[] = [
     image({ source: { objectStore } }),
     image({ source: { objectStore: { ...objectStore, bucketName: 'VM_Images' } } }),
     /objectStore\.bucketName.*is not a valid bucket name/,
+  ),
+  row(
+    'hypercloud/source-access',
+    image({ source: { http: 'https://images.example/a', secretRef: 'login', certConfigMap: 'authorities' } }),
+    image({ source: { objectStore, secretRef: 'login' } }),
+    /spec\.source\.secretRef.*is not used by an object of the installation's object store/,
+  ),
+  row(
+    'hypercloud/source-access',
+    image({ source: { http: 'https://golden.blob.core.windows.net/images/a', workloadIdentity: azureIdentity } }),
+    image({ source: { http: 'https://golden.blob.core.windows.net/images/a', workloadIdentity: 'azure:mine' } }),
+    /spec\.source\.workloadIdentity.*has neither of its forms/,
   ),
   row('hypercloud/checksum', image(), image({ checksum: 'crc32:00' }), /spec\.checksum/),
   row(
@@ -99,6 +115,15 @@ const exportRows: readonly AdmissionRow[] = [
     toStore('https://exports.store.example/disk.qcow2'),
     toStore('ftp://exports.store.example/disk.qcow2'),
     /destination\.s3\.url.*only http and https/,
+  ),
+  row(
+    'export/store-access',
+    toStore('https://golden.blob.core.windows.net/images/disk.qcow2', { workloadIdentity: azureIdentity }),
+    toStore('https://golden.blob.core.windows.net/images/disk.qcow2', {
+      workloadIdentity: azureIdentity,
+      secretRef: 'a',
+    }),
+    /destination\.s3\.workloadIdentity.*cannot stand beside spec\.destination\.s3\.secretRef/,
   ),
   row(
     'export/registry-url',

@@ -15,6 +15,10 @@ const ofClasses = (...storageClasses: readonly Loose[]): Draft => aLimit({ quota
 const allowing = (...allow: readonly Loose[]): Draft => aLimit({ sources: { allow } });
 const denying = (...deny: readonly Loose[]): Draft => aLimit({ sources: { deny } });
 
+const keys = { configMap: 'release-keys' };
+/** Of hosts that no other row uses. */
+const signedBy = (place: Loose, signature: Loose): Draft => aLimit({ sources: { signed: [{ ...place, signature }] } });
+
 export const limitRows: readonly AdmissionRow[] = [
   row('limit/limits-something', aLimit(few), aLimit(), /limits nothing: write quota/),
   row(
@@ -67,4 +71,28 @@ export const limitRows: readonly AdmissionRow[] = [
     /spec\.sources\.deny\[0\]\.addresses.*not an address range/,
   ),
   row('limit/places', allowing({ bucket: 'images' }), allowing({ bucket: 'a/b' }), /not the name of a bucket/),
+  row(
+    'limit/selector',
+    aLimit({ ...few, namespaceSelector: { matchLabels: { team: 'b' } } }),
+    aLimit({ ...few, namespaceSelector: { matchLabels: { team: 'b c' } } }),
+    /spec\.namespaceSelector\.matchLabels\[team\].*"b c" cannot be the value of a label/,
+  ),
+  row(
+    'limit/selector',
+    aLimit({ ...few, namespaceSelector: { matchExpressions: [{ key: 'a', operator: 'In', values: ['b', ''] }] } }),
+    aLimit({ ...few, namespaceSelector: { matchExpressions: [{ key: 'a', operator: 'NotIn', values: ['-b'] }] } }),
+    /matchExpressions\[0\]\.values.*"-b" cannot be/,
+  ),
+  row(
+    'limit/fitting-signature',
+    signedBy({ registry: 'quay.io' }, { cosign: { keys } }),
+    signedBy({ registry: 'quay.io' }, { gpg: { keys } }),
+    /spec\.sources\.signed\[0\]\.signature.*signed by cosign/,
+  ),
+  row(
+    'limit/fitting-signature',
+    signedBy({ host: 'images.example' }, { minisign: { keys } }),
+    signedBy({ host: 'images.example' }, { cosign: { keys } }),
+    /spec\.sources\.signed\[0\]\.signature.*write gpg or minisign/,
+  ),
 ];

@@ -188,24 +188,21 @@ const createClient = ({ store, call, watch, admit, user }: ClientParts): KubeCli
     },
     create: (type, object) =>
       call({ verb: 'create', resource: type.plural, name: object.metadata.name }, () => {
-        const erased = type;
-        const kept = store.withoutStatus(erased, object);
-        admit({ operation: 'CREATE', type: erased, user, object: store.fill(erased, kept) });
-        return store.insert(erased, kept) as never;
+        const kept = store.withoutStatus(type, object);
+        admit({ operation: 'CREATE', type, user, object: store.fill(type, kept) });
+        return store.insert(type, kept) as never;
       }),
     replace: (type, object, options = {}) => {
-      const erased = type;
-      const what = { verb: 'replace', resource: resourceOf(erased, options), name: object.metadata.name } as const;
+      const what = { verb: 'replace', resource: resourceOf(type, options), name: object.metadata.name } as const;
       return call(what, () => {
-        const stored = store.mustFind(erased, object.metadata);
+        const stored = store.mustFind(type, object.metadata);
         store.checkVersion(stored.object, object);
         return write(stored, object, options.subresource) as never;
       });
     },
     mergePatch: (type, key, patch, options = {}) => {
-      const erased = type;
-      return call({ verb: 'patch', resource: resourceOf(erased, options), name: key.name }, () => {
-        const stored = store.mustFind(erased, key);
+      return call({ verb: 'patch', resource: resourceOf(type, options), name: key.name }, () => {
+        const stored = store.mustFind(type, key);
         const { resourceVersion, uid } = (patch as Partial<KubeObject>).metadata ?? {};
         const asked = { name: key.name, ...(resourceVersion && { resourceVersion }), ...(uid && { uid }) };
         store.checkVersion(stored.object, { ...stored.object, metadata: asked });

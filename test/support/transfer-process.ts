@@ -58,19 +58,23 @@ export interface SlowLine {
   readonly sent: () => number;
   /** Bytes received from it so far. */
   readonly taken: () => number;
+  /** Whether it is slow. What is not to be interrupted any more needs no time. */
+  readonly limit: (isOn: boolean) => void;
   readonly close: () => Promise<void>;
 }
 
 /** Forwards `bytesPerSecond` in each direction to the current `target`; back-pressure and interruptions are passed on. */
 export const startSlowLine = async (target: () => string, bytesPerSecond: number): Promise<SlowLine> => {
   const passed = { sent: 0, taken: 0 };
+  let isLimited = true;
   const open = new Set<Socket>();
   const slowly = (way: keyof typeof passed): Transform =>
     new Transform({
       highWaterMark: 64 * 1024,
       transform: (chunk: Buffer, _encoding, done) => {
         passed[way] += chunk.length;
-        setTimeout(() => done(undefined, chunk), (1000 * chunk.length) / bytesPerSecond);
+        if (isLimited) setTimeout(() => done(undefined, chunk), (1000 * chunk.length) / bytesPerSecond);
+        else done(undefined, chunk);
       },
     });
   const connectThrough = (client: Socket): void => {
@@ -94,6 +98,7 @@ export const startSlowLine = async (target: () => string, bytesPerSecond: number
     url: `http://127.0.0.1:${(listener.address() as AddressInfo).port}`,
     sent: () => passed.sent,
     taken: () => passed.taken,
+    limit: (isOn) => void (isLimited = isOn),
     close: () =>
       new Promise((resolve) => {
         for (const socket of open) socket.destroy();

@@ -19,7 +19,7 @@ const elsewhere = 'an object of another namespace';
 export const fieldRules: readonly FieldRule[] = [
   { of: /hostPath\./, attack: 'read files of a node', holds: 'refused' },
   {
-    of: /\.(imageio|vddk)\.|gcs\.secretRef$|\.imageStream$/,
+    of: /\.(imageio|vddk)\.|\.imageStream$/,
     attack: 'reach a source that is not served',
     holds: 'refused',
   },
@@ -27,6 +27,11 @@ export const fieldRules: readonly FieldRule[] = [
     of: /\.(pvc|storage)\.(volumeName|dataSource|dataSourceRef)\b|pvc\.volumeName$/,
     attack: 'take an existing volume',
     holds: 'refused',
+  },
+  {
+    of: /^GoldenImagePolicy .*copies\.prewarm\[\]$/,
+    attack: 'have a volume made in the storage class of an image of another tenant',
+    holds: 'inert',
   },
   {
     of: /storageClassName$/i,
@@ -236,7 +241,7 @@ const bases: Readonly<Record<string, (path: string) => Loose>> = {
 const valueFor = (path: string): unknown => {
   const last = path.split('.').at(-1) ?? '';
   if (/namespace$/i.test(last)) return victim;
-  if (/storageClassName$/i.test(last)) return 'lh-victim';
+  if (/storageClassName$|prewarm/i.test(last)) return 'lh-victim';
   if (/^(url|http|checksums|signature)$|URL$/.test(last))
     return path.includes('registry') ? `${metadataService.replace('http', 'docker')}:1` : metadataService;
   if (last === 'matchLabels{}') return { name: loot };

@@ -123,6 +123,12 @@ export const markRules: readonly MarkRule[] = [
   label(labels.queue, 'job', 'take the place of another tenant in the queue of transfers'),
   label(labels.optional, 'job', 'have event sources created'),
   label(labels.source, 'image', 'have objects reconciled that wait for another tenant'),
+  ...[annotations.secretRef, annotations.certConfigMap].map((key) =>
+    note(key, 'image', 'have the storage use credentials or certificates of another namespace', 'refused'),
+  ),
+  ...(['image', 'dataVolume'] as const).map((on) =>
+    note(annotations.workloadIdentity, on, 'use the identity of another tenant', 'refused'),
+  ),
   note(annotations.retry, 'image', 'restart an object of another tenant'),
   note(annotations.resumedPause, 'image', 'start the Job of an upload of another tenant'),
   note(annotations.offered, 'image', 'set the size of an object of another tenant'),
@@ -146,6 +152,12 @@ export const markRules: readonly MarkRule[] = [
   note(annotations.queuePlace, 'job', 'take the place of another tenant in the queue of transfers'),
   note(annotations.admitted, 'lease', 'have Jobs of another tenant started'),
   note(annotations.reportKey, 'job', 'sign reports about another tenant'),
+  note(annotations.prewarm, 'cron', 'have a volume made in the storage class of an image of another tenant', 'inert', {
+    value: 'lh-victim',
+  }),
+  note(annotations.copyOnFirstUse, 'cron', 'have a volume made for a disk of another tenant', 'inert', {
+    value: 'true',
+  }),
   ...[annotations.schedule, annotations.poll].map((key) => note(key, 'cron', 'control polls for another tenant')),
   note(harvesterAnnotations.imageId, 'claim', 'be treated as a disk of an image of another tenant', 'inert', {
     value: `${victim}/${loot}`,

@@ -11,7 +11,7 @@ import { backingImages } from '#shared/api/foreign/longhorn.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { labels } from '#shared/api/names.ts';
-import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
+import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
 import { type Origin, startOrigin } from '#test/support/origin.ts';
 import { until } from '#test/support/until.ts';
 import { restore } from '#test/upgrade/record.ts';
@@ -25,7 +25,7 @@ const keptTypes = [
   storageClasses,
   volumeSnapshots,
   backingImages,
-] as readonly unknown[] as readonly ResourceType[];
+];
 
 const idOf = ({ apiVersion, kind, metadata: { name } }: KubeObject): string => `${apiVersion}/${kind}/${name}`;
 

@@ -2,7 +2,7 @@
 import type { Call } from '../handlers/call.ts';
 import { type ApiObject, type Fields, fieldsAt, isFields, textAt, toText } from '../objects/object.ts';
 import { type Resource, apiVersionOf, subresourceOf } from '../registry/resource.ts';
-import { ApiError, type StatusBody } from '../status/status.ts';
+import { ApiError } from '../status/status.ts';
 import { isDryRun } from '../handlers/call.ts';
 import type { Attributes } from '../handlers/call.ts';
 
@@ -134,7 +134,7 @@ export const denial = (name: string, { status = {} }: Verdict): ApiError => {
   const by = `admission webhook "${name}" denied the request`;
   const why = textAt(status, 'message') ?? textAt(status, 'reason') ?? '';
   const code = typeof status['code'] === 'number' && status['code'] >= 400 ? status['code'] : 400;
-  const body: Fields = {
+  return new ApiError({
     ...status,
     kind: 'Status',
     apiVersion: 'v1',
@@ -142,6 +142,5 @@ export const denial = (name: string, { status = {} }: Verdict): ApiError => {
     status: 'Failure',
     message: why === '' ? `${by} without explanation` : `${by}: ${why}`,
     code,
-  };
-  return new ApiError(body as unknown as StatusBody);
+  });
 };

@@ -2,10 +2,9 @@
 import { type Call, isDryRun } from '../handlers/call.ts';
 import { clone, isSame } from '../objects/equal.ts';
 import { decodeObject } from '../objects/decode.ts';
-import type { ApiObject } from '../objects/object.ts';
+import { type ApiObject, toJson } from '../objects/object.ts';
 import { applyJsonPatch } from '../patch/json-patch.ts';
 import { type Resource, apiVersionOf } from '../registry/resource.ts';
-import type { JsonObject } from '../schema/json.ts';
 import { badRequest, internalError } from '../status/status.ts';
 import type { Store } from '../store/store.ts';
 import type { Admission, Attributes } from '../handlers/call.ts';
@@ -76,7 +75,7 @@ export const createWebhookAdmission = (store: Store, sender: Sender): Admission 
   const patched = (webhook: Webhook, call: Call, object: ApiObject, { verdict, resource }: Asked): ApiObject => {
     if (verdict.patch === undefined) return object;
     const shown = { ...object, apiVersion: apiVersionOf(resource) };
-    const outcome = applyJsonPatch(shown as unknown as JsonObject, verdict.patch);
+    const outcome = applyJsonPatch(toJson(shown), verdict.patch);
     if (outcome.kind === 'refused') throw internalError(outcome.detail ?? outcome.message);
     const back = { ...outcome.object, apiVersion: apiVersionOf(call.resource) };
     const decoded = decodeObject(clone(back), call.resource, { fieldValidation: 'Ignore', warn: () => undefined });

@@ -1,6 +1,6 @@
 // PATCH in its four forms: JSON patch, merge patch, strategic merge patch (built-in kinds only) and apply.
 import { decodeObject } from '../objects/decode.ts';
-import { type ApiObject, type Fields, inGoOrder, isFields, toText } from '../objects/object.ts';
+import { type ApiObject, toJson, type Fields, inGoOrder, isFields, toText } from '../objects/object.ts';
 import { applyJsonPatch } from '../patch/json-patch.ts';
 import { applyMergePatch } from '../patch/outcome.ts';
 import type { PatchOutcome, PatchRefusal } from '../patch/outcome.ts';
@@ -61,7 +61,7 @@ const patchedText = (resource: Resource, object: Fields, patch: unknown): string
 
 const patchObject =
   (call: Call, type: string, patch: unknown, options: WriteOptions) => (live: ApiObject | undefined) => {
-    const outcome = run(call.resource, type, live as unknown as JsonObject, patch);
+    const outcome = run(call.resource, type, toJson(live as ApiObject), patch);
     if (outcome.kind === 'refused') throw failure(outcome.code === 422 ? { ...outcome, details: {} } : outcome);
     return decodeObject(outcome.object, call.resource, {
       fieldValidation: options.fieldValidation,
@@ -117,7 +117,7 @@ const applyChange = (call: Call, patch: unknown, options: WriteOptions): Change 
     build: (live: ApiObject | undefined) => {
       const { api, resource, path } = call;
       const by = { manager: managerOf(call, options), now: api.clock(), subresource: path.subresource };
-      const outcome = applyConfig(ownershipContext(resource, by), live as unknown as JsonObject | undefined, config, {
+      const outcome = applyConfig(ownershipContext(resource, by), live && toJson(live), config, {
         force: options.force === true,
       });
       if (outcome.kind === 'refused') throw refusal(outcome);

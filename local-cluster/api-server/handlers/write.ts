@@ -1,11 +1,10 @@
 // The common steps of every write: metadata set by the server, the rules of the kind, validation, and the store.
 import { clone, isSame } from '../objects/equal.ts';
-import { type ApiObject, copyField, setDefault } from '../objects/object.ts';
+import { type ApiObject, copyField, fromJson, setDefault, toJson } from '../objects/object.ts';
 import { validateMetadata, validateMetadataUpdate } from '../objects/validate-metadata.ts';
 import type { Resource } from '../registry/resource.ts';
 import { present } from '../registry/resource.ts';
 import type { Cause } from '../schema/cause.ts';
-import type { JsonObject } from '../schema/json.ts';
 import { validateObject } from '../schema/structural.ts';
 import { applyDefaults } from '../schema/structural.ts';
 import { badRequest, invalid } from '../status/status.ts';
@@ -16,9 +15,7 @@ import { type Call, timestamp } from './call.ts';
 export const readObject = (resource: Resource, entry: Entry): ApiObject => {
   const object = present(resource, entry.object());
   const schema = resource.custom === undefined ? undefined : resource.schema();
-  return schema === undefined
-    ? object
-    : (applyDefaults(schema, object as unknown as JsonObject) as unknown as ApiObject);
+  return schema === undefined ? object : fromJson(applyDefaults(schema, toJson(object)));
 };
 
 /** The namespace and name in the object must be those of the URL; unset ones are set. */
@@ -45,8 +42,8 @@ const schemaCauses = (call: Call, object: ApiObject, old: ApiObject | undefined)
   const schema = call.resource.custom === undefined ? undefined : call.resource.schema();
   if (schema === undefined) return [];
   const isStatus = call.path.subresource === 'status';
-  return validateObject(schema, object as unknown as JsonObject, {
-    ...(old === undefined ? {} : { oldObject: old as unknown as JsonObject }),
+  return validateObject(schema, toJson(object), {
+    ...(old === undefined ? {} : { oldObject: toJson(old) }),
     ...(isStatus ? { subresource: 'status' as const } : {}),
   });
 };

@@ -1,5 +1,6 @@
 // The form of any Kubernetes object in the API server: everything except the metadata is unknown without a schema.
 import type { OwnerReference } from '#shared/api/object.ts';
+import type { JsonObject } from '../schema/json.ts';
 
 /** A JSON object with unknown content. */
 export type Fields = Record<string, unknown>;
@@ -37,6 +38,12 @@ export interface ApiObject extends Fields {
   kind: string;
   metadata: Metadata;
 }
+
+/** The object as JSON: it came from a request or the store, and every step of a request leaves JSON in it. */
+export const toJson = (object: ApiObject): JsonObject & ApiObject => object as JsonObject & ApiObject;
+
+/** JSON of the form of an object, as its schema requires. */
+export const fromJson = (json: JsonObject): ApiObject => json as JsonObject & ApiObject;
 
 export const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);

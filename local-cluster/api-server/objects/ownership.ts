@@ -2,9 +2,8 @@
 import { type WriteContext, resetFieldsOf, trackUpdate } from '../patch/apply.ts';
 import { type Resource, apiVersionOf } from '../registry/resource.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
-import type { JsonObject } from '../schema/json.ts';
 import { fullSchema } from './decode.ts';
-import type { ApiObject } from './object.ts';
+import { type ApiObject, fromJson, toJson } from './object.ts';
 
 export interface Ownership {
   readonly manager: string;
@@ -34,10 +33,4 @@ export const trackOwnership = (
   after: ApiObject,
   by: Ownership,
 ): ApiObject =>
-  structuredClone(
-    trackUpdate(
-      ownershipContext(resource, by),
-      before as unknown as JsonObject | undefined,
-      after as unknown as JsonObject,
-    ),
-  ) as unknown as ApiObject;
+  structuredClone(fromJson(trackUpdate(ownershipContext(resource, by), before && toJson(before), toJson(after))));

@@ -4,7 +4,7 @@ import { childPath, forbidden, invalid, keyPath, type Cause } from './cause.ts';
 import { checkRules } from './cel-rules.ts';
 import { checkSchemaRules } from './crd-rules.ts';
 import { checkStructure } from './crd-structure.ts';
-import { isObject, jsonEqual, type Json } from './json.ts';
+import { isObject, jsonEqual, type Json, type JsonObject } from './json.ts';
 import { hasRules, isEmbedded, valuesOf, type JsonSchema } from './json-schema.ts';
 import { pruneValue } from './prune.ts';
 import { validateValue } from './validate.ts';
@@ -89,7 +89,7 @@ const checkRoot = (schema: JsonSchema, path: string, hasStatus: boolean): Cause[
     found.push(
       invalid(
         path,
-        schema as unknown as Json,
+        schema as JsonSchema & JsonObject,
         `only [${allowedAtRoot.join(' ')}] fields are allowed at the root of the schema if the status subresource is enabled`,
       ),
     );

@@ -1,5 +1,5 @@
 // The initial objects of a new cluster: its namespaces, its roles, the service of the API itself.
-import { type ApiObject, type Fields, fieldsAt, toText } from '../objects/object.ts';
+import type { ApiObject } from '../objects/object.ts';
 import { timestamp } from '../handlers/call.ts';
 import type { Registry } from '../registry/registry.ts';
 import { toStored } from '../registry/resource.ts';
@@ -8,7 +8,7 @@ import { defaultRoles } from './roles.ts';
 
 const namespaces = ['default', 'kube-node-lease', 'kube-public', 'kube-system'];
 
-const namespaceOf = (name: string): Fields => ({
+const namespaceOf = (name: string): ApiObject => ({
   apiVersion: 'v1',
   kind: 'Namespace',
   metadata: { name, labels: { 'kubernetes.io/metadata.name': name } },
@@ -16,7 +16,7 @@ const namespaceOf = (name: string): Fields => ({
   status: { phase: 'Active' },
 });
 
-const apiService = (port: number): Fields => ({
+const apiService = (port: number): ApiObject => ({
   apiVersion: 'v1',
   kind: 'Service',
   metadata: { name: 'kubernetes', namespace: 'default', labels: { component: 'apiserver', provider: 'kubernetes' } },
@@ -33,7 +33,7 @@ const apiService = (port: number): Fields => ({
   status: { loadBalancer: {} },
 });
 
-const priorityClass = (name: string, value: number, description: string): Fields => ({
+const priorityClass = (name: string, value: number, description: string): ApiObject => ({
   apiVersion: 'scheduling.k8s.io/v1',
   kind: 'PriorityClass',
   metadata: { name, generation: 1 },
@@ -69,20 +69,20 @@ export const bootstrap = ({ store, registry, clock, uuid, port }: Bootstrap): vo
   ];
   const isFirst = store.version() === 0;
   for (const manifest of wanted) {
-    const [group, version] = splitVersion(toText(manifest['apiVersion']));
-    const resource = registry.byKind(group, version, toText(manifest['kind']));
-    const metadata = fieldsAt(manifest, 'metadata');
+    const [group, version] = splitVersion(manifest.apiVersion);
+    const resource = registry.byKind(group, version, manifest.kind);
+    const { metadata } = manifest;
     if (resource === undefined) continue;
     const key = {
       collection: resource.collection,
-      namespace: toText(metadata['namespace']),
-      name: toText(metadata['name']),
+      namespace: metadata.namespace ?? '',
+      name: metadata.name ?? '',
     };
     if (store.get(key) !== undefined) continue;
     const object = {
       ...structuredClone(manifest),
       metadata: { ...metadata, uid: uuid(), creationTimestamp: timestamp(clock()) },
-    } as unknown as ApiObject;
+    };
     store.create(key, toStored(resource, object));
   }
   // Versions before the first start cannot be watched.

@@ -1,5 +1,5 @@
 // The default roles of every cluster, as far as clients of this server need them.
-import type { Fields } from '../objects/object.ts';
+import type { ApiObject, Fields } from '../objects/object.ts';
 
 const group = 'rbac.authorization.k8s.io';
 const labels = { 'kubernetes.io/bootstrapping': 'rbac-defaults' };
@@ -8,24 +8,24 @@ const annotations = { 'rbac.authorization.kubernetes.io/autoupdate': 'true' };
 const all = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 const read = ['get', 'list', 'watch'];
 
-const role = (name: string, rules: readonly Fields[]): Fields => ({
+const role = (name: string, rules: readonly Fields[]): ApiObject => ({
   apiVersion: `${group}/v1`,
   kind: 'ClusterRole',
   metadata: { name, labels, annotations },
   rules,
 });
 
-const aggregated = (name: string, level: string): Fields => ({
+const aggregated = (name: string, level: string): ApiObject => ({
   ...role(name, []),
   aggregationRule: { clusterRoleSelectors: [{ matchLabels: { [`${group}/aggregate-to-${level}`]: 'true' } }] },
 });
 
-const part = (name: string, level: string, rules: readonly Fields[]): Fields => ({
+const part = (name: string, level: string, rules: readonly Fields[]): ApiObject => ({
   ...role(name, rules),
   metadata: { name, labels: { ...labels, [`${group}/aggregate-to-${level}`]: 'true' }, annotations },
 });
 
-const binding = (name: string, to: readonly string[]): Fields => ({
+const binding = (name: string, to: readonly string[]): ApiObject => ({
   apiVersion: `${group}/v1`,
   kind: 'ClusterRoleBinding',
   metadata: { name, labels, annotations },
@@ -62,7 +62,7 @@ const discoveryPaths = [
 ];
 
 /** Roles and bindings, created at the first start. */
-export const defaultRoles: readonly Fields[] = [
+export const defaultRoles: readonly ApiObject[] = [
   role('cluster-admin', [
     { apiGroups: ['*'], resources: ['*'], verbs: ['*'] },
     { nonResourceURLs: ['*'], verbs: ['*'] },

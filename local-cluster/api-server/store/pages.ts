@@ -1,5 +1,5 @@
 // Lists of a collection at one version, page by page, without more than a page in memory.
-import type { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { type Entry, toChange, type Change, type Key } from './change.ts';
 
 /** The statements that read and write single revisions. */
@@ -26,6 +26,19 @@ interface Rows {
 }
 
 const deleted = 2;
+
+const readRow = (columns: Readonly<Record<string, SQLOutputValue>>) => {
+  const { collection, namespace, name, version, change, body, previousBody } = columns;
+  return {
+    collection: String(collection),
+    namespace: String(namespace),
+    name: String(name),
+    version: Number(version),
+    change: Number(change),
+    body: String(body),
+    previousBody: typeof previousBody === 'string' ? previousBody : undefined,
+  };
+};
 
 const newest = `SELECT seq AS version FROM sqlite_sequence WHERE name = 'revisions'`;
 const latest = `SELECT * FROM revisions WHERE collection = ? AND namespace = ? AND name = ? ORDER BY version DESC LIMIT 1`;
@@ -55,9 +68,7 @@ export const createRows = (database: DatabaseSync): Rows => {
       return version;
     },
     changesAfter: (collection, since, limit) =>
-      (statements.after.all(collection, since, limit) as unknown as (Row & { previousBody: string | null })[]).map(
-        (row) => toChange({ ...row, previousBody: row.previousBody ?? undefined }),
-      ),
+      statements.after.all(collection, since, limit).map((row) => toChange(readRow(row))),
   };
 };
 
@@ -120,11 +131,8 @@ export const createPages = (database: DatabaseSync, rows: Pick<Rows, 'newestVers
     const version = query.at ?? rows.newestVersion();
     const timeNow = (): 'live' | 'past' => (version === rows.newestVersion() ? 'live' : 'past');
     const scope = query.namespace === undefined ? 'all' : 'one';
-    const found = bodies[timeNow()][scope].all(
-      ...argumentsOf(query, version, query.after),
-      query.limit,
-    ) as unknown as Row[];
-    const entries = found.map((row) => toChange({ ...row, previousBody: undefined }));
+    const found = bodies[timeNow()][scope].all(...argumentsOf(query, version, query.after), query.limit);
+    const entries = found.map((row) => toChange(readRow(row)));
     return {
       version,
       entries,

@@ -1,5 +1,5 @@
 // Helpers for the columns of built-in kinds, and the columns of nearly every kind.
-import { type ApiObject, type Fields, omit, numberAt, textAt, toText } from '../objects/object.ts';
+import { type ApiObject, type Fields, numberAt, textAt, toText } from '../objects/object.ts';
 import { toAge } from '#shared/runtime/age.ts';
 import type { Column, TableShape } from './table.ts';
 import { compileJsonPath } from './json-path.ts';
@@ -43,7 +43,10 @@ const createdAt: Cell = {
 };
 
 export const toShape = (cells: readonly Cell[]): TableShape => ({
-  columns: cells.map((column) => omit(column as unknown as Fields, 'value') as unknown as Column),
+  columns: cells.map((whole): Column => {
+    const { value: _, ...column } = whole;
+    return column;
+  }),
   cells: (object, now) => cells.map((column) => column.value(object, now)),
 });
 

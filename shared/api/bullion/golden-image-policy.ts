@@ -1,6 +1,6 @@
 // bullion.dev GoldenImagePolicy: how versions of one golden image reach its users, channel by channel, and how they are taken back.
 import { z } from 'zod';
-import { DeprecationRule, DeprecationStatus, RetentionRule } from '#shared/api/bullion/lifecycle.ts';
+import { CopiesRule, DeprecationRule, DeprecationStatus, RetentionRule } from '#shared/api/bullion/lifecycle.ts';
 import { Attestation, Boot, Check, SignatureRule } from './verify.ts';
 import { ConditionSchema } from '#shared/api/image-status.ts';
 import { Int64, ObjectName, type ServedKind, withRules } from '#shared/api/kind.ts';
@@ -125,6 +125,7 @@ export const GoldenImagePolicySpec = z
       .optional()
       .describe('versions and channels that are deprecated or obsolete by hand (bullion deprecate)'),
     retention: RetentionRule.optional(),
+    copies: CopiesRule.optional(),
   })
   .describe('which crons, through which channels, and what people decided about versions');
 export type GoldenImagePolicySpec = z.infer<typeof GoldenImagePolicySpec>;

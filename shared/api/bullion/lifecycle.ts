@@ -36,6 +36,26 @@ export const RetentionRule = z
     'which versions are kept, in place of importsToKeep: a version is removed once nothing keeps it. Versions that a channel has or waits for, that are pinned or locked, or that are read from are kept as well',
   );
 
+export const CopiesRule = z
+  .object({
+    prewarm: z
+      .array(ObjectName.min(1))
+      .max(16)
+      .optional()
+      .describe('storage classes that each version is copied into as soon as it is imported'),
+    onFirstUse: z
+      .boolean()
+      .optional()
+      .describe('true: the first disk in any other class has the version copied into that class; left out: false'),
+    unusedFor: z
+      .string()
+      .optional()
+      .describe('a copy goes once no disk was made from it for that long, such as 30d; left out: 7d'),
+  })
+  .describe(
+    'copies of versions in other storage classes, so that disks there are cloned by the storage. They use storage and quota of this namespace; left out: none are made, and each such disk is copied by a Job',
+  );
+
 /** Whether disks should still be made from a version, or from whatever a channel has. */
 export const DeprecationStatus = z.object({
   state: z

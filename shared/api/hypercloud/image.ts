@@ -18,9 +18,20 @@ const sources = {
 /** Exactly one of them is set. */
 export const hyperCloudSources = Object.keys(sources) as readonly (keyof typeof sources)[];
 
+const access = {
+  secretRef: ObjectName.optional().describe('a Secret of the same namespace with the credentials of http'),
+  certConfigMap: ObjectName.optional().describe(
+    'a ConfigMap of the same namespace with certificate authorities of http, in PEM form',
+  ),
+  workloadIdentity: z
+    .string()
+    .optional()
+    .describe('in place of secretRef: the identity of the service account in the cloud that has http'),
+};
+
 export const HyperCloudImageSource = z
-  .object(sources)
-  .describe('where the image comes from: exactly one of the fields')
+  .object({ ...sources, ...access })
+  .describe('where the image comes from: exactly one of http, objectStore and hostPath')
   .meta(
     withRules(
       {

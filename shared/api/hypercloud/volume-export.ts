@@ -15,11 +15,18 @@ const destinations = {
       url: z
         .string()
         .describe(
-          '`https://bucket.store/key`, or `https://store/bucket/key` where the host is an address or begins with `s3.`',
+          '`https://bucket.store/key`, or `https://store/bucket/key` where the host is an address, begins with `s3.`, or is that of Google or of an account in Azure',
         ),
       secretRef: ObjectName.optional().describe(
-        'a Secret of the same namespace with the credentials: accessKeyId and secretKey, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+        'a Secret of the same namespace with the credentials: accessKeyId and secretKey, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; credentials.json for Google, sasToken for Azure',
       ),
+      certConfigMap: ObjectName.optional().describe(
+        'a ConfigMap of the same namespace with certificate authorities of the store, in PEM form',
+      ),
+      workloadIdentity: z
+        .string()
+        .optional()
+        .describe('in place of secretRef: the identity of the service account in the cloud that has the store'),
     })
     .optional()
     .describe('an object in a store of your own'),

@@ -21,7 +21,8 @@ import { follow, jobMatters, isLeaving } from '#shared/populate/watched-child.ts
 const reads = [pods, storageClasses, storageProfiles, kubeEvents, harvesterImageKind.type] as readonly unknown[];
 
 export const cdi: Backend<ObservedCdi> = {
-  capabilities: { sources: cdiSources },
+  // The source of a DataVolume has no field for an identity.
+  capabilities: { sources: cdiSources, passes: ['secretRef', 'certConfigMap'] },
   check,
   initialize,
   updateVirtualSize: (image, { dataVolume, claim }) =>

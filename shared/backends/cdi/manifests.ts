@@ -34,10 +34,12 @@ type Filling = NonNullable<DataVolumeSpec['source']>;
 
 const fromClaim = (namespace: string, name: string): Filling => ({ pvc: { namespace, name } });
 
-const fromServer = ({ url }: Source<'http'>, { checksum }: Image, { bundleName }: Shape): Filling => {
+const fromServer = (source: Source<'http'>, { checksum }: Image, shape: Shape): Filling => {
+  const { url, secretName, bundleName = shape.bundleName } = source;
   const check = checksum === undefined ? {} : { checksum: `${checksum.algorithm}:${checksum.hex}` };
   const trust = bundleName === undefined ? {} : { certConfigMap: bundleName };
-  return { http: { url, ...trust, ...check } };
+  const secret = secretName === undefined ? {} : { secretRef: secretName };
+  return { http: { url, ...secret, ...trust, ...check } };
 };
 
 const fromCopy = (_source: object, _image: object, { cloned }: Shape): Filling | undefined =>

@@ -193,7 +193,9 @@ const makeDataVolume = (image: Image, shape: Shape, state: ImageState, context: 
 };
 
 const bundleFor = (image: Image, { settings: { additionalCa } }: PlanContext): ConfigMap | undefined =>
-  additionalCa === undefined || image.source?.type !== 'http' ? undefined : buildBundle(image, additionalCa);
+  additionalCa === undefined || image.source?.type !== 'http' || image.source.bundleName !== undefined
+    ? undefined
+    : buildBundle(image, additionalCa);
 
 /** Sizes and digests, if known: our own DataVolumes record them on the claim. */
 export const madeState = (image: Image, claim: PersistentVolumeClaim): ImageState =>

@@ -109,10 +109,13 @@ const markSource = (image: Image, { origin }: ObservedVolume, plan: Plan): Plan 
 export const csi: Backend<ObservedVolume> = {
   capabilities: {
     sources: ['http', 'object', 'upload', 'export-from-volume', 'clone', 's3', 'nfs'],
+    passes: ['secretRef', 'certConfigMap', 'workloadIdentity'],
     copiesNearby: true,
   },
   check: (kube, image) =>
-    image.deleting ? readChildren(kube, volumeOf(image)) : checkVolume(kube, volumeOf(image), originReaders),
+    image.deleting
+      ? readChildren(kube, volumeOf(image))
+      : checkVolume(kube, volumeOf(image), { origins: originReaders }),
   initialize: (image, observed, context) => markSource(image, observed, planVolume(volumeOf(image), observed, context)),
   updateVirtualSize,
   delete: (image, observed) => planRemoval(volumeOf(image), observed),

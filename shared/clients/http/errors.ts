@@ -8,6 +8,8 @@ export const httpFaults = {
   AddressRefused: { retryable: false },
   /** The server's certificate is not trusted. */
   CertificateRefused: { retryable: false },
+  /** A credential is not accepted by the service that it is for, has expired, or does not permit what is asked. */
+  CredentialsRefused: { retryable: false },
   /** The proxy denies the request. */
   ProxyRefused: { retryable: false },
   /** Too many redirects, or one without a target or to another scheme. */

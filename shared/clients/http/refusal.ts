@@ -10,7 +10,7 @@ const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>',
 const unescaped = (text: string): string =>
   text.replace(/&(amp|lt|gt|quot|apos);/g, (_, entity: string) => lookup(entities, entity) ?? '');
 
-const elementIn = (xml: string, name: string): string =>
+export const elementIn = (xml: string, name: string): string =>
   unescaped(new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml)?.[1] ?? '');
 
 const longestReason = 160;

@@ -1,6 +1,7 @@
 // Objects in an S3-compatible store. The SDK is loaded with the first request, so that a function without a store starts faster.
 import type { Readable } from 'node:stream';
 import type { HttpResponse } from '#shared/clients/http/client.ts';
+import { unlessMissing } from './errors.ts';
 import { createSend, pourOf, type S3ObjectKey, type S3Options } from './send.ts';
 import { createMultipart, type MultipartUploads } from '#shared/clients/s3/multipart.ts';
 
@@ -125,11 +126,10 @@ export const createS3Client = (options: S3Options): S3Client => {
       );
       return answer.ETag;
     },
-    remove: async ({ bucket, key }) => {
-      await send({ bucket, key }, (sdk, client) =>
-        client.send(new sdk.DeleteObjectCommand({ Bucket: bucket, Key: key })),
-      );
-    },
+    remove: ({ bucket, key }) =>
+      unlessMissing(() =>
+        send({ bucket, key }, (sdk, client) => client.send(new sdk.DeleteObjectCommand({ Bucket: bucket, Key: key }))),
+      ),
     list: async function* list(bucket, prefix = '') {
       let token: string | undefined;
       do {

@@ -27,6 +27,15 @@ export class S3Failure extends TableError<S3Fault> {
   }
 }
 
+/** For removals: not every store answers as if the object had been there. */
+export const unlessMissing = async (work: () => Promise<unknown>): Promise<void> => {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof S3Failure) || error.code !== 'ObjectNotFound') throw error;
+  }
+};
+
 /** The SDK's exception for an unsuccessful answer. */
 export interface ServiceError extends Error {
   readonly $metadata: { readonly httpStatusCode?: number | undefined };

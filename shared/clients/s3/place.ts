@@ -21,8 +21,9 @@ export const s3PlaceOf = (url: URL): S3Place | undefined => {
   return { endpoint: url.origin, region: regionOf(url.hostname), bucket, key };
 };
 
-/** Hosts without a bucket: addresses, names of one label, those of stores themselves, and Services of a cluster. */
-const bareHost = /^(?:\[.*\]|[\d.]+|[^.]+|s3[.-].*|[^.]+\.[^.]+\.svc(?:\..*)?)$/;
+/** Hosts without a bucket: addresses, names of one label, those of stores themselves and of accounts in Azure, and Services of a cluster. */
+const bareHost =
+  /^(?:\[.*\]|[\d.]+|[^.]+|s3[.-].*|storage\.googleapis\.com|[^.]+\.blob\.core\..*|[^.]+\.[^.]+\.svc(?:\..*)?)$/;
 
 export const hasBucketInPath = ({ hostname }: URL): boolean => bareHost.test(hostname);
 

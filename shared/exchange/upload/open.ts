@@ -99,6 +99,12 @@ export const openUpload = async (deps: UploadDeps, asked: ExchangeTarget, signal
   if (receiver === undefined) throw wholeFilesOnly(target);
   const resume = createResumption(deps.kube);
   await resume(target);
+  // Its Job may have ended a moment ago, and the result or the pause is recorded only now.
+  const check = async (): Promise<void> => {
+    const observed = await findTarget(deps.kube, target.name);
+    requireOpen(observed);
+    await resume(observed);
+  };
   const worker = await findWorker(deps, {
     namespace: target.name.namespace,
     uid: receiver,
@@ -106,12 +112,7 @@ export const openUpload = async (deps: UploadDeps, asked: ExchangeTarget, signal
     port: uploadPort,
     waitMs: deps.waitMs,
     signal,
-    // Its Job may have ended a moment ago, and the pause is recorded only now.
-    check: async () => {
-      const observed = await findTarget(deps.kube, target.name);
-      requireOpen(observed);
-      await resume(observed);
-    },
+    check,
   });
-  return { target, worker, state: await lookAtUpload(worker, signal) };
+  return { target, worker, state: await lookAtUpload(worker, signal, { check }) };
 };

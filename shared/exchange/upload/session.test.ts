@@ -23,7 +23,17 @@ const gone = { status: 503, reason: 'Interrupted' };
 
 it('a status request without an answer times out', async () => {
   answer = () => undefined;
-  await expect(lookAtUpload(worker, signal, 300)).rejects.toMatchObject(gone);
+  await expect(lookAtUpload(worker, signal, { waitMs: 300 })).rejects.toMatchObject(gone);
+});
+
+it('a receiver that has ended is not waited for once its file has become a disk', async () => {
+  server.close();
+  let asked = 0;
+  const check = async (): Promise<void> => {
+    asked += 1;
+    if (asked === 2) throw new Error('uploaded already');
+  };
+  await expect(lookAtUpload(worker, signal, { check })).rejects.toThrow('uploaded already');
 });
 
 const chunk = Buffer.alloc(2 ** 20);

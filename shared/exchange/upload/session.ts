@@ -80,11 +80,17 @@ const longestSilenceMs = 60_000;
 const listenTries = 40;
 const listenPauseMs = 250;
 
+interface LookOptions {
+  readonly waitMs?: number;
+  /** Called when nothing answers. Throws if it will not: the file may have become a disk a moment ago. */
+  readonly check?: () => Promise<void>;
+}
+
 /** Throws a Problem (503) if there is no receiver. */
 export const lookAtUpload = async (
   { url, token }: Worker,
   signal: AbortSignal,
-  waitMs = readTimeoutMs,
+  { waitMs = readTimeoutMs, check }: LookOptions = {},
 ): Promise<UploadState> => {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -101,7 +107,9 @@ export const lookAtUpload = async (
       if (statusCode !== 200) throw lost();
       return stateOf(headers);
     } catch (error) {
-      if (signal.aborted || !isRefusedConnection(error) || attempt === listenTries) throw lost();
+      if (signal.aborted) throw lost();
+      await check?.();
+      if (!isRefusedConnection(error) || attempt === listenTries) throw lost();
       await sleep(listenPauseMs, undefined, { signal });
     }
   }

@@ -43,7 +43,7 @@ export interface ObserveRequest {
 export type Observe = (request: ObserveRequest) => Promise<Observation>;
 
 export interface ObserveOptions extends OpenOptions {
-  readonly kube: KubeClient;
+  readonly kube: Pick<KubeClient, 'get' | 'create'>;
   /** As registries name it; for references to an index where the cron names none. */
   readonly architecture: string;
   /** Milliseconds since the epoch. */

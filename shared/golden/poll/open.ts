@@ -3,6 +3,9 @@
 import type { MirrorAccess } from '#shared/clients/http/mirrors.ts';
 import type { HostHealth } from '#shared/clients/http/health.ts';
 import { configMaps, secretTexts, secrets } from '#shared/api/foreign/core.ts';
+import { openObjectStore } from '#shared/clients/cloud/store.ts';
+import { type CloudTools, createCloudClient } from '#shared/clients/cloud/authorized.ts';
+import { type CloudEndpoints, cloudOf, publicClouds } from '#shared/clients/cloud/endpoints.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
 import type { Proxies } from '#shared/clients/http/proxy.ts';
@@ -12,8 +15,8 @@ import { type SecretData, findCredentials } from '#shared/clients/registry/crede
 import { createMirroredClient } from '#shared/clients/registry/mirrored.ts';
 import { type RegistryAccess, placesOf } from '#shared/clients/registry/mirrors.ts';
 import type { RegistryPace } from '#shared/clients/registry/refusal.ts';
-import { type S3Client, createS3Client } from '#shared/clients/s3/client.ts';
-import { parseS3Credentials, s3PlaceOf } from '#shared/clients/s3/place.ts';
+import type { S3Client } from '#shared/clients/s3/client.ts';
+import { s3PlaceOf } from '#shared/clients/s3/place.ts';
 import type { ServerReach } from '#shared/clients/http/reach.ts';
 import type {
   CronSource,
@@ -34,6 +37,8 @@ export interface OpenOptions {
   readonly reachOf?: ((namespace: string, source: CronSource) => Promise<ServerReach | undefined>) | undefined;
   /** Left out: everything is reached directly. */
   readonly proxies?: Proxies | undefined;
+  /** Left out: the public ones. */
+  readonly clouds?: CloudEndpoints | undefined;
 }
 
 /** Milliseconds without a byte before a source is given up. */
@@ -44,14 +49,28 @@ export const openHttp = async (
   options: OpenOptions,
   namespace: string,
   source: Exclude<CronSource, VolumeCronSource>,
-): Promise<HttpClient> =>
-  createHttpClient({
+): Promise<HttpClient> => {
+  const http = createHttpClient({
     isRefused: createAddressPolicy(options.allowedAddresses),
     idleMs,
     reach: await options.reachOf?.(namespace, source),
     ca: await readCa(options, namespace, source.caName),
     proxies: options.proxies,
   });
+  if (source.type !== 'http' || source.secretName === undefined || !isOfCloud(options, source)) return http;
+  const { url, secretName } = source;
+  const access = { secret: await readSecret(options, namespace, secretName), secretName, use: 'read' } as const;
+  return createCloudClient(http, new URL(url), access, toolsOf(options));
+};
+
+const toolsOf = ({ allowedAddresses, proxies, clouds }: OpenOptions): CloudTools => ({
+  asks: createHttpClient({ isRefused: createAddressPolicy(allowedAddresses), idleMs, proxies }),
+  now: Date.now,
+  clouds,
+});
+
+const isOfCloud = ({ clouds = publicClouds }: OpenOptions, { url }: HttpCronSource): boolean =>
+  cloudOf(new URL(url), clouds) !== undefined;
 
 interface Opening {
   readonly namespace: string;
@@ -81,9 +100,12 @@ export const openRegistry = async (
 /** Headers for the origin of the file alone. */
 export const secretHeadersOf = async (
   options: OpenOptions,
-  { url, secretName }: HttpCronSource,
+  source: HttpCronSource,
   namespace: string,
 ): Promise<Readonly<Record<string, string>>> => {
+  const { url, secretName } = source;
+  // The client itself has its access.
+  if (isOfCloud(options, source)) return {};
   const secret = await readSecret(options, namespace, secretName);
   const credentials = secret && findCredentials(secret, { host: new URL(url).host, repository: '' });
   if (credentials === undefined) return {};
@@ -98,7 +120,8 @@ export const openStore = async (
 ): Promise<S3Client> => {
   const secret = await readSecret(options, namespace, secretName);
   const { endpoint, region = 'us-east-1' } = s3PlaceOf(new URL(url)) ?? {};
-  return createS3Client({ http, endpoint, region, pathStyle: true, credentials: secret && parseS3Credentials(secret) });
+  const access = { secret, secretName, use: 'read' } as const;
+  return openObjectStore({ http, endpoint, region, pathStyle: true }, access, toolsOf(options)).s3;
 };
 
 const readSecret = async (

@@ -68,7 +68,7 @@ const wherePlaced = ({ checksums }: Places, version: FileVersion): URL | Signatu
   if (text === undefined)
     return refuse(
       'InvalidPolicy',
-      `no checksum file is named for ${redactUrl(version.url)}: name the signed one in checksums of the policy or checksumURL of the source; a signature of the image itself is not read`,
+      `no checksum file is named for ${redactUrl(version.url)}: name the signed one in checksums, beside the keys, or in checksumURL of the source; a signature of the image itself is not read`,
     );
   return placeOf(text, new URL(version.url)) ?? noPlace('checksums', text);
 };

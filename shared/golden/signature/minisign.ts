@@ -75,7 +75,7 @@ const judge = (
   if (known === undefined)
     return refuse(
       'WrongKey',
-      `${where} is by key ${id}, which is not one of the policy (${keys.map((one) => one.id).join(', ')})`,
+      `${where} is by key ${id}, which is not one of the trusted keys (${keys.map((one) => one.id).join(', ')})`,
     );
   const signature = bytes.subarray(10);
   const signed = algorithm === 'ED' ? createHash('blake2b512').update(data).digest() : data;

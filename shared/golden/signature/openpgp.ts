@@ -90,7 +90,7 @@ const judgeOne = async (result: Result, { where, text, keys, now }: Looked): Pro
   if (key === undefined)
     return refuse(
       'WrongKey',
-      `${where} is signed by key ${id}, which is not one of the policy (${keys.map(nameOf).join(', ')})`,
+      `${where} is signed by key ${id}, which is not one of the trusted keys (${keys.map(nameOf).join(', ')})`,
     );
   const { enums } = await load();
   try {

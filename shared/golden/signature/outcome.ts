@@ -12,13 +12,13 @@ interface ConfigMapData {
   readonly binaryData?: Readonly<Record<string, string>> | undefined;
 }
 
-/** A ConfigMap of the policy's namespace; `undefined` where it does not exist. */
+/** A ConfigMap of the namespace that holds the keys; `undefined` where it does not exist. */
 export type ReadConfigMap = (name: string) => Promise<ConfigMapData | undefined>;
 
 export const contentsOf = async (read: ReadConfigMap, name = ''): Promise<readonly Buffer[] | SignatureRefusal> => {
   const found = await read(name);
   if (found === undefined)
-    return refuse('InvalidPolicy', `ConfigMap ${name} of the policy does not exist: create it with the public keys`);
+    return refuse('InvalidPolicy', `ConfigMap ${name} does not exist: create it with the public keys`);
   const { data = {}, binaryData = {} } = found;
   return [
     ...Object.values(data).map((text) => Buffer.from(text)),

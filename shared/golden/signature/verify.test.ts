@@ -87,7 +87,8 @@ describe('a file over HTTP', () => {
     files = { '/40/SUMS': sums, '/40/SUMS.minisig': vendor.sign(sums) };
     const signedAt = '2023-11-14T22:13:20.000Z';
     expect(await verify()).toMatchObject({ is: 'verified', digest, kind: 'minisign', signedAt });
-    expect(await verify({ namespace: 'other' })).toMatchObject({ is: 'refused', reason: 'InvalidPolicy' });
+    const message = expect.stringContaining('ConfigMap keys does not exist in namespace other: create it there');
+    expect(await verify({ namespace: 'other' })).toMatchObject({ is: 'refused', reason: 'InvalidPolicy', message });
   });
 
   it.each([

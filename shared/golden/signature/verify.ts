@@ -68,13 +68,13 @@ const whyUnsuitable = ({ source, rule, digest }: SignatureRequest): SignatureRef
   if (type === 'pvc')
     return refuse(
       'InvalidPolicy',
-      'a volume has no signature: take signature out of the policy, or follow the image that the volume was made from',
+      'a volume has no signature: take the demand for a signature out, or follow the image that the volume was made from',
     );
   if ((rule.cosign !== undefined) !== (type === 'registry')) {
     const fitting = type === 'registry' ? 'cosign' : 'gpg or minisign';
     return refuse(
       'InvalidPolicy',
-      `an image that comes over ${type} is verified by ${fitting}: name that in signature of the policy`,
+      `an image that comes over ${type} is verified by ${fitting}: name that in signature`,
     );
   }
   if (!isDigest(digest))
@@ -88,7 +88,13 @@ const whyUnsuitable = ({ source, rule, digest }: SignatureRequest): SignatureRef
 const look = async (deps: SignatureDeps, request: SignatureRequest): Promise<SignatureOutcome> => {
   const { source, namespace, keysNamespace = namespace } = request;
   if (source.type === 'pvc') return refuse('InvalidPolicy', 'a volume has no signature');
-  const read: ReadConfigMap = (name) => deps.kube.get(configMaps, { namespace: keysNamespace, name });
+  const read: ReadConfigMap = async (name) => {
+    const found = await deps.kube.get(configMaps, { namespace: keysNamespace, name });
+    if (found !== undefined) return found;
+    throw new InvalidInput(
+      `ConfigMap ${name} does not exist in namespace ${keysNamespace}: create it there with the public keys`,
+    );
+  };
   const http = await openHttp(deps, namespace, source);
   try {
     return source.type === 'registry'

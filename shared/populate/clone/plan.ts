@@ -3,7 +3,7 @@
 import { cdiAnnotations, cdiLabels, travellingLabels } from '#shared/api/cdi/names.ts';
 import { type TypedLocalReference, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import type { ObjectRef } from '#shared/api/object.ts';
+import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
 import { type Action, create, ensure, patch, type Plan, type PlanContext } from '#shared/populate/actions.ts';
 import type { Filled } from '#shared/populate/filled.ts';
 import type { ReadyOrigin } from '#shared/populate/clone/origin.ts';
@@ -56,12 +56,18 @@ export const planCloning = (
 /** Milliseconds between two records of a use: many machines may be made at once. */
 const leastMs = 3_600_000;
 
+export const isUseDue = ({ metadata }: KubeObject, now: number): boolean =>
+  !(now - Date.parse(metadata.annotations?.[cdiAnnotations.lastUseTime] ?? '') < leastMs);
+
+export const useMark = (now: number) => ({
+  metadata: { annotations: { [cdiAnnotations.lastUseTime]: new Date(now).toISOString() } },
+});
+
 /** Versions of a cron record their last use, so that garbage collection removes those in use last. */
-const touch = ({ claim, restored }: ReadyOrigin, { now }: PlanContext): readonly Action[] => {
-  const { labels, annotations } = (claim ?? restored)?.metadata ?? {};
-  const last = Date.parse(annotations?.[cdiAnnotations.lastUseTime] ?? '');
-  if (labels?.[cdiLabels.cron] === undefined || now - last < leastMs) return [];
-  const change = { metadata: { annotations: { [cdiAnnotations.lastUseTime]: new Date(now).toISOString() } } };
+export const touch = ({ claim, restored }: ReadyOrigin, { now }: PlanContext): readonly Action[] => {
+  const used = claim ?? restored;
+  if (used?.metadata.labels?.[cdiLabels.cron] === undefined || !isUseDue(used, now)) return [];
+  const change = useMark(now);
   if (claim !== undefined) return [patch(persistentVolumeClaims, claim, change)];
   return restored === undefined ? [] : [patch(volumeSnapshots, restored, change)];
 };

@@ -108,6 +108,7 @@ const specOf = (request: TransferRequest, settings: PopulateSettings): TransferS
   allowedAddresses: [...settings.allowedAddresses],
   ...(isFromServer(request.source) ? reachIn(request, settings) : {}),
   ...(settings.proxies === undefined ? {} : { proxies: settings.proxies }),
+  ...(settings.clouds === undefined ? {} : { clouds: settings.clouds }),
 });
 
 const pathOf = ({ volumeMode, content }: TransferTargetVolume): string => {

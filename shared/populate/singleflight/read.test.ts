@@ -35,6 +35,42 @@ describe('the content of a volume', () => {
     expect(contentOf(volume)).toBe(content);
   });
 
+  const shown = (over: object, url = 'https://x/y') => contentOf(wanted({ type: 'http', url, ...over }, { checksum }));
+  const identity = { cloud: 'azure', tenant: 't', client: 'c' };
+  const credentials: readonly (readonly [string, string | undefined])[] = [
+    ['a Secret', shown({ secretName: 'a' })],
+    ['another Secret', shown({ secretName: 'b' })],
+    ['an identity', shown({ identity })],
+    ['that of another account', shown({ identity, account: 'builder' })],
+    ['another identity', shown({ identity: { ...identity, client: 'd' } })],
+    ['headers', shown({ headers: ['X-Token: a'] })],
+    ['headers of a Secret', shown({ headerSecrets: ['a'] })],
+    ['user information', shown({}, 'https://user:a@x/y')],
+    ['a signature', shown({}, 'https://x/y?sv=1&sig=a')],
+    ['another signature', shown({}, 'https://x/y?sv=1&sig=b')],
+    [
+      'the Secret of a registry',
+      contentOf(wanted({ type: 'registry', url: `docker://r/d@${digest}`, secretName: 'a' })),
+    ],
+  ];
+
+  it('is another one for each credential that was shown for it', () => {
+    const contents = credentials.map(([, content]) => content);
+    expect(contents.every((content) => / with [0-9a-f]{16}$/.test(content ?? ''))).toBe(true);
+    expect(new Set(contents).size).toBe(credentials.length);
+  });
+
+  it.each([
+    ['certificate authorities', shown({ bundleName: 'a' })],
+    ['a query without a signature', shown({}, 'https://x/y?mirror')],
+  ])('is the same with %s', (_, content) => {
+    expect(content).toBe(`file sha256:${hex}`);
+  });
+
+  it('is the same for the same credentials, wherever the file is', () => {
+    expect(shown({ secretName: 'a' }, 'https://mirror/z')).toBe(shown({ secretName: 'a' }));
+  });
+
   it('has one name in each class', () => {
     expect(contentName('x', 'fast')).not.toBe(contentName('x', 'slow'));
     expect(contentName('x', 'fast')).toMatch(/^content-[0-9a-f]{40}$/);

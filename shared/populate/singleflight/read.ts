@@ -1,6 +1,11 @@
 // Finds who fetches the requested bytes, and volumes that already hold them. Called before backends and volumes create a claim.
 import { createHash } from 'node:crypto';
-import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import {
+  type PersistentVolumeClaim,
+  persistentVolumeClaims,
+  persistentVolumes,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
 import { type Lease, leases } from '#shared/api/foreign/kubernetes.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
@@ -10,8 +15,9 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { readClaimOrigin, readSnapshotOrigin, type ReadyOrigin } from '#shared/populate/clone/origin.ts';
 import { populationOf } from '#shared/populate/population.ts';
 import { listIfServed } from '#shared/populate/reading.ts';
-import type { ObservedSingleflight } from './singleflight.ts';
+import { type ObservedSingleflight, isOut } from './singleflight.ts';
 import { isFile, pinOf, type Source } from '#shared/populate/source.ts';
+import { rightOf } from '#shared/populate/sources/servers.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 
 // Identifies equal content of two volumes before either is filled: by a digest that the source is pinned to. Pure.
@@ -24,15 +30,20 @@ export interface Wanted {
 
 const strong: readonly string[] = ['sha256', 'sha512'];
 
-/** `undefined`: the content of the source can change or is not verified. Digests of broken algorithms do not count. */
+/**
+ * `undefined`: the content of the source can change or is not verified. Digests of broken algorithms do not count. Bytes that were fetched with
+ * credentials are another content than the same ones without.
+ */
 export const contentOf = ({ from, checksum }: Wanted): string | undefined => {
   if (from === undefined) return undefined;
-  return isFile(from) && checksum !== undefined && strong.includes(checksum.algorithm)
-    ? fileContent(`${checksum.algorithm}:${checksum.hex}`)
-    : pinOf(from);
+  const content =
+    isFile(from) && checksum !== undefined && strong.includes(checksum.algorithm)
+      ? fileContent(`${checksum.algorithm}:${checksum.hex}`)
+      : pinOf(from);
+  return content && `${content}${rightOf(from)}`;
 };
 
-/** `digest`: `<algorithm>:<hex>`, or a validator in its place. */
+/** `digest`: `<algorithm>:<hex>`, or a validator in its place; followed by the right to it, if it needs one. */
 export const fileContent = (digest: string): string => `file ${digest}`;
 
 /** Labels that find volumes with a content: a volume whose digest was determined later still has the label of its validator, too. */
@@ -41,7 +52,7 @@ const contentLabels = (content: string): readonly string[] =>
 
 /** Whether a volume was filled with that content, according to its digests. */
 const isOfContent = (content: string, digests: Readonly<Record<string, string>>): boolean => {
-  const [, algorithm = '', hex = ''] = /^file (sha256|sha512):([0-9a-f]+)$/.exec(content) ?? [];
+  const [, algorithm = '', hex = ''] = /^file (sha256|sha512):([0-9a-f]+)(?: |$)/.exec(content) ?? [];
   return algorithm === '' || digests[algorithm] === hex;
 };
 
@@ -65,7 +76,47 @@ export const readSingleflight = async (
   );
   // A label alone proves nothing.
   const isRight = ({ population }: ReadyOrigin): boolean => isOfContent(content, population?.digests ?? {});
-  return { name, lease, fetcher, kept: kept.flat().filter(isRight) };
+  const right = kept.flat().filter(isRight);
+  const mayLead = right.length === 0 && (lease === undefined || (!isOurs && isOut(fetcher)));
+  const others = mayLead ? await readOtherClasses(kube, { ...ref, namespace }, { content, className }) : [];
+  return { name, lease, fetcher, kept: right, ofOtherClasses: others.filter(isRight) };
+};
+
+/**
+ * Complete volumes of other classes that a Job can read wherever it runs: one that only some nodes reach might be out of reach of the node with the new
+ * volume.
+ */
+const readOtherClasses = async (
+  kube: KubeClient,
+  { namespace = '', uid }: ObjectRef,
+  { content, className }: { readonly content: string; readonly className: string },
+): Promise<readonly ReadyOrigin[]> => {
+  const { items: classes } = await kube.list(storageClasses);
+  const others = classes.filter(({ metadata }) => metadata.name !== className);
+  const names = new Set(others.map(({ metadata }) => contentName(content, metadata.name)));
+  if (names.size === 0) return [];
+  const found: ReadyOrigin[] = [];
+  for await (const claim of kube.listAll(persistentVolumeClaims, { namespace, labelSelector: labels.content })) {
+    const isOne = names.has(claim.metadata.labels?.[labels.content] ?? '') && isFilled(claim) && !isOwn(claim, uid);
+    const origin = isOne && (await isReachable(kube, claim)) ? await readLabelled(kube, claim, undefined) : undefined;
+    if (origin?.is === 'ready') found.push(origin);
+  }
+  return found;
+};
+
+const isReachable = async (
+  kube: KubeClient,
+  { spec: { volumeName = '' } }: PersistentVolumeClaim,
+): Promise<boolean> => {
+  const volume = volumeName === '' ? undefined : await kube.get(persistentVolumes, { name: volumeName });
+  return volume?.spec.nodeAffinity === undefined;
+};
+
+/** Of the same namespace: nobody need be asked. */
+const readLabelled = (kube: KubeClient, { metadata }: PersistentVolumeClaim, snapshot: string | undefined) => {
+  const { namespace = '', name } = metadata;
+  const what = `PersistentVolumeClaim ${namespace}/${name}`;
+  return readClaimOrigin(kube, { namespace, name }, { what, snapshot, mayUse: () => true });
 };
 
 const readFetcher = async (
@@ -93,17 +144,7 @@ const readKept = async (
   const snapshots = found.filter((snapshot) => snapshot.status?.readyToUse === true && isFilled(snapshot));
   const mayUse = () => true;
   const origins = await Promise.all([
-    ...claims.map(({ metadata }) =>
-      readClaimOrigin(
-        kube,
-        { namespace, name: metadata.name },
-        {
-          what: `PersistentVolumeClaim ${namespace}/${metadata.name}`,
-          snapshot: snapshotOf(metadata.name, snapshots),
-          mayUse,
-        },
-      ),
-    ),
+    ...claims.map((claim) => readLabelled(kube, claim, snapshotOf(claim.metadata.name, snapshots))),
     ...snapshots.map(({ metadata }) =>
       readSnapshotOrigin(
         kube,

@@ -5,7 +5,7 @@
 // of a machine that writes to it, so a clone would be a copy of that machine's disk instead of the image; a copy of such a disk is retained
 // before its machine may start (volume/retained-copy.ts). A volume that fetches bytes although others had them records why. Pure.
 import { type Lease, leases } from '#shared/api/foreign/kubernetes.ts';
-import { annotations } from '#shared/api/names.ts';
+import { annotations, labels } from '#shared/api/names.ts';
 import type { KubeObject, ObjectRef, OwnerReference, ResourceType } from '#shared/api/object.ts';
 import { type Action, create, patch } from '#shared/populate/actions.ts';
 import { type Origin, type ReadyOrigin, waitFor } from '#shared/populate/clone/origin.ts';
@@ -23,6 +23,8 @@ export interface ObservedSingleflight {
    * fetching is sure to end.
    */
   readonly kept: readonly ReadyOrigin[];
+  /** Complete volumes of other classes with the content: to copy one is better than to fetch. Read only if the volume would fetch. */
+  readonly ofOtherClasses?: readonly ReadyOrigin[] | undefined;
 }
 
 export type Singleflight =
@@ -90,7 +92,7 @@ const phaseOf = (object: KubeObject): string =>
   (object as { readonly status?: { readonly phase?: string } }).status?.phase ?? '';
 
 /** It will never have the bytes, or lost them: otherwise it would be among the kept ones. */
-const isOut = (fetcher: KubeObject | undefined): boolean => {
+export const isOut = (fetcher: KubeObject | undefined): boolean => {
   if (fetcher === undefined || fetcher.metadata.deletionTimestamp !== undefined) return true;
   const phase = phaseOf(fetcher);
   return phase === 'Failed' || completed.includes(phase);
@@ -106,8 +108,8 @@ const whyAgain = ({ kept: [there], fetcher }: ObservedSingleflight, isUnfit: Unf
 };
 
 export const decideSingleflight = (ref: ObjectRef, observed: ObservedSingleflight, isUnfit: Unfit): Singleflight => {
-  const { name, lease, fetcher, kept } = observed;
-  const first = kept.find((origin) => isUnfit(origin) === undefined);
+  const { name, lease, fetcher, kept, ofOtherClasses = [] } = observed;
+  const first = [...kept, ...ofOtherClasses].find((origin) => isUnfit(origin) === undefined);
   if (first !== undefined) return { is: 'following', origin: first, actions: [] };
   const because = whyAgain(observed, isUnfit);
   if (lease === undefined) return { is: 'leading', actions: [create(leases, leaseOf(ref, name, because))], because };
@@ -133,10 +135,12 @@ export const holderOf = ({ apiVersion, kind, name, uid }: ObjectRef): OwnerRefer
   blockOwnerDeletion: false,
 });
 
-/** `name`: that of the content; other volumes and snapshots are kept by their own owners. */
-export const holdKept = (ref: ObjectRef, name: string, { restored, claim }: ReadyOrigin): readonly Action[] => {
-  if (restored?.metadata.name === name) return hold(volumeSnapshots, restored, ref);
-  return claim?.metadata.name === name ? hold(persistentVolumeClaims, claim, ref) : [];
+/** Retained copies have the name of their content; other volumes and snapshots are kept by their own owners. */
+const isRetained = ({ metadata }: KubeObject): boolean => metadata.labels?.[labels.content] === metadata.name;
+
+export const holdKept = (ref: ObjectRef, { restored, claim }: ReadyOrigin): readonly Action[] => {
+  if (restored !== undefined && isRetained(restored)) return hold(volumeSnapshots, restored, ref);
+  return claim !== undefined && isRetained(claim) ? hold(persistentVolumeClaims, claim, ref) : [];
 };
 
 const hold = <T extends KubeObject>(type: ResourceType<T>, kept: T, ref: ObjectRef): readonly Action[] => {

@@ -28,7 +28,7 @@ const pathIn = ({ volumeMode, holdsFiles }: MountedClaim): string => {
   return holdsFiles === true ? mountPath : `${mountPath}/disk.img`;
 };
 
-const mounted = { isServer: false, isFile: false, arrives: 'fetched', moving: downloading } as const;
+const mounted = { takes: [], isServer: false, isFile: false, arrives: 'fetched', moving: downloading } as const;
 
 export const claim: JobRow<MountedClaim> = {
   ...mounted,

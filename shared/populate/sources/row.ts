@@ -36,9 +36,14 @@ type ServerColumns<S> =
       hostOf(source: S, context: JobContext): string | undefined;
     };
 
+/** What an image may name for its source: a Secret, a ConfigMap with certificate authorities, an identity of its pod. */
+export type Credential = 'secretRef' | 'certConfigMap' | 'workloadIdentity';
+
 interface PlainColumns<S> {
   /** For messages. */
   readonly name: string;
+  /** What it can be read with. */
+  readonly takes: readonly Credential[];
   /** One file that a checksum can verify. An upload is always received, even if another volume has the content. */
   readonly isFile: boolean;
   /** Its content, if the source identifies it; `undefined` if it can change. */

@@ -1,16 +1,19 @@
 // Sources that a Job fetches from a server: their fields, the spec of the worker, and the Secrets and ConfigMaps to mount.
 import { type MirrorAccess, mirrorsOf, objectUrl } from '#shared/clients/http/mirrors.ts';
+import { createHash } from 'node:crypto';
+import { type WorkloadIdentity, audienceOf, formatIdentity } from '#shared/clients/cloud/identity.ts';
 import type { PodVolume } from '#shared/api/foreign/core.ts';
 import { type RegistryAccess, placesOf } from '#shared/clients/registry/mirrors.ts';
 import { type Reference, parseReference, readReference } from '#shared/clients/registry/reference.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
-import { type JobRow, type SourceMounts, downloading } from '#shared/populate/sources/row.ts';
+import { type Credential, type JobRow, type SourceMounts, downloading } from '#shared/populate/sources/row.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Mounted } from '#shared/transfer/spec.ts';
 
 const secretPath = '/source-secret';
 const bundlePath = '/source-ca';
 const headersPath = '/source-headers';
+const identityPath = '/source-identity';
 
 /** Access to a source. Secrets and ConfigMaps are in the owner's namespace and mounted by name: only the kubelet reads them. */
 export interface SourceAccess {
@@ -18,6 +21,10 @@ export interface SourceAccess {
   readonly secretName?: string | undefined;
   /** ConfigMap with PEM bundles to trust besides the system's, one in every key. */
   readonly bundleName?: string | undefined;
+  /** Of the pod's service account, in place of a Secret. */
+  readonly identity?: WorkloadIdentity | undefined;
+  /** That service account, if it is not the one of the installation: another one has other rights. */
+  readonly account?: string | undefined;
   /** `Name: value`, sent only to the origin of the source. */
   readonly headers?: readonly string[] | undefined;
   /** Secrets with one such header in every key. */
@@ -51,10 +58,52 @@ export interface ObjectLocation {
   readonly key: string;
 }
 
-const accessOf = ({ secretName, bundleName }: SourceAccess) => ({
+const accessOf = ({ secretName, bundleName, identity }: SourceAccess) => ({
+  ...(identity === undefined ? {} : { workload: { identity, tokenFile: `${identityPath}/token` } }),
   ...(secretName === undefined ? {} : { secretDir: secretPath, secretName }),
   ...(bundleName === undefined ? {} : { ca: { dir: bundlePath, name: bundleName } }),
 });
+
+/** Which of them it has. */
+export const credentialsOf = ({
+  secretName,
+  bundleName,
+  identity,
+}: SourceAccess & { readonly type: string }): readonly Credential[] => [
+  ...(secretName === undefined ? [] : (['secretRef'] as const)),
+  ...(bundleName === undefined ? [] : (['certConfigMap'] as const)),
+  ...(identity === undefined ? [] : (['workloadIdentity'] as const)),
+];
+
+/** Names of parameters with which a URL is signed, or shows who asks. */
+const isShown = (name: string): boolean => /sig|token|key|secret|password|credential|auth/i.test(name);
+
+/** Also what is in the URL itself: user information and signatures. */
+const secretOfUrl = (text: string | undefined): readonly string[] => {
+  const url = text === undefined ? null : URL.parse(text);
+  const { username = '', password = '', search = '', searchParams = new URLSearchParams() } = url ?? {};
+  const signature = [...searchParams.keys()].some(isShown) ? search : '';
+  return [username, password, signature].filter((part) => part !== '');
+};
+
+/**
+ * Identifies what its server is shown for the bytes, within a namespace: only who shows the same may be given them by others. Empty: they are for
+ * everybody who can name them.
+ */
+export const rightOf = ({
+  url,
+  secretName,
+  identity,
+  account,
+  headers = [],
+  headerSecrets = [],
+}: SourceAccess & { readonly type: string; readonly url?: string }): string => {
+  const own = identity === undefined ? [] : [formatIdentity(identity), account];
+  const shown = [secretName, ...own].filter((one) => one !== undefined);
+  const parts = [shown, headers, headerSecrets, secretOfUrl(url)];
+  if (parts.every(({ length }) => length === 0)) return '';
+  return ` with ${createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16)}`;
+};
 
 const headersOf = ({
   headers = [],
@@ -72,17 +121,29 @@ interface MountedVolume {
 }
 
 /** Optional: a running pod reports at once what is missing; a pod that cannot start only causes an event. */
-const volumesOf = ({ secretName, bundleName, headerSecrets = [] }: SourceAccess): readonly MountedVolume[] => [
+const volumesOf = ({
+  secretName,
+  bundleName,
+  identity,
+  headerSecrets = [],
+}: SourceAccess): readonly MountedVolume[] => [
   ...(secretName === undefined ? [] : [secret('source-secret', secretPath, secretName)]),
   ...(bundleName === undefined
     ? []
     : [{ path: bundlePath, volume: { name: 'source-ca', configMap: { name: bundleName, optional: true } } }]),
+  ...(identity === undefined ? [] : [{ path: identityPath, volume: podToken(audienceOf(identity)) }]),
   ...headerSecrets.map((name, index) => secret(`source-headers-${index}`, `${headersPath}/${index}`, name)),
 ];
 
 const secret = (name: string, path: string, secretName: string): MountedVolume => ({
   path,
   volume: { name, secret: { secretName, optional: true } },
+});
+
+/** The kubelet renews it at 80 % of its lifetime. */
+const podToken = (audience: string): PodVolume => ({
+  name: 'source-identity',
+  projected: { sources: [{ serviceAccountToken: { audience, expirationSeconds: 3600, path: 'token' } }] },
 });
 
 const mountsOf = (access: SourceAccess): SourceMounts => {
@@ -111,6 +172,7 @@ const fetched = { isServer: true, arrives: 'fetched', moving: downloading, mount
 
 export const http: JobRow<HttpFile> = {
   ...fetched,
+  takes: ['secretRef', 'certConfigMap', 'workloadIdentity'],
   name: 'a file of an HTTP server',
   isFile: true,
   hostOf: ({ url }, { settings }) => hostIn(mirrorUrls(url, settings)[0] ?? url),
@@ -125,6 +187,7 @@ export const http: JobRow<HttpFile> = {
 
 export const registry: JobRow<RegistryImage> = {
   ...fetched,
+  takes: ['secretRef', 'certConfigMap'],
   name: 'a containerDisk of a registry',
   isFile: false,
   pinOf: ({ url, architecture = '' }) => {
@@ -167,6 +230,7 @@ const hostOfObject = (place: StorePlace, settings: MirrorAccess): string | undef
 
 export const s3: JobRow<S3Object> = {
   ...fetched,
+  takes: ['secretRef', 'certConfigMap', 'workloadIdentity'],
   name: 'an object of an S3-compatible store',
   isFile: true,
   hostOf: (place, { settings }) => hostOfObject(place, settings),
@@ -190,6 +254,7 @@ const storeOf = ({ objectStore }: PopulateSettings): NonNullable<PopulateSetting
 
 export const object: JobRow<ObjectLocation> = {
   ...fetched,
+  takes: [],
   name: "an object of the installation's object store",
   isFile: true,
   hostOf: (place, { settings }) => hostOfObject({ ...storeOf(settings), ...place }, settings),

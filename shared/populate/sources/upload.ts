@@ -23,6 +23,7 @@ const keysUrlOf = ({ transferUrl }: PopulateSettings): string => {
 /** Sent to the Job by the transfer function, on behalf of a client. */
 export const upload: JobRow<object> = {
   name: 'a file that a client sends',
+  takes: [],
   isServer: false,
   isFile: false,
   arrives: 'sent',

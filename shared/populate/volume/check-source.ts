@@ -37,10 +37,12 @@ import {
 import {
   type ObservedVolume,
   type OriginReaders,
+  type SourceReaders,
   mayBe,
   needsInspection,
   nothing,
 } from '#shared/populate/volume/observed.ts';
+import { readGoldenCopy } from '#shared/populate/volume/golden-copy-observed.ts';
 import { mayNeedPrime } from '#shared/populate/volume/prime.ts';
 import { isHeldBack } from '#shared/populate/volume/state.ts';
 import { type Volume, contentOfVolume } from '#shared/populate/volume/volume.ts';
@@ -61,7 +63,7 @@ const snapshotGroupKind = 'VolumeSnapshot.snapshot.storage.k8s.io';
 export const readForClaim = async (
   kube: KubeClient,
   volume: Volume,
-  readers: OriginReaders,
+  readers: SourceReaders,
 ): Promise<ObservedVolume> => {
   const promised = await findPromised(kube, volume);
   if (promised !== undefined) return { ...nothing, promised };
@@ -69,13 +71,23 @@ export const readForClaim = async (
   if (made !== undefined) return { ...nothing, stage: made, storageClass: await readStageClass(kube, made) };
   if (isSizeFirst(volume)) return readBySize(kube, volume);
   const origin = await readOrigin(kube, volume, readers);
-  return origin?.is === 'waiting' ? { ...nothing, origin } : readFrom(kube, volume, origin);
+  return origin?.is === 'waiting' ? { ...nothing, origin } : readFrom(kube, volume, origin, readers);
 };
 
 /** `undefined` for sources of bytes. */
-const readFrom = async (kube: KubeClient, volume: Volume, found: ReadyOrigin | undefined): Promise<ObservedVolume> => {
+const readFrom = async (
+  kube: KubeClient,
+  volume: Volume,
+  found: ReadyOrigin | undefined,
+  { copyRight }: SourceReaders,
+): Promise<ObservedVolume> => {
   const { ref } = volume;
-  const around = { ...(await readAround(kube, volume, found)), sourceSnapshot: await readSourceSnapshot(kube, volume) };
+  const place = await readAround(kube, volume, found);
+  const around = {
+    ...place,
+    goldenCopy: await readGoldenCopy(kube, volume, place, copyRight),
+    sourceSnapshot: await readSourceSnapshot(kube, volume),
+  };
   const { namespace = '' } = found ?? ref;
   const isLookedAt = needsInspection(volume) || found?.clone.mayHaveGrown === true;
   const looked = isLookedAt ? await readLook(kube, { ...volume, ref: { ...ref, namespace } }) : nothing;
@@ -155,14 +167,14 @@ const readLook = async (kube: KubeClient, volume: Volume): Promise<ObservedVolum
   return { inspectJob, pods: found, warnings: await readWarnings(kube, volume, [inspectJob, ...idle]) };
 };
 
-const readOrigin = async (kube: KubeClient, volume: Volume, readers: OriginReaders): Promise<Origin | undefined> => {
+const readOrigin = async (kube: KubeClient, volume: Volume, readers: SourceReaders): Promise<Origin | undefined> => {
   const { source } = volume;
   const isGranted = mayUseOf(volume.ref.namespace, volume.grants);
   const mayUse: AskMayUse = (used) => isGranted(used) || isOffered(kube, volume.ref.namespace, used);
   if (source?.type !== 'object') return undefined;
   const { groupKind, namespace, name } = source;
   const key = { namespace, name };
-  const reader = readers[groupKind] ?? usualReaders[groupKind];
+  const reader = readers.origins?.[groupKind] ?? usualReaders[groupKind];
   return reader === undefined
     ? waitFor('SourceUnknown', `nothing is known about ${groupKind} ${name}`)
     : reader(kube, key, mayUse);

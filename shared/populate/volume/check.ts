@@ -20,7 +20,7 @@ import { isLeaving } from '#shared/populate/watched-child.ts';
 import { needsBinder } from '#shared/populate/volume/binding.ts';
 import { readForClaim, readJob, readSourceSnapshot, readWarnings } from '#shared/populate/volume/check-source.ts';
 import { mayLieElsewhere, readStage } from '#shared/populate/volume/elsewhere-observed.ts';
-import { type ObservedVolume, type OriginReaders, mayBe, nothing } from '#shared/populate/volume/observed.ts';
+import { type ObservedVolume, type SourceReaders, mayBe, nothing } from '#shared/populate/volume/observed.ts';
 import { handoverTo, isPrimed, primeName } from '#shared/populate/volume/prime.ts';
 import { isDirty } from '#shared/populate/volume/removal.ts';
 import { mayBeKept, readRetainedCopy } from '#shared/populate/volume/retained-copy.ts';
@@ -32,7 +32,7 @@ import { isDeepStrictEqual } from 'node:util';
 export const checkVolume = async (
   kube: KubeClient,
   volume: Volume,
-  readers: OriginReaders,
+  readers: SourceReaders,
 ): Promise<ObservedVolume> => {
   if (volume.state.phase !== 'Available' && isRetryDue(volume)) return readForRestart(kube, volume, readers);
   if (volume.state.phase === 'Failed') return readFailed(kube, volume);
@@ -90,7 +90,7 @@ export const readChildren = async (kube: KubeClient, volume: Volume): Promise<Ob
 };
 
 /** A restart continues with its first step at once if nothing is left. */
-const readForRestart = async (kube: KubeClient, volume: Volume, readers: OriginReaders): Promise<ObservedVolume> => {
+const readForRestart = async (kube: KubeClient, volume: Volume, readers: SourceReaders): Promise<ObservedVolume> => {
   const children = await readChildren(kube, volume);
   if (children.claim !== undefined && populationOf(children.claim) !== undefined)
     return { ...children, ...(await readSnapshotting(kube, volume, children.claim)) };

@@ -9,7 +9,8 @@ import { isSent } from '#shared/populate/source.ts';
 import type { ClaimProfile } from '#shared/populate/storage/profile.ts';
 import { planClone, cloneObstacle } from '#shared/populate/volume/cloning.ts';
 import { bytesOf, contentMark, isVersion } from '#shared/populate/volume/volume.ts';
-import { planElsewhere } from '#shared/populate/volume/elsewhere.ts';
+import { planElsewhere, stageObstacleOf } from '#shared/populate/volume/elsewhere.ts';
+import { throughCopy } from '#shared/populate/volume/golden-copy-use.ts';
 import { buildLookJob } from '#shared/populate/volume/making.ts';
 import { atLeast, buildClaim, bytesFor, makeClaim, modesFor, openModes } from '#shared/populate/volume/making.ts';
 import { type ObservedVolume, isSizeOpen, needsInspection } from '#shared/populate/volume/observed.ts';
@@ -43,7 +44,7 @@ export const planClaim = (volume: Volume, observed: ObservedVolume, context: Pla
       if (origin.is === 'waiting') return { ...rest(shared, origin), actions: singleflight.actions };
       const copied = { ...observed, origin, storageClass };
       const { actions, state } = planClone(shared, copied, context, { obstacle, isShared: true });
-      return { actions: actions.length === 0 ? [] : [...holdKept(volume.ref, found.name, origin), ...actions], state };
+      return { actions: actions.length === 0 ? [] : [...holdKept(volume.ref, origin), ...actions], state };
     }
   }
 };
@@ -60,7 +61,26 @@ const obstacleOf = ({ isBoundAtOnce }: Volume, { metadata, volumeBindingMode }: 
     ? `class ${metadata.name} waits for a pod, and no pod uses the volume yet`
     : undefined;
 
+/** Through the copy of its source in its class, where that lets the storage clone it. */
 const planFrom = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan => {
+  const { origin, storageClass, goldenCopy, stage } = observed;
+  if (goldenCopy === undefined || origin?.is !== 'ready' || storageClass === undefined)
+    return planDirectly(volume, observed, context);
+  const obstacle = stage === undefined ? obstacleOf(volume, storageClass) : stageObstacleOf(observed);
+  const through = throughCopy(volume, { ...observed, goldenCopy, origin, storageClass }, context, obstacle);
+  switch (through.is) {
+    case 'direct':
+      return planDirectly(volume, observed, context);
+    case 'planned':
+      return through.plan;
+    case 'copied': {
+      const { actions, state } = planDirectly(through.volume, { ...observed, origin: through.origin }, context);
+      return { actions: actions.length === 0 ? [] : [...through.used, ...actions], state };
+    }
+  }
+};
+
+const planDirectly = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan => {
   const { origin, storageClass, stage } = observed;
   if (stage !== undefined) return planElsewhere(volume, { ...observed, stage }, context);
   if (origin?.is === 'waiting') return rest(volume, origin);

@@ -31,7 +31,7 @@ export type ObservedVolumeClone = ObservedVolume & {
 type Target = CloneTarget & ClaimProfile;
 
 /** The size of its source, or of the disk in it if the new volume mode needs another size: a file system needs space for itself. */
-const sizeLike = (clone: ReadyOrigin['clone'], volumeMode: VolumeMode, { settings }: PlanContext): number =>
+export const sizeLike = (clone: ReadyOrigin['clone'], volumeMode: VolumeMode, { settings }: PlanContext): number =>
   volumeMode === clone.volumeMode
     ? clone.bytes
     : volumeBytesFor(clone.diskBytes, volumeMode, settings.filesystemOverhead);
@@ -217,7 +217,7 @@ export const planLate = (volume: Volume, observed: Late, start: Start, context: 
 
 /** The claim records how it is filled before the Job starts. */
 const planCopied = (volume: Volume, observed: Copied, start: Start, context: PlanContext): Plan => {
-  const { claim, singleflight, origin } = observed;
+  const { claim, origin } = observed;
   const cloning = planCloning(volume, { origin }, targetOf(volume, observed, context), context);
   if (cloning.is !== 'chosen') return start(volume, claim, context);
   const { record, touched } = cloning;
@@ -230,7 +230,7 @@ const planCopied = (volume: Volume, observed: Copied, start: Start, context: Pla
   const { actions, state } = start({ ...volume, state: { ...volume.state, clone } }, copied, context);
   return {
     actions: [
-      ...holdKept(volume.ref, singleflight.name, origin),
+      ...holdKept(volume.ref, origin),
       ...touched,
       patch(persistentVolumeClaims, claim, { metadata: { annotations } }),
       ...actions,

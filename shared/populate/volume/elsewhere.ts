@@ -50,7 +50,7 @@ const toStage = (volume: Volume): Volume => {
 };
 
 /** A WaitForFirstConsumer class needs a pod, and the only one is that of a Job. */
-const obstacleOf = ({ storageClass }: ObservedVolume): string | undefined =>
+export const stageObstacleOf = ({ storageClass }: Pick<ObservedVolume, 'storageClass'>): string | undefined =>
   storageClass?.volumeBindingMode === 'WaitForFirstConsumer'
     ? `class ${storageClass.metadata.name} waits for a pod, and the source lies in another namespace`
     : undefined;
@@ -61,7 +61,12 @@ const planStage = (volume: Volume, observed: Staged, context: PlanContext): Plan
   if (storageClass === undefined) return noClass(volume, origin.className, context);
   const { profile, inspectJob, pods } = observed;
   const there = { pods, inspectJob, origin, storageClass, profile, sourceSnapshot: stage.sourceSnapshot };
-  return moved(volume, stage, planClone(toStage(volume), there, context, { obstacle: obstacleOf(observed) }), context);
+  return moved(
+    volume,
+    stage,
+    planClone(toStage(volume), there, context, { obstacle: stageObstacleOf(observed) }),
+    context,
+  );
 };
 
 const nothingThere = { reason: 'SourceNotFound', message: 'the source is gone' } as const;
@@ -80,8 +85,10 @@ const planStaged = (volume: Volume, { stage, storageClass }: Filling, context: P
   return moved(volume, stage, plan, context);
 };
 
-const leave = ({ claim, job, restored }: ObservedStage): readonly Action[] => [
+/** A crash may have happened between marking the copy and removing its snapshot: the claim, by which all of it is found, goes last. */
+const leave = ({ claim, job, restored, sourceSnapshot }: ObservedStage): readonly Action[] => [
   ...removeJob(job),
+  ...remove(volumeSnapshots, sourceSnapshot),
   ...remove(persistentVolumeClaims, restored),
   ...remove(persistentVolumeClaims, claim),
 ];
@@ -114,6 +121,4 @@ export const removeOrphans = ({ ref }: Volume, orphans: Orphans): readonly Actio
 
 /** Children that a failed try left in the other namespace. */
 export const leftThere = (stage: ObservedStage | undefined): readonly Action[] =>
-  stage === undefined || stage.volume !== undefined
-    ? []
-    : [...leave(stage), ...remove(volumeSnapshots, stage.sourceSnapshot)];
+  stage === undefined || stage.volume !== undefined ? [] : leave(stage);

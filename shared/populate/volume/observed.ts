@@ -16,6 +16,7 @@ import type { Origin } from '#shared/populate/clone/origin.ts';
 import type { SucceededRun } from '#shared/populate/job/attempts.ts';
 import type { ObservedSingleflight } from '#shared/populate/singleflight/singleflight.ts';
 import { isSent } from '#shared/populate/source.ts';
+import type { ObservedCopy, ReadCopyRight } from '#shared/populate/volume/golden-copy.ts';
 import type { ObservedStage } from '#shared/populate/volume/elsewhere-observed.ts';
 import type { RetainedCopy } from '#shared/populate/volume/retained-copy.ts';
 import { type Volume, bytesOf } from '#shared/populate/volume/volume.ts';
@@ -50,6 +51,8 @@ export interface ObservedVolume {
   readonly profile?: StorageProfile | undefined;
   /** Read only if the claim is to be created; `undefined` for sources of bytes. */
   readonly origin?: Origin | undefined;
+  /** The copy of its source in its class; read only if the claim is to be created from a version of a golden image in another class. */
+  readonly goldenCopy?: ObservedCopy | undefined;
   /** Other volumes with the same bytes; read only if the claim is to be created and its content is known in advance. */
   readonly singleflight?: ObservedSingleflight | undefined;
   /** Names of claims with these bytes that cannot be copied from in the place that the consumer of the volume chose. */
@@ -82,6 +85,13 @@ export type OriginReaders = Readonly<
   Record<string, (kube: KubeClient, key: Key, mayUse: AskMayUse) => Promise<Origin>>
 >;
 type Key = { readonly namespace: string; readonly name: string };
+
+/** Readers of sources that the engine does not know. */
+export interface SourceReaders {
+  readonly origins?: OriginReaders;
+  /** Default: there are no golden copies. */
+  readonly copyRight?: ReadCopyRight;
+}
 
 export const nothing: ObservedVolume = { pods: [] };
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { leases } from '#shared/api/foreign/kubernetes.ts';
-import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { persistentVolumeClaims, persistentVolumes, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import { aHyperCloudImage, aStorageClass } from '#test/support/builders.ts';
@@ -100,7 +100,42 @@ describe('volumes that request the same bytes', () => {
     expect([phaseOf('one'), phaseOf('two'), fetching().length]).toEqual(['Succeeded', 'Succeeded', 1]);
   });
 
-  it('share nothing across classes', async () => {
+  it.each([
+    ['are cloned from a volume of another class that has them', undefined, ['registry'], 'snapshot'],
+    [
+      'are fetched again where only some nodes reach that volume',
+      { required: {} },
+      ['registry', 'registry'],
+      undefined,
+    ],
+  ] as const)('%s', async (_what, nodeAffinity, sources, strategy) => {
+    const { add, reconcileAll, fetching, fill, kube, phaseOf } = share();
+    kube.seed(storageClasses, aStorageClass('other'));
+    add('one');
+    await reconcileAll(['one']);
+    fill();
+    await reconcileAll(['one']);
+    kube.edit(persistentVolumeClaims, { namespace, name: 'one' }, ({ spec }) => {
+      spec.volumeName = 'pv';
+    });
+    kube.seed(persistentVolumes, {
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      metadata: { name: 'pv' },
+      spec: { capacity: {}, accessModes: ['ReadWriteOnce'], ...(nodeAffinity && { nodeAffinity }) },
+    });
+    add('two', 'other');
+    for (let round = 0; round < 3; round += 1) {
+      await reconcileAll(['two']);
+      fill();
+    }
+    await reconcileAll(['two']);
+    expect([phaseOf('two'), fetching()]).toEqual(['Succeeded', sources]);
+    const copied = kube.all(persistentVolumeClaims).find(({ metadata }) => metadata.name === 'two');
+    expect(recordOf(copied)?.strategy).toBe(strategy);
+  });
+
+  it('are not waited for in another class', async () => {
     const { add, reconcileAll, fetching, kube } = share();
     kube.seed(storageClasses, aStorageClass('other'));
     add('one');
@@ -180,6 +215,32 @@ describe('crons, images and data volumes that request the same file', () => {
       expect(kube.all(volumeSnapshots).filter(({ metadata }) => metadata.name.startsWith('clone-'))).toEqual([]);
     },
   );
+
+  it.each<[first: string | undefined, second: string | undefined, fetches: number]>([
+    ['login', 'login', 1],
+    ['login', undefined, 2],
+    [undefined, 'login', 2],
+    ['login', 'other', 2],
+  ])('are given what was fetched with Secret %s only for Secret %s: %d fetch', async (first, second, fetches) => {
+    const { kube, reconcileAll, fetching, fill, phaseOf } = share();
+    const add = (name: string, secretRef: string | undefined) =>
+      kube.seed(
+        hyperCloudImageKind.type,
+        aHyperCloudImage({
+          metadata: { namespace, name },
+          spec: { checksum, storageClassName: 'local', source: { http: file, ...(secretRef && { secretRef }) } },
+        }),
+      );
+    add('one', first);
+    await reconcileAll(['one']);
+    add('two', second);
+    for (let round = 0; round < 5; round += 1) {
+      await reconcileAll(['one', 'two']);
+      fill();
+    }
+    await reconcileAll(['one', 'two']);
+    expect([phaseOf('one'), phaseOf('two'), fetching().length]).toEqual(['Available', 'Available', fetches]);
+  });
 
   it('report which volume they wait for', async () => {
     const { add, reconcileAll, kube } = share();

@@ -1,6 +1,6 @@
 // The internal model of a volume, for every kind that the user may create: one claim, filled from another object or from a source of bytes.
 import type { AccessMode, PersistentVolumeClaim, VolumeMode } from '#shared/api/foreign/core.ts';
-import type { ResourceType } from '#shared/api/object.ts';
+import type { Owner, ResourceType } from '#shared/api/object.ts';
 import type { Grant } from '#shared/access/permissions.ts';
 import type { Filled } from '#shared/populate/filled.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
@@ -33,6 +33,8 @@ export interface Volume extends Filled {
   readonly pod?: PodWishes | undefined;
   /** A volume of a WaitForFirstConsumer class is not filled before its first consumer, who decides where it is. */
   readonly waitsForConsumer: boolean;
+  /** It is a golden copy; `wakes`: objects with these sources may wait for it. */
+  readonly isCopy?: { readonly wakes: readonly Omit<Owner, 'uid'>[] } | undefined;
   /** Its user requests that it is bound and filled at once, whatever its class waits for. */
   readonly isBoundAtOnce?: boolean;
 }

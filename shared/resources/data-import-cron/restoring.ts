@@ -43,7 +43,12 @@ const metadataOf = (
 });
 
 /** The claim as it was, of the data volume that is there now. */
-const claimOf = (cron: CronResource, storage: KeptStorage, owner: DataVolume | undefined, now: number) => {
+const claimOf = (
+  cron: CronResource,
+  storage: KeptStorage,
+  owner: DataVolume | undefined,
+  now: number,
+): PersistentVolumeClaim => {
   const { record, object } = storage;
   const metadata = metadataOf(cron, record, record.made, now);
   const uid = owner?.metadata.uid ?? '';
@@ -59,7 +64,7 @@ const claimOf = (cron: CronResource, storage: KeptStorage, owner: DataVolume | u
       ...owned,
     },
     spec: { ...record.made.spec, volumeName: object.metadata.name },
-  } as unknown as PersistentVolumeClaim;
+  };
 };
 
 const ownerReference = ({ apiVersion, kind, metadata: { name, uid = '' } }: DataVolume) => ({

@@ -1,6 +1,8 @@
 // What admission says of a DataImportCron, in the words its plan would use. Called by admission.ts.
 import { isDeepStrictEqual } from 'node:util';
 import type { DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
+import { annotations } from '#shared/api/names.ts';
+import { namesIn } from '#shared/golden/copies.ts';
 import type { CronResource } from '#shared/resources/data-import-cron/cron.ts';
 import { type RequestRule, faultIf, faultsOf, type SpecRule } from '#shared/resources/rule.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
@@ -21,7 +23,30 @@ const isSame: Rule['check'] = ({ object, before }) =>
 const isGoodTemplate: Rule['check'] = ({ object, resource: { source } }) =>
   source === undefined ? [] : faultsOf(cronTemplateRules, object);
 
+const isName = (text: string): boolean => /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/.test(text);
+
+/** A value that means nothing would do nothing, and nobody would notice. */
+const saysWhatToCopy: Rule['check'] = ({ object }) => {
+  const { [annotations.prewarm]: prewarm, [annotations.copyOnFirstUse]: first } = object.metadata.annotations ?? {};
+  return [
+    ...faultIf(
+      !namesIn(prewarm).every(isName),
+      `metadata.annotations[${annotations.prewarm}]`,
+      'is no list of storage classes: write their names with commas between them',
+    ),
+    ...faultIf(
+      first !== undefined && first !== 'true' && first !== 'false',
+      `metadata.annotations[${annotations.copyOnFirstUse}]`,
+      'must be "true" or "false"',
+    ),
+  ];
+};
+
+const copies = { id: 'copies', reason: 'Invalid', check: saysWhatToCopy } as const;
+
 export const dataImportCronRules: readonly Rule[] = [
+  { ...copies, on: 'CREATE' },
+  { ...copies, on: 'UPDATE' },
   { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ resource }) => resource.faults },
   { id: 'template', on: 'CREATE', reason: 'Invalid', check: isGoodTemplate },
   { id: 'fixed-spec', on: 'UPDATE', reason: 'Invalid', check: isSame },
@@ -54,6 +79,14 @@ const unsettable: Check = ({ spec: { template } }) =>
 /** The cron's own rules are about the source; these about the rest. */
 const isOfTheRest = ({ field }: Fault): boolean => !field.startsWith('spec.source') && field.startsWith('spec.');
 
+/** Its source is polled without a pod, so there is no service account whose identity could be used. */
+const noIdentity: Check = ({ spec: { template } }) =>
+  faultIf(
+    isSet(template?.metadata?.annotations?.[annotations.workloadIdentity]),
+    `spec.template.metadata.annotations[${annotations.workloadIdentity}]`,
+    'cannot be used by a cron, whose source is polled without a pod: write a Secret in secretRef',
+  );
+
 const asDataVolume: Check = ({ metadata, spec: { template } }) => {
   // Where it says nothing of its volume, the cron leaves that to the class.
   const form = template?.spec['pvc'] === undefined && template?.spec['storage'] === undefined ? { storage: {} } : {};
@@ -73,5 +106,6 @@ const asDataVolume: Check = ({ metadata, spec: { template } }) => {
 export const cronTemplateRules: readonly SpecRule<DataImportCron>[] = [
   { id: 'name-length', check: nameFits },
   { id: 'decided-by-cron', check: unsettable },
+  { id: 'template-identity', check: noIdentity },
   { id: 'template-volume', check: asDataVolume },
 ];

@@ -2,11 +2,13 @@
 import { toGrantText } from '#shared/access/permissions.ts';
 import { cdiAnnotations, cdiLabels, cronLabels } from '#shared/api/cdi/names.ts';
 import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
-import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
+import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { annotations } from '#shared/api/names.ts';
 import { childMetadata, type ObjectMeta } from '#shared/api/object.ts';
 import { pinReference } from '#shared/clients/registry/reference.ts';
 import { isValidator } from '#shared/golden/version.ts';
+import { rightOf } from '#shared/populate/sources/servers.ts';
+import { readSource } from '#shared/resources/data-volume/source.ts';
 import { withoutOwnMarks } from '#shared/resources/protected/marks.ts';
 import type { CronResource, ObservedCron } from '#shared/resources/data-import-cron/cron.ts';
 
@@ -93,10 +95,17 @@ const grantOf = ({ right }: Pick<ObservedCron, 'right'>): Readonly<Record<string
   return text === undefined ? {} : { [annotations.granted]: text };
 };
 
+/** With the right to it: the source of the data volume may be a copy, which needs none. */
+export const sharedContent = (cron: CronResource, digest: string): string => {
+  const { success, data } = dataVolumeKind.spec.safeParse({ source: sourceOf(cron, undefined) });
+  const source = success ? readSource(data, cron.namespace) : undefined;
+  return `${digest}${source?.type === 'transfer' ? rightOf(source.from) : ''}`;
+};
+
 /** What others share a download by, where the source does not say it. */
 const contentOf = (cron: CronResource, copied: { readonly digest: string } | undefined): Fields => {
   const content = copied?.digest ?? (isValidator(cron.digest) ? cron.digest : undefined);
-  return content === undefined ? {} : { [annotations.content]: content };
+  return content === undefined ? {} : { [annotations.content]: sharedContent(cron, content) };
 };
 
 export const buildImport = (cron: CronResource, name: string, observed: Importing): DataVolume => {

@@ -121,6 +121,22 @@ describe('a file without a digest', () => {
     );
   });
 
+  it('is given to others only with the Secret of the cron, under either name', async () => {
+    kube.edit(dataImportCronKind.type, { namespace, name: 'noble' }, ({ spec }) => {
+      spec.template!.spec.source!.http!.secretRef = 'login';
+    });
+    await poll('1');
+    await finish(provisional('1'), 'a'.repeat(64));
+    const contents = [provisional('1'), named('a')].map(
+      (name) => importOf(name).metadata.annotations?.[annotations.content] ?? '',
+    );
+    expect(contents).toEqual([
+      expect.stringMatching(new RegExp(`^${validatorOf('1')} with [0-9a-f]{16}$`)),
+      expect.stringMatching(/^sha256:a{64} with [0-9a-f]{16}$/),
+    ]);
+    expect(new Set(contents.map((content) => content.slice(-16))).size).toBe(1);
+  });
+
   it('is not polled by version any more once it is in use', async () => {
     await importAs('1', 'a');
     const before = kube.calls.length;

@@ -13,6 +13,7 @@ import {
   type ObservedCron,
   type ObservedVersion,
 } from '#shared/resources/data-import-cron/cron.ts';
+import { sharedContent } from '#shared/resources/data-import-cron/template.ts';
 import { classOf, verifiedDigest } from '#shared/resources/data-import-cron/version.ts';
 
 type Named = Pick<ObservedCron, 'versions'>;
@@ -75,7 +76,7 @@ export const askedMark = (
   version: ObservedVersion,
 ): Readonly<Record<string, string>> => {
   if (!isValidator(cron.digest)) return {};
-  const asked = contentName(fileContent(cron.digest), placeOf(cron, observed, version));
+  const asked = contentName(fileContent(sharedContent(cron, cron.digest)), placeOf(cron, observed, version));
   const { labels: found = {} } = (version.volume ?? version.snapshot)?.metadata ?? {};
   return found[labels.content] === asked ? {} : { [labels.askedContent]: asked };
 };

@@ -220,7 +220,7 @@ describe('a disk of what is offered', () => {
       { namespace: tenant, name: 'fedora' },
       { metadata: { annotations: { [annotations.offeredBy]: 'team-b/secret' } } },
     );
-    expect(await admit(fromSource)).toMatch(/not allowed to clone from its target/);
+    expect(await admit(fromSource)).toMatch(/not allowed to clone from the volume behind DataSource/);
   });
 
   it('is made, of the newest version at that time, and waits once the offer is withdrawn', async () => {

@@ -24,6 +24,7 @@ import { readMetadata } from '#shared/resources/dialect.ts';
 import { faultsOf } from '#shared/resources/rule.ts';
 import type { VolumeDialect } from '#shared/resources/volume-reconciler.ts';
 import { toVolumeState, toVolumeStatus } from '#shared/resources/status.ts';
+import { copyRecordOf } from '#shared/populate/volume/golden-copy.ts';
 import type { ClaimRequest, Volume } from '#shared/populate/volume/volume.ts';
 
 /** CDI retries forever. */
@@ -36,7 +37,7 @@ const toVolume = (object: DataVolume): Volume => {
   return {
     ...readMetadata(object),
     faults: faultsOf(dataVolumeRules, object),
-    source: readSource(spec, metadata.namespace ?? 'default'),
+    source: readSource(spec, metadata.namespace ?? 'default', metadata.annotations?.[annotations.workloadIdentity]),
     checksum: 'value' in checksum ? checksum.value : undefined,
     holdsFiles: holdsFiles(object),
     claim: readClaim(object),
@@ -45,11 +46,23 @@ const toVolume = (object: DataVolume): Volume => {
     grants: readGrants(object),
     content: metadata.annotations?.[annotations.content],
     waitsForConsumer: !isBoundAtOnce,
+    isCopy: readCopy(object),
     isBoundAtOnce,
     retries,
     comesFromOriginal: status?.phase === 'Succeeded' && status.detail === undefined,
     state: readState(status),
   };
+};
+
+/** Disks wait for a golden copy under what they are made from: the version, or what the first one names. Once one was made, the others have been told. */
+const readCopy = (object: DataVolume): Volume['isCopy'] => {
+  const record = copyRecordOf(object);
+  if (record === undefined) return undefined;
+  const { metadata, spec } = object;
+  const source = readSource(spec, metadata.namespace ?? 'default');
+  const version = source?.type === 'object' ? [source] : [];
+  const isUsed = metadata.annotations?.[cdiAnnotations.lastUseTime] !== undefined;
+  return { wakes: isUsed ? [] : [...version, ...(record.wakes === undefined ? [] : [record.wakes])] };
 };
 
 const readState = (status: DataVolumeStatus | undefined): Volume['state'] => {
@@ -85,6 +98,7 @@ const readClaim = (object: DataVolume): ClaimRequest => {
   const bytes = parseQuantity(resources?.requests?.['storage']);
   return {
     name: metadata.name,
+    role: copyRecordOf(object) === undefined ? undefined : 'volume',
     className: storageClassName === '' ? undefined : storageClassName,
     isForDisk: pvc === undefined && !holdsFiles(object),
     volumeMode: readMode(object),

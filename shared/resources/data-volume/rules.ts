@@ -1,11 +1,13 @@
 // Rules of a DataVolume, one per line. CDI features that this installation does not support are listed here, field by field.
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
+import { annotations } from '#shared/api/names.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
-import { toGcsUrl, toS3Place } from '#shared/resources/data-volume/source.ts';
+import { readSource, toGcsUrl, toS3Place } from '#shared/resources/data-volume/source.ts';
 import { type RequestRule, type SpecRule, faultIf, faultOf } from '#shared/resources/rule.ts';
+import { type WrittenAccess, accessFaults, annotationField, changedAccess } from '#shared/resources/source-access.ts';
 import type { Volume } from '#shared/populate/volume/volume.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 
@@ -91,7 +93,7 @@ const unservedSources: Check = ({ spec: { source = {} } }) =>
   );
 
 const unservedAccess: Check = ({ spec: { source = {} } }) => {
-  const { http, registry, gcs } = source;
+  const { http, registry } = source;
   return [
     ...faultIf(
       http?.insecureSkipVerify === true,
@@ -103,12 +105,18 @@ const unservedAccess: Check = ({ spec: { source = {} } }) => {
       'spec.source.registry.imageStream',
       'is not supported: image streams exist only in OpenShift; write the image in url',
     ),
-    ...faultIf(
-      gcs?.secretRef !== undefined,
-      'spec.source.gcs.secretRef',
-      'key files of Google accounts are not supported; create an HMAC key and use s3 with https://storage.googleapis.com/<bucket>/<object>',
-    ),
   ];
+};
+
+const access: Check = (object) => {
+  const { spec, metadata } = object;
+  const workloadIdentity = metadata.annotations?.[annotations.workloadIdentity];
+  const source = readSource(spec, metadata.namespace ?? 'default', workloadIdentity);
+  const [[type, fields] = ['', {}]] = Object.entries(spec.source ?? {});
+  const written = { ...fields, workloadIdentity } as WrittenAccess;
+  return accessFaults(source?.type === 'transfer' ? source.from : undefined, written, (name) =>
+    name === 'workloadIdentity' ? annotationField(name) : `spec.source.${type}.${name}`,
+  );
 };
 
 const headers: Check = ({ spec: { source = {} } }) =>
@@ -213,6 +221,7 @@ export const dataVolumeRules: readonly SpecRule<DataVolume>[] = [
   { id: 'url', check: url },
   { id: 'registry-url', check: registryUrl },
   { id: 'store-url', check: storeUrl },
+  { id: 'source-access', check: access },
   { id: 'headers', check: headers },
   { id: 'pull-method', check: pullMethod },
   { id: 'checksum', check: checksum },
@@ -224,4 +233,5 @@ export const dataVolumeRules: readonly SpecRule<DataVolume>[] = [
 export const dataVolumeRequestRules: readonly RequestRule<KubeObject, Volume>[] = [
   { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ resource }) => resource.faults },
   freeClaim,
+  { id: 'fixed-access', on: 'UPDATE', reason: 'Invalid', check: changedAccess },
 ];

@@ -10,10 +10,11 @@ import { type Parsed, parseSourceUrl } from '#shared/backends/rules/fields.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { noS3Object, type S3Place, s3PlaceOf } from '#shared/clients/s3/place.ts';
 import { type Origin, readClaimOrigin, readSnapshotOrigin, waitFor } from '#shared/populate/clone/origin.ts';
-import type { JobSource, Source } from '#shared/populate/source.ts';
+import { type JobSource, type Source, accessOf } from '#shared/populate/source.ts';
 import type { SourceAccess } from '#shared/populate/sources/servers.ts';
 import type { VolumeSource } from '#shared/populate/volume/volume.ts';
 import type { AskedSource, SourcesOf } from '#shared/resources/access-rule.ts';
+import { type WrittenAccess, readAccess } from '#shared/resources/source-access.ts';
 
 export const dataSourceGroupKind = `DataSource.${cdiGroup}`;
 
@@ -23,7 +24,12 @@ export const sourceKinds = {
   dataSource: dataSourceGroupKind,
 } as const;
 
-export const readSource = ({ source = {}, sourceRef }: DataVolumeSpec, own: string): VolumeSource | undefined => {
+/** `identity`: of its annotation, which stands beside the fields of whichever source it has. */
+export const readSource = (
+  { source = {}, sourceRef, serviceAccountName }: DataVolumeSpec,
+  own: string,
+  identity?: string,
+): VolumeSource | undefined => {
   const { pvc, snapshot } = source;
   const { claim, snapshot: snapshotKind, dataSource } = sourceKinds;
   if (sourceRef !== undefined) {
@@ -33,29 +39,30 @@ export const readSource = ({ source = {}, sourceRef }: DataVolumeSpec, own: stri
   if (pvc !== undefined) return { type: 'object', groupKind: claim, ...pvc };
   if (snapshot !== undefined) return { type: 'object', groupKind: snapshotKind, ...snapshot };
   const from = readBytes(source);
-  return from === undefined ? undefined : { type: 'transfer', from };
+  return from === undefined ? undefined : { type: 'transfer', from: withIdentity(from, identity, serviceAccountName) };
 };
 
 type Sources = NonNullable<DataVolumeSpec['source']>;
+type Bytes = Exclude<JobSource, { type: 'claim' }>;
 
-const readBytes = ({
-  http,
-  registry,
-  blank,
-  upload,
-  s3,
-  gcs,
-}: Sources): Exclude<JobSource, { type: 'claim' }> | undefined => {
-  if (http !== undefined) return { type: 'http', url: http.url, ...readAccess(http) };
+const withIdentity = (from: Bytes, workloadIdentity: string | undefined, account: string | undefined): Bytes => {
+  const { identity } = readAccess({ workloadIdentity });
+  if (identity === undefined || !accessOf(from).takes.includes('workloadIdentity')) return from;
+  const access: SourceAccess = { identity, ...(account === undefined ? {} : { account }) };
+  return { ...from, ...access };
+};
+
+const readBytes = ({ http, registry, blank, upload, s3, gcs }: Sources): Bytes | undefined => {
+  if (http !== undefined) return { type: 'http', url: http.url, ...readAllAccess(http) };
   if (blank !== undefined) return { type: 'blank' };
   if (upload !== undefined) return { type: 'upload' };
   if (s3 !== undefined) {
     const place = toS3Place(s3.url);
-    return 'value' in place ? { type: 's3', ...place.value, ...readAccess(s3) } : undefined;
+    return 'value' in place ? { type: 's3', ...place.value, ...readAllAccess(s3) } : undefined;
   }
   if (gcs !== undefined) {
     const url = toGcsUrl(gcs.url);
-    return 'value' in url ? { type: 'http', url: url.value } : undefined;
+    return 'value' in url ? { type: 'http', url: url.value, ...readAllAccess(gcs) } : undefined;
   }
   return registry?.url === undefined ? undefined : readRegistry(registry.url, registry);
 };
@@ -64,20 +71,16 @@ const readRegistry = (url: string, registry: NonNullable<Sources['registry']>): 
   type: 'registry',
   url,
   ...(registry.platform?.architecture === undefined ? {} : { architecture: registry.platform.architecture }),
-  ...readAccess(registry),
+  ...readAllAccess(registry),
 });
 
-interface Access {
-  readonly secretRef?: string | undefined;
-  readonly certConfigMap?: string | undefined;
+interface Access extends WrittenAccess {
   readonly extraHeaders?: readonly string[] | undefined;
   readonly secretExtraHeaders?: readonly string[] | undefined;
 }
 
-/** An empty name counts as missing, as in CDI. */
-const readAccess = ({ secretRef, certConfigMap, extraHeaders, secretExtraHeaders }: Access): SourceAccess => ({
-  ...(secretRef === undefined || secretRef === '' ? {} : { secretName: secretRef }),
-  ...(certConfigMap === undefined || certConfigMap === '' ? {} : { bundleName: certConfigMap }),
+const readAllAccess = ({ extraHeaders, secretExtraHeaders, ...written }: Access): SourceAccess => ({
+  ...readAccess(written),
   ...(extraHeaders === undefined ? {} : { headers: extraHeaders }),
   ...(secretExtraHeaders === undefined ? {} : { headerSecrets: secretExtraHeaders }),
 });
@@ -120,7 +123,11 @@ export const readDataSourceOrigin = async (
 ): Promise<Origin> => {
   const what = `DataSource ${key.namespace}/${key.name}`;
   const named = await kube.get(dataSourceKind.type, key);
-  if (named === undefined) return waitFor('SourceNotFound', `${what} does not exist`);
+  if (named === undefined)
+    return waitFor(
+      'SourceNotFound',
+      `${what} does not exist: create it, or name the namespace that has it in sourceRef`,
+    );
   const object = await offeredAs(kube, named);
   const own = object.metadata.namespace ?? key.namespace;
   const { pvc, snapshot } = object.status?.source ?? {};
@@ -160,7 +167,7 @@ const behind = async (kube: KubeClient, key: { readonly namespace: string; reado
   const found = await resolve(kube, key);
   const now = found ?? { use: 'clone-claim' as const, namespace: key.namespace, name: anyName };
   const later = now.use === 'clone-claim' ? ('clone-snapshot' as const) : ('clone-claim' as const);
-  const asked = { field: 'spec.sourceRef', shown: 'its target' };
+  const asked = { field: 'spec.sourceRef', shown: `the volume behind DataSource ${key.namespace}/${key.name}` };
   return [
     { ...now, ...asked },
     { use: later, namespace: now.namespace, name: anyName, ...asked, optional: true },

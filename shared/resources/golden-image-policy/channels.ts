@@ -62,13 +62,14 @@ const soakIsSpan: Check = ({ spec: { channels } }) =>
 
 /** As soaks: times are written as spans. */
 const spansOf = ({
-  spec: { verify = {}, deprecation = {}, retention = {} },
+  spec: { verify = {}, deprecation = {}, retention = {}, copies = {} },
 }: GoldenImagePolicy): readonly (readonly [string, string | undefined])[] => [
   ['spec.deprecation.after', deprecation.after],
   ['spec.deprecation.obsoleteAfter', deprecation.obsoleteAfter],
   ['spec.retention.maxAge', retention.maxAge],
   ['spec.retention.unusedFor', retention.unusedFor],
   ['spec.retention.undeleteFor', retention.undeleteFor],
+  ['spec.copies.unusedFor', copies.unusedFor],
   ['spec.verify.boot.timeout', verify.boot?.timeout],
   ['spec.verify.boot.runningFor', verify.boot?.runningFor],
   ...(verify.checks ?? []).map(({ timeout }, index) => [`spec.verify.checks[${index}].timeout`, timeout] as const),

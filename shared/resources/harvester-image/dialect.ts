@@ -34,7 +34,7 @@ const toImage = (object: HarvesterImage): Image => {
     backend: spec.backend ?? 'backingimage',
     displayName: spec.displayName,
     faults: [...faultsOf(harvesterImageRules, object), ...faultsOfRestored(restored)],
-    source: from ?? readSource(spec),
+    source: from ?? readSource(object),
     // The checksum of the published file does not apply to a backup: its chunks have their own digests.
     checksum: from === undefined ? readChecksum(spec.checksum) : undefined,
     offered: readOffer(object),

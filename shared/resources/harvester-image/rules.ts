@@ -9,8 +9,9 @@ import {
 import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import { toDisplayNameLabel } from '#shared/backends/rules/fields.ts';
 import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
-import { textOf, urlOf } from '#shared/resources/harvester-image/source.ts';
+import { readSource, textOf, urlOf } from '#shared/resources/harvester-image/source.ts';
 import { type RequestRule, type SpecRule, faultIf, faultOf } from '#shared/resources/rule.ts';
+import { annotatedAccessRule } from '#shared/resources/source-access.ts';
 
 type Rule = SpecRule<HarvesterImage>;
 
@@ -76,6 +77,7 @@ export const harvesterImageRules: readonly Rule[] = [
   { id: 'source-image-given', check: sourceImagePresent },
   { id: 'claim-given', check: claimPresent },
   { id: 'checksum', check: checksum },
+  annotatedAccessRule(readSource),
 ];
 
 /** Images with one label, which is the name or its digest: more than a few can only be in deletion. */

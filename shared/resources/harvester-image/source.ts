@@ -4,15 +4,17 @@ import { foreignSecretsIn } from '#shared/backends/rules/encryption.ts';
 import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
 import type { AskedSource, SourcesOf } from '#shared/resources/access-rule.ts';
 import type { ImageSource } from '#shared/backends/backend.ts';
+import type { SourceAccess } from '#shared/populate/sources/servers.ts';
+import { annotatedAccess, readAccess } from '#shared/resources/source-access.ts';
 
 type Spec = HarvesterImage['spec'];
 
 /** Go clients send an empty string for a missing field. */
 export const textOf = (text: string | undefined): string | undefined => (text === '' ? undefined : text);
 
-const readDownload = ({ url = '' }: Spec): ImageSource | undefined => {
+const readDownload = ({ url = '' }: Spec, access: SourceAccess): ImageSource | undefined => {
   const parsed = parseSourceUrl(url);
-  return 'value' in parsed ? { type: 'http', url: parsed.value } : undefined;
+  return 'value' in parsed ? { type: 'http', url: parsed.value, ...access } : undefined;
 };
 
 const readExport = ({ pvcName, pvcNamespace }: Spec): ImageSource | undefined => {
@@ -58,7 +60,7 @@ const nothing = (): readonly AskedSource[] => [];
 interface Row {
   /** Type of `spec.url`. Default: it must be empty. The URL of a backup is not an http URL. */
   readonly url?: 'http' | 'backup';
-  read(spec: Spec): ImageSource | undefined;
+  read(spec: Spec, access: SourceAccess): ImageSource | undefined;
   /** Objects that its author must be allowed to use. */
   usedBy(spec: Spec): readonly AskedSource[];
 }
@@ -71,7 +73,8 @@ const rows: { readonly [T in Spec['sourceType']]: Row } = {
   restore: { url: 'backup', read: readRestore, usedBy: nothing },
 };
 
-export const readSource = (spec: Spec): ImageSource | undefined => rows[spec.sourceType].read(spec);
+export const readSource = (object: HarvesterImage): ImageSource | undefined =>
+  rows[object.spec.sourceType].read(object.spec, readAccess(annotatedAccess(object)));
 
 export const urlOf = ({ sourceType }: Spec): Row['url'] => rows[sourceType].url;
 

@@ -11,6 +11,8 @@ import { readRestored, restoredFrom } from '#shared/populate/restore-source.ts';
 import { faultsOfRestored } from '#shared/resources/image-rules.ts';
 import { hyperCloudImageRules } from '#shared/resources/hypercloud-image/rules.ts';
 import { faultIf, faultsOf } from '#shared/resources/rule.ts';
+import { readAccess } from '#shared/resources/source-access.ts';
+import type { SourceAccess } from '#shared/populate/sources/servers.ts';
 import { finishStatus, toCommonStatus, toOwnConditions, toState } from '#shared/resources/status.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
@@ -53,28 +55,29 @@ const unservedSources = ({ hostPath }: Source): readonly Fault[] => [
   ),
 ];
 
-type Written = { readonly [F in keyof Source]-?: NonNullable<Source[F]> };
+type Field = (typeof hyperCloudSources)[number];
+type Written = { readonly [F in Field]: NonNullable<Source[F]> };
 type MaybeWritten = { readonly [F in keyof Written]?: Written[F] | undefined };
 
 /** Each source as written; `undefined`: refused, and `faults` says why. */
-const readers: { readonly [F in keyof Written]: (source: Written[F]) => Image['source'] } = {
-  http: (text) => {
+const readers: { readonly [F in keyof Written]: (source: Written[F], access: SourceAccess) => Image['source'] } = {
+  http: (text, access) => {
     const parsed = parseSourceUrl(text);
-    return 'value' in parsed ? { type: 'http', url: parsed.value } : undefined;
+    return 'value' in parsed ? { type: 'http', url: parsed.value, ...access } : undefined;
   },
   objectStore: ({ bucketName, objectName }) => ({ type: 'object', bucket: bucketName, key: objectName }),
   hostPath: () => undefined,
 };
 
-const readField = <F extends keyof Written>(source: MaybeWritten, field: F): Image['source'] => {
+const readField = <F extends Field>(source: MaybeWritten, field: F, access: SourceAccess): Image['source'] => {
   const written = source[field];
-  return written === undefined ? undefined : readers[field](written);
+  return written === undefined ? undefined : readers[field](written, access);
 };
 
 /** Only one is set, or the image has a fault. */
 const readSource = (source: Source): Image['source'] => {
   const field = hyperCloudSources.find((one) => source[one] !== undefined);
-  return field && readField(source, field);
+  return field && readField(source, field, readAccess(source));
 };
 
 const readChecksum = (text: string | undefined): Image['checksum'] => {

@@ -4,6 +4,7 @@ import { parseQuantity } from '#shared/api/quantity.ts';
 import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
 import { type SpecRule, faultIf, faultOf } from '#shared/resources/rule.ts';
+import { accessFaults } from '#shared/resources/source-access.ts';
 import { storedObjectFaults } from '#shared/resources/stored-object.ts';
 
 type Rule = SpecRule<HyperCloudImage>;
@@ -19,6 +20,12 @@ const httpUrl: Rule['check'] = ({ spec: { source } }) =>
 
 const storedObject: Rule['check'] = ({ spec: { source } }) =>
   source.objectStore === undefined ? [] : storedObjectFaults(source.objectStore, 'spec.source.objectStore');
+
+const sourceAccess: Rule['check'] = ({ spec: { source } }) => {
+  const types = { http: 'http', objectStore: 'object' } as const;
+  const [type] = (['http', 'objectStore'] as const).filter((field) => source[field] !== undefined);
+  return accessFaults(type && { type: types[type] }, source, (name) => `spec.source.${name}`);
+};
 
 const checksum: Rule['check'] = ({ spec }) =>
   spec.checksum === undefined ? [] : faultOf(parseChecksum(spec.checksum), 'spec.checksum');
@@ -66,6 +73,7 @@ export const hyperCloudImageRules: readonly Rule[] = [
   { id: 'one-source', check: oneSource },
   { id: 'http-url', check: httpUrl },
   { id: 'stored-object', check: storedObject },
+  { id: 'source-access', check: sourceAccess },
   { id: 'checksum', check: checksum },
   { id: 'storage-request', check: storageRequest },
   { id: 'one-storage-class', check: oneStorageClass },

@@ -93,10 +93,7 @@ const isRecorded = ({ child, namespace }: GoldenKind, { metadata }: KubeObject, 
 
 /** The image that an owner stands for, as its owners wrote it. */
 export const imageOf = async ({ groupKind, namespace, name, uid }: Owner, kube: KubeClient) => {
-  const types = [
-    harvesterImages.kind.type,
-    hyperCloudImages.kind.type,
-  ] as readonly unknown[] as readonly ResourceType[];
+  const types: readonly ResourceType[] = [harvesterImages.kind.type, hyperCloudImages.kind.type];
   const type = types.find((one) => groupKindOf(typeRef(one)) === groupKind);
   const found = type === undefined ? undefined : await kube.get(type, { namespace, name });
   return found?.metadata.uid === uid ? found : undefined;
@@ -125,7 +122,7 @@ export const lockableTypes: readonly ResourceType[] = [
   dataVolumeKind.type,
   persistentVolumeClaims,
   volumeSnapshots,
-] as readonly unknown[] as readonly ResourceType[];
+];
 
 export const isLocked = ({ metadata }: KubeObject): boolean => metadata.labels?.[labels.protected] === 'true';
 

@@ -20,6 +20,7 @@ export const ownMarks = {
     labels.source,
     labels.content,
     labels.askedContent,
+    labels.copyOf,
     labels.exporting,
   ],
   annotations: [
@@ -35,6 +36,7 @@ export const ownMarks = {
     annotations.snapshotClass,
     annotations.deprecation,
     annotations.deleted,
+    annotations.goldenCopy,
     annotations.attempt,
     harvesterAnnotations.goldenImage,
   ],

@@ -17,7 +17,7 @@ import {
   virtualMachinePvcKind,
   virtualMachineVolumeKind,
 } from '#shared/api/hypercloud/volume.ts';
-import type { KubeObject, Owner } from '#shared/api/object.ts';
+import type { KubeObject, Owner, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import {
   type DeprecationMark,
@@ -164,7 +164,10 @@ const sourcesBehind = ({ metadata, spec, status }: DataSource): readonly NamedSo
   );
 };
 
-const types = { claim: persistentVolumeClaims, snapshot: volumeSnapshots } as const;
+const types: Readonly<Record<'claim' | 'snapshot', ResourceType>> = {
+  claim: persistentVolumeClaims,
+  snapshot: volumeSnapshots,
+};
 
 const markOf = (image: KubeObject | undefined): readonly Found[] => {
   const mark = deprecationOfImage(image);
@@ -181,7 +184,7 @@ const findMarks = async (kube: KubeClient, source: NamedSource, hops = 2): Promi
   if (kind === 'class') return marksOfImage(await imageOfClass(kube, name), kube);
   if (kind === 'image') return markOf(await kube.get(hyperCloudImageKind.type, { namespace, name }));
   if (kind !== 'data-source') {
-    const object = await kube.get<KubeObject>(types[kind] as never, { namespace, name });
+    const object = await kube.get(types[kind], { namespace, name });
     const mark = deprecationIn(object);
     if (object === undefined || mark !== undefined) return mark === undefined ? [] : [{ mark, namespace }];
     return marksOfImage(await imageHeldIn(object, kube), kube);

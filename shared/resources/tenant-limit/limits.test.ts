@@ -254,7 +254,7 @@ describe('at the door', () => {
   ])('asks for a signature of %s, in whatever notation', async (http) => {
     const signature = { cosign: { keys: { configMap: 'release-keys' } } };
     limit({ sources: { signed: [{ bucket: 'team-a', store: 'store.example', signature }] } });
-    expect(await send(aVolume('new', { source: { http: { url: http } } }))).toMatch(/must be signed/);
+    expect(await send(aVolume('new', { source: { http: { url: http } } }))).toMatch(/asks for a signature on/);
     const elsewhere = 'https://store.example/team-b/disk';
     expect(await send(aVolume('new', { source: { http: { url: elsewhere } } }))).toBe('allowed');
   });
@@ -348,7 +348,9 @@ describe('a volume that got past the door', () => {
     limit({ sources: { signed: [{ registry: 'quay.io/disks', signature: { cosign } }] } });
     const digest = `sha256:${'a'.repeat(64)}`;
     const from = (text: string) => ({ source: { registry: { url: `docker://${text}` } } });
-    expect(await send(aVolume('new', from('quay.io/disks/fedora:40')))).toMatch(/must be signed.*name its digest/);
+    expect(await send(aVolume('new', from('quay.io/disks/fedora:40')))).toMatch(
+      /asks for a signature on quay.io\/disks\/fedora, and therefore for its digest/,
+    );
     expect(await send(aVolume('new', from('quay.io/other/fedora:40')))).toBe('allowed');
     const pinned = from(`quay.io/disks/fedora@${digest}`);
     expect(await send(aVolume('new', pinned))).toBe('allowed');

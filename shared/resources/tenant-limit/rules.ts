@@ -83,6 +83,45 @@ const sourceFaults: Rule['check'] = ({ spec: { sources = {} } }) =>
     (sources[list] ?? []).flatMap((place, index) => placeFaults(place, `spec.sources.${list}[${index}]`)),
   );
 
+const valueForm = /^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$/;
+
+/** No namespace has such a label, so that the limit would never apply. */
+const selectorFaults: Rule['check'] = ({ spec: { namespaceSelector } }) => {
+  const { matchLabels = {}, matchExpressions = [] } = namespaceSelector;
+  const written = [
+    ...Object.entries(matchLabels).map(([key, value]) => ({ field: `matchLabels[${key}]`, value })),
+    ...matchExpressions.flatMap(({ values = [] }, index) =>
+      values.map((value) => ({ field: `matchExpressions[${index}].values`, value })),
+    ),
+  ];
+  return written.flatMap(({ field, value }) =>
+    faultIf(
+      !valueForm.test(value),
+      `spec.namespaceSelector.${field}`,
+      `"${value}" cannot be the value of a label: write up to 63 letters, digits, -, _ and .`,
+    ),
+  );
+};
+
+/** Another kind of signature would never be found. */
+const signatureFaults: Rule['check'] = ({ spec: { sources = {} } }) =>
+  (sources.signed ?? []).flatMap(({ registry, host, bucket, signature }, index) => {
+    const isByCosign = signature.cosign !== undefined;
+    const field = `spec.sources.signed[${index}].signature`;
+    return [
+      ...faultIf(
+        registry !== undefined && !isByCosign,
+        field,
+        'images in a registry are signed by cosign: write cosign',
+      ),
+      ...faultIf(
+        (host ?? bucket) !== undefined && isByCosign,
+        field,
+        'cosign signs images in registries: for files of a host or bucket, write gpg or minisign',
+      ),
+    ];
+  });
+
 /** A limit that says nothing would be taken for one that works. */
 const limitsSomething: Rule['check'] = ({ spec: { quota, storageClasses, sources } }) =>
   faultIf(
@@ -96,6 +135,8 @@ export const limitSpecRules: readonly Rule[] = [
   { id: 'sizes', check: storageFaults },
   { id: 'one-quota-of-a-class', check: classFaults },
   { id: 'places', check: sourceFaults },
+  { id: 'selector', check: selectorFaults },
+  { id: 'fitting-signature', check: signatureFaults },
 ];
 
 export const faultsOfLimit = (object: TenantLimit): readonly Fault[] => faultsOf(limitSpecRules, object);

@@ -8,7 +8,7 @@ import type { VerifySignature } from '#shared/golden/signature/outcome.ts';
 import type { CronSource } from '#shared/golden/source.ts';
 import type { Source } from '#shared/populate/source.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
-import { type WrittenSource, advise, signaturesOf, writtenSources } from './places.ts';
+import { type WrittenSource, signaturesOf, writtenSources } from './places.ts';
 
 /** A source as signatures are looked up for it. */
 export interface Signable {
@@ -50,17 +50,21 @@ export const signableOf = (from: Source | undefined, checksum: Checksum | undefi
   return { written, source, digest };
 };
 
+const askedBy = (limit: string, { shown }: WrittenSource): string =>
+  `TenantLimit ${limit} asks for a signature on ${shown}`;
+
 /** Why a source that must be signed cannot be compared with a signature; empty: it can, or need not. */
 export const unpinnedRefusals = (limits: readonly TenantLimit[], signable: Signable | undefined): readonly string[] => {
   if (signable === undefined || signable.digest !== undefined) return [];
   const { written, source } = signable;
-  const how = source.type === 'registry' ? 'name its digest: …@sha256:…' : 'name its checksum, sha256 or sha512';
+  const how =
+    source.type === 'registry'
+      ? 'for its digest: write it into the URL (…@sha256:…)'
+      : 'for the checksum of the file: write it into the object (sha256 or sha512)';
   return signaturesOf(limits, written).map(({ limit: { metadata, spec } }) =>
-    advise(
-      `${written.shown} must be signed by TenantLimit ${metadata.name}: ${how}`,
-      spec.sources?.message,
-      spec.message,
-    ),
+    [`${askedBy(metadata.name, written)}, and therefore ${how}`, spec.sources?.message ?? spec.message ?? []]
+      .flat()
+      .join(': '),
   );
 };
 
@@ -90,8 +94,7 @@ export const signatureRefusals = async (verifying: Verifying): Promise<readonly 
     const told = source.type === 'registry' ? await sourceDigest() : undefined;
     // oxlint-disable-next-line no-await-in-loop
     const outcome = await verify({ ...asked, sourceDigest: told });
-    if (outcome.is !== 'verified')
-      refusals.push(`${written.shown} must be signed by TenantLimit ${metadata.name}: ${outcome.message}`);
+    if (outcome.is !== 'verified') refusals.push(`${askedBy(metadata.name, written)}: ${outcome.message}`);
   }
   return refusals;
 };

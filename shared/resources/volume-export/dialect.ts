@@ -5,6 +5,7 @@ import { parseReference, pinReference } from '#shared/clients/registry/reference
 import { phaseOf, readOriginal } from '#shared/resources/hypercloud-image/original.ts';
 import { readMetadata } from '#shared/resources/dialect.ts';
 import { faultsOf } from '#shared/resources/rule.ts';
+import { readAccess } from '#shared/resources/source-access.ts';
 import { finishStatus, toCommonStatus, toOwnConditions, toState } from '#shared/resources/status.ts';
 import {
   type ExportDestination,
@@ -36,11 +37,10 @@ const readDestination = ({ metadata, spec }: VirtualMachineVolumeExport): Export
   }
   if (destination?.s3 !== undefined) {
     const parsed = toExportPlace(destination.s3.url);
-    const { secretRef: secretName } = destination.s3;
     if ('problem' in parsed) return undefined;
     return {
       is: 'store',
-      object: { type: 's3', ...parsed.value, ...(secretName === undefined ? {} : { secretName }) },
+      object: { type: 's3', ...parsed.value, ...readAccess(destination.s3) },
     };
   }
   if (destination?.registry !== undefined) {

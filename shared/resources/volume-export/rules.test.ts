@@ -209,6 +209,18 @@ describe('the address of an object', () => {
       'https://s3.example.org/bucket/a/b',
       { endpoint: 'https://s3.example.org', bucket: 'bucket', key: 'a/b', ...inPath },
     ],
+    [
+      'https://storage.googleapis.com/bucket/a/b',
+      { endpoint: 'https://storage.googleapis.com', bucket: 'bucket', key: 'a/b', ...inPath },
+    ],
+    [
+      'https://bucket.storage.googleapis.com/key',
+      { endpoint: 'https://storage.googleapis.com', bucket: 'bucket', key: 'key', ...inHost },
+    ],
+    [
+      'https://golden.blob.core.windows.net/images/key',
+      { endpoint: 'https://golden.blob.core.windows.net', bucket: 'images', key: 'key', ...inPath },
+    ],
     ['http://10.0.0.1:9000/bucket/key', { endpoint: 'http://10.0.0.1:9000', bucket: 'bucket', key: 'key', ...inPath }],
     ['http://[::1]:9000/bucket/key', { endpoint: 'http://[::1]:9000', bucket: 'bucket', key: 'key', ...inPath }],
     [

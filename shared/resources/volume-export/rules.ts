@@ -7,6 +7,7 @@ import { readReference } from '#shared/clients/registry/reference.ts';
 import type { Filled, ImageState } from '#shared/populate/filled.ts';
 import type { Source } from '#shared/populate/source.ts';
 import { faultIf, faultOf, type RequestRule, type SpecRule } from '#shared/resources/rule.ts';
+import { accessFaults } from '#shared/resources/source-access.ts';
 import { storedObjectFaults } from '#shared/resources/stored-object.ts';
 import type { StoredResult } from '#shared/transfer/report.ts';
 
@@ -79,6 +80,11 @@ const s3Url: Rule['check'] = ({ spec: { destination } }) => {
   return storedObjectFaults({ bucketName: bucket, objectName: key }, field).map(({ message }) => ({ field, message }));
 };
 
+const storeAccess: Rule['check'] = ({ spec: { destination } }) =>
+  destination?.s3 === undefined
+    ? []
+    : accessFaults({ type: 's3' }, destination.s3, (name) => `spec.destination.s3.${name}`);
+
 const registryUrl: Rule['check'] = ({ spec: { destination } }) => {
   if (destination?.registry === undefined) return [];
   const field = 'spec.destination.registry.url';
@@ -107,6 +113,7 @@ export const volumeExportRules: readonly Rule[] = [
   { id: 'one-destination', check: oneDestination },
   { id: 'stored-object', check: storedObject },
   { id: 's3-url', check: s3Url },
+  { id: 'store-access', check: storeAccess },
   { id: 'registry-url', check: registryUrl },
   { id: 'name', check: nameFits },
 ];

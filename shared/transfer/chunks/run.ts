@@ -22,7 +22,7 @@ interface Opened {
 
 const openInto = async ({ into }: BackupRequest, spec: TransferSpec, signal: AbortSignal): Promise<Opened> => {
   if (into.type === 'folder') return { store: createFolderStore(into.dir), close: () => Promise.resolve() };
-  const { s3, close } = await openStore(into, spec);
+  const { s3, close } = await openStore(into, 'write', spec);
   return { store: createBucketStore(s3, into.bucket, signal), close };
 };
 

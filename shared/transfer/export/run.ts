@@ -128,7 +128,7 @@ const toFile = async (spec: TransferSpec, target: string, { signal, meter }: Exp
 const nothing: PassResult = { inspection: { format: 'raw', compression: 'none' }, digests: {}, writtenBytes: 0 };
 
 const withStore = async (spec: TransferSpec, object: StoredObject, context: ExportContext): Promise<PassResult> => {
-  const { s3, close } = await openStore(object, spec);
+  const { s3, close } = await openStore(object, 'write', spec);
   const { signal, log, onRetry, meter } = context;
   const upload = { s3, object, signal, log, backOff: { retries: spec.limits.retries, onRetry } };
   try {

@@ -2,10 +2,11 @@
 import { X509Certificate } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { CloudUse } from '#shared/clients/cloud/azure.ts';
+import type { CloudAccess, CloudTools } from '#shared/clients/cloud/authorized.ts';
+import { type OpenedObjects, openObjectStore } from '#shared/clients/cloud/store.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { createHttpClient, type HttpClient } from '#shared/clients/http/client.ts';
-import { createS3Client, type S3Client } from '#shared/clients/s3/client.ts';
-import { parseS3Credentials } from '#shared/clients/s3/place.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
@@ -47,6 +48,20 @@ export const readSecret = async (
   { of, hint }: { readonly of: string; readonly hint: string },
 ): Promise<Data | undefined> =>
   secretDir === undefined ? undefined : readMounted({ dir: secretDir, name: secretName }, `the Secret of ${of}`, hint);
+
+const readPodToken = async (file: string): Promise<string> => {
+  const token = await readFile(file, 'utf8').catch((error: unknown) => {
+    const message = `cannot read the token of the pod for its workload identity: ${messageOf(error)}`;
+    throw new TransferError('SourceForbidden', message, { cause: error, retryable: true });
+  });
+  return token.trim();
+};
+
+/** The kubelet renews the token: it is read again for each exchange. */
+export const readWorkload = ({
+  workload,
+}: Pick<HttpSource, 'workload'>): Pick<CloudAccess, 'identity' | 'readPodToken'> =>
+  workload === undefined ? {} : { identity: workload.identity, readPodToken: () => readPodToken(workload.tokenFile) };
 
 /** PEM certificates to trust besides the default ones; `undefined` if the source has none. */
 export const readBundle = async (ca: Mounted | undefined): Promise<string | undefined> => {
@@ -117,7 +132,7 @@ export const parseUrl = (text: string): URL => {
   throw new TransferError('InvalidSpec', `"${redactUrl(text)}" is not an http or https URL`);
 };
 
-export type ClientSpec = Pick<TransferSpec, 'allowedAddresses' | 'limits' | 'proxies' | 'reach'>;
+export type ClientSpec = Pick<TransferSpec, 'allowedAddresses' | 'clouds' | 'limits' | 'proxies' | 'reach'>;
 
 export const openClient = (spec: ClientSpec, ca: string | undefined): HttpClient =>
   createHttpClient({
@@ -132,18 +147,22 @@ export const openClient = (spec: ClientSpec, ca: string | undefined): HttpClient
     proxies: spec.proxies,
   });
 
-/** The store of a spec, with its mounted credentials: for sources and for exports. */
-interface OpenStore {
-  readonly s3: S3Client;
-  readonly close: () => Promise<void>;
-}
-
-/** Makes no connection. Throws TransferError, or InvalidInput for missing keys of the Secret. */
-export const openStore = async (place: StoredObject, spec: ClientSpec): Promise<OpenStore> => {
-  const { endpoint, region, pathStyle } = place;
+/**
+ * The store of a spec, with its mounted credentials: for sources and for exports. Makes no connection. Throws TransferError, or InvalidInput for
+ * missing keys of the Secret.
+ */
+export const openStore = async (place: StoredObject, use: CloudUse, spec: ClientSpec): Promise<OpenedObjects> => {
+  const { endpoint, region, pathStyle, secretName } = place;
   if (endpoint !== undefined) parseUrl(endpoint);
   const secret = await readSecret(place, { of: 'the object store', hint: 'the keys accessKeyId and secretKey' });
-  const credentials = secret === undefined ? undefined : parseS3Credentials(secret);
   const http = openClient(spec, (await readBundle(place.ca)) ?? secret?.['ca.crt'] ?? place.caBundle);
-  return { s3: createS3Client({ http, endpoint, region, pathStyle, credentials }), close: () => http.close() };
+  const access = { secret, secretName, use, ...readWorkload(place) };
+  return openObjectStore({ http, endpoint, region, pathStyle }, access, openCloudTools(spec));
 };
+
+/** Token services are the operator's: neither limits of the namespace nor certificates of the source are about them. */
+export const openCloudTools = (spec: ClientSpec): CloudTools => ({
+  asks: openClient({ ...spec, reach: undefined }, undefined),
+  now: Date.now,
+  clouds: spec.clouds,
+});

@@ -14,6 +14,7 @@ import { createRegistrySource } from '#shared/transfer/source/registry/create.ts
 import { createBlankSource } from '#shared/transfer/source/handle.ts';
 import { openVolume } from '#shared/transfer/source/handle.ts';
 import { createBucketStore } from '#shared/clients/store/bucket.ts';
+import { openCloud } from '#shared/transfer/source/cloud-access.ts';
 import { createFolderStore } from '#shared/clients/store/folder.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { createChunkedSource } from '#shared/transfer/chunks/source.ts';
@@ -39,9 +40,11 @@ export interface SourceContext {
 
 const openHttp = async (source: HttpSource, spec: TransferSpec, context: SourceContext): Promise<ByteSource> => {
   const url = parseUrl(source.url);
-  const secretHeaders = await readHeaders(source);
   const ca = await readBundle(source.ca);
-  const client = openClient(spec, ca);
+  const http = openClient(spec, ca);
+  const cloud = await openCloud(source, { url, http, use: 'read' }, spec);
+  const secretHeaders = await readHeaders(cloud === undefined ? source : { ...source, secretDir: undefined });
+  const client = cloud ?? http;
   const open = (retries: number) => createHttpSource({ client, url, secretHeaders, ...context, retries });
   return withMirrors({ ca, url, mirrors: source.mirrors, open }, spec, context);
 };
@@ -114,7 +117,7 @@ const openRegistry = async (
 
 const openS3 = async (source: S3Source, spec: TransferSpec, context: SourceContext): Promise<ByteSource> => {
   const { bucket, key } = source;
-  const { s3, close } = await openStore(source, spec);
+  const { s3, close } = await openStore(source, 'read', spec);
   const open = (retries: number) => createS3Source({ s3, object: { bucket, key }, close, ...context, retries });
   const { endpoint = `https://s3.${source.region}.amazonaws.com`, mirrors } = source;
   const ca = await readBundle(source.ca);

@@ -260,7 +260,7 @@ describe.skipIf(!hasRegistry())('attestations in a registry', () => {
     [
       'another key made it',
       (digest) => pushAttestations(target, digest, [envelopeOf(stranger, statementOf(digest, provenance))]),
-      /fits no key of the policy/,
+      /fits none of the trusted keys/,
     ],
     [
       'it is of another image',
@@ -275,7 +275,7 @@ describe.skipIf(!hasRegistry())('attestations in a registry', () => {
         const payload = Buffer.from(JSON.stringify({ ...statementOf(digest, provenance), predicate: { x: 1 } }));
         return pushAttestations(target, digest, [{ ...good, payload: payload.toString('base64') }]);
       },
-      /fits no key of the policy/,
+      /fits none of the trusted keys/,
     ],
     ['it is none', (digest) => pushAttestations(target, digest, [{ hello: 1 }]), /is not an envelope/],
     [
@@ -375,7 +375,7 @@ describe('the keys of a policy', () => {
   });
 
   it.each([
-    ['no ConfigMap', undefined, /ConfigMap keys of the policy does not exist/],
+    ['no ConfigMap', undefined, /ConfigMap keys does not exist/],
     ['no key', { a: 'hello' }, /hold no PEM block PUBLIC KEY/],
     ['a private key', { a: secret }, /hold a private key/],
     ['a weak key', { a: pemOf(weak) }, /hold a key of type rsa, size or curve/],

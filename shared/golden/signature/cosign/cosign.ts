@@ -126,7 +126,7 @@ export const judgeByKeys =
       key === undefined
         ? refuse(
             'WrongKey',
-            `${where} fits no key of the policy (${wanted}): another key made it, or what it signs was changed`,
+            `${where} fits none of the trusted keys (${wanted}): another key made it, or what it signs was changed`,
           )
         : { is: 'signer', by: key.fingerprint },
     );
@@ -139,7 +139,7 @@ export const judgeOf = async (rule: CosignRule, read: ReadConfigMap): Promise<Ju
   const texts = inline ?? (await textsOf(read, configMap));
   if ('is' in texts) return texts;
   const { keys, problems } = readPublicKeys(texts);
-  const where = configMap === undefined ? 'the keys of the policy' : `the keys of ConfigMap ${configMap}`;
+  const where = configMap === undefined ? 'the keys in cosign.keys.inline' : `the keys of ConfigMap ${configMap}`;
   const [problem] = problems;
   if (problem !== undefined) return refuse('InvalidPolicy', `${where} ${problem}`);
   if (keys.length === 0)

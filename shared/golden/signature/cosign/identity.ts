@@ -37,7 +37,10 @@ const identityOf = ({ issuer, subject, subjectRegExp }: Wanted): Identity | Sign
     const pattern = new RegExp(`^(?:${subjectRegExp})$`);
     return { issuer, isSubject: (found) => pattern.test(found), words: `${subjectRegExp} of ${issuer}` };
   } catch (error) {
-    return refuse('InvalidPolicy', `subjectRegExp of the policy is not a regular expression: ${messageOf(error)}`);
+    return refuse(
+      'InvalidPolicy',
+      `subjectRegExp in cosign.identities is not a regular expression: ${messageOf(error)}`,
+    );
   }
 };
 
@@ -60,7 +63,7 @@ const trustOf = async (text: string, where: string): Promise<TrustMaterial | Sig
 export const judgeByIdentities = async (rule: CosignRule, read: ReadConfigMap): Promise<Judge | SignatureRefusal> => {
   const { identities = [], trustRoot } = rule;
   if (identities.length === 0 || trustRoot === undefined)
-    return refuse('InvalidPolicy', 'cosign of the policy names neither keys, nor identities with a trustRoot');
+    return refuse('InvalidPolicy', 'cosign names neither keys, nor identities with a trustRoot');
   const texts = await textsOf(read, trustRoot.configMap);
   if ('is' in texts) return texts;
   const trust = await trustOf(texts[0] ?? '', `ConfigMap ${trustRoot.configMap}`);
@@ -91,19 +94,13 @@ const judge = async (
   { trust, wanted }: Trusted,
 ): Promise<Signer | SignatureRefusal> => {
   if (statement.bundle === undefined)
-    return refuse(
-      'WrongKey',
-      `${where} was made with a key, without a certificate: name the key in keys of the policy`,
-    );
+    return refuse('WrongKey', `${where} was made with a key, without a certificate: name the key in cosign.keys`);
   const { verify, bundle } = await load();
   try {
     const read = bundle.bundleFromJSON(statement.bundle);
     const entity = verify.toSignedEntity(read, statement.signed);
     if (entity.key.$case !== 'certificate')
-      return refuse(
-        'WrongKey',
-        `${where} was made with a key, without a certificate: name the key in keys of the policy`,
-      );
+      return refuse('WrongKey', `${where} was made with a key, without a certificate: name the key in cosign.keys`);
     const { identity } = new verify.Verifier(trust, thresholdsOf(trust)).verify(entity);
     const { subjectAlternativeName: subject = '', extensions: { issuer = '' } = {} } = identity ?? {};
     const by = `${subject} of ${issuer}`;
@@ -117,9 +114,6 @@ const judge = async (
     const signedAt = Number.isNaN(seconds) ? undefined : new Date(seconds * 1000).toISOString();
     return { is: 'signer', by, signedAt };
   } catch (error) {
-    return refuse(
-      'BadSignature',
-      `${where} is not one that the trust root of the policy vouches for (${messageOf(error)})`,
-    );
+    return refuse('BadSignature', `${where} is not one that the trust root vouches for (${messageOf(error)})`);
   }
 };

@@ -61,6 +61,7 @@ const faultOfFailure: Readonly<Record<HttpFault, TransferFault>> = {
   AddressRefused: 'SourceAddressRefused',
   SourceNotAllowed: 'SourceNotAllowed',
   CertificateRefused: 'SourceRefused',
+  CredentialsRefused: 'SourceForbidden',
   RedirectRefused: 'SourceRefused',
   ProxyRefused: 'SourceRefused',
   Unreachable: 'SourceUnreachable',
