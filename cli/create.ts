@@ -1,4 +1,4 @@
-// Creates what a command line asks for. That the name is taken is the mistake that people make most: they are told what they can do.
+// Creates what a command line asks for. The most common mistake is a name that is taken already: the error says how to go on.
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Conflict, isConflict, messageOf } from '#shared/runtime/errors.ts';

@@ -61,7 +61,7 @@ const sentencesOf = (limit: NamespaceLimit): readonly string[] => {
   ];
 };
 
-/** A mistyped namespace has no limits, either. Who may not read namespaces is not told. */
+/** A namespace that does not exist has no limits either, so a typo would look like one without limits. Users who may not read namespaces get no such error. */
 const requireNamespace = async (kube: Call['kube'], name: string): Promise<void> => {
   const read = await readOr(async () => [await kube.get(namespaces, { name })]);
   if (read.is === 'read' && read.items[0] === undefined) throw new NotFound(`there is no namespace ${name}`);

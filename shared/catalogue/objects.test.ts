@@ -25,7 +25,7 @@ it.each(['root', 'dv/root', 'DataVolume/root', 'datavolumes.cdi.kubevirt.io/root
 });
 
 it.each<[string, KubeClient, RegExp]>([
-  ['root2', memory, /no image root2 in namespace vms, and no other object of that name/],
+  ['root2', memory, /no image root2 in namespace vms, and no other object with that name/],
   ['dv/root2', memory, /no DataVolume root2 in namespace vms: kubectl get datavolumes -A/],
   ['pvc/root', memory, /no PersistentVolumeClaim root in namespace vms/],
   ['harvester/root', memory, /no image harvester\/root/],

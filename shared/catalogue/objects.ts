@@ -128,7 +128,7 @@ const nothingThere = (
   [type]: readonly ResourceType[],
 ): string =>
   type === undefined
-    ? `there is no image ${wanted} in namespace ${namespace}, and no other object of that name: ` +
+    ? `there is no image ${wanted} in namespace ${namespace}, and no other object with that name: ` +
       'bullion images -A lists the images of all namespaces, -n names another one'
     : `there is no ${type.kind} ${name} in namespace ${namespace}: ` +
       `kubectl get ${type.plural} -A lists those of all namespaces, -n names another one`;

@@ -199,7 +199,14 @@ describe('files and folders that documents name', () => {
     ),
   );
   /** Made by a build; and the example of how a test is called. */
-  const notThere = ['start.mjs', 'dist/functions/start.mjs', 'code-cache.mjs', 'dist/bullion.krew.yaml', 'x.test.ts'];
+  const notThere = [
+    'start.mjs',
+    'dist/functions/start.mjs',
+    'code-cache.mjs',
+    'dist/bullion.krew.yaml',
+    'x.test.ts',
+    'teams.yaml',
+  ];
 
   /** In backticks or in a diagram: a file by its ending, a folder by the top folder that it begins with. Patterns and URLs are neither. */
   const path = /(?<![\w./:@$~<>*#-])(?:[\w-][\w.-]*\/)*[\w-][\w.-]*\.(?:ts|yaml|md|mjs)\b(?![\w/<*-])/g;

@@ -1,7 +1,8 @@
 // Objects in memory behind the fakes of Google and Azure: the requests of the XML API and of the Blob service, with the conditions that their documents
 // name, and no others.
 import { createHash } from 'node:crypto';
-import { type CloudAnswer, type CloudOptions, type CloudRequest, xmlError } from '#test/support/clouds.ts';
+import { type CloudAnswer, type CloudRequest, xmlError } from '#test/support/cloud-http.ts';
+import type { CloudOptions } from '#test/support/clouds.ts';
 import { fileAnswer } from '#test/support/origin.ts';
 
 interface Stored {

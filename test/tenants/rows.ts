@@ -1,7 +1,7 @@
 // The whole table, and its presentation: what a tenant can try, and the result. infra/generate writes it to docs/security.md.
 import { eventRows, forgedReports, tokenRows } from '#test/tenants/events.ts';
 import { fieldRows } from '#test/tenants/fields.ts';
-import { markRows } from '#test/tenants/marks.ts';
+import { markRows } from '#test/tenants/mark-rows.ts';
 import { type ObjectRow, outcomes } from '#test/tenants/row.ts';
 
 export const objectRows: readonly ObjectRow[] = [...fieldRows, ...markRows];

@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { secrets } from '#shared/api/foreign/core.ts';
 import { createObserver } from '#shared/golden/poll/observe.ts';
+import { openHttp } from '#shared/golden/poll/open.ts';
 import { type Clouds, startClouds } from '#test/support/clouds.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
 
@@ -56,4 +57,15 @@ describe('a poll of an object of a cloud', () => {
     const seen = await look('azureStorage', ({ azure }) => ({ sasToken: azure.sas({ se: '2020-01-01T00:00:00Z' }) }));
     expect(seen).toMatchObject({ is: 'failed', reason: 'CredentialsRefused' });
   });
+});
+
+it.each(['http', 's3'] as const)('the client of a source of %s closes that for token services, too', async (type) => {
+  const options = {
+    kube: createMemoryKube(),
+    allowedAddresses: ['127.0.0.0/8'],
+    registries: () => Promise.resolve({ plainRegistries: [] }),
+  };
+  const http = await openHttp(options, 'golden', { type, url: 'https://127.0.0.1/images/disk.raw' });
+  await http.close();
+  await expect(http.tools.asks.get({ url: new URL('http://127.0.0.1/token') })).rejects.toThrow(/UND_ERR_DESTROYED/);
 });

@@ -14,7 +14,14 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { S3Client } from '#shared/clients/s3/client.ts';
 import { s3PlaceOf } from '#shared/clients/s3/place.ts';
 import { pollHttp } from '#shared/golden/poll/http.ts';
-import { type OpenOptions, openHttp, openRegistry, openStore, secretHeadersOf } from '#shared/golden/poll/open.ts';
+import {
+  type SourceClient,
+  type OpenOptions,
+  openHttp,
+  openRegistry,
+  openStore,
+  secretHeadersOf,
+} from '#shared/golden/poll/open.ts';
 import type { Validators, Observation } from '#shared/golden/poll/observation.ts';
 import { type RoundAnswers, createRoundAnswers, pollRegistry } from '#shared/golden/poll/registry.ts';
 import {
@@ -124,7 +131,7 @@ const unlessDown = async (
 
 interface Looking {
   readonly source: ServerSource;
-  readonly http: HttpClient;
+  readonly http: SourceClient;
   readonly hosts: readonly string[];
 }
 
@@ -175,7 +182,7 @@ const lookAtObject = async (
   tools: Tools,
   { namespace, known, signal }: ObserveRequest,
   source: S3CronSource,
-  http: HttpClient,
+  http: SourceClient,
 ): Promise<Observation> => {
   const origin = toDestination(new URL(source.url), {});
   const mirrors = mirrorsOf(origin.url, await tools.registries());

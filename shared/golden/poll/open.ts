@@ -44,12 +44,18 @@ export interface OpenOptions {
 /** Milliseconds without a byte before a source is given up. */
 const idleMs = 15_000;
 
+/** The client of a source. Whoever opened it closes it, and with it the client for the token services of clouds. */
+export interface SourceClient extends HttpClient {
+  readonly tools: CloudTools;
+}
+
 /** Throws InvalidInput where the cron names what does not exist. */
 export const openHttp = async (
   options: OpenOptions,
   namespace: string,
   source: Exclude<CronSource, VolumeCronSource>,
-): Promise<HttpClient> => {
+): Promise<SourceClient> => {
+  const tools = toolsOf(options);
   const http = createHttpClient({
     isRefused: createAddressPolicy(options.allowedAddresses),
     idleMs,
@@ -57,10 +63,12 @@ export const openHttp = async (
     ca: await readCa(options, namespace, source.caName),
     proxies: options.proxies,
   });
-  if (source.type !== 'http' || source.secretName === undefined || !isOfCloud(options, source)) return http;
+  const close = async () => void (await Promise.all([http.close(), tools.asks.close()]));
+  if (source.type !== 'http' || source.secretName === undefined || !isOfCloud(options, source))
+    return { get: (call) => http.get(call), close, tools };
   const { url, secretName } = source;
   const access = { secret: await readSecret(options, namespace, secretName), secretName, use: 'read' } as const;
-  return createCloudClient(http, new URL(url), access, toolsOf(options));
+  return { ...createCloudClient(http, new URL(url), access, tools), tools };
 };
 
 const toolsOf = ({ allowedAddresses, proxies, clouds }: OpenOptions): CloudTools => ({
@@ -74,7 +82,7 @@ const isOfCloud = ({ clouds = publicClouds }: OpenOptions, { url }: HttpCronSour
 
 interface Opening {
   readonly namespace: string;
-  readonly http: HttpClient;
+  readonly http: SourceClient;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -121,7 +129,7 @@ export const openStore = async (
   const secret = await readSecret(options, namespace, secretName);
   const { endpoint, region = 'us-east-1' } = s3PlaceOf(new URL(url)) ?? {};
   const access = { secret, secretName, use: 'read' } as const;
-  return openObjectStore({ http, endpoint, region, pathStyle: true }, access, toolsOf(options)).s3;
+  return openObjectStore({ http, endpoint, region, pathStyle: true }, access, http.tools).s3;
 };
 
 const readSecret = async (

@@ -11,7 +11,14 @@ import { type RegistryPace, createRegistryPace, parseRetryAfter } from '#shared/
 import { isDigest } from '#shared/clients/registry/reference.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
 import { s3PlaceOf } from '#shared/clients/s3/place.ts';
-import { type OpenOptions, openHttp, openRegistry, openStore, secretHeadersOf } from '#shared/golden/poll/open.ts';
+import {
+  type SourceClient,
+  type OpenOptions,
+  openHttp,
+  openRegistry,
+  openStore,
+  secretHeadersOf,
+} from '#shared/golden/poll/open.ts';
 import { judgeOf, verifyImage } from '#shared/golden/signature/cosign/cosign.ts';
 import {
   type FetchFile,
@@ -106,7 +113,7 @@ const look = async (deps: SignatureDeps, request: SignatureRequest): Promise<Sig
 };
 
 interface Opened {
-  readonly http: HttpClient;
+  readonly http: SourceClient;
   readonly read: ReadConfigMap;
 }
 
@@ -206,7 +213,7 @@ const fetchFromStore = async (
   deps: SignatureDeps,
   request: SignatureRequest,
   source: S3CronSource,
-  http: HttpClient,
+  http: SourceClient,
 ): Promise<FetchFile> => {
   const { namespace, signal } = request;
   const store = await openStore(deps, source, { namespace, http });

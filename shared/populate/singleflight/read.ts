@@ -93,11 +93,12 @@ const readOtherClasses = async (
 ): Promise<readonly ReadyOrigin[]> => {
   const { items: classes } = await kube.list(storageClasses);
   const others = classes.filter(({ metadata }) => metadata.name !== className);
-  const names = new Set(others.map(({ metadata }) => contentName(content, metadata.name)));
-  if (names.size === 0) return [];
+  if (others.length === 0) return [];
+  const names = others.map(({ metadata }) => contentName(content, metadata.name));
+  const labelSelector = `${labels.content} in (${names.join(',')})`;
   const found: ReadyOrigin[] = [];
-  for await (const claim of kube.listAll(persistentVolumeClaims, { namespace, labelSelector: labels.content })) {
-    const isOne = names.has(claim.metadata.labels?.[labels.content] ?? '') && isFilled(claim) && !isOwn(claim, uid);
+  for await (const claim of kube.listAll(persistentVolumeClaims, { namespace, labelSelector })) {
+    const isOne = isFilled(claim) && !isOwn(claim, uid);
     const origin = isOne && (await isReachable(kube, claim)) ? await readLabelled(kube, claim, undefined) : undefined;
     if (origin?.is === 'ready') found.push(origin);
   }

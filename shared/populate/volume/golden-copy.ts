@@ -69,7 +69,7 @@ export const copyNameOf = ({ metadata }: Original, { storageClass, volumeMode }:
 const CopyRecord = z.object({
   cron: z.string(),
   classUid: z.string(),
-  /** What the first disk was made from: disks with that source are told when the copy is complete. */
+  /** What the first disk was made from: disks with that source are reconciled once the copy is complete. */
   wakes: z.object({ groupKind: z.string(), namespace: z.string(), name: z.string() }).optional(),
 });
 export type CopyRecord = z.infer<typeof CopyRecord>;

@@ -9,15 +9,8 @@ import type { WorkloadIdentity } from '#shared/clients/cloud/identity.ts';
 import { audienceOf } from '#shared/clients/cloud/identity.ts';
 import { runTransfer } from '#shared/transfer/run.ts';
 import { TransferSpec } from '#shared/transfer/spec.ts';
-import {
-  type CloudAnswer,
-  type CloudRequest,
-  type Clouds,
-  client,
-  provider,
-  startClouds,
-  tenant,
-} from '#test/support/clouds.ts';
+import { type Clouds, client, provider, startClouds, tenant } from '#test/support/clouds.ts';
+import type { CloudAnswer, CloudRequest } from '#test/support/cloud-http.ts';
 import { fileAnswer, startOrigin } from '#test/support/origin.ts';
 
 const disk = Buffer.concat([randomBytes(2 ** 20), Buffer.alloc(2 ** 20), randomBytes(2 ** 20)]);

@@ -1,4 +1,4 @@
-// Selectors and merge patches, as required by the in-memory API.
+// Field selectors and merge patches, as required by the in-memory API.
 import type { KubeObject } from '#shared/api/object.ts';
 
 /** RFC 7386. */
@@ -15,14 +15,6 @@ export const applyMergePatch = (target: unknown, patch: unknown): unknown => {
 
 const partsOf = (selector: string | undefined): readonly string[] =>
   (selector ?? '').split(',').filter((part) => part !== '');
-
-/** `a=b`, `a` and `!a`, joined by commas. */
-export const selects = (selector: string | undefined, labels: Readonly<Record<string, string>> = {}): boolean =>
-  partsOf(selector).every((part) => {
-    if (part.startsWith('!')) return !(part.slice(1) in labels);
-    const [key = '', value] = part.split('=');
-    return value === undefined ? key in labels : labels[key] === value;
-  });
 
 /** `a.b=c` and `a.b!=c` on any field. */
 export const selectsFields = (selector: string | undefined, object: KubeObject): boolean =>

@@ -3,7 +3,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { type KubeObject, type ObjectKey, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import type { ListOptions } from '#shared/clients/kube/client.ts';
 import { Conflict, InvalidInput, NotFound } from '#shared/runtime/errors.ts';
-import { selects, selectsFields } from './select.ts';
+import { parseLabelSelector } from '#local-cluster/api-server/selectors/label.ts';
+import { selectsFields } from './select.ts';
 
 export interface Change {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
@@ -167,10 +168,11 @@ export const createStore = ({ now, withStatus, protect, uidPrefix = '00000000' }
       put(stored, { ...object, metadata: { ...object.metadata, deletionTimestamp: time() } });
     },
     page: (type: ResourceType, { namespace, labelSelector, limit = Infinity, ...rest }: ListOptions) => {
+      const isSelected = parseLabelSelector(labelSelector);
       const matching = [...objects.entries()]
         .filter(([, stored]) => isOf(type, stored))
         .filter(([, { object }]) => namespace === undefined || object.metadata.namespace === namespace)
-        .filter(([, { object }]) => selects(labelSelector, object.metadata.labels))
+        .filter(([, { object }]) => isSelected(object.metadata.labels))
         .filter(([, { object }]) => selectsFields(rest.fieldSelector, object))
         .sort(([a], [b]) => (a < b ? -1 : 1))
         .filter(([key]) => rest.continue === undefined || key > rest.continue);

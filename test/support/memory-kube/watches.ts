@@ -3,7 +3,7 @@ import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/ob
 import type { WatchEvent, WatchOptions } from '#shared/clients/kube/client.ts';
 import { errorOfStatus } from '#shared/clients/kube/wire.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
-import { selects } from './select.ts';
+import { parseLabelSelector } from '#local-cluster/api-server/selectors/label.ts';
 import type { Change, Store } from './store.ts';
 
 /** Operations of tests on watches. */
@@ -28,8 +28,9 @@ const observedBy = (type: ResourceType, options: WatchOptions, { type: change, o
   const { namespace, labelSelector } = options;
   if (object.kind !== type.kind || object.apiVersion !== apiVersionOf(type)) return undefined;
   if (namespace !== undefined && object.metadata.namespace !== namespace) return undefined;
-  const matched = before !== undefined && selects(labelSelector, before.metadata.labels);
-  const matches = change !== 'DELETED' && selects(labelSelector, object.metadata.labels);
+  const isSelected = parseLabelSelector(labelSelector);
+  const matched = before !== undefined && isSelected(before.metadata.labels);
+  const matches = change !== 'DELETED' && isSelected(object.metadata.labels);
   if (!matched && !matches) return undefined;
   return { type: matched ? (matches ? 'MODIFIED' : 'DELETED') : 'ADDED', object } as WatchEvent<KubeObject>;
 };
