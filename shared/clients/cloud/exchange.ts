@@ -96,11 +96,11 @@ export const requestToken = async ({ http, now }: Exchange, request: TokenReques
   const answered = await readJson(response.body);
   const token = response.status === 200 ? tokenIn(answered, now()) : undefined;
   if (token !== undefined) return token;
-  const said = `${url.host} answered ${response.status}${reasonIn(answered)}`;
+  const outcome = `${url.host} answered ${response.status}${reasonIn(answered)}`;
   if (isPassing(response.status)) {
     const retryAfterSeconds = parseRetryAfter(response.headers['retry-after'], now());
     const more = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
-    throw new HttpFailure('Unreachable', `no token for ${what}: ${said}`, more);
+    throw new HttpFailure('Unreachable', `no token for ${what}: ${outcome}`, more);
   }
-  throw new HttpFailure('CredentialsRefused', `${what} is not accepted: ${said}`);
+  throw new HttpFailure('CredentialsRefused', `${what} is not accepted: ${outcome}`);
 };

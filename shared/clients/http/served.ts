@@ -22,8 +22,8 @@ export const createServed = (): Served => {
     failed: (place, message) => void faults.set(place, redact(message).slice(0, mostMessageChars)),
     servedFrom: () => {
       if (places.size === 0) return undefined;
-      const whyNot = [...faults].map(([place, message]) => `${place}: ${message}`).join('; ');
-      return `${[...places].join(', then ')}${whyNot === '' ? '' : ` (${whyNot})`}`.slice(0, mostChars);
+      const failures = [...faults].map(([place, message]) => `${place}: ${message}`).join('; ');
+      return `${[...places].join(', then ')}${failures === '' ? '' : ` (${failures})`}`.slice(0, mostChars);
     },
   };
 };

@@ -128,12 +128,12 @@ export const buildCopy = (original: Original, { storageClass, profile, volumeMod
   };
 };
 
-const patienceMs = 120_000;
+const notStartedMs = 120_000;
 
 /** It holds no bytes and will have none: refused by a quota or a limit, or failed. */
 export const isStuck = ({ metadata, status = {} }: DataVolume, now: number): boolean =>
   status.phase === 'Failed' ||
-  (status.claimName === undefined && now - Date.parse(metadata.creationTimestamp ?? '') > patienceMs);
+  (status.claimName === undefined && now - Date.parse(metadata.creationTimestamp ?? '') > notStartedMs);
 
 /** RFC 3339: when a disk was made from it, at least to the hour. */
 export const lastUseOfCopy = ({ metadata }: DataVolume): string =>

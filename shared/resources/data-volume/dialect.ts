@@ -54,7 +54,7 @@ const toVolume = (object: DataVolume): Volume => {
   };
 };
 
-/** Disks wait for a golden copy under what they are made from: the version, or what the first one names. Once one was made, the others have been told. */
+/** Disks wait for a golden copy under what they are made from: the version, or what the first one names. Once a disk was made, the others have been reconciled. */
 const readCopy = (object: DataVolume): Volume['isCopy'] => {
   const record = copyRecordOf(object);
   if (record === undefined) return undefined;

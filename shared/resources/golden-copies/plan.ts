@@ -9,13 +9,13 @@ import { copyRecordOf, isStuck, lastUseOfCopy } from '#shared/populate/volume/go
 import { isLocked } from '#shared/resources/protected/golden.ts';
 
 /** What matters of a cron: a tick comes across all of them before it knows their policies. */
-export interface SeenCron extends KubeObject {
+export interface ObservedCron extends KubeObject {
   readonly status?: Pick<DataImportCronStatus, 'lastImportedPVC' | 'lastImportTimestamp'> | undefined;
 }
 
-export interface CopiesSeen {
+export interface ObservedCopies {
   readonly copies: readonly DataVolume[];
-  readonly crons: readonly SeenCron[];
+  readonly crons: readonly ObservedCron[];
   readonly policies: readonly GoldenImagePolicy[];
 }
 
@@ -26,7 +26,7 @@ interface Around {
 }
 
 export interface WantedCopy {
-  readonly cron: SeenCron;
+  readonly cron: ObservedCron;
   readonly version: string;
   readonly storageClass: StorageClass | undefined;
   readonly className: string;
@@ -41,7 +41,7 @@ const versionOf = ({ spec: { source } }: DataVolume): string => (source?.pvc ?? 
 const classNameOf = ({ spec: { storage } }: DataVolume): string => storage?.storageClassName ?? '';
 
 interface Ruled {
-  readonly cron: SeenCron;
+  readonly cron: ObservedCron;
   readonly rule: CopyRule;
   /** Versions that disks are or will be made from. */
   readonly versions: readonly string[];
@@ -49,26 +49,27 @@ interface Ruled {
 
 /** The newest one, also while its policy still checks it: it is there before a channel takes it. */
 const versionsFor = (
-  { metadata, status }: SeenCron,
+  { metadata, status }: ObservedCron,
   rule: CopyRule,
   policies: readonly GoldenImagePolicy[],
 ): readonly string[] => {
   const known = policies
-    .filter((policy) => policy.metadata.namespace === metadata.namespace)
     .flatMap((policy) => policy.status?.versions ?? [])
     .filter(({ name, cron }) => cron === metadata.name && rule.isInChannel(name));
   const names = [status?.lastImportedPVC?.name, ...known.map(({ name }) => name)];
   return [...new Set(names)].filter((name) => name !== undefined && !rule.isBad(name)) as readonly string[];
 };
 
-const ruledOf = ({ crons, policies }: CopiesSeen): ReadonlyMap<string, Ruled> =>
-  new Map(
+const ruledOf = ({ crons, policies }: ObservedCopies): ReadonlyMap<string, Ruled> => {
+  const byNamespace = Map.groupBy(policies, ({ metadata }) => metadata.namespace);
+  return new Map(
     crons.map((cron) => {
-      const own = policies.filter(({ metadata }) => metadata.namespace === cron.metadata.namespace);
+      const own = byNamespace.get(cron.metadata.namespace) ?? [];
       const rule = copyRuleOf(cron, own);
       return [keyOf(cron.metadata), { cron, rule, versions: versionsFor(cron, rule, own) }];
     }),
   );
+};
 
 const keyOf = ({ namespace, name }: { readonly namespace?: string | undefined; readonly name: string }): string =>
   `${namespace}/${name}`;
@@ -86,7 +87,7 @@ const faultOf = (copy: DataVolume, { rule }: Partial<Ruled>, { classes, now }: A
 };
 
 /** Why a copy goes; `undefined`: it stays. Its cron may be gone. */
-const whyNot = (copy: DataVolume, ruled: Ruled | undefined, around: Around): string | undefined => {
+const removalReason = (copy: DataVolume, ruled: Ruled | undefined, around: Around): string | undefined => {
   const unusedFor = around.now - Date.parse(lastUseOfCopy(copy));
   // A disk may be on its way from it.
   if (copyRecordOf(copy) === undefined || isLocked(copy) || unusedFor < leastUnusedFor) return undefined;
@@ -99,18 +100,18 @@ const minute = 60_000;
 const freshMs = 15 * minute;
 
 /** A copy that is missing is looked at each minute after an import, and every ten minutes later: it may be useless, which takes requests to find out. */
-const isTurn = ({ status }: SeenCron, now: number): boolean =>
+const isTurn = ({ status }: ObservedCron, now: number): boolean =>
   !(now - Date.parse(status?.lastImportTimestamp ?? '') > freshMs) || Math.floor(now / minute) % 10 === 0;
 
 export const planCopies = (
-  seen: CopiesSeen,
+  observed: ObservedCopies,
   around: Around,
 ): { readonly wanted: readonly WantedCopy[]; readonly unwanted: readonly UnwantedCopy[] } => {
   const { classes, now } = around;
-  const ruled = ruledOf(seen);
-  const live = seen.copies.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  const ruled = ruledOf(observed);
+  const live = observed.copies.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
   const there = new Set(
-    seen.copies.map((copy) => `${copy.metadata.namespace}/${versionOf(copy)} ${classNameOf(copy)}`),
+    observed.copies.map((copy) => `${copy.metadata.namespace}/${versionOf(copy)} ${classNameOf(copy)}`),
   );
   const due = [...ruled.values()].filter(({ cron }) => isTurn(cron, now));
   const wanted = due.flatMap(({ cron, rule, versions }) =>
@@ -127,7 +128,7 @@ export const planCopies = (
   );
   const unwanted = live.flatMap((copy) => {
     const { namespace } = copy.metadata;
-    const why = whyNot(copy, ruled.get(`${namespace}/${copyRecordOf(copy)?.cron}`), around);
+    const why = removalReason(copy, ruled.get(`${namespace}/${copyRecordOf(copy)?.cron}`), around);
     return why === undefined ? [] : [{ copy, why }];
   });
   return { wanted, unwanted };

@@ -16,7 +16,12 @@ import { buildCopy, originalOf, usualModeOf } from '#shared/populate/volume/gold
 import { worthOf } from '#shared/populate/volume/golden-copy-use.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
 import { execute } from '#shared/resources/execute.ts';
-import { type SeenCron, type UnwantedCopy, type WantedCopy, planCopies } from '#shared/resources/golden-copies/plan.ts';
+import {
+  type ObservedCron,
+  type UnwantedCopy,
+  type WantedCopy,
+  planCopies,
+} from '#shared/resources/golden-copies/plan.ts';
 import { isLocked } from '#shared/resources/protected/golden.ts';
 import type { StorageFacts } from '#shared/resources/storage-profile/ensure.ts';
 import { recordNote } from '#shared/resources/write.ts';
@@ -96,7 +101,7 @@ const each = async <T>({ log }: ReconcileDeps, all: readonly T[], work: (one: T)
   }
 };
 
-const toSeen = (cron: DataImportCron): SeenCron => {
+const toObserved = (cron: DataImportCron): ObservedCron => {
   const { namespace = '', name, uid = '', labels: own = {}, annotations = {} } = cron.metadata;
   const { lastImportedPVC, lastImportTimestamp } = cron.status ?? {};
   return {
@@ -110,11 +115,11 @@ const toSeen = (cron: DataImportCron): SeenCron => {
 /** `facts`: `undefined` where a CDI that is installed makes the disks. */
 export const createGoldenCopies = (facts: StorageFacts | undefined): GoldenCopies => {
   const copies: DataVolume[] = [];
-  const crons: SeenCron[] = [];
+  const crons: ObservedCron[] = [];
   const policies: GoldenImagePolicy[] = [];
   return {
     visit: (object) => {
-      if (isA(object, dataImportCronKind.type)) crons.push(toSeen(object));
+      if (isA(object, dataImportCronKind.type)) crons.push(toObserved(object));
       else if (isA(object, goldenImagePolicyKind.type)) policies.push(object);
       else if (object.metadata.labels?.[labels.copyOf] !== undefined && isA(object, dataVolumes)) copies.push(object);
     },
