@@ -9,13 +9,13 @@ import { copyRecordOf, isStuck, lastUseOfCopy } from '#shared/populate/volume/go
 import { isLocked } from '#shared/resources/protected/golden.ts';
 
 /** What matters of a cron: a tick comes across all of them before it knows their policies. */
-export interface ObservedCron extends KubeObject {
+export interface ListedCron extends KubeObject {
   readonly status?: Pick<DataImportCronStatus, 'lastImportedPVC' | 'lastImportTimestamp'> | undefined;
 }
 
-export interface ObservedCopies {
+export interface ListedCopies {
   readonly copies: readonly DataVolume[];
-  readonly crons: readonly ObservedCron[];
+  readonly crons: readonly ListedCron[];
   readonly policies: readonly GoldenImagePolicy[];
 }
 
@@ -26,7 +26,7 @@ interface Around {
 }
 
 export interface WantedCopy {
-  readonly cron: ObservedCron;
+  readonly cron: ListedCron;
   readonly version: string;
   readonly storageClass: StorageClass | undefined;
   readonly className: string;
@@ -41,7 +41,7 @@ const versionOf = ({ spec: { source } }: DataVolume): string => (source?.pvc ?? 
 const classNameOf = ({ spec: { storage } }: DataVolume): string => storage?.storageClassName ?? '';
 
 interface Ruled {
-  readonly cron: ObservedCron;
+  readonly cron: ListedCron;
   readonly rule: CopyRule;
   /** Versions that disks are or will be made from. */
   readonly versions: readonly string[];
@@ -49,7 +49,7 @@ interface Ruled {
 
 /** The newest one, also while its policy still checks it: it is there before a channel takes it. */
 const versionsFor = (
-  { metadata, status }: ObservedCron,
+  { metadata, status }: ListedCron,
   rule: CopyRule,
   policies: readonly GoldenImagePolicy[],
 ): readonly string[] => {
@@ -60,7 +60,7 @@ const versionsFor = (
   return [...new Set(names)].filter((name) => name !== undefined && !rule.isBad(name)) as readonly string[];
 };
 
-const ruledOf = ({ crons, policies }: ObservedCopies): ReadonlyMap<string, Ruled> => {
+const ruledOf = ({ crons, policies }: ListedCopies): ReadonlyMap<string, Ruled> => {
   const byNamespace = Map.groupBy(policies, ({ metadata }) => metadata.namespace);
   return new Map(
     crons.map((cron) => {
@@ -100,18 +100,18 @@ const minute = 60_000;
 const freshMs = 15 * minute;
 
 /** A copy that is missing is looked at each minute after an import, and every ten minutes later: it may be useless, which takes requests to find out. */
-const isTurn = ({ status }: ObservedCron, now: number): boolean =>
+const isTurn = ({ status }: ListedCron, now: number): boolean =>
   !(now - Date.parse(status?.lastImportTimestamp ?? '') > freshMs) || Math.floor(now / minute) % 10 === 0;
 
 export const planCopies = (
-  observed: ObservedCopies,
+  listed: ListedCopies,
   around: Around,
 ): { readonly wanted: readonly WantedCopy[]; readonly unwanted: readonly UnwantedCopy[] } => {
   const { classes, now } = around;
-  const ruled = ruledOf(observed);
-  const live = observed.copies.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  const ruled = ruledOf(listed);
+  const live = listed.copies.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
   const there = new Set(
-    observed.copies.map((copy) => `${copy.metadata.namespace}/${versionOf(copy)} ${classNameOf(copy)}`),
+    listed.copies.map((copy) => `${copy.metadata.namespace}/${versionOf(copy)} ${classNameOf(copy)}`),
   );
   const due = [...ruled.values()].filter(({ cron }) => isTurn(cron, now));
   const wanted = due.flatMap(({ cron, rule, versions }) =>

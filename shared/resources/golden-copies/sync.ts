@@ -17,7 +17,7 @@ import { worthOf } from '#shared/populate/volume/golden-copy-use.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
 import { execute } from '#shared/resources/execute.ts';
 import {
-  type ObservedCron,
+  type ListedCron,
   type UnwantedCopy,
   type WantedCopy,
   planCopies,
@@ -101,7 +101,7 @@ const each = async <T>({ log }: ReconcileDeps, all: readonly T[], work: (one: T)
   }
 };
 
-const toObserved = (cron: DataImportCron): ObservedCron => {
+const toListed = (cron: DataImportCron): ListedCron => {
   const { namespace = '', name, uid = '', labels: own = {}, annotations = {} } = cron.metadata;
   const { lastImportedPVC, lastImportTimestamp } = cron.status ?? {};
   return {
@@ -115,11 +115,11 @@ const toObserved = (cron: DataImportCron): ObservedCron => {
 /** `facts`: `undefined` where a CDI that is installed makes the disks. */
 export const createGoldenCopies = (facts: StorageFacts | undefined): GoldenCopies => {
   const copies: DataVolume[] = [];
-  const crons: ObservedCron[] = [];
+  const crons: ListedCron[] = [];
   const policies: GoldenImagePolicy[] = [];
   return {
     visit: (object) => {
-      if (isA(object, dataImportCronKind.type)) crons.push(toObserved(object));
+      if (isA(object, dataImportCronKind.type)) crons.push(toListed(object));
       else if (isA(object, goldenImagePolicyKind.type)) policies.push(object);
       else if (object.metadata.labels?.[labels.copyOf] !== undefined && isA(object, dataVolumes)) copies.push(object);
     },
