@@ -6,15 +6,13 @@ import { type AddressInfo, type Server, type Socket, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TLSSocket, connect as connectTls } from 'node:tls';
-import { afterEach, describe, expect, it } from 'vitest';
+import { type TestContext, describe, expect, it } from 'vitest';
 import { ensureControlPlaneFiles } from '#local-cluster/real-api-server/certificates.ts';
 import { boundConnections, handshakeTimeoutMs } from '#shared/runtime/connections.ts';
 import { closeOnceRead } from '#shared/runtime/connections.ts';
 
-const many = 200;
+const many = 100;
 const soon = { timeout: 15_000, interval: 100 };
-const ends: (() => void)[] = [];
-afterEach(() => ends.splice(0).forEach((end) => end()));
 
 const limits = { headersTimeout: 300, requestTimeout: 0, connectionsCheckingInterval: 50 };
 const refuse: RequestListener = (request, response) => {
@@ -23,10 +21,12 @@ const refuse: RequestListener = (request, response) => {
   request.resume();
 };
 
-const listening = async (server: Server): Promise<Server> => {
+type AtEnd = TestContext['onTestFinished'];
+
+const listening = async (server: Server, atEnd: AtEnd): Promise<Server> => {
   boundConnections(server);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  ends.push(() => server.close());
+  atEnd(() => void server.close());
   return server;
 };
 const countOf = (server: Server): Promise<number> =>
@@ -34,11 +34,11 @@ const countOf = (server: Server): Promise<number> =>
 const portOf = (server: Server): number => (server.address() as AddressInfo).port;
 
 /** Clients that read nothing and never close their side, whatever the server does. */
-const leftOf = async (server: Server, begin: (socket: Socket) => void): Promise<number> => {
+const leftOf = async (server: Server, begin: (socket: Socket) => void, atEnd: AtEnd): Promise<number> => {
   const sockets = Array.from({ length: many }, () =>
     connect({ port: portOf(server), host: '127.0.0.1', allowHalfOpen: true }).on('error', () => undefined),
   );
-  ends.push(() => sockets.forEach((socket) => socket.destroy()));
+  atEnd(() => sockets.forEach((socket) => socket.destroy()));
   await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once('connect', resolve))));
   sockets.forEach((socket) => begin(socket.pause()));
   await expect.poll(() => countOf(server), soon).toBe(0);
@@ -46,7 +46,8 @@ const leftOf = async (server: Server, begin: (socket: Socket) => void): Promise<
 };
 
 describe('connections that a server has ended are closed, whatever their clients do', () => {
-  it.each<[what: string, begin: (socket: Socket) => void]>([
+  // Beside each other: they wait for deadlines.
+  it.concurrent.for<[what: string, begin: (socket: Socket) => void]>([
     ['that never send anything', () => undefined],
     ['whose headers never end', (socket) => socket.write('GET / HTTP/1.1\r\nhost: x\r\nx-slow:')],
     ['that speak no HTTP', (socket) => socket.write('\x16\x03\x01 hello\r\n\r\n')],
@@ -55,16 +56,12 @@ describe('connections that a server has ended are closed, whatever their clients
       'that were rejected before their body ended, through a proxy',
       (socket) => socket.write('PUT / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 3\r\n\r\nabc'),
     ],
-  ])(
-    '%s',
-    async (_what, begin) => {
-      const server = await listening(createHttpServer(limits, refuse));
-      expect(await leftOf(server, begin)).toBe(0);
-    },
-    30_000,
-  );
+  ])('%s', { timeout: 30_000 }, async ([, begin], { onTestFinished }) => {
+    const server = await listening(createHttpServer(limits, refuse), onTestFinished);
+    expect(await leftOf(server, begin, onTestFinished)).toBe(0);
+  });
 
-  it.each<[what: string, begin: (socket: Socket) => void]>([
+  it.concurrent.for<[what: string, begin: (socket: Socket) => void]>([
     ['half way through a TLS handshake', () => undefined],
     ['that speak no TLS where TLS is spoken', (socket) => socket.write('GET / HTTP/1.1\r\n\r\n')],
     [
@@ -74,19 +71,18 @@ describe('connections that a server has ended are closed, whatever their clients
           this.pause().write('GET / HTTP/1.1\r\nx:');
         }).on('error', () => undefined),
     ],
-  ])(
-    '%s',
-    async (_what, begin) => {
-      const folder = mkdtempSync(join(tmpdir(), 'connections-'));
-      ends.push(() => rmSync(folder, { recursive: true }));
-      const { key, certificate } = await ensureControlPlaneFiles(folder);
-      const pem = { key: readFileSync(key), cert: readFileSync(certificate) };
-      const server = await listening(createHttpsServer({ ...limits, ...pem, handshakeTimeout: 1_000 }, refuse));
-      expect(await leftOf(server, begin)).toBe(0);
-      expect(handshakeTimeoutMs).toBeLessThanOrEqual(10_000);
-    },
-    30_000,
-  );
+  ])('%s', { timeout: 30_000 }, async ([, begin], { onTestFinished }) => {
+    const folder = mkdtempSync(join(tmpdir(), 'connections-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const { key, certificate } = await ensureControlPlaneFiles(folder);
+    const pem = { key: readFileSync(key), cert: readFileSync(certificate) };
+    const server = await listening(
+      createHttpsServer({ ...limits, ...pem, handshakeTimeout: 1_000 }, refuse),
+      onTestFinished,
+    );
+    expect(await leftOf(server, begin, onTestFinished)).toBe(0);
+    expect(handshakeTimeoutMs).toBeLessThanOrEqual(10_000);
+  });
 
   it('for each server', () => {
     const files = globSync(['{shared,functions,infra,cli,events}/**/*.ts'], { cwd: process.cwd() });

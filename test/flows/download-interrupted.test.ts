@@ -11,7 +11,7 @@ import { namespace } from '#test/support/cluster.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { anUploadImage } from '#test/support/exchange.ts';
 import { type Stage, endClient, participants, startStage } from '#test/support/interruptions.ts';
-import { seed, shuffle } from '#test/support/random.ts';
+import { drawn, seed, shuffle } from '#test/support/random.ts';
 
 const mib = 2 ** 20;
 const perSecond = 8 * mib;
@@ -109,7 +109,8 @@ describe(`an interrupted download (seed ${seed})`, { timeout: 500_000 }, () => {
         at += chunk.length;
       }
     };
-    const order = shuffle(participants, stage.random);
+    // Which of them differs from run to run: `bullion download` above meets all. All with `BULLION_FUZZ=2`.
+    const order = shuffle(drawn(participants, 1 / 2), stage.random);
     for (const deadline = Date.now() + 300_000; Date.now() < deadline; await sleep(200)) {
       // It may be complete before some participants were killed: then once more.
       if (at >= expected.length && order.length > 0) {

@@ -106,7 +106,7 @@ describe('bullion uninstall', { timeout: 400_000 }, () => {
       { namespace, name: 'failed' },
       { metadata: { finalizers: ['example.com/mine', stuck] } },
     );
-    const { code, said } = await bullion('--yes', '--timeout', '20s');
+    const { code, said } = await bullion('--yes', '--timeout', '8s');
     expect(code).toBe(exitCodes.timedOut);
     expect(said).toContain('virtualmachineimage.hypercloud.tmaxanc.com/failed -n default');
     expect(await ourKinds()).toBeGreaterThan(5);

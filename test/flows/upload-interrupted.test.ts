@@ -14,7 +14,7 @@ import { namespace, run } from '#test/support/cluster.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { anUploadImage, anUploadVolume } from '#test/support/exchange.ts';
 import { type Participant, type Stage, endClient, participants, startStage } from '#test/support/interruptions.ts';
-import { seed, shuffle } from '#test/support/random.ts';
+import { drawn, seed, shuffle } from '#test/support/random.ts';
 
 const mib = 2 ** 20;
 const perSecond = 4 * mib;
@@ -178,7 +178,8 @@ describe(`interrupted uploads (seed ${seed})`, { timeout: 500_000 }, () => {
       else await stage.kill(who);
       return status;
     };
-    for (const who of shuffle(participants, stage.random)) {
+    // Which of them differs from run to run: `bullion upload` above meets all. All with `BULLION_FUZZ=2`.
+    for (const who of shuffle(drawn(participants, 1 / 2), stage.random)) {
       let status = await interrupt(who);
       // What the worker wrote was still of the upload before, and this one was rejected: it had not begun.
       while (status === 409) status = await interrupt(who);

@@ -23,6 +23,8 @@ import { hasTools, runTool } from '#test/support/tools.ts';
 const root = temporaryDirectory();
 const mib = 1024 * 1024;
 const volume = join(root, 'volume.raw');
+/** Of several chunks. */
+const large = join(root, 'large.raw');
 const quiet = { run: 'test', signal: new AbortController().signal, send: () => Promise.resolve(), log: () => {} };
 
 const isCosignThere = hasCosign();
@@ -32,10 +34,15 @@ describe.skipIf(!hasRegistry() || !hasTools('qemu-img'))('an export to a registr
   let closed: TestRegistry;
   beforeAll(async () => {
     [registry, closed] = await Promise.all([startRegistry(), startRegistry({ withLogin: true })]);
-    writeDisk(volume, 64 * mib);
-    const file = openSync(volume, 'r+');
-    writeSync(file, noise('layer', 40 * mib), 0, 40 * mib, 8 * mib);
-    closeSync(file);
+    for (const [path, bytes] of [
+      [volume, 2 * mib],
+      [large, 40 * mib],
+    ] as const) {
+      writeDisk(path, 64 * mib);
+      const file = openSync(path, 'r+');
+      writeSync(file, noise('layer', bytes), 0, bytes, 8 * mib);
+      closeSync(file);
+    }
   });
   afterEach(() => {
     registry.intercept = undefined;
@@ -48,12 +55,14 @@ describe.skipIf(!hasRegistry() || !hasTools('qemu-img'))('an export to a registr
     readonly owner?: string;
     readonly compression?: string;
     readonly image?: object;
+    /** The disk. Default: the small one. */
+    readonly path?: string;
   }
   const push = (tag: string, over: Over = {}) =>
     runTransfer(
       TransferSpec.parse({
         mode: over.mode ?? 'export',
-        source: { type: 'volume', path: volume },
+        source: { type: 'volume', path: over.path ?? volume },
         export: {
           form: { format: 'qcow2', compression: over.compression ?? 'none' },
           image: {
@@ -76,7 +85,8 @@ describe.skipIf(!hasRegistry() || !hasTools('qemu-img'))('an export to a registr
     expect(report).toMatchObject({ outcome: 'succeeded' });
     return readFileSync(path);
   };
-  const isDisk = async (reference: string): Promise<boolean> => (await pulled(reference)).equals(readFileSync(volume));
+  const isDisk = async (reference: string, path = volume): Promise<boolean> =>
+    (await pulled(reference)).equals(readFileSync(path));
   const statusOf = async (tag: string): Promise<number> => {
     const headers = { accept: 'application/vnd.oci.image.manifest.v1+json' };
     return (await fetch(`http://${registry.direct}/v2/disks/made/manifests/${tag}`, { headers })).status;
@@ -290,10 +300,10 @@ describe.skipIf(!hasRegistry() || !hasTools('qemu-img'))('an export to a registr
       response.destroy();
       return true;
     };
-    expect(await push('cut')).toMatchObject({ outcome: 'succeeded' });
+    expect(await push('cut', { path: large })).toMatchObject({ outcome: 'succeeded' });
     expect(registry.requests.filter(({ method }) => method === 'POST')).toHaveLength(2);
     expect(patches().length).toBeGreaterThan(4);
-    expect(await isDisk(`docker://${registry.host}/disks/made:cut`)).toBe(true);
+    expect(await isDisk(`docker://${registry.host}/disks/made:cut`, large)).toBe(true);
   });
 
   it('succeeds where only the answers to its requests are lost', async () => {
