@@ -24,6 +24,12 @@ export const benchmarks: readonly Benchmark[] = [
     load: () => import('#test/bench/golden/run.ts'),
   },
   {
+    name: 'scale',
+    about:
+      'a tick, a scrape and an admission beside a tenth of the objects and all: requests, bytes, processor time, memory',
+    load: () => import('#test/bench/scale/run.ts'),
+  },
+  {
     name: 'cold-start',
     about: 'each bundled function from nothing to ready, beside bare Node; memory and size of its bundle',
     load: () => import('#test/bench/cold-start/run.ts'),

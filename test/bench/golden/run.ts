@@ -1,33 +1,28 @@
 // `npm run bench -- golden`: what a minute costs in which every cron is due at once, and one in which none is. A real registry, the embedded API
 // server in a process of its own, and the tick as cron-tick runs it; the events it sends are counted instead of posted.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { KubeConfig } from '@kubernetes/client-node';
-import { installCrds } from '#local-cluster/install.ts';
-import { readCrds } from '#infra/local/manifests.ts';
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { namespaces } from '#shared/api/foreign/core.ts';
 import { backends } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { createObserver } from '#shared/golden/poll/observe.ts';
 import { defaultSettings } from '#shared/populate/settings.ts';
 import { tick } from '#shared/resources/sweep.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
+import { connect, makeEach } from '#test/bench/connect.ts';
 import { toTable } from '#test/bench/table.ts';
 import { aGoldenCron, dueTime, settledStatus } from '#test/bench/golden/crons.ts';
 import { type CountedKube, countCalls } from '#test/bench/golden/count.ts';
-import { type Access, startServerProcess } from '#test/support/api-server/process.ts';
+import { startServerProcess } from '#test/support/api-server/process.ts';
 import { pushDisk, retag } from '#test/support/registry/images.ts';
 import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
 import { nothingElse } from '#test/support/reconcile.ts';
 
 const namespace = 'golden-images';
-/** Writers while the crons are made. */
-const clients = 16;
 
 export const run = async (args: readonly string[]): Promise<void> => {
   const { values } = parseArgs({
@@ -40,7 +35,7 @@ export const run = async (args: readonly string[]): Promise<void> => {
   const server = startServerProcess({ dataDir });
   const registry = await startRegistry();
   try {
-    const kube = await connect(dataDir, await server.ready);
+    const { kube } = await connect(dataDir, await server.ready);
     const digest = await fillRegistry(registry, count.references);
     await fillCluster(kube, { registry, digest, ...count });
     console.log(await measure(kube, registry, count));
@@ -49,17 +44,6 @@ export const run = async (args: readonly string[]): Promise<void> => {
     await server.kill();
     await rm(dataDir, { recursive: true, force: true });
   }
-};
-
-const connect = async (dataDir: string, { url, token, caPem }: Access): Promise<KubeClient> => {
-  const config = new KubeConfig();
-  const cluster = { name: 'bench', server: url, caData: Buffer.from(caPem).toString('base64'), skipTLSVerify: false };
-  config.loadFromClusterAndUser(cluster, { name: 'bench', token });
-  const file = join(dataDir, 'bench-kubeconfig');
-  await writeFile(file, config.exportConfig());
-  const kube = createKubeClient(loadKubeConfig(file));
-  await installCrds(kube, await readCrds());
-  return kube;
 };
 
 /** One image under as many tags as there are references: what is asked is the tag, whatever it leads to. */
@@ -80,21 +64,16 @@ interface Filling {
 /** Crons that came to rest: imported, asked before, and not due before `dueTime`. */
 const fillCluster = async (kube: KubeClient, { registry, digest, crons, references }: Filling): Promise<void> => {
   await kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
-  let next = 0;
-  const write = async (): Promise<void> => {
-    while (next < crons) {
-      const index = (next += 1) - 1;
-      const url = `docker://${registry.host}/golden/disk:v${index % references}`;
-      const cron = aGoldenCron({ namespace, index, url, digest });
-      const made = await kube.create<DataImportCron>(dataImportCronKind.type, cron);
-      await kube.replace(
-        dataImportCronKind.type,
-        { ...made, status: settledStatus(cron, digest) },
-        { subresource: 'status' },
-      );
-    }
-  };
-  await Promise.all(Array.from({ length: clients }, write));
+  await makeEach(crons, async (index) => {
+    const url = `docker://${registry.host}/golden/disk:v${index % references}`;
+    const cron = aGoldenCron({ namespace, index, url, digest });
+    const made = await kube.create<DataImportCron>(dataImportCronKind.type, cron);
+    await kube.replace(
+      dataImportCronKind.type,
+      { ...made, status: settledStatus(cron, digest) },
+      { subresource: 'status' },
+    );
+  });
 };
 
 interface Minute {
