@@ -66,7 +66,7 @@ export const runCommandLine = async (args: readonly string[], called: Called): P
     const isQuiet = line.values['quiet'] === true;
     // What a program reads stays as it is.
     const isData = line.values['output'] !== undefined || command.name === 'completion';
-    const { out } = isData ? called.terminal : terminal;
+    const out = (text: string): void => (isData ? called.terminal : terminal).out(text);
     return await start(command, line, { signal, terminal: { ...terminal, out, isQuiet } });
   } catch (error) {
     const code = complain(command, error, around);
