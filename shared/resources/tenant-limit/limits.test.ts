@@ -437,6 +437,9 @@ describe('a limit', () => {
     );
     keysOf('release-keys');
     expect(await ready()).toMatch(/^True Ready: /);
+    const before = kube.all(tenantLimitKind.type);
+    expect(await ready()).toMatch(/^True Ready: /);
+    expect(kube.all(tenantLimitKind.type)).toEqual(before);
     await kube.delete(configMaps, { namespace: systemNamespace, name: 'vendor-keys' });
     expect(await ready()).toMatch(/^False KeysNotFound: ConfigMap vendor-keys /);
   });
