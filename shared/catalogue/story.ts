@@ -160,7 +160,8 @@ const deletedOf = ({ image: { metadata, status } }: Found, now: Date): readonly 
   const { deleted = [] } = (status ?? {}) as DataImportCronStatus;
   return deleted.map(({ name, time, until, bytes = 0 }): Row => {
     const free = `its ${formatBytes(bytes)} are freed ${inOrAgo(until, now)}`;
-    return ['Deleted', `${name}, ${inOrAgo(time, now)}; ${free} (bullion undelete ${name} -n ${metadata.namespace})`];
+    const text = `${name}, ${inOrAgo(time, now)}; ${free} (bullion undelete ${name} -n ${metadata.namespace})`;
+    return ['Deleted', text];
   });
 };
 
