@@ -86,6 +86,17 @@ describe('a pod that the cluster ended', () => {
     expect(readSucceeded(job.metadata.name, pods)).toMatchObject({ attempts: 1, failures: 0 });
   });
 
+  it('is a failed attempt where a kubelet that starts rejects it, with the reason of the kubelet', () => {
+    const pod = aPod(job, 'a', 'Failed', { exitCode: 1, report: cancelled, finishedAt: '2026-01-02T03:04:00Z' });
+    const message = 'Pod was rejected: The node had condition: [DiskPressure].';
+    const rejected = { ...pod, status: { ...pod.status, reason: 'Evicted', message } };
+    expect(readTransfer(job, [rejected], now)).toMatchObject({
+      is: 'backing-off',
+      failures: 1,
+      lastFault: { reason: 'WorkerEvicted', message },
+    });
+  });
+
   it('is the cause of a Job that was made without that rule, when it was its last attempt', () => {
     const condition = { type: 'Failed', status: 'True', reason: 'BackoffLimitExceeded' } as const;
     const old = { ...job, status: { failed: 1, conditions: [condition] } };

@@ -79,7 +79,10 @@ const disruptionOf = ({ metadata, status }: Pod): Hindrance | undefined => {
 const faultOf = (pod: Pod): AttemptFault => {
   const terminated = terminatedOf(pod);
   const report = parseReport(terminated?.message);
-  const fault = disruptionOf(pod) ?? (report?.outcome === 'failed' ? report : silentFaultOf(pod));
+  // A worker that was cancelled does not know why: the pod may.
+  const isExplained =
+    report?.outcome === 'failed' && (report.reason !== 'Cancelled' || pod.status?.reason === undefined);
+  const fault = disruptionOf(pod) ?? (isExplained ? report : silentFaultOf(pod));
   return {
     reason: fault.reason,
     // The worker redacts its messages; the container runtime does not.
