@@ -126,8 +126,8 @@ const complain = (command: Command, error: unknown, { terminal, signal }: Surrou
 };
 
 const complainOfInput = (command: Command, error: InvalidInput, terminal: Terminal): ExitCode => {
-  const told = error.faults.filter(({ message }) => !error.message.includes(message));
-  for (const { field, message } of told) terminal.err(`  ${field}: ${message}\n`);
+  const unmentioned = error.faults.filter(({ message }) => !error.message.includes(message));
+  for (const { field, message } of unmentioned) terminal.err(`  ${field}: ${message}\n`);
   const isOurs = error.faults.length === 0;
   if (isOurs) terminal.err(`bullion ${command.name} --help says more\n`);
   return isOurs ? exitCodes.usage : exitCodes.failed;

@@ -64,10 +64,10 @@ export interface Collection {
 type Gone = Pick<Note, 'reason' | 'message'> & { readonly event: VersionEventType };
 
 /** The same version may come and go more than once. */
-const gone = (name: string, { dataVolume, volume, snapshot }: ObservedVersion, { event, ...said }: Gone): Note => ({
+const gone = (name: string, { dataVolume, volume, snapshot }: ObservedVersion, { event, ...note }: Gone): Note => ({
   type: 'Normal',
-  ...said,
-  occurrence: `${said.reason}/${name}/${(dataVolume ?? volume ?? snapshot)?.metadata.uid ?? ''}`,
+  ...note,
+  occurrence: `${note.reason}/${name}/${(dataVolume ?? volume ?? snapshot)?.metadata.uid ?? ''}`,
   version: { of: 'cron', type: event, name },
 });
 
@@ -155,12 +155,12 @@ export const prunableVersions = (cron: CronResource, found: KeptVersions, now: n
       [!cron.collects, `DataImportCron ${cron.ref.name} is to keep all: spec.garbageCollect`],
       [!hasArrived(cron, name, version), 'it is being imported'],
     ] as const;
-    return { name, keptBy: keptBy ?? more.find(([isSo]) => isSo)?.[1] };
+    return { name, keptBy: keptBy ?? more.find(([applies]) => applies)?.[1] };
   });
 };
 
 /** Who reads from versions, and locks, come to their end without an event that leads here. */
-const lookAgainMs = 10 * 60_000;
+const recheckMs = 10 * 60_000;
 
 /** When what is kept now may not be kept any more, by times alone; `undefined`: not before something else happens. */
 const nextTime = (
@@ -173,7 +173,7 @@ const nextTime = (
   const times = retained.flatMap(({ name, keptBy }) => {
     const version = versions.get(name) ?? {};
     if (keptBy === undefined) return [Date.parse(deletedAt(version) ?? isoTime(now)) + undeleteFor];
-    if (inUse.get(name) === keptBy) return policy.keeperOf(name) === undefined ? [now + lookAgainMs] : [];
+    if (inUse.get(name) === keptBy) return policy.keeperOf(name) === undefined ? [now + recheckMs] : [];
     return [
       Date.parse(createdOf(version)) + (maxAge ?? Number.NaN),
       Date.parse(latest(lastUseOf(version), lastDisks.get(name))) + (unusedFor ?? Number.NaN),

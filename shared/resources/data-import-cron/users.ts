@@ -55,28 +55,28 @@ export const readUsers = async (
     if (disk.status?.phase === 'Succeeded') return;
     use(disk.spec.source?.pvc, disk);
     use(disk.spec.source?.snapshot, disk);
-    // Which version it began with is not told: it may be any of them.
+    // It does not state which version it began with: it may be any of them.
     if (isFromOurs(disk, cron)) for (const name of versions) use({ name }, disk, cron.namespace);
   });
   await each(kube, persistentVolumeClaims, { namespace: cron.namespace }, (claim) => {
-    lookAtClaim(claim, use);
+    observeClaim(claim, use);
     for (const { name } of sourcesOf(claim)) {
       const made = claim.metadata.creationTimestamp ?? '';
       if (made > (lastDisks.get(name) ?? '')) lastDisks.set(name, made);
     }
   });
-  await each(kube, volumeSnapshots, { namespace: cron.namespace }, (snapshot) => lookAtSnapshot(snapshot, use));
+  await each(kube, volumeSnapshots, { namespace: cron.namespace }, (snapshot) => observeSnapshot(snapshot, use));
   return { used, lastDisks };
 };
 
-const lookAtClaim = (claim: PersistentVolumeClaim, use: Use): void => {
+const observeClaim = (claim: PersistentVolumeClaim, use: Use): void => {
   if (isBackedUp(claim.metadata)) use(claim.metadata, claim);
   // A Job copies from it, which the claim alone tells.
   if (populationOf(claim) === undefined) use(recordOf(claim)?.from, claim);
   if (claim.status?.phase !== 'Bound') for (const source of sourcesOf(claim)) use(source, claim);
 };
 
-const lookAtSnapshot = (snapshot: VolumeSnapshot, use: Use): void => {
+const observeSnapshot = (snapshot: VolumeSnapshot, use: Use): void => {
   const { metadata, spec, status } = snapshot;
   const { persistentVolumeClaimName: name } = spec.source;
   // A backup of the user's, or a copy in progress: some storage cannot delete a volume that still has snapshots.
