@@ -18,7 +18,7 @@ import {
 } from '#shared/api/object.ts';
 import type { Filled } from '#shared/populate/filled.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
-import { populationOf } from '#shared/populate/population.ts';
+import { type Population, populationOf } from '#shared/populate/population.ts';
 import { isPrimed } from '#shared/populate/volume/prime.ts';
 import { dataSourceGroupKind } from '#shared/resources/data-volume/source.ts';
 import { contentGroupKind } from '#shared/resources/fillable.ts';
@@ -41,7 +41,7 @@ export interface Consumer {
   readonly machines: readonly string[];
 }
 
-type Place = Omit<Owner, 'uid'>;
+export type Place = Omit<Owner, 'uid'>;
 
 const groupKindOfType = (type: Pick<ResourceType, 'group' | 'version' | 'kind'>): string =>
   groupKindOf({ apiVersion: apiVersionOf(type), kind: type.kind });
@@ -51,15 +51,15 @@ const snapshotKind = groupKindOfType(volumeSnapshots);
 const classKind = groupKindOfType(storageClasses);
 const harvesterKind = groupKindOfType(harvesterImageKind.type);
 
-const keyOf = ({ groupKind, namespace, name }: Place): string => `${groupKind} ${namespace}/${name}`;
-const placeOf = (object: KubeObject): Place => {
+export const keyOf = ({ groupKind, namespace, name }: Place): string => `${groupKind} ${namespace}/${name}`;
+export const placeOf = (object: KubeObject): Place => {
   const { namespace = '', name } = refOf(object);
   return { groupKind: groupKindOf(object), namespace, name };
 };
-const isDataSource = (object: KubeObject): object is DataSource => groupKindOf(object) === dataSourceGroupKind;
+export const isDataSource = (object: KubeObject): object is DataSource => groupKindOf(object) === dataSourceGroupKind;
 
 /** The claim, snapshot or DataSource that a DataSource points to. */
-const pointedTo = ({ metadata, spec: { source } }: DataSource): readonly Place[] => {
+export const pointedTo = ({ metadata, spec: { source } }: DataSource): readonly Place[] => {
   const { namespace: own = '' } = metadata;
   const kinds = [
     [claimKind, source.pvc],
@@ -86,7 +86,7 @@ const imageNamedBy = ({ metadata }: KubeObject): readonly Place[] => {
   return namespace === undefined || name === undefined ? [] : [{ groupKind: harvesterKind, namespace, name }];
 };
 
-const sourcesOfClaim = (claim: PersistentVolumeClaim): readonly Place[] => {
+export const sourcesOfClaim = (claim: PersistentVolumeClaim): readonly Place[] => {
   const { namespace = '' } = claim.metadata;
   const { dataSource, dataSourceRef, storageClassName } = claim.spec;
   const sources = isPrimed(claim) ? [] : [dataSource, dataSourceRef];
@@ -109,6 +109,16 @@ const placesOf = (target: KubeObject, { objects, claims, snapshots }: Inventory)
   const cron = isDataSource(target) ? (target.metadata.labels?.[cdiLabels.cron] ?? '') : target.metadata.name;
   const isVersion = ({ metadata }: KubeObject): boolean =>
     cron !== '' && metadata.namespace === own.namespace && metadata.labels?.[cdiLabels.cron] === cron;
+  return [
+    ...ownPlaces(target),
+    ...(isDataSource(target) ? pointedTo(target) : []),
+    ...[...objects, ...claims, ...snapshots].filter(isVersion).map(placeOf),
+  ];
+};
+
+/** The object itself, what it offers, and where it keeps its disk. */
+export const ownPlaces = (target: KubeObject): readonly Place[] => {
+  const own = placeOf(target);
   const reconciler = reconcilerOf(target);
   const resource = reconciler?.read(target);
   const offered = resource === undefined ? [] : (reconciler?.links?.offersOf(resource) ?? []);
@@ -116,8 +126,6 @@ const placesOf = (target: KubeObject, { objects, claims, snapshots }: Inventory)
     own,
     ...offered.filter(({ groupKind }) => groupKind !== contentGroupKind),
     ...childPlaces(own.namespace, (resource as Partial<Filled> | undefined)?.state?.children),
-    ...(isDataSource(target) ? pointedTo(target) : []),
-    ...[...objects, ...claims, ...snapshots].filter(isVersion).map(placeOf),
   ];
 };
 
@@ -150,25 +158,37 @@ export const consumersOf = (target: KubeObject, inventory: Inventory): readonly 
 /** A golden copy is nobody's disk. */
 const isCopy = ({ metadata }: KubeObject): boolean => metadata.labels?.[labels.copyOf] !== undefined;
 
-const madeFrom = (places: readonly Place[], { objects, claims, machines }: Inventory): readonly Consumer[] => {
-  const keys = new Set(places.map(keyOf));
-  const isPart = (object: KubeObject): boolean => keys.has(keyOf(placeOf(object)));
+export interface Made {
+  readonly object: KubeObject;
+  /** What it says that it was made from. */
+  readonly sources: readonly Place[];
+}
+
+/** Every disk and DataSource; one that was made from nothing has no sources. */
+export const madeIn = ({ objects, claims }: Pick<Inventory, 'objects' | 'claims'>): readonly Made[] => {
   const owners = new Set(objects.map(({ metadata }) => metadata.uid));
   // A claim of an object that is listed is that object's.
   const isOwned = (claim: KubeObject): boolean =>
     owners.has(ownerOf(claim)?.uid) || (claim.metadata.ownerReferences ?? []).some(({ uid }) => owners.has(uid));
-  const rows = [
+  return [
     ...objects.filter((object) => !isCopy(object)).map((object) => ({ object, sources: sourcesOf(object) })),
     ...claims.filter((claim) => !isOwned(claim)).map((object) => ({ object, sources: sourcesOfClaim(object) })),
   ];
-  return rows.flatMap(({ object, sources }) => {
+};
+
+const madeFrom = (places: readonly Place[], inventory: Inventory): readonly Consumer[] => {
+  const keys = new Set(places.map(keyOf));
+  const isPart = (object: KubeObject): boolean => keys.has(keyOf(placeOf(object)));
+  return madeIn(inventory).flatMap(({ object, sources }) => {
     const from = sources.find((source) => keys.has(keyOf(source)));
-    return from === undefined || isPart(object) ? [] : [{ object, from, machines: machinesOf(object, machines) }];
+    return from === undefined || isPart(object)
+      ? []
+      : [{ object, from, machines: machinesOf(object, inventory.machines) }];
   });
 };
 
 /** The claim that a machine mounts of an object: of its own name, or the one its status names. */
-const claimNameOf = (object: KubeObject): string =>
+export const claimNameOf = (object: KubeObject): string =>
   (object as { readonly status?: { readonly claimName?: string } }).status?.claimName ?? object.metadata.name;
 
 const machinesOf = (object: KubeObject, machines: readonly VirtualMachine[]): readonly string[] =>
@@ -183,11 +203,18 @@ const machinesOf = (object: KubeObject, machines: readonly VirtualMachine[]): re
 /** What identifies the bytes that an object was filled with; `undefined` where nothing recorded it, as of disks that storage or another program made. */
 const contentOf = ({ groupKind, namespace, name }: Place, { claims, snapshots }: Inventory): string | undefined => {
   const isIt = ({ metadata }: KubeObject): boolean => metadata.namespace === namespace && metadata.name === name;
-  const form = groupKind === snapshotKind ? snapshots.find(isIt) : claims.find(isIt);
-  const cloned = groupKind === snapshotKind ? undefined : recordOf(claims.find(isIt))?.population;
-  const { digests = {} } = populationOf(form) ?? cloned ?? {};
-  return digests['sha256'] ?? Object.values(digests)[0];
+  return digestIn(filledWith(groupKind === snapshotKind ? snapshots.find(isIt) : claims.find(isIt)));
 };
+
+/** What is recorded of the bytes of a claim or snapshot. */
+export const filledWith = (form: PersistentVolumeClaim | VolumeSnapshot | undefined): Population | undefined =>
+  populationOf(form) ??
+  (form === undefined || groupKindOf(form) === snapshotKind
+    ? undefined
+    : recordOf(form as PersistentVolumeClaim)?.population);
+
+export const digestIn = ({ digests = {} }: Partial<Pick<Population, 'digests'>> = {}): string | undefined =>
+  digests['sha256'] ?? Object.values(digests)[0];
 
 const contentOfDisk = (object: KubeObject, inventory: Inventory): string | undefined =>
   contentOf({ groupKind: claimKind, namespace: object.metadata.namespace ?? '', name: claimNameOf(object) }, inventory);
