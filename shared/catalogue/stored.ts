@@ -126,7 +126,7 @@ const imageThings = ({ objects, snapshots }: Inventory, claims: Claims, find: Fi
           storedFor: [{ namespace, image: `${groupOf({ type, image })}/${name}` }],
           disks,
           lastUse: newest(creationTimestamp, disks),
-          keptBy: 'retention is about versions of golden images',
+          keptBy: 'it is an image: bullion delete removes it',
           isHeld: false,
           file: fileOf(state),
         },
