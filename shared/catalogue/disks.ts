@@ -10,7 +10,7 @@ import {
   isDataSource,
   keyOf,
   madeIn,
-  type Place,
+  type ObjectPlace,
   placeOf,
   pointedTo,
   sourcesOfClaim,
@@ -51,26 +51,26 @@ const createResolve = ({ objects, claims, snapshots }: Inventory) => {
     content: digestIn(filledWith(form)),
   }));
   const byCron = Map.groupBy(versions, ({ cron }) => cron);
-  const follow = (source: DataSource, steps: number): readonly Place[] =>
+  const follow = (source: DataSource, steps: number): readonly ObjectPlace[] =>
     pointedTo(source).flatMap((place) => {
       const next = sources.get(keyOf(place));
       return next === undefined ? [place] : steps === 0 ? [] : follow(next, steps - 1);
     });
-  return (place: Place, content: string | undefined): readonly Place[] => {
+  return (place: ObjectPlace, content: string | undefined): readonly ObjectPlace[] => {
     const source = sources.get(keyOf(place));
     if (source === undefined) return [place];
     const now = follow(source, mostSteps);
     const own = byCron.get(cronSpotOf(source));
     if (content === undefined || own === undefined) return now;
     const same = own.filter((one) => one.content === content).map((one) => one.place);
-    const isOffered = ({ name }: Place): boolean => now.some((one) => one.name === name);
+    const isOffered = ({ name }: ObjectPlace): boolean => now.some((one) => one.name === name);
     const name = (same.find(isOffered) ?? same[0])?.name;
     return same.filter((one) => one.name === name);
   };
 };
 
 /** Asked with every place that holds the same bytes. `uid`: of what is stored there; its own parts are no disks. */
-export type FindDisks = (places: readonly Place[], uid?: string) => Disks;
+export type FindDisks = (places: readonly ObjectPlace[], uid?: string) => Disks;
 
 export const createFindDisks = (inventory: Inventory): FindDisks => {
   const resolve = createResolve(inventory);

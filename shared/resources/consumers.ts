@@ -36,12 +36,12 @@ export interface Inventory {
 export interface Consumer {
   readonly object: KubeObject;
   /** What it says that it was made from. */
-  readonly from: Place;
+  readonly from: ObjectPlace;
   /** Virtual machines of its namespace that use it. */
   readonly machines: readonly string[];
 }
 
-export type Place = Omit<Owner, 'uid'>;
+export type ObjectPlace = Omit<Owner, 'uid'>;
 
 const groupKindOfType = (type: Pick<ResourceType, 'group' | 'version' | 'kind'>): string =>
   groupKindOf({ apiVersion: apiVersionOf(type), kind: type.kind });
@@ -51,15 +51,15 @@ const snapshotKind = groupKindOfType(volumeSnapshots);
 const classKind = groupKindOfType(storageClasses);
 const harvesterKind = groupKindOfType(harvesterImageKind.type);
 
-export const keyOf = ({ groupKind, namespace, name }: Place): string => `${groupKind} ${namespace}/${name}`;
-export const placeOf = (object: KubeObject): Place => {
+export const keyOf = ({ groupKind, namespace, name }: ObjectPlace): string => `${groupKind} ${namespace}/${name}`;
+export const placeOf = (object: KubeObject): ObjectPlace => {
   const { namespace = '', name } = refOf(object);
   return { groupKind: groupKindOf(object), namespace, name };
 };
 export const isDataSource = (object: KubeObject): object is DataSource => groupKindOf(object) === dataSourceGroupKind;
 
 /** The claim, snapshot or DataSource that a DataSource points to. */
-export const pointedTo = ({ metadata, spec: { source } }: DataSource): readonly Place[] => {
+export const pointedTo = ({ metadata, spec: { source } }: DataSource): readonly ObjectPlace[] => {
   const { namespace: own = '' } = metadata;
   const kinds = [
     [claimKind, source.pvc],
@@ -72,7 +72,7 @@ export const pointedTo = ({ metadata, spec: { source } }: DataSource): readonly 
 };
 
 /** What an object of a kind that we serve was made from, by its own spec. */
-const sourcesOf = (object: KubeObject): readonly Place[] => {
+const sourcesOf = (object: KubeObject): readonly ObjectPlace[] => {
   if (isDataSource(object)) return pointedTo(object);
   const reconciler = reconcilerOf(object);
   const source = reconciler?.links?.sourceOf(reconciler.read(object));
@@ -81,12 +81,12 @@ const sourcesOf = (object: KubeObject): readonly Place[] => {
 };
 
 /** Harvester's clients name the image of a disk in an annotation. */
-const imageNamedBy = ({ metadata }: KubeObject): readonly Place[] => {
+const imageNamedBy = ({ metadata }: KubeObject): readonly ObjectPlace[] => {
   const [namespace, name] = (metadata.annotations?.[harvesterAnnotations.imageId] ?? '').split('/');
   return namespace === undefined || name === undefined ? [] : [{ groupKind: harvesterKind, namespace, name }];
 };
 
-export const sourcesOfClaim = (claim: PersistentVolumeClaim): readonly Place[] => {
+export const sourcesOfClaim = (claim: PersistentVolumeClaim): readonly ObjectPlace[] => {
   const { namespace = '' } = claim.metadata;
   const { dataSource, dataSourceRef, storageClassName } = claim.spec;
   const sources = isPrimed(claim) ? [] : [dataSource, dataSourceRef];
@@ -104,7 +104,7 @@ export const sourcesOfClaim = (claim: PersistentVolumeClaim): readonly Place[] =
 };
 
 /** Every place that holds the bytes of `target`: a disk that is made from one of them is made from it. */
-const placesOf = (target: KubeObject, { objects, claims, snapshots }: Inventory): readonly Place[] => {
+const placesOf = (target: KubeObject, { objects, claims, snapshots }: Inventory): readonly ObjectPlace[] => {
   const own = placeOf(target);
   const cron = isDataSource(target) ? (target.metadata.labels?.[cdiLabels.cron] ?? '') : target.metadata.name;
   const isVersion = ({ metadata }: KubeObject): boolean =>
@@ -117,7 +117,7 @@ const placesOf = (target: KubeObject, { objects, claims, snapshots }: Inventory)
 };
 
 /** The object itself, what it offers, and where it keeps its disk. */
-export const ownPlaces = (target: KubeObject): readonly Place[] => {
+export const ownPlaces = (target: KubeObject): readonly ObjectPlace[] => {
   const own = placeOf(target);
   const reconciler = reconcilerOf(target);
   const resource = reconciler?.read(target);
@@ -130,7 +130,7 @@ export const ownPlaces = (target: KubeObject): readonly Place[] => {
 };
 
 /** Where an image keeps its disk. */
-const childPlaces = (namespace: string, children: Filled['state']['children'] = {}): readonly Place[] =>
+const childPlaces = (namespace: string, children: Filled['state']['children'] = {}): readonly ObjectPlace[] =>
   (
     [
       [claimKind, namespace, children.volume],
@@ -161,7 +161,7 @@ const isCopy = ({ metadata }: KubeObject): boolean => metadata.labels?.[labels.c
 export interface Made {
   readonly object: KubeObject;
   /** What it says that it was made from. */
-  readonly sources: readonly Place[];
+  readonly sources: readonly ObjectPlace[];
 }
 
 /** Every disk and DataSource; one that was made from nothing has no sources. */
@@ -176,7 +176,7 @@ export const madeIn = ({ objects, claims }: Pick<Inventory, 'objects' | 'claims'
   ];
 };
 
-const madeFrom = (places: readonly Place[], inventory: Inventory): readonly Consumer[] => {
+const madeFrom = (places: readonly ObjectPlace[], inventory: Inventory): readonly Consumer[] => {
   const keys = new Set(places.map(keyOf));
   const isPart = (object: KubeObject): boolean => keys.has(keyOf(placeOf(object)));
   return madeIn(inventory).flatMap(({ object, sources }) => {
@@ -201,7 +201,10 @@ const machinesOf = (object: KubeObject, machines: readonly VirtualMachine[]): re
     .map(({ metadata }) => metadata.name);
 
 /** What identifies the bytes that an object was filled with; `undefined` where nothing recorded it, as of disks that storage or another program made. */
-const contentOf = ({ groupKind, namespace, name }: Place, { claims, snapshots }: Inventory): string | undefined => {
+const contentOf = (
+  { groupKind, namespace, name }: ObjectPlace,
+  { claims, snapshots }: Inventory,
+): string | undefined => {
   const isIt = ({ metadata }: KubeObject): boolean => metadata.namespace === namespace && metadata.name === name;
   return digestIn(filledWith(groupKind === snapshotKind ? snapshots.find(isIt) : claims.find(isIt)));
 };
