@@ -102,8 +102,8 @@ describe('bullion footprint', () => {
   });
 
   it.each([
-    [undefined, 'left out: datavolumes.cdi.kubevirt.io\n'],
-    [namespace, `left out: datavolumes.cdi.kubevirt.io outside namespace ${namespace}\n`],
+    [undefined, 'left out: datavolumes.cdi.kubevirt.io. '],
+    [namespace, `left out: datavolumes.cdi.kubevirt.io outside namespace ${namespace}. `],
   ])('names what may not be listed', async (only, expected) => {
     await fill();
     const { code, out, err } = await run({ 'all-namespaces': true }, without('datavolumes', only).kube);

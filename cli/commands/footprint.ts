@@ -47,7 +47,7 @@ const simulatedOf = (call: Call): PolicyRetention | undefined => {
 const readStores = async ({ kube, namespace, terminal }: Call): Promise<Stores & { leftOut: readonly string[] }> => {
   const where = { namespace: longhornNamespace, labelSelector: childrenOf(deletedOwner) };
   const [inventory, classes, elsewhere] = await Promise.all([
-    readInventory(kube, namespace),
+    readInventory(kube, namespace, { withMachines: false }),
     readAll(kube, storageClasses),
     readAll(kube, backingImages, where),
   ]);
@@ -148,7 +148,10 @@ const run = async (call: Call): Promise<ExitCode> => {
     );
   const now = simulated === undefined ? undefined : summed(undefined).total;
   for (const sentence of sentences(footprint.total, now)) terminal.err(`${sentence}\n`);
-  if (leftOut.length > 0) terminal.err(`You may not list, so left out: ${leftOut.join(', ')}\n`);
+  if (leftOut.length > 0)
+    terminal.err(
+      `You may not list, so left out: ${leftOut.join(', ')}. What retention keeps, and disks, are counted without them.\n`,
+    );
   return exitCodes.done;
 };
 

@@ -1,5 +1,8 @@
 // Which disks were made from what holds the bytes of an image or a version: one pass over all of them, for those who ask for many. Pure.
 import { cdiLabels } from '#shared/api/cdi/names.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { virtualMachinePvcKind, virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
 import type { DataSource } from '#shared/api/cdi/data-source.ts';
 import { apiVersionOf, type KubeObject, ownerOf, type ResourceType } from '#shared/api/object.ts';
 import {
@@ -69,6 +72,19 @@ const createResolve = ({ objects, claims, snapshots }: Inventory) => {
   };
 };
 
+const diskKinds = [
+  persistentVolumeClaims,
+  dataVolumeKind.type,
+  virtualMachinePvcKind.type,
+  virtualMachineVolumeKind.type,
+];
+
+/** No export, no image, no version of a golden image, and no clone that only checks one. */
+const isDisk = (object: KubeObject): boolean =>
+  diskKinds.some((type) => type.kind === object.kind && apiVersionOf(type) === object.apiVersion) &&
+  object.metadata.labels?.[cdiLabels.cron] === undefined &&
+  isNoCheck(object);
+
 /** Asked with every place that holds the same bytes. `uid`: of what is stored there; its own parts are no disks. */
 export type FindDisks = (places: readonly ObjectPlace[], uid?: string) => Disks;
 
@@ -77,7 +93,7 @@ export const createFindDisks = (inventory: Inventory): FindDisks => {
   const claims = new Map(inventory.claims.map((claim) => [spotOf(claim), claim]));
   const disks = new Map<string, Disk[]>();
   for (const { object, sources } of madeIn(inventory)) {
-    if (isDataSource(object) || !isNoCheck(object)) continue;
+    if (!isDisk(object)) continue;
     const { namespace = '', creationTimestamp: created = '' } = object.metadata;
     const claim = claims.get(`${namespace}/${claimNameOf(object)}`);
     const content = digestIn(filledWith(claim));

@@ -40,12 +40,13 @@ const servedTypes = [...Object.values(imageTypes), ...otherTypes].filter(
 export const readInventory = async (
   kube: KubeClient,
   namespace: string | undefined,
+  { withMachines = true }: { readonly withMachines?: boolean } = {},
 ): Promise<Inventory & { readonly isPartial: boolean; readonly leftOut: readonly string[] }> => {
   const where = namespace === undefined ? [undefined] : [undefined, namespace];
   const [claims, snapshots, machines, ...objects] = await Promise.all([
     list(kube, persistentVolumeClaims, where),
     list(kube, volumeSnapshots, where),
-    list(kube, virtualMachines, where),
+    withMachines ? list(kube, virtualMachines, where) : { items: [], leftOut: undefined },
     ...servedTypes.map((type): Promise<Listing<KubeObject>> => list(kube, type, where)),
   ]);
   const leftOut = [claims, snapshots, machines, ...objects].flatMap((one) => one.leftOut ?? []);
