@@ -78,6 +78,12 @@ describe('bullion footprint', () => {
     expect(world.all().volumes).toHaveLength(3);
   });
 
+  it('has more columns where there is room', async () => {
+    await fill();
+    const [heading, row] = (await run({ output: 'wide' })).out.split('\n');
+    expect([heading, row].map((line) => line?.split(/ {3,}/)[7])).toEqual(['FETCHED', '>= 0 B']);
+  });
+
   it('is the same for programs', async () => {
     await fill();
     const { out } = await run({ by: 'version', keep: '1', output: 'json' });

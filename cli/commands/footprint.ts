@@ -71,12 +71,16 @@ const headings: Readonly<Record<FootprintGroup, readonly string[]>> = {
   namespace: ['NAMESPACE'],
 };
 
-const sumCells = (sum: FootprintSum, now: Date): readonly (string | number | undefined)[] => [
-  formatBytes(sum.bytes),
-  sum.disks,
-  sum.lastUse === undefined ? undefined : toAge(sum.lastUse, now),
-  formatBytes(sum.freedBytes),
-  formatBytes(sum.heldBytes),
+const sumColumns: readonly (readonly [string, (sum: FootprintSum, now: Date) => string | number | undefined])[] = [
+  ['SIZE', ({ bytes }) => formatBytes(bytes)],
+  ['DISKS', ({ disks }) => disks],
+  ['LAST USED', ({ lastUse }, now) => (lastUse === undefined ? undefined : toAge(lastUse, now))],
+  ['MAY GO', ({ freedBytes }) => formatBytes(freedBytes)],
+  ['HELD', ({ heldBytes }) => formatBytes(heldBytes)],
+];
+const fetchedColumn: (typeof sumColumns)[number] = [
+  'FETCHED',
+  ({ publishedBytes }) => `>= ${formatBytes(publishedBytes)}`,
 ];
 
 const groupCells = ({ stored, sharedBytes }: FootprintSum) => [stored, formatBytes(sharedBytes)];
@@ -85,6 +89,8 @@ const showTable = (call: Call, { rows, total }: Footprint, by: FootprintGroup): 
   const now = call.terminal.now();
   const isSingle = by === 'version';
   const names = headings[by];
+  const columns = [...sumColumns, ...(outputOf(call.values) === 'wide' ? [fetchedColumn] : [])];
+  const sumCells = (sum: FootprintSum) => columns.map(([, cell]) => cell(sum, now));
   const namesOf = ({ namespace, name, thing }: FootprintRow) => [
     ...(names.length > 1 ? [namespace] : []),
     name,
@@ -93,10 +99,10 @@ const showTable = (call: Call, { rows, total }: Footprint, by: FootprintGroup): 
   const lastOf = ({ thing, ...sum }: FootprintRow) =>
     thing === undefined ? groupCells(sum) : [fateOf(thing.keptBy, thing.until, now)];
   return tableOf(
-    [...names, 'SIZE', 'DISKS', 'LAST USED', 'MAY GO', 'HELD', ...(isSingle ? ['WHAT HAPPENS'] : ['STORED', 'SHARED'])],
+    [...names, ...columns.map(([heading]) => heading), ...(isSingle ? ['WHAT HAPPENS'] : ['STORED', 'SHARED'])],
     [
-      ...rows.map((row) => [...namesOf(row), ...sumCells(row, now), ...lastOf(row)]),
-      ['TOTAL', ...names.slice(1).map(() => ''), ...sumCells(total, now), ...(isSingle ? [''] : groupCells(total))],
+      ...rows.map((row) => [...namesOf(row), ...sumCells(row), ...lastOf(row)]),
+      ['TOTAL', ...names.slice(1).map(() => ''), ...sumCells(total), ...(isSingle ? [''] : groupCells(total))],
     ],
     screenOf(call),
   );
@@ -116,13 +122,16 @@ const plainRow = ({ thing, ...row }: FootprintRow): object =>
       };
 
 const sentences = (
-  { freedBytes, heldBytes, publishedBytes }: FootprintSum,
+  { freedBytes, heldBytes, publishedBytes, sameContentBytes }: FootprintSum,
   simulatedFrom: FootprintSum | undefined,
 ): readonly string[] => [
   simulatedFrom === undefined
     ? `Retention keeps ${formatBytes(freedBytes)} no longer, and would free ${formatBytes(heldBytes)} more but for what needs it.`
     : `With this retention everywhere, ${formatBytes(freedBytes)} would go (now: ${formatBytes(simulatedFrom.freedBytes)}), and ${formatBytes(heldBytes)} would stay only since something needs it.`,
   `SIZE is the provisioned size. At least ${formatBytes(publishedBytes)} were fetched or uploaded for it: the files as published, each content once.`,
+  ...(sameContentBytes === 0
+    ? []
+    : [`${formatBytes(sameContentBytes)} of it hold the same content as something else that is stored.`]),
 ];
 
 const run = async (call: Call): Promise<ExitCode> => {

@@ -99,7 +99,7 @@ describe('a footprint', () => {
       thing({ key: '3', file: { content: 'other', bytes: 4 } }),
     ];
     expect(footprintOf(things, 'class').rows).toMatchObject([
-      { publishedBytes: 7, lastUse: '2026-02-01T00:00:00Z', disks: 1, stored: 3 },
+      { publishedBytes: 7, lastUse: '2026-02-01T00:00:00Z', disks: 1, stored: 3, sameContentBytes: 10 },
     ]);
   });
 });

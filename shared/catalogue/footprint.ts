@@ -21,6 +21,8 @@ export interface FootprintSum {
   readonly heldBytes: number;
   /** Size of the files as published, each content once: at least that much was fetched. */
   readonly publishedBytes: number;
+  /** What holds the same content as another thing: in another namespace or storage class, for example. */
+  readonly sameContentBytes: number;
 }
 
 export interface FootprintRow extends FootprintSum {
@@ -58,10 +60,14 @@ const placesOf = ({ storedFor, className, name }: StoredThing, by: FootprintGrou
   }
 };
 
+const total = (numbers: Iterable<number>): number => [...numbers].reduce((sum, one) => sum + one, 0);
+
 const sumOf = (things: readonly StoredThing[], isShared: (thing: StoredThing) => boolean): FootprintSum => {
-  const bytesIf = (has: (thing: StoredThing) => boolean): number =>
-    things.reduce((sum, thing) => sum + (has(thing) ? thing.bytes : 0), 0);
+  const bytesIf = (has: (thing: StoredThing) => boolean): number => total(things.filter(has).map(({ bytes }) => bytes));
   const files = new Map(things.flatMap(({ file }) => (file === undefined ? [] : [[file.content, file.bytes]])));
+  const largest = new Map<string, number>();
+  for (const { file, bytes } of things)
+    if (file !== undefined) largest.set(file.content, Math.max(bytes, largest.get(file.content) ?? 0));
   const uses = things.map(({ lastUse }) => lastUse).filter((time) => time !== '');
   return {
     bytes: bytesIf(() => true),
@@ -71,7 +77,8 @@ const sumOf = (things: readonly StoredThing[], isShared: (thing: StoredThing) =>
     lastUse: uses.toSorted((a, b) => a.localeCompare(b)).at(-1),
     freedBytes: bytesIf(({ keptBy }) => keptBy === undefined),
     heldBytes: bytesIf(({ isHeld }) => isHeld),
-    publishedBytes: [...files.values()].reduce((sum, bytes) => sum + bytes, 0),
+    publishedBytes: total(files.values()),
+    sameContentBytes: bytesIf(({ file }) => file !== undefined) - total(largest.values()),
   };
 };
 

@@ -118,12 +118,13 @@ const imageThings = ({ objects, snapshots }: Inventory, claims: Claims, find: Fi
       const room = roomOf(state, namespace, { claims, shots });
       if (room === undefined) return [];
       const disks = find(ownPlaces(image), uid);
+      const wanted = `${groupOf({ type, image })}/${name}`;
       return [
         {
           ...room,
           kind: 'image',
-          name,
-          storedFor: [{ namespace, image: `${groupOf({ type, image })}/${name}` }],
+          name: wanted,
+          storedFor: [{ namespace, image: wanted }],
           disks,
           lastUse: newest(creationTimestamp, disks),
           keptBy: 'it is an image: bullion delete removes it',
@@ -219,7 +220,7 @@ const deletedImages = (holders: readonly KubeObject[], claims: Claims): readonly
     const { name: held, namespace: where = '' } = holder.metadata;
     const key = record.child === 'volume' ? claimKey(where, held) : `backing image ${held}`;
     const bytes = bytesOf({ volume: claims.get(`${where}/${held}`) }) || (record.bytes ?? 0);
-    return [goneThing({ key, name, storedFor: [{ namespace, image }], bytes }, record.deleted, record.until)];
+    return [goneThing({ key, name: image, storedFor: [{ namespace, image }], bytes }, record.deleted, record.until)];
   });
 
 /** Of the same room: for all that it is stored for, and kept as long as one of them keeps it. */
