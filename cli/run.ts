@@ -26,6 +26,7 @@ import { downloadCommand } from '#cli/commands/download.ts';
 import { eventsCommand } from '#cli/commands/events.ts';
 import { explainCommand } from '#cli/commands/explain.ts';
 import { exportCommand } from '#cli/commands/export.ts';
+import { footprintCommand } from '#cli/commands/footprint.ts';
 import { dataSourcesCommand, getCommand } from '#cli/commands/get.ts';
 import { imagesCommand } from '#cli/commands/images.ts';
 import { importCommand } from '#cli/commands/import.ts';
@@ -189,6 +190,7 @@ export const commands: readonly Command[] = [
   limitsCommand,
   eventsCommand,
   ...rolloutCommands,
+  footprintCommand,
   pruneCommand,
   undeleteCommand,
   planCommand,
