@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 // The command line `bullion`.
+import { programOf } from '#cli/program.ts';
 import { runCommandLine } from '#cli/run.ts';
 
 const interrupted = new AbortController();
@@ -24,4 +25,5 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
     columns: process.stdout.isTTY ? process.stdout.columns : undefined,
   },
   signal: interrupted.signal,
+  program: programOf([process.argv0, process.argv[1]]),
 });

@@ -29,7 +29,7 @@ describe('the command line', () => {
     ['why', ['a', 'b'], 'unexpected argument: b'],
     ['images', ['--colour'], 'there is no option --colour here'],
     ['images', ['--namspace', 'x'], 'there is no option --namspace here; did you mean --namespace?'],
-    ['limits', ['-A'], 'there is no option -A here'],
+    ['plan', ['-A'], 'there is no option -A here'],
     ['images', ['-o', 'xml'], '--output is one of json, yaml, wide, name, not xml'],
     ['import', ['a', 'b', '--group', 'x'], '--group is one of hypercloud, harvester, not x'],
   ])('%s %j is refused: %s', (name, args, message) => {

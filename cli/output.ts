@@ -30,6 +30,8 @@ export const listOutputOption = {
 export const outputOf = (values: Values): OutputFormat =>
   formats.find((format) => format === textOf(values, 'output')) ?? 'table';
 
+export const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
+
 /** A path as kubectl takes them: `.status.phase`, `.spec.channels[0].name`, `.metadata.labels.a\.b/c`. */
 const fieldAt = (object: unknown, path: string): unknown => {
   const keys = [...path.matchAll(/\.((?:\\.|[^.[\]\\])+)|\[(\d+)\]/g)].map(([, key, index]) =>

@@ -15,6 +15,7 @@ import { parseCommandLine, splitCommand, commonOptions } from '#cli/options.ts';
 import { createKubeClient } from '#shared/clients/kube/create.ts';
 import { AppError, InvalidInput, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 import { didYouMean } from '#cli/nearest.ts';
+import { speakAs } from '#cli/program.ts';
 import { alignColumns } from '#cli/output.ts';
 import { backupsCommand } from '#cli/commands/backups.ts';
 import { bundleCommand } from '#cli/commands/bundle.ts';
@@ -43,8 +44,17 @@ import { uploadCommand } from '#cli/commands/upload.ts';
 import { verifyCommand } from '#cli/commands/verify.ts';
 import { whyCommand } from '#cli/commands/why.ts';
 
-export const runCommandLine = async (args: readonly string[], around: Surroundings): Promise<ExitCode> => {
-  const { terminal } = around;
+/** `program`: what it was called by (program.ts). Default: `bullion`. */
+type Called = Surroundings & { readonly program?: string };
+
+export const runCommandLine = async (args: readonly string[], called: Called): Promise<ExitCode> => {
+  const { program = 'bullion', signal } = called;
+  const terminal = speakAs(
+    program,
+    called.terminal,
+    commands.map((known) => known.name),
+  );
+  const around = { terminal, signal };
   const { name, rest } = splitCommand(args);
   if (args.includes('--version') && name === undefined) return announceVersion(terminal);
   if (name === 'help') return explain(rest[0], terminal);
@@ -55,7 +65,10 @@ export const runCommandLine = async (args: readonly string[], around: Surroundin
     const line = parseCommandLine(command, rest);
     if (line.values['help'] === true) return explain(command.name, terminal);
     const isQuiet = line.values['quiet'] === true;
-    return await start(command, line, { ...around, terminal: { ...terminal, isQuiet } });
+    // What a program reads stays as it is.
+    const isData = line.values['output'] !== undefined || command.name === 'completion';
+    const out = (text: string): void => (isData ? called.terminal : terminal).out(text);
+    return await start(command, line, { signal, terminal: { ...terminal, out, isQuiet } });
   } catch (error) {
     const code = complain(command, error, around);
     return around.signal.aborted ? exitCodes.interrupted : code;

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { type Call, type ClusterCommand, exitCodes, textOf } from '#cli/command.ts';
-import { outputOf, outputOption, screenOf, tableOf } from '#cli/output.ts';
+import { counted, outputOf, outputOption, screenOf, tableOf } from '#cli/output.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { clusterOf } from '#shared/backup/clusters.ts';
 import type { BackupDeps } from '#shared/backup/settings.ts';
@@ -139,9 +139,7 @@ const read = async (call: Call, isDryRun: boolean): Promise<readonly Shown[]> =>
   const { store, close } = deps.open(target);
   try {
     const look = await lookThrough(store);
-    call.terminal.err(
-      `${target.name} holds ${look.entries.length === 1 ? '1 image' : `${look.entries.length} images`}\n`,
-    );
+    call.terminal.err(`${target.name} holds ${counted(look.entries.length, 'image')}\n`);
     if (!isDryRun) return look.entries;
     const { deleted } = await readMemory(deps);
     const cluster = await clusterOf(call.kube);

@@ -9,7 +9,7 @@ import { outputOf, outputOption, printedList, screenOf, tableOf } from '#cli/out
 import { timeoutOf, waitOptions } from '#cli/wait.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { graceOf } from '#shared/resources/deleted-images/record.ts';
-import { type Consumer, type Inventory, consumersOf, outdatedDisks } from '#shared/resources/consumers.ts';
+import { type Consumer, type Inventory, consumersOf, offeredTo, outdatedDisks } from '#shared/resources/consumers.ts';
 import { toAge, toSpan } from '#shared/runtime/age.ts';
 
 /** Everything that may be made from something else, as far as this person may see it. */
@@ -35,10 +35,22 @@ const consumerTable = (call: Call, consumers: readonly Consumer[]): string =>
     screenOf(call),
   );
 
+/** Of namespaces that something is offered to; the rest is counted. */
+const mostNamed = 10;
+
+/** Namespaces that have a DataSource of it, which is nobody's disk. */
+const tellOffers = ({ terminal }: Call, image: KubeObject, inventory: Inventory): void => {
+  const all = offeredTo(image, inventory);
+  if (all.length === 0) return;
+  const rest = all.length > mostNamed ? ` and ${all.length - mostNamed} more` : '';
+  terminal.err(`It is offered to other namespaces: ${all.slice(0, mostNamed).join(', ')}${rest}\n`);
+};
+
 const run = async (call: Call): Promise<ExitCode> => {
   const { kube, namespace, positionals, values, terminal } = call;
   const { image } = await findAny(kube, namespace, positionals[0] ?? '');
-  const consumers = consumersOf(image, await inventoryFor(call));
+  const inventory = await inventoryFor(call);
+  const consumers = consumersOf(image, inventory);
   const printed = printedList(
     consumers.map(({ object }) => object),
     outputOf(values),
@@ -46,6 +58,7 @@ const run = async (call: Call): Promise<ExitCode> => {
   if (printed !== undefined) terminal.out(printed);
   else if (consumers.length === 0) terminal.err(`Nothing was made from ${shownName(image)}.\n`);
   else terminal.out(consumerTable(call, consumers));
+  tellOffers(call, image, inventory);
   return exitCodes.done;
 };
 
@@ -138,7 +151,9 @@ const runDelete = async (call: Call): Promise<ExitCode> => {
   const { kube, namespace, positionals, values, terminal } = call;
   const found = await findAny(kube, namespace, positionals[0] ?? '');
   const { image, type } = found;
-  const consumers = consumersOf(image, await inventoryFor(call));
+  const inventory = await inventoryFor(call);
+  const consumers = consumersOf(image, inventory);
+  tellOffers(call, image, inventory);
   if (consumers.length > 0) {
     terminal.err(`${shownName(image)} is in use:\n${consumerTable(call, consumers)}`);
     if (values['yes'] !== true && values['dry-run'] !== true) {

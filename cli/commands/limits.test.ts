@@ -69,6 +69,15 @@ teams: ask #platform
 `);
 });
 
+it('has the namespace of each, with every namespace, and each rule once', async () => {
+  const all = await printed(JSON.stringify([limit]), { 'all-namespaces': true }, 'default');
+  expect(all.replaceAll(/ +/g, ' ').split('\n').slice(0, 2)).toEqual([
+    'NAMESPACE LIMIT WHAT CLASS USED OF',
+    'team-a teams images - 1 3',
+  ]);
+  expect(await printed(undefined, { 'all-namespaces': true }, 'team-x')).toMatch(/^No limits apply to any namespace/);
+});
+
 it('is JSON for scripts', async () => {
   expect(JSON.parse(await printed(JSON.stringify([limit]), { output: 'json' }))).toEqual([limit]);
 });

@@ -3,7 +3,7 @@ import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
 import { outputOf, outputOption, screenOf, tableOf } from '#cli/output.ts';
 import { namespaces } from '#shared/api/foreign/core.ts';
 import type { AllowedPlace, DeniedPlace, SignedPlace } from '#shared/api/bullion/tenant-limit.ts';
-import { type NamespaceLimit, readNamespaceLimits } from '#shared/catalogue/limits.ts';
+import { type NamespaceLimit, readAllLimits, readNamespaceLimits } from '#shared/catalogue/limits.ts';
 import { readOr } from '#shared/catalogue/objects.ts';
 import { NotFound } from '#shared/runtime/errors.ts';
 
@@ -68,23 +68,28 @@ const requireNamespace = async (kube: Call['kube'], name: string): Promise<void>
 };
 
 const run = async ({ kube, namespace, values, terminal }: Call) => {
-  const limits = (await readNamespaceLimits(kube, namespace)) ?? [];
+  const isEverywhere = values['all-namespaces'] === true;
+  const limits: readonly (NamespaceLimit & { readonly namespace?: string })[] = isEverywhere
+    ? await readAllLimits(kube)
+    : ((await readNamespaceLimits(kube, namespace)) ?? []);
   if (outputOf(values) === 'json') {
     terminal.out(`${JSON.stringify(limits, undefined, 2)}\n`);
     return exitCodes.done;
   }
   if (limits.length === 0) {
-    await requireNamespace(kube, namespace);
-    terminal.err(
-      `No limits apply to namespace ${namespace}, or they were not counted yet: that is done each minute.\n`,
-    );
+    if (!isEverywhere) await requireNamespace(kube, namespace);
+    const where = isEverywhere ? 'any namespace' : `namespace ${namespace}`;
+    terminal.err(`No limits apply to ${where}, or they were not counted yet: that is done each minute.\n`);
     return exitCodes.done;
   }
-  const rows = limits.flatMap(rowsOf);
-  if (rows.length > 0)
-    terminal.out(tableOf(['LIMIT', 'WHAT', 'CLASS', 'USED', 'OF'], rows, screenOf({ values, terminal })));
-  const sentences = limits.flatMap(sentencesOf);
-  terminal.out(sentences.map((sentence) => `${sentence}\n`).join(''));
+  const heading = [...(isEverywhere ? ['NAMESPACE'] : []), 'LIMIT', 'WHAT', 'CLASS', 'USED', 'OF'];
+  const rows = limits.flatMap((limit) =>
+    rowsOf(limit).map((row) => [...(isEverywhere ? [limit.namespace] : []), ...row]),
+  );
+  if (rows.length > 0) terminal.out(tableOf(heading, rows, screenOf({ values, terminal })));
+  // A limit says the same in each of its namespaces.
+  const sentences = new Set(limits.flatMap(sentencesOf));
+  terminal.out([...sentences].map((sentence) => `${sentence}\n`).join(''));
   return exitCodes.done;
 };
 
@@ -92,7 +97,10 @@ export const limitsCommand: ClusterCommand = {
   name: 'limits',
   arguments: '',
   summary: 'Shows what the namespace may have of images and volumes, and what it has.',
-  more: 'What the TenantLimits of the cluster say of this namespace. It is counted once a minute.\n\n  bullion limits -n vms',
-  options: { output: { ...outputOption.output, oneOf: ['json'] } },
+  more: 'What the TenantLimits of the cluster say of this namespace. It is counted once a minute.\n\n  bullion limits -n vms\n  bullion limits -A',
+  options: {
+    'all-namespaces': { type: 'boolean', short: 'A', help: 'of every namespace' },
+    output: { ...outputOption.output, oneOf: ['json'] },
+  },
   run,
 };

@@ -1,6 +1,6 @@
 // `bullion undelete`: versions and images that were deleted, by retention or by hand, and can be brought back with their bytes.
 import { type Call, type ClusterCommand, type ExitCode, exitCodes } from '#cli/command.ts';
-import { screenOf, tableOf } from '#cli/output.ts';
+import { counted, screenOf, tableOf } from '#cli/output.ts';
 import { groupOf, imageTypes } from '#shared/catalogue/image.ts';
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
@@ -100,8 +100,6 @@ const restore = async ({ kube, namespace, terminal }: Call, wanted: string): Pro
   terminal.out(`${wanted} is being brought back: bullion why ${wanted} -n ${namespace}\n`);
   return exitCodes.done;
 };
-
-const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
 
 const showDeleted = async (call: Call): Promise<ExitCode> => {
   const { kube, namespace, values, terminal } = call;

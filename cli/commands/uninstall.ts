@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, type ClusterCommand, type ExitCode, exitCodes } from '#cli/command.ts';
 import { createLine } from '#cli/line.ts';
+import { counted } from '#cli/output.ts';
 import { type Held, installedKinds, letGo, listObjects, partOfUs, release } from '#cli/uninstall.ts';
 import { timeoutOf } from '#cli/wait.ts';
 import { namespaces, persistentVolumes } from '#shared/api/foreign/core.ts';
@@ -114,17 +115,17 @@ const run = async (call: Call): Promise<ExitCode> => {
     terminal.out(listOf(found));
     await warnOfBackups(call, found);
     terminal.err(
-      `${found.length} objects would be deleted, with their volumes and snapshots, and then Bullion. To continue: --yes.\n`,
+      `${counted(found.length, 'object')} would be deleted, with their volumes and snapshots, and then Bullion. To continue: --yes.\n`,
     );
     return exitCodes.failed;
   }
   const line = createLine(terminal);
-  const onLook = (left: number) => line.show(`${left} objects left`);
+  const onLook = (left: number) => line.show(`${counted(left, 'object')} left`);
   const left = await letGo({ kube, types, deadline, signal, onLook });
   line.end();
   if (left.length > 0) {
     terminal.err(
-      `Not uninstalled: ${left.length} objects are still held, and need the functions to release them.\n${listOf(left)}`,
+      `Not uninstalled: the functions have to release ${counted(left.length, 'object')} first.\n${listOf(left)}`,
     );
     terminal.err(
       'bullion why <image> -n <namespace> says what each waits for; run the same command again to resume.\n',

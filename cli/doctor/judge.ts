@@ -72,10 +72,10 @@ const judgeWorkloads = ({ deployments, knative, validating }: Installation): rea
       },
     ];
   const objects = [
-    ...(deployments.is === 'read' ? deployments.items : []).map((object) => ({ object, why: whyNotRunning(object) })),
+    ...(deployments.is === 'read' ? deployments.items : []).map((object) => ({ object, why: deploymentFault(object) })),
     ...knative
       .flatMap(({ objects: read }) => (read.is === 'read' ? read.items : []))
-      .map((object) => ({ object, why: whyNotReady(object) })),
+      .map((object) => ({ object, why: conditionFault(object) })),
   ];
   if (objects.length === 0)
     return [{ is: 'problem', about, message: `none in namespace ${systemNamespace}`, remedy: installHint }];
@@ -94,10 +94,10 @@ const judgeWorkloads = ({ deployments, knative, validating }: Installation): rea
   return bad.length > 0 ? bad : [{ is: 'good', about, message: `${objects.length} objects are ready` }];
 };
 
-const whyNotRunning = (deployment: Deployment): string | undefined =>
+const deploymentFault = (deployment: Deployment): string | undefined =>
   isRunning(deployment) ? undefined : 'no pod of it is ready';
 
-const whyNotReady = ({ status }: KnativeObject): string | undefined => {
+const conditionFault = ({ status }: KnativeObject): string | undefined => {
   const ready = findCondition(status?.conditions, 'Ready');
   if (ready?.status === 'True') return undefined;
   return ready?.message ?? ready?.reason ?? 'it has no status: its controller does not run';

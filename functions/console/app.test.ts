@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { runInNewContext } from 'node:vm';
+import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
@@ -110,9 +111,32 @@ describe('a request', () => {
         /^default-src 'none'; script-src 'self'; style-src 'self'; .*form-action 'self'; base-uri 'none'; frame-ancestors 'none'$/,
       );
       expect(headers.get('x-content-type-options')).toBe('nosniff');
+      expect(headers.get('cache-control')).toBe(path.includes('.') ? 'no-cache' : 'no-store');
     }
     expect(await (await get('/objects')).text()).not.toMatch(/<script(?! src="\/console\.js")|style=|\son\w+=/);
   });
+});
+
+describe('what pages load', () => {
+  it.each(['/console.js', '/upload.js', '/console.css'])(
+    '%s is compressed, and loaded again only when changed',
+    async (path) => {
+      const { app } = await createConsoleWorld();
+      const load = (headers: Record<string, string> = {}) =>
+        app.request(`${origin}${path}`, { headers: { host: 'console.example', ...headers } });
+      const plain = await load();
+      const whole = await plain.text();
+      expect(plain.headers.get('cache-control')).toBe('no-cache');
+      const small = await load({ 'accept-encoding': 'gzip' });
+      const bytes = Buffer.from(await small.arrayBuffer());
+      expect([small.headers.get('content-encoding'), bytes.length < whole.length / 2]).toEqual(['gzip', true]);
+      expect(gunzipSync(bytes).toString()).toBe(whole);
+      const tag = small.headers.get('etag') ?? '';
+      const again = await load({ 'accept-encoding': 'gzip', 'if-none-match': tag });
+      expect([again.status, (await again.arrayBuffer()).byteLength]).toEqual([304, 0]);
+      expect((await load({ 'if-none-match': '"another"' })).status).toBe(200);
+    },
+  );
 });
 
 describe('the list', () => {

@@ -82,8 +82,19 @@ const sourcesIn = async (kube: KubeClient, namespace: string): Promise<readonly 
 
 const isClone = ({ use }: UsedSource): boolean => use === 'clone-claim' || use === 'clone-snapshot';
 
-/** Admission does not check there who makes an offer. */
+/** Admission does not check there who makes an offer, and nobody makes disks there. */
 const isUnguarded = (namespace: string): boolean => (unguardedNamespaces as readonly string[]).includes(namespace);
+
+/** Where Kubernetes and what is installed into it run, such as longhorn-system. */
+const isOfSystem = (namespace: string): boolean => namespace.startsWith('kube-') || namespace.endsWith('-system');
+
+/** `*` and selectors that only exclude are about the namespaces of people: a system's own must be meant, by its name or the value of a label. */
+const isMeant = ({ matchExpressions = [] }: LabelSelector): boolean =>
+  matchExpressions.some(({ operator }) => operator === 'In');
+
+/** Whether an offer reaches a namespace. */
+export const reaches = (offer: LabelSelector, namespace: string, found: Readonly<Record<string, string>>): boolean =>
+  !isUnguarded(namespace) && (!isOfSystem(namespace) || isMeant(offer)) && matchesLabels(offer, found);
 
 /** Whether a source is offered to a namespace now. */
 export const isOffered = async (kube: KubeClient, to: string | undefined, source: UsedSource): Promise<boolean> => {
@@ -93,5 +104,5 @@ export const isOffered = async (kube: KubeClient, to: string | undefined, source
   );
   if (offers.length === 0) return false;
   const found = await readNamespaceLabels(kube, to);
-  return offers.some((selector) => matchesLabels(selector, found));
+  return offers.some((offer) => reaches(offer, to, found));
 };

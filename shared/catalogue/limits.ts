@@ -1,7 +1,7 @@
 // Limits of a namespace as its users may see them: from the ConfigMap that the tick writes there.
 import { z } from 'zod';
 import { TenantLimitSpec, TenantLimitStatus } from '#shared/api/bullion/tenant-limit.ts';
-import { configMaps } from '#shared/api/foreign/core.ts';
+import { type ConfigMap, configMaps } from '#shared/api/foreign/core.ts';
 import { tenantLimits } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
@@ -17,9 +17,22 @@ export const readNamespaceLimits = async (
   namespace: string,
 ): Promise<readonly NamespaceLimit[] | undefined> => {
   const found = await kube.get(configMaps, { namespace, name: tenantLimits });
-  if (found === undefined) return undefined;
+  return found && limitsIn(found);
+};
+
+/** Of every namespace that has some. */
+export const readAllLimits = async (
+  kube: KubeClient,
+): Promise<readonly (NamespaceLimit & { readonly namespace: string })[]> => {
+  const found = await Array.fromAsync(kube.listAll(configMaps, { fieldSelector: `metadata.name=${tenantLimits}` }));
+  return found.flatMap((one) =>
+    (limitsIn(one) ?? []).map((limit) => ({ namespace: one.metadata.namespace ?? '', ...limit })),
+  );
+};
+
+const limitsIn = ({ data }: ConfigMap): readonly NamespaceLimit[] | undefined => {
   try {
-    return z.array(NamespaceLimit).parse(JSON.parse(found.data?.['limits'] ?? '[]'));
+    return z.array(NamespaceLimit).parse(JSON.parse(data?.['limits'] ?? '[]'));
   } catch {
     // Somebody wrote into it; it is written again within a minute.
     return undefined;

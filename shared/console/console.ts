@@ -1,5 +1,7 @@
 // The routes of the console. Each page reads with the client of who looks, so that RBAC alone decides what is seen and done.
 import { Hono } from 'hono';
+import { compress } from 'hono/compress';
+import { etag } from 'hono/etag';
 import { html } from 'hono/html';
 import { labels } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -33,7 +35,6 @@ const securityHeaders = {
   'referrer-policy': 'same-origin',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
-  'cache-control': 'no-store',
 } as const;
 
 /** HTTP status of each kind of error. */
@@ -57,6 +58,7 @@ const addGuards = (app: ConsoleApp, deps: ConsoleDeps): void => {
     if (!isOurs(c.req.raw, deps.url)) return c.text(`Open ${deps.url}: other names of this host are not served.`, 421);
     await next();
     for (const [name, value] of Object.entries(securityHeaders)) c.res.headers.set(name, value);
+    if (!c.res.headers.has('cache-control')) c.res.headers.set('cache-control', 'no-store');
     if (!c.res.headers.has('content-security-policy')) c.res.headers.set('content-security-policy', policyOf(''));
     return undefined;
   });
@@ -68,10 +70,13 @@ const addGuards = (app: ConsoleApp, deps: ConsoleDeps): void => {
 };
 
 const addAssets = (app: ConsoleApp): void => {
-  const javascript = { 'content-type': 'text/javascript; charset=utf-8' };
+  const revalidated = { 'cache-control': 'no-cache' };
+  const javascript = { ...revalidated, 'content-type': 'text/javascript; charset=utf-8' };
+  // Pages are not compressed: their size would tell of secrets beside what others can put into them.
+  for (const path of ['/console.js', '/upload.js', '/console.css']) app.use(path, compress(), etag());
   app.get('/console.js', (c) => c.body(script, 200, javascript));
   app.get('/upload.js', (c) => c.body(uploadScript, 200, javascript));
-  app.get('/console.css', (c) => c.body(style, 200, { 'content-type': 'text/css; charset=utf-8' }));
+  app.get('/console.css', (c) => c.body(style, 200, { ...revalidated, 'content-type': 'text/css; charset=utf-8' }));
 };
 
 /** Everything after this needs a session. */

@@ -29,6 +29,8 @@ export interface Filled {
   readonly faults: readonly Fault[];
   /** Failed attempts tolerated: there are at most `retries + 1` attempts. */
   readonly retries: number;
+  /** A client sends its bytes. */
+  readonly isUpload?: boolean;
   /** Value of the retry annotation; a change restarts a failed object. */
   readonly retryToken?: string | undefined;
   /** Deadline of the pause of an upload that its client has ended. */

@@ -9,6 +9,7 @@ import {
   initialState,
 } from '#shared/populate/filled.ts';
 import type { TransferRun } from '#shared/populate/job/attempts.ts';
+import { receiving } from '#shared/populate/sources/row.ts';
 import type { TransferPhase } from '#shared/transfer/report.ts';
 import type { Plan, PlanContext } from '#shared/populate/actions.ts';
 
@@ -249,8 +250,11 @@ export const describeAttempt = (image: Filled, state: ImageState, doing: string)
 
 /** A running transfer according to its latest report. */
 export const reportedState = (image: Filled, state: ImageState, transfer: TransferState): ImageState => {
-  const { phase, reason, say } = stepOf(transfer);
-  const doing = transfer.note === undefined ? say : `${say} (${transfer.note})`;
+  const { phase, reason, say: usual } = stepOf(transfer);
+  const say = image.isUpload === true && phase === 'Downloading' ? receiving.doing : usual;
+  // Until the head of an upload is there, nothing is received: its note says what is awaited.
+  const isAwaited = image.isUpload === true && transfer.phase === 'Inspecting';
+  const doing = transfer.note === undefined ? say : isAwaited ? transfer.note : `${say} (${transfer.note})`;
   return {
     ...state,
     phase,

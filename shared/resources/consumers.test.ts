@@ -5,7 +5,7 @@ import { type KubeObject, childMetadata, refOf } from '#shared/api/object.ts';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import type { VirtualMachine } from '#shared/api/foreign/kubevirt.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
-import { type Inventory, consumersOf, outdatedDisks } from '#shared/resources/consumers.ts';
+import { type Inventory, consumersOf, offeredTo, outdatedDisks } from '#shared/resources/consumers.ts';
 
 const cdi = 'cdi.kubevirt.io/v1beta1';
 const hyperCloud = 'hypercloud.tmaxanc.com/v1alpha1';
@@ -61,6 +61,14 @@ const goldenVolume = object(cdi, 'DataVolume', 'golden', { spec: { source: { bla
 const pointer = object(cdi, 'DataSource', 'pointer', {
   spec: { source: { pvc: { namespace: 'vms', name: 'golden' } } },
 });
+
+const offered = object(
+  cdi,
+  'DataSource',
+  'offered',
+  { spec: { source: { pvc: { namespace: 'vms', name: 'golden' } } } },
+  { annotations: { [annotations.offeredBy]: 'golden-images/offered' } },
+);
 
 describe('consumers', () => {
   it.each<[string, KubeObject, Partial<Inventory>, readonly string[]]>([
@@ -151,6 +159,19 @@ describe('consumers', () => {
       ['DataSource/pointer', 'DataVolume/root'],
     ],
     [
+      'disks of a namespace that it is offered to, and no DataSource there',
+      goldenVolume,
+      {
+        objects: [
+          offered,
+          object(cdi, 'DataVolume', 'root', {
+            spec: { sourceRef: { kind: 'DataSource', name: 'offered' }, storage: {} },
+          }),
+        ],
+      },
+      ['DataVolume/root'],
+    ],
+    [
       'a namesake in another namespace is not meant',
       goldenVolume,
       {
@@ -173,6 +194,10 @@ describe('consumers', () => {
   ])('%s', (_what, target, some, expected) => {
     const all = inventory({ ...some, objects: [target, ...(some.objects ?? [])] });
     expect(names(target, all)).toEqual(expected);
+  });
+
+  it('are not the namespaces that it is offered to', () => {
+    expect(offeredTo(goldenVolume, inventory({ objects: [goldenVolume, pointer, offered] }))).toEqual(['vms']);
   });
 
   it('count a claim and the object that created it once, with the machines that mount it', () => {

@@ -16,6 +16,7 @@ import {
   refOf,
   type ResourceType,
 } from '#shared/api/object.ts';
+import { offeredBy } from '#shared/access/offers.ts';
 import type { Filled } from '#shared/populate/filled.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import { type Population, populationOf } from '#shared/populate/population.ts';
@@ -139,8 +140,20 @@ const childPlaces = (namespace: string, children: Filled['state']['children'] = 
     ] as const
   ).flatMap(([groupKind, where, name]) => (name === undefined ? [] : [{ groupKind, namespace: where, name }]));
 
-/** Disks and DataSources made from `target`, whatever name of it they use. */
-export const consumersOf = (target: KubeObject, inventory: Inventory): readonly Consumer[] => {
+/** A DataSource that Bullion keeps in a namespace that another one is offered to. */
+const isOffered = ({ object }: Consumer): boolean => isDataSource(object) && offeredBy(object) !== undefined;
+
+/** Disks made from `target`, whatever name of it they use, and DataSources that somebody made of it. */
+export const consumersOf = (target: KubeObject, inventory: Inventory): readonly Consumer[] =>
+  allMadeFrom(target, inventory).filter((one) => !isOffered(one));
+
+/** Namespaces that it is offered to. */
+export const offeredTo = (target: KubeObject, inventory: Inventory): readonly string[] =>
+  allMadeFrom(target, inventory)
+    .filter(isOffered)
+    .map(({ object }) => object.metadata.namespace ?? '');
+
+const allMadeFrom = (target: KubeObject, inventory: Inventory): readonly Consumer[] => {
   const places = placesOf(target, inventory);
   const direct = madeFrom(places, inventory);
   // A disk that names a DataSource is made from what that points to.

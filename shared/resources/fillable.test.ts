@@ -96,6 +96,18 @@ describe('foldProgress', () => {
       report({ note: 'connection reset, resuming' }),
       { message: 'attempt 1 of 4: downloading (connection reset, resuming)' },
     ],
+    [
+      'an upload that is awaited',
+      running({ isUpload: true }),
+      report({ phase: 'Inspecting', percent: 0, note: 'waiting for the upload' }),
+      { phase: 'Downloading', reason: 'Downloading', message: 'attempt 1 of 4: waiting for the upload' },
+    ],
+    [
+      'an upload that arrives',
+      running({ isUpload: true }),
+      report({ note: 'nothing received for more than 10 s' }),
+      { message: 'attempt 1 of 4: receiving the upload (nothing received for more than 10 s)' },
+    ],
   ] as const)('takes %s', (_name, image, news, state) => {
     expect(foldProgress(image, news, testTime)).toMatchObject(state);
   });

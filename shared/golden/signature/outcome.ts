@@ -15,6 +15,15 @@ interface ConfigMapData {
 /** A ConfigMap of the namespace that holds the keys; `undefined` where it does not exist. */
 export type ReadConfigMap = (name: string) => Promise<ConfigMapData | undefined>;
 
+/** ConfigMaps that a rule takes keys or a trust root from. */
+export const keyMapsOf = ({ cosign, gpg, minisign }: SignatureRule): readonly string[] =>
+  [cosign?.keys?.configMap, cosign?.trustRoot?.configMap, gpg?.keys.configMap, minisign?.keys.configMap].filter(
+    (name) => name !== undefined,
+  );
+
+export const keysMissing = (name: string, namespace: string): string =>
+  `ConfigMap ${name} does not exist in namespace ${namespace}: create it there with the public keys`;
+
 export const contentsOf = async (read: ReadConfigMap, name = ''): Promise<readonly Buffer[] | SignatureRefusal> => {
   const found = await read(name);
   if (found === undefined)

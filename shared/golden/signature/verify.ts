@@ -31,6 +31,7 @@ import { minisign, readMinisignKeys } from '#shared/golden/signature/minisign.ts
 import { openPgp, readKeyring } from '#shared/golden/signature/openpgp.ts';
 import {
   contentsOf,
+  keysMissing,
   type ReadConfigMap,
   refuse,
   type SignatureOutcome,
@@ -98,9 +99,7 @@ const judge = async (deps: SignatureDeps, request: SignatureRequest): Promise<Si
   const read: ReadConfigMap = async (name) => {
     const found = await deps.kube.get(configMaps, { namespace: keysNamespace, name });
     if (found !== undefined) return found;
-    throw new InvalidInput(
-      `ConfigMap ${name} does not exist in namespace ${keysNamespace}: create it there with the public keys`,
-    );
+    throw new InvalidInput(keysMissing(name, keysNamespace));
   };
   const http = await openHttp(deps, namespace, source);
   try {

@@ -118,10 +118,12 @@ const deadlineOf = (job: Job, { now, settings }: PlanContext): string => {
 
 const inspecting = { job: 'inspect-', phase: 'Pending', reason: 'Inspecting', doing: 'inspecting the source' } as const;
 
+const downloading = { job: 'import-', phase: 'Downloading', reason: 'Downloading', doing: 'downloading' } as const;
+
 /** The state of a Job with that prefix before its first report. */
 const unreported = [
   inspecting,
-  { job: 'import-', phase: 'Downloading', reason: 'Downloading', doing: 'downloading' },
+  downloading,
   { job: 'export-', phase: 'Exporting', reason: 'Exporting', doing: 'exporting' },
 ] as const;
 
@@ -137,7 +139,8 @@ const runningState = (
     return failedState(state, 'DeadlineExceeded', 'the transfer ran past its deadline and was stopped');
   }
   if (state.transfer?.run === run.pod) return reportedState(image, state, state.transfer);
-  const { doing, ...step } = unreported.find(({ job: prefix }) => job.metadata.name.startsWith(prefix)) ?? inspecting;
+  const step = unreported.find(({ job: prefix }) => job.metadata.name.startsWith(prefix)) ?? inspecting;
+  const doing = step === downloading && image.isUpload === true ? 'waiting for the upload' : step.doing;
   return {
     ...state,
     phase: step.phase,

@@ -26,6 +26,7 @@ interface Moving {
 }
 
 export const downloading: Moving = { phase: 'Downloading', doing: 'downloading' };
+export const receiving: Moving = { phase: 'Downloading', doing: 'receiving the upload' };
 
 /** A server with a certificate: additional CAs, proxies, changed credentials and the limit of transfers per host apply. */
 type ServerColumns<S> =

@@ -1,6 +1,6 @@
 // Jobs that serve connections: the one that receives an upload, and the one that serves a volume for download.
 import type { PopulateSettings } from '#shared/populate/settings.ts';
-import type { JobContext, JobRow } from '#shared/populate/sources/row.ts';
+import { type JobContext, type JobRow, receiving } from '#shared/populate/sources/row.ts';
 import { mountsOfSpool, spoolPath } from '#shared/populate/job/spool.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { TransferSpec } from '#shared/transfer/spec.ts';
@@ -27,7 +27,7 @@ export const upload: JobRow<object> = {
   isServer: false,
   isFile: false,
   arrives: 'sent',
-  moving: { phase: 'Downloading', doing: 'receiving the upload' },
+  moving: receiving,
   spec: (_source, { owner, settings }) => ({
     type: 'upload',
     port: uploadPort,

@@ -2,11 +2,11 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createApp as createMutate } from '#functions/mutate/app.ts';
 import { createApp } from '#functions/validate/app.ts';
-import { isOffered, parseOffer } from '#shared/access/offers.ts';
+import { isOffered, parseOffer, reaches } from '#shared/access/offers.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { type PersistentVolumeClaim, namespaces, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { matchesLabels } from '#shared/api/label-selector.ts';
+import { labelsOfNamespace, matchesLabels } from '#shared/api/label-selector.ts';
 import { annotations, unguardedNamespaces } from '#shared/api/names.ts';
 import { apiVersionOf, refOf } from '#shared/api/object.ts';
 import { createOffers } from '#shared/resources/data-source/offers.ts';
@@ -40,6 +40,24 @@ describe('namespaces that something is offered to', () => {
   ])('are selected by "%s": %s', (text, isIn) => {
     const selector = parseOffer(text);
     expect(selector && matchesLabels(selector, labels)).toBe(isIn);
+  });
+});
+
+describe('a namespace of a system', () => {
+  it.each<[name: string, text: string, isReached: boolean]>([
+    ['team-a', '*', true],
+    ['team-a', 'env!=test', true],
+    ['longhorn-system', '*', false],
+    ['longhorn-system', 'env!=test,kubernetes.io/metadata.name', false],
+    ['longhorn-system', 'kubernetes.io/metadata.name=longhorn-system', true],
+    ['longhorn-system', 'team in (storage)', true],
+    ['kube-flannel', '*', false],
+    ['kube-flannel', 'team=storage', true],
+    ['kube-system', 'team=storage', false],
+    ['bullion-system', 'team=storage', false],
+  ])('is reached only if it is meant: %s by "%s"', (name, text, isReached) => {
+    const labels = labelsOfNamespace({ name, labels: { team: 'storage' } });
+    expect(reaches(parseOffer(text) ?? {}, name, labels)).toBe(isReached);
   });
 });
 

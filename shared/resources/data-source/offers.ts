@@ -1,10 +1,10 @@
 // Once a minute: each namespace that a DataSource is offered to has a DataSource of the same name, which stands for it; where the offer was withdrawn, that
 // goes. One that somebody else made is left alone. From the listings that the tick makes anyway.
-import { offerOf, offeredBy } from '#shared/access/offers.ts';
+import { offerOf, offeredBy, reaches } from '#shared/access/offers.ts';
 import { type DataSource, type DataSourceSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { namespaces } from '#shared/api/foreign/core.ts';
-import { labelsOfNamespace, matchesLabels } from '#shared/api/label-selector.ts';
-import { annotations, unguardedNamespaces } from '#shared/api/names.ts';
+import { labelsOfNamespace } from '#shared/api/label-selector.ts';
+import { annotations } from '#shared/api/names.ts';
 import { apiVersionOf, type KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type Action, remove } from '#shared/populate/actions.ts';
@@ -40,16 +40,12 @@ interface Wanted {
   readonly offer: DataSource;
 }
 
-/** Nobody makes disks there. */
-const isOfCluster = (name: string): boolean => (unguardedNamespaces as readonly string[]).includes(name);
-
 const wantedOf = (offers: readonly DataSource[], there: readonly NamespaceLabels[]): readonly Wanted[] =>
   offers.flatMap((offer) => {
     const selector = offerOf(offer);
     if (selector === undefined) return [];
     return there
-      .filter(({ name }) => name !== offer.metadata.namespace && !isOfCluster(name))
-      .filter(({ labels }) => matchesLabels(selector, labels))
+      .filter(({ name, labels }) => name !== offer.metadata.namespace && reaches(selector, name, labels))
       .map(({ name }) => ({ namespace: name, offer }));
   });
 

@@ -158,7 +158,8 @@ export const phaseOf = (state: ImageState, source: VolumeSource | undefined): st
 
 const isFilledByStorage = ({ clone }: ImageState): boolean => clone !== undefined && clone.strategy !== 'copy';
 
-const isUpload = (source: VolumeSource | undefined): boolean => source?.type === 'transfer' && isSent(source.from);
+export const isUpload = (source: VolumeSource | undefined): boolean =>
+  source?.type === 'transfer' && isSent(source.from);
 
 /** The status reported so far. */
 interface Said {

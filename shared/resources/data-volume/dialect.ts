@@ -19,7 +19,7 @@ import {
   mayAdopt,
   mayBeStatic,
 } from '#shared/resources/data-volume/claim-marks.ts';
-import { isRunning, phaseOf, progressOf, steadyPhase } from '#shared/resources/data-volume/conditions.ts';
+import { isRunning, isUpload, phaseOf, progressOf, steadyPhase } from '#shared/resources/data-volume/conditions.ts';
 import { readMetadata } from '#shared/resources/dialect.ts';
 import { faultsOf } from '#shared/resources/rule.ts';
 import type { VolumeDialect } from '#shared/resources/volume-reconciler.ts';
@@ -34,10 +34,16 @@ const toVolume = (object: DataVolume): Volume => {
   const { metadata, spec, status } = object;
   const isBoundAtOnce = metadata.annotations?.[cdiAnnotations.immediateBinding] !== undefined;
   const checksum = parseChecksum(spec.source?.http?.checksum ?? '');
+  const source = readSource(
+    spec,
+    metadata.namespace ?? 'default',
+    metadata.annotations?.[annotations.workloadIdentity],
+  );
   return {
     ...readMetadata(object),
     faults: faultsOf(dataVolumeRules, object),
-    source: readSource(spec, metadata.namespace ?? 'default', metadata.annotations?.[annotations.workloadIdentity]),
+    source,
+    isUpload: isUpload(source),
     checksum: 'value' in checksum ? checksum.value : undefined,
     holdsFiles: holdsFiles(object),
     claim: readClaim(object),

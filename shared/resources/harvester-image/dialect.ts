@@ -16,6 +16,7 @@ import { Inspection } from '#shared/transfer/report.ts';
 import { annotations } from '#shared/api/names.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 import type { Image } from '#shared/backends/backend.ts';
+import { isSent } from '#shared/populate/source.ts';
 
 const defaultRetries = 3;
 
@@ -26,6 +27,7 @@ const toImage = (object: HarvesterImage): Image => {
   const { metadata, spec } = object;
   const restored = readRestored(metadata.annotations);
   const from = restoredFrom(restored);
+  const source = from ?? readSource(object);
   const name = volumeName(object, restored);
   const comesFromOriginal = isOriginal(object);
   const phase = comesFromOriginal || object.status?.phase === usablePhase ? 'Available' : object.status?.phase;
@@ -34,7 +36,8 @@ const toImage = (object: HarvesterImage): Image => {
     backend: spec.backend ?? 'backingimage',
     displayName: spec.displayName,
     faults: [...faultsOf(harvesterImageRules, object), ...faultsOfRestored(restored)],
-    source: from ?? readSource(object),
+    source,
+    isUpload: isSent(source),
     // The checksum of the published file does not apply to a backup: its chunks have their own digests.
     checksum: from === undefined ? readChecksum(spec.checksum) : undefined,
     offered: readOffer(object),

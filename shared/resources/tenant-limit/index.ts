@@ -1,9 +1,12 @@
-// How TenantLimits are reconciled: they only report whether they can be applied. What namespaces use is counted by the tick (report.ts). One line in
-// registry.ts.
+// How TenantLimits are reconciled: they only report whether they can be applied, and whether the keys that they name are there. What namespaces use is
+// counted by the tick (report.ts). One line in registry.ts.
 import { type TenantLimit, type TenantLimitStatus, tenantLimitKind } from '#shared/api/bullion/tenant-limit.ts';
 import { findCondition, setConditions } from '#shared/api/conditions.ts';
-import { namespaces, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { configMaps, namespaces, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { systemNamespace } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { keyMapsOf, keysMissing } from '#shared/golden/signature/outcome.ts';
 import { readResource } from '#shared/resources/dialect.ts';
 import type { Planner, ReconciledState, Reconciler, Resource } from '#shared/resources/reconciler.ts';
 import { faultsOfLimit } from '#shared/resources/tenant-limit/rules.ts';
@@ -27,11 +30,29 @@ const readLimit = (object: TenantLimit): LimitResource => {
   };
 };
 
-const planner: Planner<LimitResource> = {
-  check: () => Promise.resolve(undefined),
-  plan: ({ state }) => ({
+/** ConfigMaps of our namespace that it takes keys from. */
+const keyMapsIn = ({ spec: { sources = {} } }: TenantLimit): readonly string[] => [
+  ...new Set((sources.signed ?? []).flatMap(({ signature }) => keyMapsOf(signature))),
+];
+
+const readMissing = async (kube: KubeClient, limit: TenantLimit): Promise<readonly string[]> => {
+  const read = async (name: string) =>
+    (await kube.get(configMaps, { namespace: systemNamespace, name })) === undefined ? [name] : [];
+  return (await Promise.all(keyMapsIn(limit).map(read))).flat();
+};
+
+const planner: Planner<LimitResource, readonly string[]> = {
+  check: (kube, { object }) => readMissing(kube, object),
+  plan: ({ state }, missing) => ({
     actions: [],
-    state: { ...state, phase: 'Ready', reason: 'Ready', message: 'applies to the namespaces that it selects' },
+    state:
+      missing.length === 0
+        ? { ...state, phase: 'Ready', reason: 'Ready', message: 'applies to the namespaces that it selects' }
+        : notReady(
+            state,
+            'KeysNotFound',
+            `${missing.map((name) => keysMissing(name, systemNamespace)).join('; ')}. Until then, what must be signed with them waits`,
+          ),
   }),
   remove: ({ state }) => ({ actions: [], state, removed: true }),
 };
@@ -63,7 +84,11 @@ export const tenantLimitReconciler: Reconciler<TenantLimit, LimitResource> = {
   },
   plannerOf: () => planner,
   finalizerOf: () => undefined,
-  isSettled: ({ object, generation, deleting }) => !deleting && object.status?.observedGeneration === generation,
+  // Nobody reports when a ConfigMap with keys comes or goes: the tick looks.
+  isSettled: ({ object, generation, deleting }, now) =>
+    !deleting &&
+    object.status?.observedGeneration === generation &&
+    (now === undefined || keyMapsIn(object).length === 0),
   isRetryDue: () => false,
   outcomeOf: ({ phase, message }) => (phase === 'Ready' ? done : waiting(message)),
   notesOf: () => [],

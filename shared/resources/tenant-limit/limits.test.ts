@@ -411,6 +411,40 @@ describe('the servers of a Job', () => {
   });
 });
 
+describe('a limit', () => {
+  const ready = async () => {
+    await sweep(deps);
+    const [found] = kube.all(tenantLimitKind.type);
+    const { status, reason, message } = found?.status?.conditions?.find(({ type }) => type === 'Ready') ?? {};
+    return `${status} ${reason}: ${message}`;
+  };
+  const keysOf = (name: string) =>
+    kube.seed(configMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: systemNamespace, name } });
+
+  it('is ready while the keys that it names are there', async () => {
+    const keys = (configMap: string) => ({ keys: { configMap } });
+    limit({
+      sources: {
+        signed: [
+          { registry: 'quay.io/disks', signature: { cosign: keys('release-keys') } },
+          { host: 'images.example', signature: { gpg: keys('vendor-keys') } },
+        ],
+      },
+    });
+    keysOf('vendor-keys');
+    expect(await ready()).toBe(
+      'False KeysNotFound: ConfigMap release-keys does not exist in namespace bullion-system: create it there with the public keys. Until then, what must be signed with them waits',
+    );
+    keysOf('release-keys');
+    expect(await ready()).toMatch(/^True Ready: /);
+    const before = kube.all(tenantLimitKind.type);
+    expect(await ready()).toMatch(/^True Ready: /);
+    expect(kube.all(tenantLimitKind.type)).toEqual(before);
+    await kube.delete(configMaps, { namespace: systemNamespace, name: 'vendor-keys' });
+    expect(await ready()).toMatch(/^False KeysNotFound: ConfigMap vendor-keys /);
+  });
+});
+
 describe('two that are created at once', () => {
   it('do not both begin, though each pass sees the other only afterwards', async () => {
     limit({ quota: { volumes: 1 } });
