@@ -6,7 +6,7 @@ export interface Line {
   show(text: string): void;
   /** One of many: shown at most once a second. */
   count(text: string): void;
-  /** What is said next begins a line of its own; once more does nothing. */
+  /** Ends the line, so that the next output begins a new one. Idempotent. */
   end(): void;
 }
 

@@ -6,7 +6,7 @@ const interrupted = new AbortController();
 // A second Ctrl-C ends the process at once.
 process.once('SIGINT', () => interrupted.abort());
 
-// Whoever read it has seen enough (`| head`).
+// The reader has closed the pipe (`| head`).
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit(0);

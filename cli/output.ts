@@ -69,7 +69,7 @@ export const customTable = (values: Values, objects: readonly object[]): string 
   );
 };
 
-const serialise = (value: unknown, format: 'json' | 'yaml'): string =>
+export const serialise = (value: unknown, format: 'json' | 'yaml'): string =>
   format === 'json' ? `${JSON.stringify(value, undefined, 2)}\n` : stringify(value);
 
 /** `undefined`: the caller draws its own table. */

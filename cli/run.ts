@@ -27,6 +27,7 @@ import { downloadCommand } from '#cli/commands/download.ts';
 import { eventsCommand } from '#cli/commands/events.ts';
 import { explainCommand } from '#cli/commands/explain.ts';
 import { exportCommand } from '#cli/commands/export.ts';
+import { footprintCommand } from '#cli/commands/footprint.ts';
 import { dataSourcesCommand, getCommand } from '#cli/commands/get.ts';
 import { imagesCommand } from '#cli/commands/images.ts';
 import { importCommand } from '#cli/commands/import.ts';
@@ -126,8 +127,8 @@ const complain = (command: Command, error: unknown, { terminal, signal }: Surrou
 };
 
 const complainOfInput = (command: Command, error: InvalidInput, terminal: Terminal): ExitCode => {
-  const told = error.faults.filter(({ message }) => !error.message.includes(message));
-  for (const { field, message } of told) terminal.err(`  ${field}: ${message}\n`);
+  const unmentioned = error.faults.filter(({ message }) => !error.message.includes(message));
+  for (const { field, message } of unmentioned) terminal.err(`  ${field}: ${message}\n`);
   const isOurs = error.faults.length === 0;
   if (isOurs) terminal.err(`bullion ${command.name} --help says more\n`);
   return isOurs ? exitCodes.usage : exitCodes.failed;
@@ -189,6 +190,7 @@ export const commands: readonly Command[] = [
   limitsCommand,
   eventsCommand,
   ...rolloutCommands,
+  footprintCommand,
   pruneCommand,
   undeleteCommand,
   planCommand,

@@ -9,7 +9,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { AppError, isConflict, isNotFound, isRetryable, messageOf } from '#shared/runtime/errors.ts';
 
 /** Milliseconds between two looks at what is left. */
-const lookMs = 500;
+const pollMs = 500;
 
 const ours = new Set<string>(Object.values(finalizers));
 const isHeld = ({ metadata }: KubeObject): boolean => metadata.finalizers?.some((name) => ours.has(name)) === true;
@@ -81,7 +81,7 @@ export const letGo = async ({ kube, types, deadline, signal, onLook }: LetGo): P
     const held = left.filter(({ object, refusal }) => refusal !== undefined || isHeld(object) || isYoung(object));
     onLook(held.length);
     if (held.length === 0 || performance.now() >= deadline || signal.aborted) return held;
-    await sleep(lookMs, undefined, { signal }).catch(() => undefined);
+    await sleep(pollMs, undefined, { signal }).catch(() => undefined);
   }
 };
 

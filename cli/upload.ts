@@ -111,7 +111,7 @@ export const ensureVolume = async ({ kube, namespace, values }: Call, name: stri
 };
 
 /** Milliseconds between two looks at a volume that is being created. */
-const lookMs = 500;
+const pollMs = 500;
 
 interface Awaited {
   readonly phases: readonly string[];
@@ -134,6 +134,6 @@ export const untilPhase = async (
     const message = conditions.find(({ type }) => type === 'Ready')?.message ?? '';
     line.show(`${name}: ${phase} ${message}`.trimEnd());
     if (performance.now() >= deadline) throw new TimeIsOver(`datavolume ${name} is still ${phase}: ${message}`);
-    await sleep(lookMs, undefined, { signal });
+    await sleep(pollMs, undefined, { signal });
   }
 };

@@ -9,7 +9,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { InvalidInput, NotFound } from '#shared/runtime/errors.ts';
 
 /** Milliseconds between two looks. */
-const lookMs = 1000;
+const pollMs = 1000;
 
 export const waitOptions = {
   'no-wait': { type: 'boolean', help: 'return at once instead of showing progress to the end' },
@@ -66,7 +66,7 @@ export const waitUntilOver = async (wait: Wait, { type, image }: Found): Promise
   const line = createLine(wait.terminal);
   const words = wordsOf(wait, image);
   for (;;) {
-    const found = { type, image: await lookAgain(wait.kube, { type, image }, words.what) };
+    const found = { type, image: await rewatch(wait.kube, { type, image }, words.what) };
     line.show(describeProgress(found, wait.terminal));
     if (hasEnded(wait, found)) {
       line.end();
@@ -79,11 +79,11 @@ export const waitUntilOver = async (wait: Wait, { type, image }: Found): Promise
       wait.onEnd?.(found.image);
       return wait.signal.aborted ? exitCodes.interrupted : exitCodes.timedOut;
     }
-    await sleep(lookMs, undefined, { signal: wait.signal }).catch(() => undefined);
+    await sleep(pollMs, undefined, { signal: wait.signal }).catch(() => undefined);
   }
 };
 
-const lookAgain = async (kube: KubeClient, { type, image }: Found, what: string): Promise<AnyImage> => {
+const rewatch = async (kube: KubeClient, { type, image }: Found, what: string): Promise<AnyImage> => {
   const { namespace, name, uid } = image.metadata;
   const current = await kube.get(type, { namespace, name });
   if (current === undefined || current.metadata.uid !== uid)

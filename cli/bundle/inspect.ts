@@ -5,7 +5,7 @@ import { tableOf } from '#cli/output.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { signatureTag } from '#shared/transfer/export/sign-image.ts';
 
-/** Signatures and attestations that lie beside it; whether they are good is not said. */
+/** Signatures and attestations that lie beside it; they are not verified. */
 const besides = ({ listed }: ReadBundle, { name, digest, indexDigest }: BundledImage): string => {
   const has = (kind: 'sig' | 'att'): boolean =>
     [digest, indexDigest].some(

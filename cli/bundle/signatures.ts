@@ -129,7 +129,7 @@ export const checkSignatures = async (bundle: ReadBundle, trust: Trust): Promise
 };
 
 const checkImages = async (bundle: ReadBundle, trust: Trust, given: Judge | undefined): Promise<readonly string[]> => {
-  const said: string[] = [];
+  const messages: string[] = [];
   const policies: GoldenImagePolicy[] = [];
   if (trust.cluster !== undefined)
     for await (const policy of trust.cluster.kube.listAll(goldenImagePolicyKind.type, {
@@ -138,14 +138,14 @@ const checkImages = async (bundle: ReadBundle, trust: Trust, given: Judge | unde
       policies.push(policy);
   for (const image of bundle.document.images) {
     if (given !== undefined) {
-      said.push((await requireSigned(bundle, image, { judge: given, by: '--key' })).message);
+      messages.push((await requireSigned(bundle, image, { judge: given, by: '--key' })).message);
       continue;
     }
     for (const asked of rulesFor(bundle, image, policies)) {
       const judge = await judgeFor(trust, asked);
       const signed = await requireSigned(bundle, image, { judge, rule: asked.rule, by: `policy ${asked.policy}` });
-      said.push(signed.message);
+      messages.push(signed.message);
     }
   }
-  return said;
+  return messages;
 };

@@ -1,5 +1,5 @@
 // Brings the disks of a bundle into a cluster by uploads, as anybody would: the cluster compares each file before it has a disk of it, and a DataSource
-// points to a version only then. First it is seen whether all of it can be done.
+// points to a version only then. Whether all of it is possible is checked first.
 import { type ReadBundle, requireNames } from '#cli/bundle/check.ts';
 import { diskStream } from '#cli/bundle/disk-bytes.ts';
 import { clusterDigests } from '#cli/bundle/have.ts';

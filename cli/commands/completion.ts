@@ -24,9 +24,9 @@ const flagsOf = (command: Command): string =>
     .map(([name]) => `--${name}`)
     .join(' ');
 
-/** Every option of every command once; `isSo` of them. */
-const optionsWhere = (commands: readonly Command[], isSo: (spec: OptionSpec) => boolean): readonly Entry[] => [
-  ...new Map(commands.flatMap(optionsOf).filter(([, spec]) => isSo(spec))),
+/** Every option of every command once; those that match. */
+const optionsWhere = (commands: readonly Command[], matches: (spec: OptionSpec) => boolean): readonly Entry[] => [
+  ...new Map(commands.flatMap(optionsOf).filter(([, spec]) => matches(spec))),
 ];
 
 const patternOf = ([name, { short }]: Entry): string => (short === undefined ? `--${name}` : `--${name}|-${short}`);

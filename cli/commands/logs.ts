@@ -12,7 +12,7 @@ import { toAge } from '#shared/runtime/age.ts';
 import { InvalidInput, isNotFound } from '#shared/runtime/errors.ts';
 
 /** Milliseconds between two looks for the next attempt. */
-const lookMs = 1000;
+const pollMs = 1000;
 
 /** Those that belong to one of `owners`: by Bullion's label, or by reference, as CDI's do. */
 const ownedBy = <T extends KubeObject>(owners: ReadonlySet<string | undefined>, objects: readonly T[]): readonly T[] =>
@@ -124,7 +124,7 @@ const followAll = async (call: Call, { type, image: { metadata } }: Found): Prom
     for (const pod of all)
       if (!printed.has(pod.metadata.uid) && (await printPod(call, pod))) printed.add(pod.metadata.uid);
     if (isDone({ type, image }, all)) return exitCodes.done;
-    await sleep(lookMs, undefined, { signal }).catch(() => undefined);
+    await sleep(pollMs, undefined, { signal }).catch(() => undefined);
     // oxlint-enable no-await-in-loop
   }
   return exitCodes.interrupted;

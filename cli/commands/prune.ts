@@ -5,11 +5,12 @@ import { screenOf, tableOf } from '#cli/output.ts';
 import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
-import { formatBytes, parseQuantity } from '#shared/api/quantity.ts';
+import { formatBytes } from '#shared/api/quantity.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { policyOf, retentionOf, selects } from '#shared/golden/rollout/policies.ts';
 import { deletedAt, prunableVersions, removeVersion } from '#shared/resources/data-import-cron/collect.ts';
 import { type ObservedVersion, readCron } from '#shared/resources/data-import-cron/cron.ts';
+import { bytesOf } from '#shared/resources/data-import-cron/version.ts';
 import { listOf, readKept, readPolicy, readVersions } from '#shared/resources/data-import-cron/observed.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { toAge, toSpan } from '#shared/runtime/age.ts';
@@ -58,17 +59,17 @@ const judge = async (kube: KubeClient, policy: GoldenImagePolicy, now: number): 
   return judged.flat();
 };
 
-const bytesOf = ({ volume, snapshot }: ObservedVersion): number =>
-  (parseQuantity(volume?.status?.capacity?.['storage'] ?? '') ?? 0) +
-  (volume === undefined ? (parseQuantity(snapshot?.status?.restoreSize ?? '') ?? 0) : 0);
-
-/** What happens, and until when it can be undone. */
-const fateOf = ({ version, policy, keptBy }: Judged, now: Date): string => {
+/** What happens, and until when it can be undone. `until`: milliseconds since the epoch; `undefined`: not at all. */
+export const fateOf = (keptBy: string | undefined, until: number | undefined, now: Date): string => {
   if (keptBy !== undefined) return `stays: ${keptBy}`;
-  const [since, grace] = [deletedAt(version), retentionOf(policy)?.undeleteFor];
-  if (since === undefined || grace === undefined) return 'would be removed';
-  const left = Date.parse(since) + grace - now.getTime();
+  const left = (until ?? 0) - now.getTime();
   return left > 0 ? `is removed in ${toSpan(left)}; to keep it: bullion undelete` : 'would be removed';
+};
+
+/** Nothing can be brought back that was not marked yet. */
+const untilOf = ({ version, policy }: Judged): number | undefined => {
+  const [since, grace] = [deletedAt(version), retentionOf(policy)?.undeleteFor];
+  return since === undefined || grace === undefined ? undefined : Date.parse(since) + grace;
 };
 
 const formOf = ({ volume, snapshot, dataVolume }: ObservedVersion) => volume ?? snapshot ?? dataVolume;
@@ -87,7 +88,7 @@ const showAll = (judged: readonly Judged[], now: Date, most: number | undefined)
         toAge(creationTimestamp, now),
         used === undefined ? undefined : toAge(used, now),
         formatBytes(bytesOf(version)),
-        fateOf(one, now),
+        fateOf(one.keptBy, untilOf(one), now),
       ];
     }),
     most,

@@ -20,7 +20,7 @@ import { toAge, toSpan } from '#shared/runtime/age.ts';
 import { Denied } from '#shared/runtime/errors.ts';
 
 /** Milliseconds between two looks with --watch. */
-const lookMs = 2000;
+const pollMs = 2000;
 /** Objects whose progress is read; a thousand may wait. */
 const mostFollowed = 100;
 
@@ -78,7 +78,7 @@ const watch = async (call: Call): Promise<ExitCode> => {
     if (text !== before)
       terminal.out(terminal.columns === undefined || lines === 0 ? text : `\u001B[${lines}A\u001B[J${text}`);
     before = text;
-    await sleep(lookMs, undefined, { signal }).catch(() => undefined);
+    await sleep(pollMs, undefined, { signal }).catch(() => undefined);
     // oxlint-enable no-await-in-loop
   }
   return exitCodes.interrupted;

@@ -87,7 +87,7 @@ const reasonOf = ({ values }: Call): string => {
   return reason;
 };
 
-const say = ({ terminal }: Call, { metadata }: GoldenImagePolicy, text: string): ExitCode => {
+const report = ({ terminal }: Call, { metadata }: GoldenImagePolicy, text: string): ExitCode => {
   terminal.out(`goldenimagepolicy/${metadata.name}: ${text}\n`);
   return exitCodes.done;
 };
@@ -100,13 +100,13 @@ const promote = async (call: Call): Promise<ExitCode> => {
   await decide(call.kube, policy, promoted({ channel: channel.name, version, skipSoak, reason }));
   const { after } = channel;
   const soak = after?.soak === undefined ? '' : ` once channel ${after.channel} has had it for ${after.soak}`;
-  return say(call, policy, `${version} may enter channel ${channel.name}${skipSoak ? ' at once' : soak}`);
+  return report(call, policy, `${version} may enter channel ${channel.name}${skipSoak ? ' at once' : soak}`);
 };
 
 const pinTo = async (call: Call, { policy, channel }: Meant, version: string): Promise<ExitCode> => {
   const reason = reasonOf(call);
   await decide(call.kube, policy, pinned(channel.name, version, reason));
-  return say(call, policy, `channel ${channel.name} stays at ${version} until bullion unpin ${channel.name}`);
+  return report(call, policy, `channel ${channel.name} stays at ${version} until bullion unpin ${channel.name}`);
 };
 
 const pin = async (call: Call): Promise<ExitCode> => {
@@ -121,9 +121,10 @@ const rollback = async (call: Call): Promise<ExitCode> => {
 
 const unpin = async (call: Call): Promise<ExitCode> => {
   const { policy, channel } = await findChannel(call, call.positionals[0] ?? '');
-  if (policy.spec.pins?.[channel.name] === undefined) return say(call, policy, `channel ${channel.name} is not pinned`);
+  if (policy.spec.pins?.[channel.name] === undefined)
+    return report(call, policy, `channel ${channel.name} is not pinned`);
   await decide(call.kube, policy, unpinned(channel.name));
-  return say(call, policy, `channel ${channel.name} moves on with the versions that may enter`);
+  return report(call, policy, `channel ${channel.name} moves on with the versions that may enter`);
 };
 
 const markBad = async (call: Call): Promise<ExitCode> => {
@@ -131,11 +132,11 @@ const markBad = async (call: Call): Promise<ExitCode> => {
   const policy = await findVersion(call, version);
   if (call.values['undo'] === true) {
     await decide(call.kube, policy, goodAgain(version));
-    return say(call, policy, `${version} may be offered again`);
+    return report(call, policy, `${version} may be offered again`);
   }
   const reason = reasonOf(call);
   await decide(call.kube, policy, markedBad(version, reason));
-  return say(call, policy, `${version} leaves every channel and is not offered again`);
+  return report(call, policy, `${version} leaves every channel and is not offered again`);
 };
 
 /** A version where one has that name, else a channel. */
@@ -187,7 +188,7 @@ const deprecate = async (call: Call): Promise<ExitCode> => {
   const { policy, ending, what } = await findEnding(call, positionals[0] ?? '');
   if (values['undo'] === true) {
     await decide(call.kube, policy, undeprecated(ending));
-    return say(call, policy, `${what} is not deprecated by hand any more`);
+    return report(call, policy, `${what} is not deprecated by hand any more`);
   }
   const obsolete = values['obsolete'] === true;
   const replacement = textOf(values, 'replacement');
@@ -197,7 +198,7 @@ const deprecate = async (call: Call): Promise<ExitCode> => {
     ...(replacement === undefined ? {} : { replacement }),
   };
   await decide(call.kube, policy, deprecated(ending, mark));
-  return say(
+  return report(
     call,
     policy,
     `${what} is ${obsolete ? 'obsolete: no new disks are made from it' : 'deprecated: disks are made from it with a warning'}`,

@@ -85,7 +85,7 @@ const showImages = (call: Call, images: readonly DeletedImage[]): string => {
 };
 
 /** Under the rights of who asks: the image as it was, which takes its bytes. */
-const bringBack = async ({ kube, namespace, terminal }: Call, wanted: string): Promise<ExitCode> => {
+const restore = async ({ kube, namespace, terminal }: Call, wanted: string): Promise<ExitCode> => {
   const [image] = (await imagesIn(kube, namespace)).filter((one) => one.wanted === wanted);
   if (image === undefined)
     throw new NotFound(
@@ -160,7 +160,7 @@ const undelete = async (call: Call): Promise<ExitCode> => {
   const { namespace, positionals, terminal } = call;
   const [name] = positionals;
   if (name === undefined) return showDeleted(call);
-  if (name.includes('/')) return bringBack(call, name);
+  if (name.includes('/')) return restore(call, name);
   if (await unmark(call, name)) {
     terminal.out(`${name} is kept as if a disk had been made from it now; lock or pin it to keep it longer\n`);
     return exitCodes.done;

@@ -18,7 +18,7 @@ import { releaseMachines } from '#shared/resources/machine-disks/hold.ts';
 
 // What was installed, removed in the order in which nothing waits for what is gone: doors first, then functions, definitions last.
 
-const lookMs = 500;
+const pollMs = 500;
 
 const typeOf = (apiVersion: string, kind: string, namespaced = false): ResourceType => {
   const [group = '', version = ''] = apiVersion.split('/');
@@ -64,7 +64,7 @@ const until = async ({ deadline, signal }: UninstallWait, isOver: () => Promise<
   for (;;) {
     if (await isOver()) return true;
     if (performance.now() >= deadline || signal.aborted) return false;
-    await sleep(lookMs, undefined, { signal }).catch(() => undefined);
+    await sleep(pollMs, undefined, { signal }).catch(() => undefined);
   }
 };
 

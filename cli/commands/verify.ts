@@ -123,10 +123,10 @@ const versionOf = async (
   if (source.type === 'http' && source.checksumUrl === undefined)
     throw new InvalidInput('--checksums is missing: of a file, its checksum file is signed');
   const observe = createObserver(deps);
-  const seen = await observe({ source, namespace: '', known: {} });
-  if (seen.is === 'found') return { digest: seen.digest, sourceDigest: seen.memory.sourceDigest };
-  const isAbsent = seen.is === 'failed' && /^(ImageNotFound|FileNotFound|ChecksumMissing)$/.test(seen.reason);
-  throw new (isAbsent ? NotFound : Unavailable)(`the digest to verify cannot be determined: ${seen.message}`);
+  const observed = await observe({ source, namespace: '', known: {} });
+  if (observed.is === 'found') return { digest: observed.digest, sourceDigest: observed.memory.sourceDigest };
+  const isAbsent = observed.is === 'failed' && /^(ImageNotFound|FileNotFound|ChecksumMissing)$/.test(observed.reason);
+  throw new (isAbsent ? NotFound : Unavailable)(`the digest to verify cannot be determined: ${observed.message}`);
 };
 
 const runPlain = async ({ positionals, values, terminal, signal }: CommandLine & Surroundings) => {

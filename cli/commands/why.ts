@@ -12,9 +12,9 @@ import { toAge } from '#shared/runtime/age.ts';
 
 // One screen that answers "why is this object where it is", 80 columns wide.
 
-/** A message that was said above, or by the event before, is not said again. */
-const eventLines = (events: readonly KubeEvent[], said: readonly string[], now: Date): readonly string[] => {
-  const known = [...said];
+/** A message that is shown above, or for the event before, is not repeated. */
+const eventLines = (events: readonly KubeEvent[], shown: readonly string[], now: Date): readonly string[] => {
+  const known = [...shown];
   return events.flatMap((event) => {
     const { type = 'Normal', reason = '', involvedObject, message = '', count = 1 } = event;
     const when = `${toAge(timeOf(event), now)}${count > 1 ? ` (x${count})` : ''}`;
@@ -41,7 +41,7 @@ const renderStory = (
   const unobserved = isRetryAsked(found) ? ['  a retry was asked for'] : [];
   const made = children.map((child) => childRow(child, now));
   const events = shownOf(story, hasAllEvents);
-  const said = rows.map(([, text]) => text);
+  const shown = rows.map(([, text]) => text);
   return [
     ...wrap(heading, '  '),
     ...summary,
@@ -54,7 +54,7 @@ const renderStory = (
           return state === undefined || paint === undefined ? cell : paint(state, cell);
         })),
     '',
-    ...(events.length === 0 ? ['No events in the last hour.'] : ['EVENTS', ...eventLines(events, said, now)]),
+    ...(events.length === 0 ? ['No events in the last hour.'] : ['EVENTS', ...eventLines(events, shown, now)]),
   ]
     .map((line) => `${line}\n`)
     .join('');

@@ -15,7 +15,7 @@ export interface FileUpload extends Persistence {
   readonly size: number;
   /** `sha256:<hex>`. */
   readonly checksum: string;
-  /** Bytes of the disk in it, where that can be told. */
+  /** Bytes of the disk in it, where it is known. */
   readonly virtualSize: number | undefined;
   readonly getTicket: () => Promise<Ticket>;
   readonly onProgress: (sent: number) => void;
@@ -107,7 +107,7 @@ const begin = async (
 const highWaterMark = 1024 * 1024;
 
 /** Milliseconds between two looks at what becomes of a file that has arrived. */
-const lookMs = 2000;
+const pollMs = 2000;
 
 /** Throws an AppError. Resolves once the disk is written and verified. */
 export const sendFile = async (sending: FileUpload): Promise<void> => {
@@ -124,7 +124,7 @@ export const sendFile = async (sending: FileUpload): Promise<void> => {
       arrivedAt = Math.min(arrivedAt, performance.now());
       if (performance.now() - arrivedAt >= (sending.patienceMs ?? Number.POSITIVE_INFINITY))
         throw new TimeIsOver('all of the file has arrived, and its disk is still being written');
-      await sleep(lookMs, undefined, { signal: sending.signal });
+      await sleep(pollMs, undefined, { signal: sending.signal });
       return step();
     }
     sent = where.offset;

@@ -169,7 +169,7 @@ export const buildDriverAccess = (
     ...(fn.machines === undefined ? [] : diskUsers.map((type) => rule(type, fn.machines ?? []))),
     // Whether the service account of a cron may clone a volume of another namespace.
     rule(subjectAccessReviews, ['create']),
-    // What users of a namespace are told of its limits.
+    // The limits of a namespace, for its users.
     ...(fn.tells ? [only(rule(configMaps, ['get', 'patch', 'delete']), tenantLimits) as Rule] : []),
     ...(fn.tells ? [rule(cdiConfigs, ['list', 'create']), rule(cdiConfigs, ['update'], 'status')] : []),
     // Repeated dead letters of an object, and polls of a cron, are counted in one Event.

@@ -65,7 +65,7 @@ export const readNamespaceLabels = async (kube: KubeClient, namespace: string) =
   labelsOfNamespace((await kube.get(namespaces, { name: namespace }))?.metadata ?? { name: namespace });
 
 /** Only what its own namespace holds can be offered. */
-const stands = ({ metadata, status }: DataSource, { use, namespace, name: wanted }: UsedSource): boolean => {
+const matches = ({ metadata, status }: DataSource, { use, namespace, name: wanted }: UsedSource): boolean => {
   const target =
     use === 'clone-claim' ? status?.source?.pvc : use === 'clone-snapshot' ? status?.source?.snapshot : undefined;
   return target !== undefined && target.name === wanted && (target.namespace ?? metadata.namespace) === namespace;
@@ -89,7 +89,7 @@ const isUnguarded = (namespace: string): boolean => (unguardedNamespaces as read
 export const isOffered = async (kube: KubeClient, to: string | undefined, source: UsedSource): Promise<boolean> => {
   if (to === undefined || !isClone(source) || isUnguarded(source.namespace)) return false;
   const offers = (await sourcesIn(kube, source.namespace)).flatMap((one) =>
-    stands(one, source) ? (offerOf(one) ?? []) : [],
+    matches(one, source) ? (offerOf(one) ?? []) : [],
   );
   if (offers.length === 0) return false;
   const found = await readNamespaceLabels(kube, to);

@@ -79,7 +79,7 @@ const quietReasons = new Set([
 ]);
 
 /** The changed condition, if it is worth an Event. */
-const newsOf = ({ object }: BackedImage, { conditions }: BackupReport) =>
+const changedConditions = ({ object }: BackedImage, { conditions }: BackupReport) =>
   conditions.filter((condition) => {
     const before = findCondition(object.status?.conditions, condition.type);
     const isNew = before?.status !== condition.status || before.reason !== condition.reason;
@@ -115,7 +115,7 @@ export const recordBackupEvent = async (
 
 /** Events come first: they may be repeated, while a recorded condition is not reported again. */
 export const reportBackup = async (deps: BackupDeps, backed: BackedImage, report: BackupReport): Promise<void> => {
-  for (const condition of newsOf(backed, report)) {
+  for (const condition of changedConditions(backed, report)) {
     const isGood = condition.status === 'True' && condition.type !== conflictCondition;
     const reason = (isGood ? noteReasons[condition.type] : condition.reason) ?? 'Backup';
     const { message = '' } = condition;

@@ -111,7 +111,7 @@ const clearConflicts = async (deps: BackupDeps, holders: ReadonlySet<string>): P
 };
 
 /** Local deletions are in the record; the entry's own cluster may have recorded a deletion without having removed the metadata yet. */
-const lookAgain = async (store: Store, { pending }: Memory): Promise<Look> => {
+const recheck = async (store: Store, { pending }: Memory): Promise<Look> => {
   const entries = await inParallel(pending, ({ object }) => readEntry(store, classify(object)));
   const notes = entries.flatMap(({ metadata }) => (metadata === undefined ? [] : [tombstoneKey(metadata.image)]));
   return { entries, tombstones: await readTombstones(store, notes), isEmpty: false };
@@ -126,7 +126,7 @@ export const lookAtTarget = async (pass: RestorePass): Promise<void> => {
   const { deps, target, memory, isWhole } = pass;
   const { store, close } = deps.open(target);
   try {
-    const look = isWhole ? await lookThrough(store) : await lookAgain(store, memory);
+    const look = isWhole ? await lookThrough(store) : await recheck(store, memory);
     const cluster = await clusterOf(deps.kube);
     const context = { deps, target, store, cluster, tombstones: look.tombstones, deleted: memory.deleted };
     const { pending, holders } = await restoreAll(context, look, pass);

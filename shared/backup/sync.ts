@@ -58,7 +58,7 @@ const advance = async (deps: BackupDeps, backed: BackedImage, read: ReadTarget):
   const opened = openOrReport(deps, read.target);
   if (typeof opened === 'string') return rest(deps, held, 'BackupTargetInvalid', opened);
   try {
-    return await keep({ deps, backed: held, target: read.target, store: opened.store });
+    return await backUp({ deps, backed: held, target: read.target, store: opened.store });
   } catch (error) {
     if (!(error instanceof AppError) || isConflict(error)) throw error;
     return await unavailable(deps, held, read.target, error);
@@ -137,16 +137,16 @@ type Kept = Extract<DataStep, { is: 'kept' }> & {
   readonly revision: string;
 };
 
-const bringThere = async (keeping: Keeping): Promise<Kept | Exclude<DataStep, { is: 'kept' }>> => {
+const upload = async (keeping: Keeping): Promise<Kept | Exclude<DataStep, { is: 'kept' }>> => {
   const step = await advanceData(keeping);
   if (step.is !== 'kept') return step;
   const metadata = buildMetadata(keeping.backed, await clusterOf(keeping.deps.kube), step.data);
   return { ...step, metadata, ...(await writeMetadata(keeping, metadata)) };
 };
 
-const keep = async (keeping: Keeping): Promise<Outcome> => {
+const backUp = async (keeping: Keeping): Promise<Outcome> => {
   const { deps, backed, target, store } = keeping;
-  const guarded = await outsideSweeps(store, deps.now(), () => bringThere(keeping));
+  const guarded = await outsideSweeps(store, deps.now(), () => upload(keeping));
   if (guarded.is === 'swept') return beingSwept(keeping, guarded.message);
   const step = guarded.value;
   if (step.is !== 'kept') return missingData(deps, backed, step);

@@ -24,7 +24,7 @@ export interface BootConsole {
   readonly end: () => string;
 }
 
-/** Words after which no guest comes up. What else goes wrong may be mended by the guest, until its time is over. */
+/** Words after which no guest comes up. The guest may recover from anything else until the timeout. */
 const panics = /^.*(?:Kernel panic - not syncing|end Kernel panic|panic: cpu\d).*$/m;
 
 /** Empty lines and repeated spaces of boot menus say nothing. */

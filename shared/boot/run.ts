@@ -37,7 +37,7 @@ const firmwares = [
 /** In good machines a fraction of a second. */
 const mostProbeMs = 5000;
 
-/** KVM may be there and not work, as in some nested machines: seen by the firmware, which has nothing to start and says so. */
+/** KVM may be there and not work, as in some nested machines: detected by the firmware, which reports that it has nothing to start. */
 const isKvmGood = (): Promise<boolean> =>
   new Promise((resolve) => {
     const child = spawn(program, probeArguments(), { stdio: ['ignore', 'pipe', 'ignore'] });
@@ -86,14 +86,14 @@ interface Boot {
 type Result = Omit<BootReport, 'console'>;
 const passed = (message: string): Result => ({ outcome: 'passed', message });
 
-const lookMs = 200;
+const pollMs = 200;
 
 /** Until the console has it. */
 const written = async ({ console, signal }: Boot, text: string): Promise<void> => {
-  while (!signal.aborted && !console.has(text)) await delay(lookMs);
+  while (!signal.aborted && !console.has(text)) await delay(pollMs);
 };
 
-/** Resolves once the sign has come, with how that is said. */
+/** Resolves once the condition is met, with a description of it. */
 const signOf = async (boot: Boot): Promise<string> => {
   const { request, token, child, signal, forwardedFrom = 0 } = boot;
   switch (request.until) {
@@ -129,7 +129,7 @@ const panicked = async ({ console, signal }: Boot): Promise<Result> => {
   for (;;) {
     const words = console.panic();
     if (words !== undefined) return { outcome: 'failed', message: `the guest panicked: ${words}` };
-    await delay(lookMs, undefined, { signal });
+    await delay(pollMs, undefined, { signal });
   }
 };
 

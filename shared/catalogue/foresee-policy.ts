@@ -29,9 +29,10 @@ const signatureOf = async (
   const rule = spec.verify?.signature;
   const { namespace = '' } = metadata;
   if (rule === undefined || source === undefined) return [];
-  const seen = await observe({ source, namespace, known: {} });
-  if (seen.is !== 'found') return [['signature', `${ref.name}: its source is not reached from here: ${seen.message}`]];
-  const { digest, memory } = seen;
+  const observed = await observe({ source, namespace, known: {} });
+  if (observed.is !== 'found')
+    return [['signature', `${ref.name}: its source is not reached from here: ${observed.message}`]];
+  const { digest, memory } = observed;
   const outcome = await verify({ source, namespace, rule, digest, sourceDigest: memory.sourceDigest });
   const attested = outcome.is === 'verified' ? (outcome.attestations ?? []) : [];
   return [

@@ -147,11 +147,11 @@ const sourceOf = async (tools: ForesightTools, object: KubeObject): Promise<Look
 };
 
 const polled = async (tools: ForesightTools, object: KubeObject, asked: CronSource): Promise<LookedAt> => {
-  const seen = await tools.observe({ source: asked, namespace: object.metadata.namespace ?? '', known: {} });
-  if (seen.is !== 'found') return { object, rows: [['source', `not reached from here: ${seen.message}`]] };
-  const rows: Rows = [['source', `reached from here: ${seen.message} (${seen.digest})`]];
+  const observed = await tools.observe({ source: asked, namespace: object.metadata.namespace ?? '', known: {} });
+  if (observed.is !== 'found') return { object, rows: [['source', `not reached from here: ${observed.message}`]] };
+  const rows: Rows = [['source', `reached from here: ${observed.message} (${observed.digest})`]];
   const isCron = object.kind === dataImportCronKind.type.kind;
-  return { rows, object: isCron ? withDigest(object, seen.digest) : object };
+  return { rows, object: isCron ? withDigest(object, observed.digest) : object };
 };
 
 const askedOf = ({ type, url }: { readonly type: string; readonly url: string }): CronSource | undefined => {

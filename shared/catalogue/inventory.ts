@@ -10,9 +10,13 @@ import type { Inventory } from '#shared/resources/consumers.ts';
 
 interface Listing<T> {
   readonly items: readonly T[];
-  /** Whether other namespaces could not be listed. */
-  readonly isPartial: boolean;
+  /** What could not be listed; `undefined`: nothing is missing. */
+  readonly leftOut: string | undefined;
 }
+
+/** As kubectl names a kind. */
+export const nameOf = ({ plural, group }: Pick<ResourceType, 'plural' | 'group'>): string =>
+  group === '' ? plural : `${plural}.${group}`;
 
 /** In every namespace, or, for those who may not, in their own. A kind that the cluster lacks has no objects. */
 const list = async <T extends KubeObject>(
@@ -22,9 +26,10 @@ const list = async <T extends KubeObject>(
 ): Promise<Listing<T>> => {
   const [namespace, ...others] = namespaces;
   const read = await readAll(kube, type, { namespace });
-  if (read.is !== 'denied') return { items: read.is === 'read' ? read.items : [], isPartial: false };
-  const rest = others.length === 0 ? { items: [] } : await list(kube, type, others);
-  return { items: rest.items, isPartial: true };
+  if (read.is !== 'denied') return { items: read.is === 'read' ? read.items : [], leftOut: undefined };
+  const rest = others.length === 0 ? undefined : await list(kube, type, others);
+  if (rest === undefined || rest.leftOut !== undefined) return { items: [], leftOut: nameOf(type) };
+  return { items: rest.items, leftOut: `${nameOf(type)} outside namespace ${others[0]}` };
 };
 
 const servedTypes = [...Object.values(imageTypes), ...otherTypes].filter(
@@ -35,19 +40,22 @@ const servedTypes = [...Object.values(imageTypes), ...otherTypes].filter(
 export const readInventory = async (
   kube: KubeClient,
   namespace: string | undefined,
-): Promise<Inventory & { readonly isPartial: boolean }> => {
+  { withMachines = true }: { readonly withMachines?: boolean } = {},
+): Promise<Inventory & { readonly isPartial: boolean; readonly leftOut: readonly string[] }> => {
   const where = namespace === undefined ? [undefined] : [undefined, namespace];
   const [claims, snapshots, machines, ...objects] = await Promise.all([
     list(kube, persistentVolumeClaims, where),
     list(kube, volumeSnapshots, where),
-    list(kube, virtualMachines, where),
+    withMachines ? list(kube, virtualMachines, where) : { items: [], leftOut: undefined },
     ...servedTypes.map((type): Promise<Listing<KubeObject>> => list(kube, type, where)),
   ]);
+  const leftOut = [claims, snapshots, machines, ...objects].flatMap((one) => one.leftOut ?? []);
   return {
     claims: claims.items,
     snapshots: snapshots.items,
     machines: machines.items,
     objects: objects.flatMap(({ items }) => items),
-    isPartial: [claims, snapshots, machines, ...objects].some(({ isPartial }) => isPartial),
+    isPartial: leftOut.length > 0,
+    leftOut,
   };
 };

@@ -132,9 +132,9 @@ const reportedConditions = [
 ];
 
 const otherConditions = (found: Found): readonly Row[] => {
-  const said = readyOf(found)?.message ?? '';
+  const shown = readyOf(found)?.message ?? '';
   const tells = ({ type, message = '' }: StatusCondition): boolean =>
-    reportedConditions.includes(type) && message !== '' && message !== said;
+    reportedConditions.includes(type) && message !== '' && message !== shown;
   return (found.image.status?.conditions ?? [])
     .filter(tells)
     .map(({ type, status, reason, message }): Row => [type, `${status}, ${reason}: ${message}`]);
@@ -160,8 +160,8 @@ const deletedOf = ({ image: { metadata, status } }: Found, now: Date): readonly 
   const { deleted = [] } = (status ?? {}) as DataImportCronStatus;
   return deleted.map(({ name, time, until, bytes = 0 }): Row => {
     const free = `its ${formatBytes(bytes)} are freed ${inOrAgo(until, now)}`;
-    const said = `${name}, ${inOrAgo(time, now)}; ${free} (bullion undelete ${name} -n ${metadata.namespace})`;
-    return ['Deleted', said];
+    const text = `${name}, ${inOrAgo(time, now)}; ${free} (bullion undelete ${name} -n ${metadata.namespace})`;
+    return ['Deleted', text];
   });
 };
 

@@ -7,8 +7,8 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { TlsPair, TlsSource } from '#shared/runtime/certificate.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
-/** Milliseconds between two looks at the Secret: before there is a certificate, and afterwards. */
-const looks = { first: 1_000, later: 60_000 } as const;
+/** Milliseconds between two reads of the Secret: before there is a certificate, and afterwards. */
+const pollMs = { first: 1_000, later: 60_000 } as const;
 
 const { serverSecret: name } = admissionCertificate;
 
@@ -40,24 +40,24 @@ export const serveCertificate = (kube: Pick<KubeClient, 'get'>, log: Logger): Se
   let isServed = false;
   let isOver = false;
   let timer: NodeJS.Timeout | undefined;
-  const look = async (): Promise<void> => {
+  const read = async (): Promise<void> => {
     try {
       pair = (await readPair(kube)) ?? pair;
     } catch (error) {
       log.warn('the certificate of admission cannot be read', { secret: name, error });
     }
     if (isOver) return;
-    timer = setTimeout(() => void look(), pair === undefined ? looks.first : looks.later);
+    timer = setTimeout(() => void read(), pair === undefined ? pollMs.first : pollMs.later);
     timer.unref();
   };
-  void look();
+  void read();
   return {
     name,
     pair: () => {
       isServed = pair !== undefined;
       return pair ?? first;
     },
-    checkMs: looks.first,
+    checkMs: pollMs.first,
     isServed: () => isServed,
     stop: () => {
       isOver = true;

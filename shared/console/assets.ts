@@ -82,7 +82,7 @@ textarea { width: 100%; min-height: 8em; font-family: ui-monospace, monospace; }
 export const script = String.raw`
 'use strict';
 const main = document.querySelector('main');
-const say = (text, link) => {
+const announce = (text, link) => {
   const place = document.getElementById('live');
   place.replaceChildren(text);
   if (link) place.append(' ', Object.assign(document.createElement('a'), { href: location.href, textContent: link }));
@@ -100,14 +100,14 @@ const refresh = async () => {
   try {
     const answer = await fetch(location.href, { headers: { accept: 'text/html' } });
     if (answer.redirected) return location.reload();
-    if (!answer.ok) return say('The page could not be updated.', 'Reload');
+    if (!answer.ok) return announce('The page could not be updated.', 'Reload');
     const next = new DOMParser().parseFromString(await answer.text(), 'text/html').querySelector('main');
     const focused = document.activeElement && document.activeElement.id;
     main.replaceChildren(...next.childNodes);
     if (focused) document.getElementById(focused)?.focus();
-    say('');
+    announce('');
   } catch {
-    say('No connection: what is shown may be out of date.', 'Reload');
+    announce('No connection: what is shown may be out of date.', 'Reload');
   } finally {
     isFetching = false;
   }
@@ -117,7 +117,7 @@ const changeRow = ({ id, html, isNew }) => {
   const row = document.getElementById(id);
   if (row && html === '') row.remove();
   else if (row && !row.contains(document.activeElement)) row.replaceWith(parse(html));
-  else if (!row && html !== '' && isNew) say((added += 1) + ' new: ', 'Show');
+  else if (!row && html !== '' && isNew) announce((added += 1) + ' new: ', 'Show');
 };
 let source;
 let timer;
@@ -150,5 +150,5 @@ addEventListener('pagehide', close);
 open();
 for (const button of document.querySelectorAll('button[data-copy]'))
   button.addEventListener('click', () =>
-    navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent).then(() => say('Copied.')));
+    navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent).then(() => announce('Copied.')));
 `;

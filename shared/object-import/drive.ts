@@ -57,7 +57,7 @@ export const importObject = async (deps: ObjectImportDeps, hint: ObjectHint): Pr
     if (!(error instanceof InvalidInput)) throw error;
     const message = `object ${key} of bucket ${hint.bucket} is not imported: ${error.message}`;
     deps.log.warn('object refused', { bucket: hint.bucket, key, error: error.message });
-    await say(deps, placeOf(rule), { reason: 'ObjectRefused', message });
+    await recordEvent(deps, placeOf(rule), { reason: 'ObjectRefused', message });
     return failed('ObjectRefused', message);
   }
 };
@@ -125,13 +125,13 @@ const point = async (kube: KubeClient, dataSource: DataSource, claim: string): P
 const complain = async (deps: ObjectImportDeps, about: DataSource, message: string): Promise<void> => {
   deps.log.warn('object refused', { dataSource: about.metadata.name, error: message });
   const { namespace = '' } = about.metadata;
-  await say(deps, { ...refOf(about), namespace }, { reason: 'NameTaken', message });
+  await recordEvent(deps, { ...refOf(about), namespace }, { reason: 'NameTaken', message });
 };
 
 /** A rejected object has no image: it is reported in its namespace. */
 const placeOf = ({ namespace }: ImportRule) => ({ apiVersion: 'v1', kind: 'Namespace', namespace, name: namespace });
 
-const say = async (
+const recordEvent = async (
   deps: ObjectImportDeps,
   about: KubeEvent['involvedObject'] & { readonly namespace: string },
   { reason, message }: { readonly reason: string; readonly message: string },

@@ -18,7 +18,7 @@ import {
 } from '#shared/api/object.ts';
 import type { Filled } from '#shared/populate/filled.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
-import { populationOf } from '#shared/populate/population.ts';
+import { type Population, populationOf } from '#shared/populate/population.ts';
 import { isPrimed } from '#shared/populate/volume/prime.ts';
 import { dataSourceGroupKind } from '#shared/resources/data-volume/source.ts';
 import { contentGroupKind } from '#shared/resources/fillable.ts';
@@ -36,12 +36,12 @@ export interface Inventory {
 export interface Consumer {
   readonly object: KubeObject;
   /** What it says that it was made from. */
-  readonly from: Place;
+  readonly from: ObjectPlace;
   /** Virtual machines of its namespace that use it. */
   readonly machines: readonly string[];
 }
 
-type Place = Omit<Owner, 'uid'>;
+export type ObjectPlace = Omit<Owner, 'uid'>;
 
 const groupKindOfType = (type: Pick<ResourceType, 'group' | 'version' | 'kind'>): string =>
   groupKindOf({ apiVersion: apiVersionOf(type), kind: type.kind });
@@ -51,15 +51,15 @@ const snapshotKind = groupKindOfType(volumeSnapshots);
 const classKind = groupKindOfType(storageClasses);
 const harvesterKind = groupKindOfType(harvesterImageKind.type);
 
-const keyOf = ({ groupKind, namespace, name }: Place): string => `${groupKind} ${namespace}/${name}`;
-const placeOf = (object: KubeObject): Place => {
+export const keyOf = ({ groupKind, namespace, name }: ObjectPlace): string => `${groupKind} ${namespace}/${name}`;
+export const placeOf = (object: KubeObject): ObjectPlace => {
   const { namespace = '', name } = refOf(object);
   return { groupKind: groupKindOf(object), namespace, name };
 };
-const isDataSource = (object: KubeObject): object is DataSource => groupKindOf(object) === dataSourceGroupKind;
+export const isDataSource = (object: KubeObject): object is DataSource => groupKindOf(object) === dataSourceGroupKind;
 
 /** The claim, snapshot or DataSource that a DataSource points to. */
-const pointedTo = ({ metadata, spec: { source } }: DataSource): readonly Place[] => {
+export const pointedTo = ({ metadata, spec: { source } }: DataSource): readonly ObjectPlace[] => {
   const { namespace: own = '' } = metadata;
   const kinds = [
     [claimKind, source.pvc],
@@ -72,7 +72,7 @@ const pointedTo = ({ metadata, spec: { source } }: DataSource): readonly Place[]
 };
 
 /** What an object of a kind that we serve was made from, by its own spec. */
-const sourcesOf = (object: KubeObject): readonly Place[] => {
+const sourcesOf = (object: KubeObject): readonly ObjectPlace[] => {
   if (isDataSource(object)) return pointedTo(object);
   const reconciler = reconcilerOf(object);
   const source = reconciler?.links?.sourceOf(reconciler.read(object));
@@ -81,12 +81,12 @@ const sourcesOf = (object: KubeObject): readonly Place[] => {
 };
 
 /** Harvester's clients name the image of a disk in an annotation. */
-const imageNamedBy = ({ metadata }: KubeObject): readonly Place[] => {
+const imageNamedBy = ({ metadata }: KubeObject): readonly ObjectPlace[] => {
   const [namespace, name] = (metadata.annotations?.[harvesterAnnotations.imageId] ?? '').split('/');
   return namespace === undefined || name === undefined ? [] : [{ groupKind: harvesterKind, namespace, name }];
 };
 
-const sourcesOfClaim = (claim: PersistentVolumeClaim): readonly Place[] => {
+export const sourcesOfClaim = (claim: PersistentVolumeClaim): readonly ObjectPlace[] => {
   const { namespace = '' } = claim.metadata;
   const { dataSource, dataSourceRef, storageClassName } = claim.spec;
   const sources = isPrimed(claim) ? [] : [dataSource, dataSourceRef];
@@ -104,11 +104,21 @@ const sourcesOfClaim = (claim: PersistentVolumeClaim): readonly Place[] => {
 };
 
 /** Every place that holds the bytes of `target`: a disk that is made from one of them is made from it. */
-const placesOf = (target: KubeObject, { objects, claims, snapshots }: Inventory): readonly Place[] => {
+const placesOf = (target: KubeObject, { objects, claims, snapshots }: Inventory): readonly ObjectPlace[] => {
   const own = placeOf(target);
   const cron = isDataSource(target) ? (target.metadata.labels?.[cdiLabels.cron] ?? '') : target.metadata.name;
   const isVersion = ({ metadata }: KubeObject): boolean =>
     cron !== '' && metadata.namespace === own.namespace && metadata.labels?.[cdiLabels.cron] === cron;
+  return [
+    ...ownPlaces(target),
+    ...(isDataSource(target) ? pointedTo(target) : []),
+    ...[...objects, ...claims, ...snapshots].filter(isVersion).map(placeOf),
+  ];
+};
+
+/** The object itself, what it offers, and where it keeps its disk. */
+export const ownPlaces = (target: KubeObject): readonly ObjectPlace[] => {
+  const own = placeOf(target);
   const reconciler = reconcilerOf(target);
   const resource = reconciler?.read(target);
   const offered = resource === undefined ? [] : (reconciler?.links?.offersOf(resource) ?? []);
@@ -116,13 +126,11 @@ const placesOf = (target: KubeObject, { objects, claims, snapshots }: Inventory)
     own,
     ...offered.filter(({ groupKind }) => groupKind !== contentGroupKind),
     ...childPlaces(own.namespace, (resource as Partial<Filled> | undefined)?.state?.children),
-    ...(isDataSource(target) ? pointedTo(target) : []),
-    ...[...objects, ...claims, ...snapshots].filter(isVersion).map(placeOf),
   ];
 };
 
 /** Where an image keeps its disk. */
-const childPlaces = (namespace: string, children: Filled['state']['children'] = {}): readonly Place[] =>
+const childPlaces = (namespace: string, children: Filled['state']['children'] = {}): readonly ObjectPlace[] =>
   (
     [
       [claimKind, namespace, children.volume],
@@ -150,25 +158,37 @@ export const consumersOf = (target: KubeObject, inventory: Inventory): readonly 
 /** A golden copy is nobody's disk. */
 const isCopy = ({ metadata }: KubeObject): boolean => metadata.labels?.[labels.copyOf] !== undefined;
 
-const madeFrom = (places: readonly Place[], { objects, claims, machines }: Inventory): readonly Consumer[] => {
-  const keys = new Set(places.map(keyOf));
-  const isPart = (object: KubeObject): boolean => keys.has(keyOf(placeOf(object)));
+export interface Made {
+  readonly object: KubeObject;
+  /** What it says that it was made from. */
+  readonly sources: readonly ObjectPlace[];
+}
+
+/** Every disk and DataSource; one that was made from nothing has no sources. */
+export const madeIn = ({ objects, claims }: Pick<Inventory, 'objects' | 'claims'>): readonly Made[] => {
   const owners = new Set(objects.map(({ metadata }) => metadata.uid));
   // A claim of an object that is listed is that object's.
   const isOwned = (claim: KubeObject): boolean =>
     owners.has(ownerOf(claim)?.uid) || (claim.metadata.ownerReferences ?? []).some(({ uid }) => owners.has(uid));
-  const rows = [
+  return [
     ...objects.filter((object) => !isCopy(object)).map((object) => ({ object, sources: sourcesOf(object) })),
     ...claims.filter((claim) => !isOwned(claim)).map((object) => ({ object, sources: sourcesOfClaim(object) })),
   ];
-  return rows.flatMap(({ object, sources }) => {
+};
+
+const madeFrom = (places: readonly ObjectPlace[], inventory: Inventory): readonly Consumer[] => {
+  const keys = new Set(places.map(keyOf));
+  const isPart = (object: KubeObject): boolean => keys.has(keyOf(placeOf(object)));
+  return madeIn(inventory).flatMap(({ object, sources }) => {
     const from = sources.find((source) => keys.has(keyOf(source)));
-    return from === undefined || isPart(object) ? [] : [{ object, from, machines: machinesOf(object, machines) }];
+    return from === undefined || isPart(object)
+      ? []
+      : [{ object, from, machines: machinesOf(object, inventory.machines) }];
   });
 };
 
 /** The claim that a machine mounts of an object: of its own name, or the one its status names. */
-const claimNameOf = (object: KubeObject): string =>
+export const claimNameOf = (object: KubeObject): string =>
   (object as { readonly status?: { readonly claimName?: string } }).status?.claimName ?? object.metadata.name;
 
 const machinesOf = (object: KubeObject, machines: readonly VirtualMachine[]): readonly string[] =>
@@ -181,13 +201,23 @@ const machinesOf = (object: KubeObject, machines: readonly VirtualMachine[]): re
     .map(({ metadata }) => metadata.name);
 
 /** What identifies the bytes that an object was filled with; `undefined` where nothing recorded it, as of disks that storage or another program made. */
-const contentOf = ({ groupKind, namespace, name }: Place, { claims, snapshots }: Inventory): string | undefined => {
+const contentOf = (
+  { groupKind, namespace, name }: ObjectPlace,
+  { claims, snapshots }: Inventory,
+): string | undefined => {
   const isIt = ({ metadata }: KubeObject): boolean => metadata.namespace === namespace && metadata.name === name;
-  const form = groupKind === snapshotKind ? snapshots.find(isIt) : claims.find(isIt);
-  const cloned = groupKind === snapshotKind ? undefined : recordOf(claims.find(isIt))?.population;
-  const { digests = {} } = populationOf(form) ?? cloned ?? {};
-  return digests['sha256'] ?? Object.values(digests)[0];
+  return digestIn(filledWith(groupKind === snapshotKind ? snapshots.find(isIt) : claims.find(isIt)));
 };
+
+/** What is recorded of the bytes of a claim or snapshot. */
+export const filledWith = (form: PersistentVolumeClaim | VolumeSnapshot | undefined): Population | undefined =>
+  populationOf(form) ??
+  (form === undefined || groupKindOf(form) === snapshotKind
+    ? undefined
+    : recordOf(form as PersistentVolumeClaim)?.population);
+
+export const digestIn = ({ digests = {} }: Partial<Pick<Population, 'digests'>> = {}): string | undefined =>
+  digests['sha256'] ?? Object.values(digests)[0];
 
 const contentOfDisk = (object: KubeObject, inventory: Inventory): string | undefined =>
   contentOf({ groupKind: claimKind, namespace: object.metadata.namespace ?? '', name: claimNameOf(object) }, inventory);

@@ -98,15 +98,18 @@ export const toDeviceFault = (error: unknown, path: string, isDevice: boolean): 
   return new TransferError('DeviceForbidden', message, { cause: error });
 };
 
+/** The volume or its storage: disks that are larger than the volume were refused before. */
+export const targetFull = (where: string, cause?: unknown): TransferError => {
+  const code = systemCodeOf(cause);
+  const message = `no space left at ${where}${code === undefined ? '' : ` (${code})`}: the volume, or the storage behind it, is full; free space there, or use a larger volume`;
+  return new TransferError('TargetFull', message, { cause });
+};
+
 /** Maps an error of a write to the target or to scratch space. `where` is the path. Other errors are returned unchanged. */
 export const toWriteFault = (error: unknown, where: string): unknown => {
   const code = systemCodeOf(error);
   if (code === undefined || isTransferError(error)) return error;
-  if (noSpaceCodes.has(code)) {
-    return new TransferError('TargetFull', `no space left at ${where} (${code}); a larger volume is needed`, {
-      cause: error,
-    });
-  }
+  if (noSpaceCodes.has(code)) return targetFull(where, error);
   return new TransferError('TargetFailed', `cannot write to ${where}: ${messageOf(error)}`, { cause: error });
 };
 

@@ -1,10 +1,10 @@
 // What fails below Bullion while a disk is written: its own pods, what carries its events, and the storage, which is full.
-import { readdir, rm, rmdir } from 'node:fs/promises';
+import { readdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
-import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { aDataVolume } from '#test/support/data-volumes.ts';
@@ -66,6 +66,22 @@ describe('an image', () => {
       await expect.poll(left, { timeout: 300_000, interval: 1_000 }).toBe('');
     },
   );
+});
+
+it('an image whose pod is evicted, as from a node that is drained, is imported in the same attempt', async () => {
+  const key = at('evicted');
+  await kube.create(type, anImage(key, await offer('disk.raw', raw, 2 * mib)));
+  await untilStatus(kube, type, key, ({ phase, progress = 0 }) => phase === 'Downloading' && progress > 0, 300);
+  const running = (await kube.list(pods, { namespace })).items.find(({ status }) => status?.phase === 'Running');
+  const name = running?.metadata.name ?? '';
+  const file = join(dir, 'eviction.json');
+  await writeFile(file, JSON.stringify({ apiVersion: 'policy/v1', kind: 'Eviction', metadata: { namespace, name } }));
+  await kubectl('create', '--raw', `/api/v1/namespaces/${namespace}/pods/${name}/eviction`, '-f', file);
+  const status = await timed('an image whose pod was evicted', () => untilImage(key, 600));
+  expect(status).toMatchObject({ state: 'Available', attempts: 1, failed: 0 });
+  expect(await diskIn(at('evicted-image-pvc'), raw)).toBe('identical');
+  await kube.delete(type, key);
+  await untilGone(kube, persistentVolumeClaims, at('evicted-image-pvc'), 300);
 });
 
 /** Volumes of the node are files: these are in a small file system, of which little is left. */

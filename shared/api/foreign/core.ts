@@ -174,12 +174,21 @@ export interface Pod extends KubeObject {
   };
 }
 
+/** Condition of a pod that the cluster ended: an eviction, a preemption, a node that is drained or lost. */
+export const disruptionTarget = 'DisruptionTarget';
+
 export interface Job extends KubeObject {
   readonly spec: {
     readonly backoffLimit?: number;
     readonly activeDeadlineSeconds?: number;
     readonly ttlSecondsAfterFinished?: number;
     readonly suspend?: boolean;
+    readonly podFailurePolicy?: {
+      readonly rules: readonly {
+        readonly action: 'Ignore' | 'FailJob' | 'Count';
+        readonly onPodConditions?: readonly { readonly type: string; readonly status: string }[];
+      }[];
+    };
     readonly template: {
       readonly metadata?: {
         readonly labels?: Readonly<Record<string, string>>;

@@ -20,7 +20,7 @@ export interface HostHealth {
   readonly waitMs: (host: string) => number;
   /** Like `waitMs`, for a caller that asks if it is 0, and then reports the result: it may be the only one that is let through. */
   readonly take: (host: string) => number;
-  /** It has answered, whatever it said. */
+  /** It has answered, with whatever status. */
   readonly answered: (host: string) => void;
   /** It did not answer, or not usefully: no connection, no bytes, a server error. */
   readonly failed: (host: string) => void;

@@ -1,5 +1,5 @@
 // One image at several places, in order: what one of them cannot give is asked of the next. Bytes are the same everywhere, since they are verified
-// against digests; what a tag means is said by the first place that answers.
+// against digests; the first place that answers decides what a tag refers to.
 import { HttpFailure } from '#shared/clients/http/errors.ts';
 import type { HostHealth } from '#shared/clients/http/health.ts';
 import { type ServedFrom, createServed } from '#shared/clients/http/served.ts';
@@ -123,7 +123,7 @@ export const createMirroredClient = (options: MirroredOptions): MirroredClient =
   };
 };
 
-/** An error that a retry can mend, wherever it came from: that a mirror lacks the image does not make it final. Else the last; with the others. */
+/** A retryable error if there is one, from whichever place: an image that a mirror lacks is not final. Otherwise the last error. With the messages of the others. */
 const allFailed = (faults: readonly { readonly host: string; readonly error: unknown }[]): unknown => {
   const chief = faults.findLast(({ error }) => isRetryable(error)) ?? faults.at(-1);
   const last = chief?.error;

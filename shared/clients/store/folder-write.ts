@@ -67,7 +67,7 @@ const staleMs = 60_000;
 const holdMs = 30_000;
 /** Number of attempts to get the lock of another writer, and milliseconds between them. */
 const looks = 40;
-const lookMs = 50;
+const pollMs = 50;
 
 export const revisionOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
@@ -132,7 +132,7 @@ const lock = async (writing: Writing): Promise<void> => {
   for (let look = 0; look < looks; look += 1) {
     if (await linkNew(files, draft, lockOf(path))) return;
     await breakStale(writing);
-    await delay(lookMs);
+    await delay(pollMs);
   }
   throw new Unavailable(`${key} is being written by another client`);
 };

@@ -14,7 +14,7 @@ const madeAt = 'bullion.dev/made-at';
 /** A key signs for one day, and verifies for one day more; no token is valid longer than that. */
 const renewMs = 24 * 3600 * 1000;
 /** Milliseconds between reads of the Secret, which another instance may have updated. */
-const lookMs = 60 * 1000;
+const pollMs = 60 * 1000;
 /** Tokens with invented key names must not cause a read each. */
 const leastLookMs = 2 * 1000;
 
@@ -78,7 +78,7 @@ export const createKeyRing = (kube: KubeClient, now: () => number): KeyRing => {
     }
     throw new Unavailable(`Secret ${key.name} in ${key.namespace} is constantly changed by another client`);
   };
-  const keys = async (ageMs = lookMs): Promise<readonly SigningKey[]> => {
+  const keys = async (ageMs = pollMs): Promise<readonly SigningKey[]> => {
     if (held !== undefined && now() - held.readAt < ageMs) return held.keys;
     reading ??= read().finally(() => (reading = undefined));
     held = await reading;
@@ -90,6 +90,6 @@ export const createKeyRing = (kube: KubeClient, now: () => number): KeyRing => {
       if (current === undefined) throw new Unavailable(`Secret ${key.name} in ${key.namespace} contains no key`);
       return current;
     },
-    verifying: async ({ isFresh: fresh = false } = {}) => (await keys(fresh ? leastLookMs : lookMs)).map(publicHalfOf),
+    verifying: async ({ isFresh: fresh = false } = {}) => (await keys(fresh ? leastLookMs : pollMs)).map(publicHalfOf),
   };
 };

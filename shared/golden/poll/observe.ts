@@ -1,4 +1,4 @@
-// One look at a source, with the access its cron names. Made once at the edge; called by the tick and when a new cron is observed.
+// One poll of a source, with the access its cron names. Made once at the edge; called by the tick and when a new cron is observed.
 import { HttpFailure } from '#shared/clients/http/errors.ts';
 import { isOfHost } from '#shared/clients/registry/mirrored.ts';
 import { type RegistryAccess, placesOf } from '#shared/clients/registry/mirrors.ts';
@@ -72,7 +72,7 @@ export const createObserver = (options: ObserveOptions): Observe => {
   };
   return async (request) => {
     try {
-      return await look(tools, request);
+      return await poll(tools, request);
     } catch (error) {
       request.signal?.throwIfAborted();
       if (!(error instanceof AppError) || error instanceof Unavailable) throw error;
@@ -82,13 +82,13 @@ export const createObserver = (options: ObserveOptions): Observe => {
   };
 };
 
-const look = async (tools: Tools, request: ObserveRequest): Promise<Observation> => {
+const poll = async (tools: Tools, request: ObserveRequest): Promise<Observation> => {
   const { source } = request;
-  if (source.type === 'pvc') return lookAtVolume(tools, request.namespace, source);
+  if (source.type === 'pvc') return pollVolume(tools, request.namespace, source);
   const hosts = hostsOf(source, await tools.registries());
   const http = await openHttp(tools, request.namespace, source);
   try {
-    return await unlessDown(tools, hosts, request.signal, () => lookAtServer(tools, request, { source, http, hosts }));
+    return await unlessDown(tools, hosts, request.signal, () => pollServer(tools, request, { source, http, hosts }));
   } finally {
     await http.close();
   }
@@ -135,22 +135,18 @@ interface Looking {
   readonly hosts: readonly string[];
 }
 
-const lookAtServer = (
-  tools: Tools,
-  request: ObserveRequest,
-  { source, http, hosts }: Looking,
-): Promise<Observation> => {
+const pollServer = (tools: Tools, request: ObserveRequest, { source, http, hosts }: Looking): Promise<Observation> => {
   switch (source.type) {
     case 'registry':
-      return lookAtRegistry(tools, request, { source, http, hosts });
+      return pollRegistryImage(tools, request, { source, http, hosts });
     case 's3':
-      return lookAtObject(tools, request, source, http);
+      return pollObject(tools, request, source, http);
     case 'http':
-      return lookAtFile(tools, request, source, http);
+      return pollFile(tools, request, source, http);
   }
 };
 
-const lookAtRegistry = async (
+const pollRegistryImage = async (
   tools: Tools,
   { namespace, known, round, signal }: ObserveRequest,
   { source, http, hosts }: Looking & { readonly source: RegistryCronSource },
@@ -167,7 +163,7 @@ const lookAtRegistry = async (
   return pollRegistry(tools.answers.sharing(client, round, access), source, known, tools.architecture);
 };
 
-const lookAtFile = async (
+const pollFile = async (
   tools: Tools,
   { namespace, known, signal }: ObserveRequest,
   source: HttpCronSource,
@@ -178,7 +174,7 @@ const lookAtFile = async (
   return pollHttp({ client, access, health: tools.health, secretHeaders, now: tools.now, signal }, source, known);
 };
 
-const lookAtObject = async (
+const pollObject = async (
   tools: Tools,
   { namespace, known, signal }: ObserveRequest,
   source: S3CronSource,
@@ -203,8 +199,8 @@ const lookAtObject = async (
   return toS3Observation({ etag, versionId }, { source, known, where: `${redactUrl(source.url)} (at ${from})` });
 };
 
-/** Who may not clone a volume is not told whether there is one. */
-const lookAtVolume = async (
+/** The existence of a volume is not disclosed to accounts that may not clone it. */
+const pollVolume = async (
   { kube }: Tools,
   own: string,
   { namespace = own, name, account }: VolumeCronSource,
@@ -247,7 +243,9 @@ const toS3Observation = (
     return { is: 'failed', reason: 'NoValidator', message };
   }
   const digest = validatorDigest([url, 's3', versionId, etag]);
-  const told = [...(versionId === undefined ? [] : [`version ${versionId}`]), `ETag ${etag ?? 'none'}`].join(' and ');
-  if (digest === known.sourceDigest) return { is: 'same', message: `${where} still has ${told}` };
-  return { is: 'found', digest, message: `${where} has ${told}`, memory: { sourceDigest: digest } };
+  const validators = [...(versionId === undefined ? [] : [`version ${versionId}`]), `ETag ${etag ?? 'none'}`].join(
+    ' and ',
+  );
+  if (digest === known.sourceDigest) return { is: 'same', message: `${where} still has ${validators}` };
+  return { is: 'found', digest, message: `${where} has ${validators}`, memory: { sourceDigest: digest } };
 };

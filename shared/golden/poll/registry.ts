@@ -23,17 +23,17 @@ export const pollRegistry = async (
   const where = formatReference(image);
   const head = await client.head(image);
   const memory = { sourceDigest: head.digest };
-  const said = `${note}${head.saidBy === undefined ? '' : `; ${head.saidBy} answered`}`;
+  const suffix = `${note}${head.saidBy === undefined ? '' : `; ${head.saidBy} answered`}`;
   if (head.digest === known.sourceDigest)
-    return { is: 'same', message: `${where} still has digest ${head.digest}${said}` };
+    return { is: 'same', message: `${where} still has digest ${head.digest}${suffix}` };
   const found = { is: 'found', tag: image.tag, memory } as const;
   if (!indexTypes.includes(head.mediaType)) {
-    return { ...found, digest: head.digest, message: `${where} has digest ${head.digest}${said}` };
+    return { ...found, digest: head.digest, message: `${where} has digest ${head.digest}${suffix}` };
   }
   const wanted = source.architecture ?? architecture;
   const manifest = await client.manifest({ ...image, digest: head.digest });
   const chosen = manifest.is === 'image' ? manifest.digest : selectPlatform(manifest.entries, wanted, where).digest;
-  return { ...found, digest: chosen, message: `${where} has digest ${chosen} for linux/${wanted}${said}` };
+  return { ...found, digest: chosen, message: `${where} has digest ${chosen} for linux/${wanted}${suffix}` };
 };
 
 interface Tagged {

@@ -97,7 +97,7 @@ export const deprecationIn = (object: KubeObject | undefined): DeprecationMark |
 export const deprecationOfImage = (image: KubeObject | undefined): DeprecationStatus | undefined =>
   DeprecationStatus.safeParse(jsonOf(image)).data;
 
-/** As people read it: what is said of a version or a channel, or of an image. */
+/** The sentence for people about a version, a channel or an image. */
 export const sentenceOf = (
   { state, since, message, replacement, by }: DeprecationStatus,
   kind: 'DataSource' | 'image' = 'DataSource',

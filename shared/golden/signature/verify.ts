@@ -1,5 +1,5 @@
 // Who signed a version of a golden image: reads the keys, looks the signature up where the source is, and decides. The digest that is asked about
-// is the one that is published: nothing is said of any other.
+// is the one that is published: it is no statement about any other.
 import { askPlaces } from '#shared/clients/http/mirrored.ts';
 import { type MirrorAccess, mirrorsOf } from '#shared/clients/http/mirrors.ts';
 import { type HostHealth, createHostHealth } from '#shared/clients/http/health.ts';
@@ -61,7 +61,7 @@ export const verifySignature = async (deps: SignatureDeps, request: SignatureReq
   const unsuitable = whyUnsuitable(request);
   if (unsuitable !== undefined) return unsuitable;
   try {
-    return await look(deps, request);
+    return await judge(deps, request);
   } catch (error) {
     request.signal?.throwIfAborted();
     if (error instanceof InvalidInput) return refuse('InvalidPolicy', messageOf(error));
@@ -92,7 +92,7 @@ const whyUnsuitable = ({ source, rule, digest }: SignatureRequest): SignatureRef
   return undefined;
 };
 
-const look = async (deps: SignatureDeps, request: SignatureRequest): Promise<SignatureOutcome> => {
+const judge = async (deps: SignatureDeps, request: SignatureRequest): Promise<SignatureOutcome> => {
   const { source, namespace, keysNamespace = namespace } = request;
   if (source.type === 'pvc') return refuse('InvalidPolicy', 'a volume has no signature');
   const read: ReadConfigMap = async (name) => {
@@ -105,8 +105,8 @@ const look = async (deps: SignatureDeps, request: SignatureRequest): Promise<Sig
   const http = await openHttp(deps, namespace, source);
   try {
     return source.type === 'registry'
-      ? await lookAtImage(deps, request, source, { http, read })
-      : await lookAtFile(deps, request, source, { http, read });
+      ? await judgeImage(deps, request, source, { http, read })
+      : await judgeFile(deps, request, source, { http, read });
   } finally {
     await http.close();
   }
@@ -117,7 +117,7 @@ interface Opened {
   readonly read: ReadConfigMap;
 }
 
-const lookAtImage = async (
+const judgeImage = async (
   deps: SignatureDeps,
   { namespace, rule, digest, sourceDigest, signal }: SignatureRequest,
   source: RegistryCronSource,
@@ -130,7 +130,7 @@ const lookAtImage = async (
   return verifyImage(registry, { image: source.image, digest, sourceDigest, attestations }, judge);
 };
 
-const lookAtFile = async (
+const judgeFile = async (
   deps: SignatureDeps,
   request: SignatureRequest,
   source: HttpCronSource | S3CronSource,

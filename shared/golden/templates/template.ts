@@ -40,7 +40,7 @@ export const architecturesOf = ({ annotations }: Template): readonly string[] | 
 export const withoutArchitectures = (annotations: Texts): Texts =>
   Object.fromEntries(Object.entries(annotations).filter(([key]) => key !== templateAnnotations.architectures));
 
-/** Whether a boot source keeps itself fresh or stays with the volume a user made. Pure; the table of SSP, with its reason said aloud. */
+/** Whether a boot source keeps itself fresh or stays with the volume a user made. Pure; the table of SSP, with the reason for each row. */
 export interface BootSourceFacts {
   /** Whether a template feeds it. */
   readonly hasTemplate: boolean;

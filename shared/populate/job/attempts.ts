@@ -1,6 +1,6 @@
 // Derives the state of a transfer from its Job and pods: the number of attempts, their results, and the reason of the current wait. Pure;
 // called by backends.
-import type { ContainerStatus, Job, Pod } from '#shared/api/foreign/core.ts';
+import { type ContainerStatus, type Job, type Pod, disruptionTarget } from '#shared/api/foreign/core.ts';
 import { labels } from '#shared/api/names.ts';
 import { backoffSeconds } from '#shared/populate/job/transfer-job.ts';
 import { redact } from '#shared/runtime/redact.ts';
@@ -67,11 +67,22 @@ const byEnd = (a: Pod, b: Pod): number => endOf(a).localeCompare(endOf(b));
 const podsOf = (job: Job, pods: readonly Pod[]): readonly Pod[] =>
   pods.filter((pod) => pod.metadata.ownerReferences?.some((reference) => reference.uid === job.metadata.uid) ?? false);
 
+/** Why the cluster ended the pod, such as an eviction or a drained node; its worker then reports that it was cancelled. */
+const disruptionOf = ({ metadata, status }: Pod): Hindrance | undefined => {
+  const condition = status?.conditions?.find(({ type, status: is }) => type === disruptionTarget && is === 'True');
+  if (condition === undefined) return undefined;
+  const cause = status?.message ?? condition.message ?? condition.reason ?? 'no reason is given';
+  return { reason: 'PodDisrupted', message: `the cluster ended transfer pod ${metadata.name}: ${redact(cause)}` };
+};
+
 /** The error of an attempt with a failed report or none. */
 const faultOf = (pod: Pod): AttemptFault => {
   const terminated = terminatedOf(pod);
   const report = parseReport(terminated?.message);
-  const fault = report?.outcome === 'failed' ? report : silentFaultOf(pod);
+  // A worker that was cancelled does not know why: the pod may.
+  const isExplained =
+    report?.outcome === 'failed' && (report.reason !== 'Cancelled' || pod.status?.reason === undefined);
+  const fault = disruptionOf(pod) ?? (isExplained ? report : silentFaultOf(pod));
   return {
     reason: fault.reason,
     // The worker redacts its messages; the container runtime does not.
@@ -160,7 +171,7 @@ export const readSucceeded = (jobName: string, allPods: readonly Pod[]): Succeed
   const pods = allPods.filter(({ metadata }) =>
     metadata.ownerReferences?.some(({ kind, name }) => kind === 'Job' && name === jobName),
   );
-  const failures = pods.filter(({ status }) => status?.phase === 'Failed').length;
+  const failures = pods.filter((pod) => pod.status?.phase === 'Failed' && disruptionOf(pod) === undefined).length;
   return succeededRun(pods, failures);
 };
 
@@ -176,15 +187,19 @@ const newestFirst = (a: Pod, b: Pod): number =>
 export const readTransfer = (job: Job, allPods: readonly Pod[], now: number): TransferRun => {
   const pods = podsOf(job, allPods);
   const ended = pods.filter(isOver).sort(byEnd);
-  const failed = ended.filter((pod) => pod.status?.phase === 'Failed');
+  const disrupted = ended.filter((pod) => pod.status?.phase === 'Failed' && disruptionOf(pod) !== undefined);
+  const failed = ended.filter((pod) => pod.status?.phase === 'Failed' && !disrupted.includes(pod));
   // Kubernetes counts a failure once its pod is gone from the node; the pods may be ahead of the count, or already collected.
   const failures = Math.max(job.status?.failed ?? 0, failed.length);
   // A succeeded pod ends its Job, even before the Job status reports it.
-  if (isFinished(job) || ended.length > failed.length) return finishedRun(job, ended, failures);
+  if (isFinished(job) || ended.length > failed.length + disrupted.length) return finishedRun(job, ended, failures);
   const lastFailed = failed.at(-1);
   const counts = { failures, lastFault: lastFailed === undefined ? undefined : faultOf(lastFailed) };
   const [live] = pods.filter((pod) => !isOver(pod)).sort(newestFirst);
   if (live !== undefined) return liveRun(live, counts);
+  const lastDisrupted = disrupted.at(-1);
+  if (lastDisrupted !== undefined && lastDisrupted === ended.at(-1))
+    return { is: 'waiting', ...counts, attempts: failures + 1, hindrance: disruptionOf(lastDisrupted) };
   const next = lastFailed === undefined ? 0 : Date.parse(endOf(lastFailed)) + backoffSeconds(failures) * 1000;
   if (next <= now) return { is: 'waiting', ...counts, attempts: failures };
   return { is: 'backing-off', ...counts, attempts: failures, nextAttempt: new Date(next).toISOString() };

@@ -116,11 +116,11 @@ const deadlineOf = (job: Job, { now, settings }: PlanContext): string => {
   return isoTime((Number.isNaN(begun) ? now : begun) + seconds * 1000);
 };
 
-const looking = { job: 'inspect-', phase: 'Pending', reason: 'Inspecting', doing: 'inspecting the source' } as const;
+const inspecting = { job: 'inspect-', phase: 'Pending', reason: 'Inspecting', doing: 'inspecting the source' } as const;
 
 /** The state of a Job with that prefix before its first report. */
 const unreported = [
-  looking,
+  inspecting,
   { job: 'import-', phase: 'Downloading', reason: 'Downloading', doing: 'downloading' },
   { job: 'export-', phase: 'Exporting', reason: 'Exporting', doing: 'exporting' },
 ] as const;
@@ -137,7 +137,7 @@ const runningState = (
     return failedState(state, 'DeadlineExceeded', 'the transfer ran past its deadline and was stopped');
   }
   if (state.transfer?.run === run.pod) return reportedState(image, state, state.transfer);
-  const { doing, ...step } = unreported.find(({ job: prefix }) => job.metadata.name.startsWith(prefix)) ?? looking;
+  const { doing, ...step } = unreported.find(({ job: prefix }) => job.metadata.name.startsWith(prefix)) ?? inspecting;
   return {
     ...state,
     phase: step.phase,

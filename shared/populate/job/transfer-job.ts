@@ -1,5 +1,13 @@
 // Builds transfer Jobs: the only place that knows the interface of transfer-job. Called by backends.
-import type { Container, EnvVar, Job, PodSpec, PodVolume, VolumeMode } from '#shared/api/foreign/core.ts';
+import {
+  type Container,
+  type EnvVar,
+  type Job,
+  type PodSpec,
+  type PodVolume,
+  type VolumeMode,
+  disruptionTarget,
+} from '#shared/api/foreign/core.ts';
 import { childMetadata, type ObjectRef } from '#shared/api/object.ts';
 import { annotations, labels } from '#shared/api/names.ts';
 import { type JobBackup, mountsOfBackup, toBackupRequest } from '#shared/populate/job/output.ts';
@@ -232,9 +240,14 @@ const queueMarks = (
   };
 };
 
+/** Pods that are evicted, preempted or lost with their node have not failed: Kubernetes starts another one at once, once the node has ended it. */
+const ignoreDisruptions: Job['spec']['podFailurePolicy'] = {
+  rules: [{ action: 'Ignore', onPodConditions: [{ type: disruptionTarget, status: 'True' }] }],
+};
+
 /**
- * The Job of one transfer. Attempts are its pods; each writes a TransferReport as its termination message. On a permanent fault the Job
- * succeeds with a failed report; on a transient one the pod fails and Kubernetes retries.
+ * The Job of one transfer. Attempts are its pods, except those that the cluster ended; each writes a TransferReport as its termination message.
+ * On a permanent fault the Job succeeds with a failed report; on a transient one the pod fails and Kubernetes retries.
  */
 export const buildTransferJob = (request: TransferRequest, settings: PopulateSettings): Job => {
   const role = request.role ?? request.mode;
@@ -251,6 +264,7 @@ export const buildTransferJob = (request: TransferRequest, settings: PopulateSet
     },
     spec: {
       backoffLimit: request.retries,
+      podFailurePolicy: ignoreDisruptions,
       activeDeadlineSeconds: jobSeconds(request.retries, settings),
       ttlSecondsAfterFinished: request.mode === 'serve' ? forgetSeconds : keepSeconds,
       template: {

@@ -80,7 +80,7 @@ const needsLook = (volume: Volume, observed: ObservedVolumeClone, context: PlanC
 };
 
 /** Inspects the source for the current size of its disk, which may have grown since it was written. */
-const lookAtSource = (
+const observeSource = (
   volume: Volume,
   observed: ObservedVolumeClone,
   context: PlanContext,
@@ -111,7 +111,7 @@ export const planClone = (
   context: PlanContext,
   manner: Manner = {},
 ): Plan => {
-  const looked = lookAtSource(volume, observed, context);
+  const looked = observeSource(volume, observed, context);
   if (looked.is === 'planned') return looked.plan;
   const plan = planLookedAt(volume, { ...observed, origin: looked.origin }, context, manner);
   const isMade = plan.actions.some((action) => action.do === 'create' && action.type === persistentVolumeClaims);

@@ -159,7 +159,7 @@ const readCopy = async (
 
 type CopiedContent = Source & { readonly pods: readonly Pod[] };
 
-const give = (actions: readonly Action[]): Keeping => ({ is: 'over', actions });
+const ended = (actions: readonly Action[]): Keeping => ({ is: 'over', actions });
 
 /** Removes a copy that failed. */
 const leave = ({ claim, job }: KeptCopy): readonly Action[] => [
@@ -169,12 +169,12 @@ const leave = ({ claim, job }: KeptCopy): readonly Action[] => [
 
 const planCopy = (volume: Volume, kept: KeptCopy, fetched: CopiedContent, context: PlanContext): Keeping => {
   const { claim, job, isAwaited } = kept;
-  if (claim === undefined && !isAwaited) return give(leave(kept));
-  if (claim?.metadata.deletionTimestamp !== undefined) return give(leave(kept));
+  if (claim === undefined && !isAwaited) return ended(leave(kept));
+  if (claim?.metadata.deletionTimestamp !== undefined) return ended(leave(kept));
   const run = job === undefined ? undefined : readTransfer(job, fetched.pods, context.now);
-  if (run?.is === 'failed') return give(leave(kept));
+  if (run?.is === 'failed') return ended(leave(kept));
   return run?.is === 'succeeded' && claim !== undefined
-    ? give([patch(persistentVolumeClaims, claim, populatedPatch(fetched.population, {}))])
+    ? ended([patch(persistentVolumeClaims, claim, populatedPatch(fetched.population, {}))])
     : planMaking(volume, kept, fetched, context);
 };
 
@@ -188,7 +188,7 @@ const planMaking = (volume: Volume, kept: KeptCopy, fetched: CopiedContent, cont
     isComplaining: false,
   } as const;
   const state = storageWaitingState(volume, volume.state, wait, context);
-  if (state.phase === 'Failed') return give(leave(kept));
+  if (state.phase === 'Failed') return ended(leave(kept));
   const wanted = claim ?? buildCopy(volume, name, fetched.claim);
   const actions = [
     ...(claim === undefined ? [create(persistentVolumeClaims, wanted)] : []),

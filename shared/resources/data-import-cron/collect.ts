@@ -12,6 +12,7 @@ import { isoTime } from '#shared/populate/state.ts';
 import { type RetainedVersion, judgeRetention } from '#shared/golden/version.ts';
 import { type SourceFormat, policyNameOf } from '#shared/resources/data-source/point.ts';
 import type {
+  CronPolicy,
   CronState,
   CronResource,
   ObservedCron,
@@ -64,18 +65,21 @@ export interface Collection {
 type Gone = Pick<Note, 'reason' | 'message'> & { readonly event: VersionEventType };
 
 /** The same version may come and go more than once. */
-const gone = (name: string, { dataVolume, volume, snapshot }: ObservedVersion, { event, ...said }: Gone): Note => ({
+const gone = (name: string, { dataVolume, volume, snapshot }: ObservedVersion, { event, ...note }: Gone): Note => ({
   type: 'Normal',
-  ...said,
-  occurrence: `${said.reason}/${name}/${(dataVolume ?? volume ?? snapshot)?.metadata.uid ?? ''}`,
+  ...note,
+  occurrence: `${note.reason}/${name}/${(dataVolume ?? volume ?? snapshot)?.metadata.uid ?? ''}`,
   version: { of: 'cron', type: event, name },
 });
 
 const createdOf = ({ volume, snapshot, dataVolume }: ObservedVersion): string =>
   (volume ?? snapshot ?? dataVolume)?.metadata.creationTimestamp ?? '';
 
-/** A disk that was made from it, or that it was what the cron offered. */
-const lastUseOf = (version: ObservedVersion): string => notedUse(version) ?? createdOf(version);
+/** A disk that was made from it, or that it was what the cron offered. RFC 3339; empty when unknown. */
+export const lastUseOf = (name: string, version: ObservedVersion, lastDisks: ObservedCron['lastDisks']): string => {
+  const [one, other] = [notedUse(version) ?? createdOf(version), lastDisks.get(name)];
+  return other !== undefined && !(Date.parse(one) >= Date.parse(other)) ? other : one;
+};
 
 /** Imports of other digests that did not end well, or not yet. The version in use is never one of them. */
 export const supersede = (cron: CronResource, observed: ObservedCron, target: string): Collection => {
@@ -101,7 +105,9 @@ export const supersede = (cron: CronResource, observed: ObservedCron, target: st
   };
 };
 
-type KeptVersions = Pick<ObservedCron, 'versions' | 'inUse' | 'lastDisks' | 'policy'>;
+export type KeptVersions = Pick<ObservedCron, 'versions' | 'inUse' | 'lastDisks'> & {
+  readonly policy: Pick<CronPolicy, 'retention'> | undefined;
+};
 
 /** Each version of a cron, and what keeps it. `now`: milliseconds since the epoch. */
 const retainedVersions = (
@@ -113,15 +119,12 @@ const retainedVersions = (
   const there = [...versions].filter(([, version]) => !isGoing(version));
   const found = there.map(([name, version]) => ({
     name,
-    lastUse: latest(lastUseOf(version), lastDisks.get(name)),
+    lastUse: lastUseOf(name, version, lastDisks),
     created: createdOf(version),
   }));
   const { keep = cron.keep, maxAge, unusedFor } = policy?.retention ?? {};
   return judgeRetention(found, { keep, current, inUse, maxAge, unusedFor, now });
 };
-
-const latest = (one: string, other: string | undefined): string =>
-  other !== undefined && !(Date.parse(one) >= Date.parse(other)) ? other : one;
 
 /** Since when nothing keeps it; `undefined`: something does, or nobody noted it yet. */
 export const deletedAt = ({ volume, snapshot }: ObservedVersion): string | undefined =>
@@ -155,12 +158,12 @@ export const prunableVersions = (cron: CronResource, found: KeptVersions, now: n
       [!cron.collects, `DataImportCron ${cron.ref.name} is to keep all: spec.garbageCollect`],
       [!hasArrived(cron, name, version), 'it is being imported'],
     ] as const;
-    return { name, keptBy: keptBy ?? more.find(([isSo]) => isSo)?.[1] };
+    return { name, keptBy: keptBy ?? more.find(([applies]) => applies)?.[1] };
   });
 };
 
 /** Who reads from versions, and locks, come to their end without an event that leads here. */
-const lookAgainMs = 10 * 60_000;
+const recheckMs = 10 * 60_000;
 
 /** When what is kept now may not be kept any more, by times alone; `undefined`: not before something else happens. */
 const nextTime = (
@@ -173,10 +176,10 @@ const nextTime = (
   const times = retained.flatMap(({ name, keptBy }) => {
     const version = versions.get(name) ?? {};
     if (keptBy === undefined) return [Date.parse(deletedAt(version) ?? isoTime(now)) + undeleteFor];
-    if (inUse.get(name) === keptBy) return policy.keeperOf(name) === undefined ? [now + lookAgainMs] : [];
+    if (inUse.get(name) === keptBy) return policy.keeperOf(name) === undefined ? [now + recheckMs] : [];
     return [
       Date.parse(createdOf(version)) + (maxAge ?? Number.NaN),
-      Date.parse(latest(lastUseOf(version), lastDisks.get(name))) + (unusedFor ?? Number.NaN),
+      Date.parse(lastUseOf(name, version, lastDisks)) + (unusedFor ?? Number.NaN),
     ];
   });
   const later = times.filter((time) => time > now);

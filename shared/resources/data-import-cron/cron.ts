@@ -108,7 +108,7 @@ export interface CronState extends ReconciledState {
   readonly snapshotClass?: string | undefined;
   /** RFC 3339: when the version in use was imported. */
   readonly importedAt?: string | undefined;
-  /** RFC 3339: what `nextCronTime` said when it was looked at. */
+  /** RFC 3339: the result of `nextCronTime` at the last reconciliation. */
   readonly nextPoll?: string | undefined;
   readonly lastPoll?: PollStatus | undefined;
   /** For a host that asked to be left alone. */

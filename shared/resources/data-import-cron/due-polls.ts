@@ -12,7 +12,7 @@ import {
   openLine,
   readHostWait,
 } from '#shared/resources/data-import-cron/hosts.ts';
-import { hand, isCron, observedBy } from '#shared/resources/data-import-cron/poll.ts';
+import { deliver, isCron, observedBy } from '#shared/resources/data-import-cron/poll.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
@@ -128,7 +128,7 @@ const pollGroup = async (deps: ReconcileDeps, line: Line, { request, crons }: Re
     const observation = await askInLine({ ...deps, observe }, line, request);
     for (const cron of crons) {
       // oxlint-disable-next-line no-await-in-loop
-      await hand(deps, cron, { observation, askedAt });
+      await deliver(deps, cron, { observation, askedAt });
     }
   } catch (error) {
     deps.log.warn('source not polled', { crons: crons.length, error: messageOf(error) });

@@ -1,4 +1,4 @@
-// What monitoring is told of a cron, recomputed from the object alone: a cron that is gone is told of no more. Pure.
+// Metrics of a cron, computed from the object alone: a deleted cron has none. Pure.
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import type { Counter } from '#shared/metrics/metric.ts';

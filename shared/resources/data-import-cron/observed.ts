@@ -4,13 +4,13 @@ import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-im
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
-import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
-import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { type VolumeSnapshot, volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
 import { readClass } from '#shared/populate/reading.ts';
-import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
+import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { annotations, labels } from '#shared/api/names.ts';
 import { isLocked } from '#shared/resources/protected/golden.ts';
 import { keeperOf, policyOf, retentionOf, ruleOf } from '#shared/golden/rollout/policies.ts';
@@ -22,7 +22,7 @@ import type {
 } from '#shared/resources/data-import-cron/cron.ts';
 import { readStorage } from '#shared/resources/data-import-cron/kept.ts';
 import { classNameOf, isForDisk } from '#shared/resources/data-import-cron/template.ts';
-import { noUsers, readUsers } from '#shared/resources/data-import-cron/users.ts';
+import { type VersionUsers, noUsers, readUsers } from '#shared/resources/data-import-cron/users.ts';
 import { hasArrived, possibleNames } from '#shared/resources/data-import-cron/version.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
@@ -47,7 +47,15 @@ export const readKept = async (
   cron: CronResource,
   { policy, versions, isDue }: Pick<ObservedCron, 'policy' | 'versions'> & { readonly isDue: boolean },
 ): Promise<Pick<ObservedCron, 'inUse' | 'lastDisks'>> => {
-  const { used, lastDisks } = isDue ? await readUsers(kube, cron, { versions: [...versions.keys()], policy }) : noUsers;
+  const users = isDue ? await readUsers(kube, cron, { versions: [...versions.keys()], policy }) : noUsers;
+  return keptOf(cron, { policy, versions }, users);
+};
+
+export const keptOf = (
+  cron: CronResource,
+  { policy, versions }: Pick<ObservedCron, 'policy' | 'versions'>,
+  { used, lastDisks }: VersionUsers,
+): Pick<ObservedCron, 'inUse' | 'lastDisks'> => {
   const kept = [...versions].flatMap(([name, version]): readonly (readonly [string, string])[] => {
     if (!hasArrived(cron, name, version)) return [];
     const lock = formsOf(version).some(isLocked) ? `it has the label ${labels.protected}` : undefined;
@@ -124,9 +132,16 @@ export const readPolicy = async (
   const policy = policyOf(object, await listOf(kube, goldenImagePolicyKind.type, { namespace }));
   if (policy === undefined) return undefined;
   const { name } = policy.metadata;
-  const sources = await listOf(kube, dataSourceKind.type, { namespace, labelSelector: `${labels.policy}=${name}` });
+  return cronPolicyOf(
+    policy,
+    await listOf(kube, dataSourceKind.type, { namespace, labelSelector: `${labels.policy}=${name}` }),
+  );
+};
+
+/** `sources`: its own. */
+export const cronPolicyOf = (policy: GoldenImagePolicy, sources: readonly DataSource[]): CronPolicy => {
   return {
-    name,
+    name: policy.metadata.name,
     verifies: policy.spec.verify?.signature !== undefined,
     keeperOf: keeperOf(policy),
     retention: retentionOf(policy),
@@ -145,6 +160,12 @@ const readRight = async (
   return { is: 'asked', grant: await grantFor(kube, serviceAccountRequester(own, account), used) };
 };
 
+export interface CronForms {
+  readonly imports: readonly DataVolume[];
+  readonly volumes: readonly PersistentVolumeClaim[];
+  readonly snapshots: readonly VolumeSnapshot[];
+}
+
 /** By name: what carries the label of a cron. */
 export const readVersions = async (
   kube: KubeClient,
@@ -157,34 +178,21 @@ export const readVersions = async (
     listOf(kube, persistentVolumeClaims, options),
     listOf(kube, volumeSnapshots, options),
   ]);
+  const labelled = new Set(volumes.map(({ metadata }) => metadata.name));
+  // The volume of an import is its own whether or not it took over the labels.
+  const lacking = imports.map(({ metadata }) => metadata.name).filter((name) => !labelled.has(name));
+  const others = await Promise.all(lacking.map((name) => kube.get(persistentVolumeClaims, { namespace, name })));
+  return versionsFrom({ imports, volumes: [...volumes, ...others.filter((one) => one !== undefined)], snapshots });
+};
+
+/** By name: what there is of one cron. */
+export const versionsFrom = ({ imports, volumes, snapshots }: CronForms): ReadonlyMap<string, ObservedVersion> => {
   const versions = new Map<string, ObservedVersion>();
   const add = (name: string, form: ObservedVersion) => versions.set(name, { ...versions.get(name), ...form });
   for (const dataVolume of imports) add(dataVolume.metadata.name, { dataVolume });
   for (const volume of volumes) add(volume.metadata.name, { volume });
   for (const snapshot of snapshots) add(snapshot.metadata.name, { snapshot });
-  await readUnlabelledVolumes(kube, namespace, { imports, versions, add });
   return versions;
-};
-
-/** The volume of an import is its own whether or not it took over the labels. */
-const readUnlabelledVolumes = async (
-  kube: KubeClient,
-  namespace: string,
-  {
-    imports,
-    versions,
-    add,
-  }: {
-    readonly imports: readonly DataVolume[];
-    readonly versions: ReadonlyMap<string, ObservedVersion>;
-    readonly add: (name: string, form: ObservedVersion) => unknown;
-  },
-): Promise<void> => {
-  const lacking = imports
-    .map(({ metadata }) => metadata.name)
-    .filter((name) => versions.get(name)?.volume === undefined);
-  const found = await Promise.all(lacking.map((name) => kube.get(persistentVolumeClaims, { namespace, name })));
-  for (const volume of found) if (volume !== undefined) add(volume.metadata.name, { volume });
 };
 
 const readRival = async (

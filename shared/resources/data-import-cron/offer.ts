@@ -51,7 +51,7 @@ export const offer = (cron: CronResource, observed: ObservedCron, state: CronSta
   return point(source, wantedSource(cron, state, source?.spec.source), metadataOf(cron, source));
 };
 
-// What the steps of this folder share: one version on its way, and what is said and offered meanwhile. Pure.
+// What the steps of this folder share: one version on its way, and what is reported and offered meanwhile. Pure.
 
 export type CronStep = PlannedStep<CronState> & {
   /** Milliseconds since the epoch: when versions are judged again. */

@@ -88,11 +88,11 @@ const planNewest = (cron: CronResource, observed: ObservedCron, context: PlanCon
   const next = { ...state, current: { name, ...digestOf(cron, observed, name) } };
   const work = { cron, observed, state: next, name, version: observed.versions.get(name) ?? {}, context };
   const step = wantedBackIn(cron, observed).has(name) ? waitForName(work) : planVersion(work);
-  const told = [...notes, ...(step.state.notes ?? [])];
+  const all = [...notes, ...(step.state.notes ?? [])];
   return {
     ...step,
     actions: [...actions, ...step.actions],
-    state: { ...step.state, notes: told, counts: countNotes(step.state.counts, told) },
+    state: { ...step.state, notes: all, counts: countNotes(step.state.counts, all) },
   };
 };
 
@@ -253,10 +253,10 @@ const waitForClass = (work: Work): CronStep => {
 
 const failImport = (work: Work): CronStep => {
   const { cron, version, name } = work;
-  const told = version.dataVolume?.status?.conditions?.find(
+  const running = version.dataVolume?.status?.conditions?.find(
     ({ type, message }) => (type === 'Running' || type === 'Ready') && (message ?? '') !== '',
   );
-  const message = `the import of ${name} failed: ${told?.message ?? 'see the DataVolume'}; a new digest is imported automatically, for this one ${retryHint}`;
+  const message = `the import of ${name} failed: ${running?.message ?? 'see the DataVolume'}; a new digest is imported automatically, for this one ${retryHint}`;
   const verdict: CronVerdict = {
     phase: 'Failed',
     progressing: progressing.of('Failed'),

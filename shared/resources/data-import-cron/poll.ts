@@ -29,7 +29,7 @@ import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 const maxRounds = 5;
 
-/** What a source said, and when it was asked: it may be heard of much later, or twice. */
+/** The answer of a source, and when it was asked: it may be delivered much later, or twice. */
 interface Answer<O extends Observation = Observation> {
   readonly observation: O;
   /** Milliseconds since the epoch. */
@@ -47,10 +47,10 @@ const polledEvent = (cron: ObjectRef, { observation, askedAt }: Answer, source: 
   buildSourcePolled({ cron, observation }, { source, now: new Date(askedAt) });
 
 /**
- * Written down here, by who asked: an event may come from anybody. What follows from it is done by who hears the event, so that the work spreads
- * over instances; at once where nobody takes it.
+ * Recorded here, by the instance that asked: an event may come from anybody. The instance that receives the event does what follows from it, so
+ * that the work spreads over instances; it is done at once if the event cannot be delivered.
  */
-export const hand = async (deps: ReconcileDeps, cron: ObjectRef, answer: Answer): Promise<void> => {
+export const deliver = async (deps: ReconcileDeps, cron: ObjectRef, answer: Answer): Promise<void> => {
   const recorded = await record(deps, cron, answer);
   const sent = await deps.send?.(polledEvent(cron, answer, 'bullion.dev/cron-tick'));
   if (recorded === 'news' && sent?.isDelivered !== true) await reconcile(deps, cron, { which: 'all' });
@@ -125,14 +125,14 @@ const recordOnce = async (
   const { resourceVersion } = cron.metadata;
   if (mode === 'use') {
     await deps.kube.mergePatch(type, ref, { metadata: { resourceVersion, annotations: hookAnnotations(recorded) } });
-    await tell(deps, ref, cron, lastPoll);
+    await recordEvents(deps, ref, cron, lastPoll);
     return done;
   }
   const marked = await deps.kube.mergePatch(type, ref, { metadata: { resourceVersion, annotations } });
   const counts = countPoll(marked.status?.counts ?? {}, lastPoll);
   const { waiting: _over, ...status } = marked.status ?? {};
   await deps.kube.replace(type, { ...marked, status: { ...status, lastPoll, counts } }, { subresource: 'status' });
-  await tell(deps, ref, cron, lastPoll);
+  await recordEvents(deps, ref, cron, lastPoll);
   return 'news';
 };
 
@@ -159,7 +159,7 @@ const recordWait = async (
 const decisions = { Same: 'unchanged', Changed: 'changed', Failed: 'failed' } as const;
 
 /** Every poll is counted on one Event, which says what the newest decided; a change, and the first failure of several, have one of their own. */
-const tell = async (
+const recordEvents = async (
   deps: ReconcileDeps,
   ref: ObjectRef,
   before: DataImportCron,
@@ -167,12 +167,12 @@ const tell = async (
 ): Promise<void> => {
   if (poll === undefined) return;
   const isFailure = poll.outcome === 'Failed';
-  const said = { type: isFailure ? 'Warning' : 'Normal', message: poll.message } as const;
+  const note = { type: isFailure ? 'Warning' : 'Normal', message: poll.message } as const;
   const decision = `${decisions[poll.outcome]}: ${poll.message}`;
-  await countNote(deps, ref, { ...said, reason: 'SourcePolled', message: decision, occurrence: 'polls' });
+  await countNote(deps, ref, { ...note, reason: 'SourcePolled', message: decision, occurrence: 'polls' });
   if (poll.outcome === 'Same' || poll.failures > 1) return;
   await recordNote(deps, ref, {
-    ...said,
+    ...note,
     reason: isFailure ? 'PollFailed' : 'SourceChanged',
     occurrence: `poll/${poll.time}/${before.metadata.uid ?? ''}`,
   });

@@ -65,7 +65,7 @@ const bindContent = ({ form, object }: KeptStorage, version: ObservedVersion = {
 const deadUid = '00000000-0000-0000-0000-000000000000';
 
 /** Its bytes go, where that is what would have happened without us. A snapshot that another content stands for goes with that one. */
-const letGo = (storage: KeptStorage, isShared: boolean): readonly Action[] => {
+const release = (storage: KeptStorage, isShared: boolean): readonly Action[] => {
   if (storage.form === 'snapshot') {
     if (isShared) return remove(volumeSnapshotContents, storage.object);
     const isRetained = storage.record.policy === 'Retain';
@@ -152,7 +152,7 @@ export const planStorage = (cron: CronResource, observed: ObservedCron, now: num
     if (one.isLive) return follow(one, observed, moment);
     if (hasHeir(one, observed)) return remove(volumeSnapshotContents, one.object as VolumeSnapshotContent);
     if (wanted.has(one.record.version) && grace !== undefined) return restore(cron, observed, one, now);
-    return isOver(one.record, moment) ? letGo(one, isShared(one, observed)) : follow(one, observed, moment);
+    return isOver(one.record, moment) ? release(one, isShared(one, observed)) : follow(one, observed, moment);
   };
   const answered = answer(cron, observed);
   return {

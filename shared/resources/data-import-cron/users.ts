@@ -1,5 +1,5 @@
 // Who reads from the versions of a cron: data sources, disks being made, snapshots being taken. A version in use is never collected.
-import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
@@ -25,71 +25,124 @@ export interface VersionUsers {
 
 export const noUsers: VersionUsers = { used: new Map(), lastDisks: new Map() };
 
-/** Takes note of who reads from a version. `from`: the namespace of one that is named without any. */
-type Use = (named: Named | undefined, user: KubeObject, from?: string) => void;
+/** The use of a version by one object, or of a DataSource: then it may read from any version of that. */
+export interface Use {
+  readonly namespace: string | undefined;
+  readonly name: string;
+  readonly of: 'version' | 'dataSource';
+  readonly by: KubeObject;
+  /** What keeps the version; `undefined`: nothing. */
+  readonly why: string | undefined;
+  /** RFC 3339: when a disk was made from it. */
+  readonly made?: string | undefined;
+}
 
-const whyKept = ({ kind, metadata }: KubeObject, { name }: Named): string =>
-  metadata.name === name
-    ? `it has the annotation ${annotations.backup}`
-    : `${kind} ${metadata.namespace}/${metadata.name} reads from it`;
+const whyKept = ({ kind, metadata }: KubeObject): string =>
+  `${kind} ${metadata.namespace}/${metadata.name} reads from it`;
 
-/** Who reads from `versions`, and when disks were made that nobody but the storage made. */
-export const readUsers = async (
-  kube: KubeClient,
+const useOf = (named: Named | undefined, by: KubeObject, over: Partial<Use> = {}): readonly Use[] =>
+  named === undefined
+    ? []
+    : [
+        {
+          namespace: named.namespace ?? by.metadata.namespace,
+          name: named.name,
+          of: 'version',
+          by,
+          why: whyKept(by),
+          ...over,
+        },
+      ];
+
+/** A use of itself. */
+const backupUse = (object: KubeObject): readonly Use[] =>
+  isBackedUp(object.metadata)
+    ? useOf(object.metadata, object, { why: `it has the annotation ${annotations.backup}` })
+    : [];
+
+/** The uses that an object of each kind causes. */
+export const usesOf = {
+  dataSource: (object: DataSource): readonly Use[] => {
+    const { pvc, snapshot } = object.spec.source;
+    return [...useOf(pvc, object), ...useOf(snapshot, object)];
+  },
+  disk: (disk: DataVolume): readonly Use[] => {
+    const { source, sourceRef } = disk.spec;
+    if (disk.status?.phase === 'Succeeded') return [];
+    return [
+      ...useOf(source?.pvc, disk),
+      ...useOf(source?.snapshot, disk),
+      // It does not state which version it began with: it may be any of them.
+      ...useOf(sourceRef, disk, { of: 'dataSource' }),
+    ];
+  },
+  claim: (claim: PersistentVolumeClaim): readonly Use[] => [
+    ...backupUse(claim),
+    // A Job copies from it, which the claim alone tells.
+    ...(populationOf(claim) === undefined ? useOf(recordOf(claim)?.from, claim) : []),
+    ...sourcesOf(claim).flatMap((source) =>
+      useOf(source, claim, {
+        made: claim.metadata.creationTimestamp,
+        ...(claim.status?.phase === 'Bound' ? { why: undefined } : {}),
+      }),
+    ),
+  ],
+  snapshot: (snapshot: VolumeSnapshot): readonly Use[] => {
+    const { metadata, spec, status } = snapshot;
+    const { persistentVolumeClaimName: name } = spec.source;
+    // A backup of the user's, or a copy in progress: some storage cannot delete a volume that still has snapshots.
+    const isOwn = name === metadata.name || (metadata.name.startsWith('clone-') && status?.readyToUse === true);
+    return [...(name === undefined || isOwn ? [] : useOf({ name }, snapshot)), ...backupUse(snapshot)];
+  },
+};
+
+interface Wanted {
+  /** Names of the cron's versions. */
+  readonly versions: readonly string[];
+  readonly policy: Pick<CronPolicy, 'name'> | undefined;
+}
+
+const versionsOf = ({ namespace, name, of, by }: Use, cron: CronResource, { versions, policy }: Wanted) => {
+  if (namespace !== cron.namespace) return [];
+  if (of === 'dataSource') return name === cron.dataSource ? versions : [];
+  const isOwn = by.kind === dataSourceKind.type.kind && by.metadata.name === cron.dataSource;
+  return isOwn && by.metadata.namespace === cron.namespace && policy === undefined ? [] : [name];
+};
+
+/** Collects uses, and keeps those of the cron's versions. */
+export const createUsers = (
   cron: CronResource,
-  { versions, policy }: { readonly versions: readonly string[]; readonly policy: CronPolicy | undefined },
-): Promise<VersionUsers> => {
+  wanted: Wanted,
+): VersionUsers & { readonly add: (use: Use) => void } => {
   const used = new Map<string, string>();
   const lastDisks = new Map<string, string>();
-  const use: Use = (named, user, from = user.metadata.namespace) => {
-    if (named !== undefined && (named.namespace ?? from) === cron.namespace) used.set(named.name, whyKept(user, named));
-  };
-  await each(kube, dataSourceKind.type, {}, (object) => {
-    const { source } = object.spec;
-    const isOwn = object.metadata.namespace === cron.namespace && object.metadata.name === cron.dataSource;
-    if (isOwn && policy === undefined) return;
-    use(source.pvc, object);
-    use(source.snapshot, object);
-  });
-  await each(kube, dataVolumes, {}, (disk) => {
-    if (disk.status?.phase === 'Succeeded') return;
-    use(disk.spec.source?.pvc, disk);
-    use(disk.spec.source?.snapshot, disk);
-    // Which version it began with is not told: it may be any of them.
-    if (isFromOurs(disk, cron)) for (const name of versions) use({ name }, disk, cron.namespace);
-  });
-  await each(kube, persistentVolumeClaims, { namespace: cron.namespace }, (claim) => {
-    lookAtClaim(claim, use);
-    for (const { name } of sourcesOf(claim)) {
-      const made = claim.metadata.creationTimestamp ?? '';
+  const add = (use: Use): void => {
+    const { why, made = '' } = use;
+    for (const name of versionsOf(use, cron, wanted)) {
+      if (why !== undefined) used.set(name, why);
       if (made > (lastDisks.get(name) ?? '')) lastDisks.set(name, made);
     }
-  });
-  await each(kube, volumeSnapshots, { namespace: cron.namespace }, (snapshot) => lookAtSnapshot(snapshot, use));
-  return { used, lastDisks };
+  };
+  return { used, lastDisks, add };
 };
 
-const lookAtClaim = (claim: PersistentVolumeClaim, use: Use): void => {
-  if (isBackedUp(claim.metadata)) use(claim.metadata, claim);
-  // A Job copies from it, which the claim alone tells.
-  if (populationOf(claim) === undefined) use(recordOf(claim)?.from, claim);
-  if (claim.status?.phase !== 'Bound') for (const source of sourcesOf(claim)) use(source, claim);
-};
-
-const lookAtSnapshot = (snapshot: VolumeSnapshot, use: Use): void => {
-  const { metadata, spec, status } = snapshot;
-  const { persistentVolumeClaimName: name } = spec.source;
-  // A backup of the user's, or a copy in progress: some storage cannot delete a volume that still has snapshots.
-  const isOwn = name === metadata.name || (metadata.name.startsWith('clone-') && status?.readyToUse === true);
-  if (name !== undefined && !isOwn) use({ name }, snapshot);
-  if (isBackedUp(metadata)) use(metadata, snapshot);
+/** Who reads from `versions`, and when disks were made that nobody but the storage made. */
+export const readUsers = async (kube: KubeClient, cron: CronResource, wanted: Wanted): Promise<VersionUsers> => {
+  const users = createUsers(cron, wanted);
+  const { namespace } = cron;
+  const look =
+    <T>(uses: (object: T) => readonly Use[]) =>
+    (object: T): void =>
+      uses(object).forEach(users.add);
+  await each(kube, dataSourceKind.type, {}, look(usesOf.dataSource));
+  await each(kube, dataVolumes, {}, look(usesOf.disk));
+  await each(kube, persistentVolumeClaims, { namespace }, look(usesOf.claim));
+  await each(kube, volumeSnapshots, { namespace }, look(usesOf.snapshot));
+  return users;
 };
 
 /** Its user wants it kept, as images say it. */
 const isBackedUp = ({ annotations: found }: ObjectMeta): boolean => found?.[annotations.backup] === 'true';
-
-const isFromOurs = ({ spec: { sourceRef }, metadata }: DataVolume, cron: CronResource): boolean =>
-  sourceRef?.name === cron.dataSource && (sourceRef.namespace ?? metadata.namespace) === cron.namespace;
 
 /** What a claim names as its source: as long as it is not bound, it is being created from that. */
 const sourcesOf = ({ spec }: PersistentVolumeClaim): readonly Named[] =>

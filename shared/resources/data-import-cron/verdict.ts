@@ -9,26 +9,26 @@ import type { Note } from '#shared/resources/transitions.ts';
 
 type Said = Omit<WantedCondition, 'type'>;
 
-const say = (status: Said['status'], reason: string, message: string): Said => ({ status, reason, message });
+const condition = (status: Said['status'], reason: string, message: string): Said => ({ status, reason, message });
 
 export const progressing = {
-  none: say('False', 'NoImport', 'No current import'),
-  notAuthorized: say('False', 'NotAuthorized', 'Not authorized to create DataVolume'),
+  none: condition('False', 'NoImport', 'No current import'),
+  notAuthorized: condition('False', 'NotAuthorized', 'Not authorized to create DataVolume'),
   /** By the phase of the data volume. */
   of: (phase: string): Said => {
-    if (phase === 'ImportScheduled') return say('False', 'ImportScheduled', 'Import is scheduled');
-    if (phase === 'ImportInProgress') return say('True', 'ImportProgressing', 'Import is progressing');
-    return say('False', phase, `Import DataVolume phase ${phase}`);
+    if (phase === 'ImportScheduled') return condition('False', 'ImportScheduled', 'Import is scheduled');
+    if (phase === 'ImportInProgress') return condition('True', 'ImportProgressing', 'Import is progressing');
+    return condition('False', phase, `Import DataVolume phase ${phase}`);
   },
-  snapshot: say('True', 'ImportProgressing', 'Snapshot of imported data is progressing'),
+  snapshot: condition('True', 'ImportProgressing', 'Snapshot of imported data is progressing'),
 } as const;
 
 export const upToDate = {
-  yes: say('True', 'UpToDate', 'Latest import is up to date'),
-  outdated: say('False', 'Outdated', 'Source digest updated since last import'),
-  importing: say('False', 'ImportProgressing', 'Import is progressing'),
-  snapshot: say('False', 'ImportProgressing', 'Snapshot of imported data is progressing'),
-  noDigest: say('False', 'NoDigest', 'No source digest'),
+  yes: condition('True', 'UpToDate', 'Latest import is up to date'),
+  outdated: condition('False', 'Outdated', 'Source digest updated since last import'),
+  importing: condition('False', 'ImportProgressing', 'Import is progressing'),
+  snapshot: condition('False', 'ImportProgressing', 'Snapshot of imported data is progressing'),
+  noDigest: condition('False', 'NoDigest', 'No source digest'),
 } as const;
 
 export interface CronVerdict {
@@ -53,21 +53,22 @@ const pollTrouble = ({ lastPoll, waiting, nextPoll }: CronState): CronVerdict['t
 };
 
 const degradedOf = (trouble: CronVerdict['trouble']): Said =>
-  trouble === undefined ? say('False', 'AsExpected', 'nothing is wrong') : say('True', trouble.reason, trouble.message);
+  trouble === undefined
+    ? condition('False', 'AsExpected', 'nothing is wrong')
+    : condition('True', trouble.reason, trouble.message);
 
 /** Whether disks can be made, from whichever version. */
 const readyOf = (offered: string | undefined, { trouble, upToDate: fresh, progressing: doing }: CronVerdict): Said => {
-  if (offered !== undefined) return say('True', 'Ready', `${offered} is in use`);
-  if (trouble !== undefined) return say('False', trouble.reason, trouble.message);
+  if (offered !== undefined) return condition('True', 'Ready', `${offered} is in use`);
+  if (trouble !== undefined) return condition('False', trouble.reason, trouble.message);
   const why = doing.status === 'True' || fresh.reason !== 'ImportProgressing' ? fresh : doing;
-  return say('False', why.reason ?? 'Pending', why.message ?? '');
+  return condition('False', why.reason ?? 'Pending', why.message ?? '');
 };
 
-/** The state that says a verdict. `next` is the state so far. */
+/** The state that reports a verdict. `next` is the state so far. */
 export const conclude = (cron: CronResource, next: CronState, verdict: CronVerdict): CronState => {
   const trouble = verdict.trouble ?? pollTrouble({ ...cron.state, nextPoll: next.nextPoll });
-  const told = { ...verdict, trouble };
-  const ready = readyOf(next.offered, told);
+  const ready = readyOf(next.offered, { ...verdict, trouble });
   return {
     ...next,
     phase: verdict.phase,
@@ -82,7 +83,7 @@ export const conclude = (cron: CronResource, next: CronState, verdict: CronVerdi
   };
 };
 
-// What machines are told when a version came into use or cannot be had: at least once, by the mark that stays in status. Pure.
+// The event for machines when a version came into use or cannot be had: at least once, by the mark that stays in status. Pure.
 
 /** Names the end a version has come to; `undefined` while it is on its way. */
 export const endNameOf = ({ phase, current, importedAt, handledRetryToken }: CronState): string | undefined => {

@@ -5,6 +5,7 @@ import { groupKindOf, ownerOf } from '#shared/api/object.ts';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { isValidator, placedName, shortDigest, versionName } from '#shared/golden/version.ts';
+import { parseQuantity } from '#shared/api/quantity.ts';
 import { populationOf } from '#shared/populate/population.ts';
 import type { CronResource, ObservedCron, ObservedVersion } from '#shared/resources/data-import-cron/cron.ts';
 import { snapshotClassFor } from '#shared/resources/data-import-cron/snapshot.ts';
@@ -38,6 +39,11 @@ export const hasSnapshot = ({ snapshot }: ObservedVersion): boolean =>
 
 /** It can be offered in one form or the other. */
 export const isUsable = (version: ObservedVersion): boolean => hasVolume(version) || hasSnapshot(version);
+
+/** Provisioned size of what holds the bytes. */
+export const bytesOf = ({ volume, snapshot }: ObservedVersion): number =>
+  (parseQuantity(volume?.status?.capacity?.['storage'] ?? '') ?? 0) +
+  (volume === undefined ? (parseQuantity(snapshot?.status?.restoreSize ?? '') ?? 0) : 0);
 
 /** When it was last what the cron offered; `undefined`: it never was, or nobody noted it. */
 export const notedUse = ({ volume, snapshot, dataVolume }: ObservedVersion): string | undefined =>

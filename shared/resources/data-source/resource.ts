@@ -98,7 +98,7 @@ export const readDataSource = (object: DataSource): DataSourceResource => ({
   isManaged: (object.metadata.labels?.[cdiLabels.cron] ?? '') !== '',
 });
 
-/** What is told of a claim or snapshot of another namespace, and which labels it has, is for those who may clone it. */
+/** Only those who may clone a claim or snapshot of another namespace learn anything about it and its labels. */
 export const sourcesLookedAt = ({ metadata, spec }: DataSource): readonly AskedSource[] => {
   const own = metadata.namespace ?? '';
   const { pvc, snapshot } = spec.source;

@@ -56,7 +56,7 @@ const describe = ({ profiles, snapshotClasses }: StorageFacts, { metadata, provi
   return { profile, snapshotClass: choice.is === 'found' ? choice.name : undefined };
 };
 
-/** Why a class that is named gets no copies; `undefined`: it has them, or nothing is to be said. */
+/** Why a class that is named gets no copies; `undefined`: it has them, or there is nothing to report. */
 const make = async (deps: ReconcileDeps, facts: StorageFacts, wanted: WantedCopy): Promise<string | undefined> => {
   const { storageClass, className, cron } = wanted;
   if (storageClass === undefined) return `there is no storage class ${className}`;

@@ -68,8 +68,8 @@ const entryOf = (
   if (before?.state === after?.state) return [];
   if (after === undefined) return [{ ...about, reason: 'Restored', message: 'it is not deprecated any more' }];
   const { state, by } = after;
-  const { by: _, ...said } = after;
-  return [{ ...about, reason: state, ...(by === undefined ? {} : { by }), message: sentenceOf(said) }];
+  const { by: _, ...deprecation } = after;
+  return [{ ...about, reason: state, ...(by === undefined ? {} : { by }), message: sentenceOf(deprecation) }];
 };
 
 /** What is deprecated, obsolete, or neither any more since the status was written, for the record. */

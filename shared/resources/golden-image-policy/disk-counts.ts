@@ -67,7 +67,7 @@ const readInventory = async (kube: KubeClient): Promise<Inventory> => {
 };
 
 /** A throw-away clone is nobody's disk. */
-const isNoCheck = ({ metadata }: KubeObject): boolean => metadata.labels?.[labels.role] !== checkRole;
+export const isNoCheck = ({ metadata }: KubeObject): boolean => metadata.labels?.[labels.role] !== checkRole;
 
 export interface DiskCounter {
   /** Takes note of an object that a listing came across. */

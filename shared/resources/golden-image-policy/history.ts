@@ -1,4 +1,4 @@
-// What people and machines are told of a policy: of what is in its history, once that is written, and of what needs somebody. Pure.
+// Events of a policy for people and machines: for each entry of its history, once that is written, and for what needs somebody. Pure.
 import type { PolicyVersionEventType } from '#events/build.ts';
 import { eventTypes } from '#events/catalogue.ts';
 import type { CloudEvent } from '#events/event.ts';
@@ -9,7 +9,7 @@ import { isTrouble } from '#shared/resources/golden-image-policy/verdict.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import { toVersionEvent } from '#shared/resources/write.ts';
 
-const said: Readonly<
+const entryNotes: Readonly<
   Record<
     Exclude<HistoryEntry['reason'], 'Adopted'>,
     { readonly reason: string; readonly event?: PolicyVersionEventType }
@@ -38,7 +38,7 @@ const sentenceOf = ({ channel, from, to, by, message, reason }: HistoryEntry): s
 const noteOf = (entry: HistoryEntry): readonly Note[] => {
   const { reason: what, channel, to, time } = entry;
   if (what === 'Adopted') return [];
-  const { reason, event } = said[what];
+  const { reason, event } = entryNotes[what];
   return [
     {
       type: warnings.has(what) ? 'Warning' : 'Normal',
@@ -72,7 +72,7 @@ const troubleNotes = ({ state }: PolicyResource, next: PolicyState): readonly No
       occurrence: `${reason}/${name}/${version}/${next.observedGeneration ?? 0}`,
     }));
 
-/** Of what the status has had since before this pass: a decision that somebody else overtook is never told. */
+/** Of what the status has had since before this pass: a decision that was overtaken is never reported. */
 export const notesOf = (policy: PolicyResource, next: PolicyState): readonly Note[] => {
   const { history, pendingEvents } = policy.state;
   const pending = pendingEvents === 0 ? [] : history.slice(-pendingEvents);

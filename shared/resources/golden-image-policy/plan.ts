@@ -79,7 +79,7 @@ export const plan = (policy: PolicyResource, found: ObservedPolicy, context: Pla
     pendingRemovals: proving.ended,
     pendingEvents: Math.min(mostHistory, entries.length + ends.length),
   };
-  const said = conclude(next, withoutCrons(policy, observed));
+  const concluded = conclude(next, withoutCrons(policy, observed));
   return {
     actions: [
       ...actionsOf(policy, observed, { decisions, versions }),
@@ -87,7 +87,7 @@ export const plan = (policy: PolicyResource, found: ObservedPolicy, context: Pla
       ...proving.actions,
     ],
     starts: proving.starts,
-    state: { ...said, notes: notesOf(policy, said) },
+    state: { ...concluded, notes: notesOf(policy, concluded) },
   };
 };
 
@@ -201,7 +201,6 @@ const statusOf = (
   const { version, move } = decision ?? {};
   const isNew = move !== undefined || adopted.has(name);
   const { reason, message, next, soak } = decision?.standing ?? noStanding;
-  const said = withWhere({ reason, message }, observed);
   return {
     name,
     dataSource,
@@ -209,7 +208,7 @@ const statusOf = (
     ...(next === undefined ? {} : { next }),
     ...(soak === undefined ? {} : { soakSeconds: soak.of, soakedSeconds: soak.seconds }),
     reason,
-    message: said,
+    message: withWhere({ reason, message }, observed),
   };
 };
 

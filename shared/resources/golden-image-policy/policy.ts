@@ -35,7 +35,7 @@ export interface PolicyState extends ReconciledState {
   readonly history: readonly HistoryEntry[];
   /** How many checks have ended whose clones are to be removed. */
   readonly pendingRemovals: number;
-  /** How many of them, the newest, nobody was told of yet. */
+  /** How many of them, the newest, have no Event yet. */
   readonly pendingEvents: number;
   /** What this step is worth telling; never kept. */
   readonly notes?: readonly Note[];

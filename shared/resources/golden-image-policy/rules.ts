@@ -94,7 +94,7 @@ const namesKnownVersions = ({ before }: Request, object: GoldenImagePolicy): rea
     }));
 };
 
-/** What can be used of it is seen at the door; what changes later, its status says. Marks are looked at with the channels. */
+/** What can be used of it is checked at admission; what changes later, its status says. Marks are looked at with the channels. */
 const pinsWhatIsThere = ({ before, object }: Request): readonly Fault[] =>
   Object.entries(object.spec.pins ?? {})
     .filter(([name, { version }]) => before?.spec.pins?.[name]?.version !== version)

@@ -66,7 +66,7 @@ export const withoutCrons = (
   };
 };
 
-const sayOf = ({ name, message }: ChannelStatus): string => `channel ${name}: ${message}`;
+const messageOfChannel = ({ name, message }: ChannelStatus): string => `channel ${name}: ${message}`;
 
 /** Whether every channel has a version that may be used; and what to look at first. */
 const standingOf = (
@@ -75,11 +75,11 @@ const standingOf = (
 ): Pick<PolicyState, 'phase' | 'reason' | 'message'> => {
   if (trouble !== undefined) return { phase: 'Attention', ...trouble };
   const wrong = channels.find(({ reason }) => isTrouble(reason));
-  if (wrong !== undefined) return { phase: 'Attention', reason: wrong.reason, message: sayOf(wrong) };
+  if (wrong !== undefined) return { phase: 'Attention', reason: wrong.reason, message: messageOfChannel(wrong) };
   const failed = channels.find(({ reason }) => reason === 'VerificationFailed');
-  if (failed !== undefined) return { phase: 'Attention', reason: failed.reason, message: sayOf(failed) };
+  if (failed !== undefined) return { phase: 'Attention', reason: failed.reason, message: messageOfChannel(failed) };
   const waiting = channels.find(({ reason }) => !calm.has(reason));
-  if (waiting !== undefined) return { phase: 'Waiting', reason: waiting.reason, message: sayOf(waiting) };
+  if (waiting !== undefined) return { phase: 'Waiting', reason: waiting.reason, message: messageOfChannel(waiting) };
   return { phase: 'Ready', reason: 'Ready', message: 'every channel has the newest version that it may have' };
 };
 

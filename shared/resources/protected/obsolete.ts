@@ -212,7 +212,7 @@ const strictestOf = async (kube: KubeClient, all: readonly Found[]): Promise<Fou
   return found.find(({ mark }) => mark.state === 'Obsolete') ?? found[0];
 };
 
-/** Nothing is told of sources that their author may not use: another rule refuses those. */
+/** No warning about sources that their author may not use: another rule refuses those. */
 const mayKnow = async ({ userInfo, namespace: own }: AdmissionRequest, { source }: WantedDisk, kube: KubeClient) => {
   const { kind, namespace, name } = source;
   // Whoever may not use the image of a class is refused before (protected/image-class-allowed).
@@ -221,7 +221,7 @@ const mayKnow = async ({ userInfo, namespace: own }: AdmissionRequest, { source 
   return (await grantFor(kube, userInfo, { use, namespace, name })) !== undefined;
 };
 
-const sayOf = ({ mark, namespace, dataSource, image }: Found): string => {
+const messageFor = ({ mark, namespace, dataSource, image }: Found): string => {
   if (image !== undefined) return `image ${namespace}/${image} is ${sentenceOf(mark, 'image')}`;
   const what = mark.version ?? `what DataSource ${namespace}/${dataSource} stands for`;
   return `${what} of GoldenImagePolicy ${namespace}/${mark.policy} is ${sentenceOf(mark)}`;
@@ -237,11 +237,11 @@ export const keepFromObsolete = async (request: AdmissionRequest, kube: KubeClie
       return [{ disk, found, isRefused: found.mark.state === 'Obsolete' && !disk.isForced }];
     }),
   );
-  const told = judged.flat();
-  const faults = told.flatMap(({ disk, found, isRefused }) =>
-    isRefused ? [{ field: disk.field, message: `${sayOf(found)}; ${force}` }] : [],
+  const all = judged.flat();
+  const faults = all.flatMap(({ disk, found, isRefused }) =>
+    isRefused ? [{ field: disk.field, message: `${messageFor(found)}; ${force}` }] : [],
   );
   if (faults.length > 0) return refused('Forbidden', faults);
-  const warnings = [...new Set(told.map(({ found }) => sayOf(found)))];
+  const warnings = [...new Set(all.map(({ found }) => messageFor(found)))];
   return warnings.length === 0 ? allowed : { kind: 'allowed', warnings };
 };

@@ -104,7 +104,7 @@ const isReady = ({ status }: DataSource): boolean =>
   status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') === true;
 
 /** Whether it refers to that volume, or would at first; one that was not decided yet is unchanged. */
-const standsFor = (source: DataSource | undefined, volume: string): boolean => {
+const pointsTo = (source: DataSource | undefined, volume: string): boolean => {
   if (source === undefined) return true;
   if (source.status?.conditions === undefined) return source.spec.source.pvc?.name === volume;
   return isReady(source) && source.status.source?.pvc?.name === volume;
@@ -122,7 +122,7 @@ const judge = (
     exists: source !== undefined,
     hasLabel: source?.metadata.labels?.[cdiLabels.cron] !== undefined,
     hasVolume: observed.volumes.has(name),
-    keepsFormerVolume: hasFormer && standsFor(source, formerVolume),
+    keepsFormerVolume: hasFormer && pointsTo(source, formerVolume),
   });
 };
 

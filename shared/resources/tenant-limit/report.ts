@@ -46,7 +46,7 @@ const statusOf = (usages: readonly NamespaceUsage[]) => ({
   namespaces: usages.toSorted(isFullest).slice(0, mostNamespaces),
 });
 
-/** What users of a namespace are told: the limits as they are written, without the namespaces of others. */
+/** The text for users of a namespace: the limits as they are written, without the namespaces of others. */
 const textOf = (applied: readonly Applied[], namespace: string): string => {
   const entries = applied.flatMap(({ limit, usages }) => {
     const used = usages.find((one) => one.namespace === namespace);
@@ -107,7 +107,7 @@ interface Reporting {
   readonly log: Logger;
 }
 
-/** The namespace is being deleted, another pass was first, or users there made it impossible: the others are told, and the next tick looks again. */
+/** Goes on with the others where the namespace is being deleted, another instance was first, or users made it impossible; the next tick retries. */
 const writeEach = async <T>(
   { log }: Reporting,
   what: string,

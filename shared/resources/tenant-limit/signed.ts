@@ -72,7 +72,7 @@ interface Verifying {
   readonly limits: readonly TenantLimit[];
   readonly namespace: string;
   readonly signable?: Signable | undefined;
-  /** What the cron of a version was told, where that is an index that lists the digest. */
+  /** The digest that the source of the cron had, where that is an index that lists the digest of the version. */
   readonly sourceDigest: () => Promise<string | undefined>;
   readonly verify: VerifySignature | undefined;
 }
@@ -91,9 +91,9 @@ export const signatureRefusals = async (verifying: Verifying): Promise<readonly 
       continue;
     }
     const asked = { source, namespace, keysNamespace: systemNamespace, rule: signature, digest };
-    const told = source.type === 'registry' ? await sourceDigest() : undefined;
+    const indexDigest = source.type === 'registry' ? await sourceDigest() : undefined;
     // oxlint-disable-next-line no-await-in-loop
-    const outcome = await verify({ ...asked, sourceDigest: told });
+    const outcome = await verify({ ...asked, sourceDigest: indexDigest });
     if (outcome.is !== 'verified') refusals.push(`${askedBy(metadata.name, written)}: ${outcome.message}`);
   }
   return refusals;

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import type { Readable, Writable } from 'node:stream';
 import { feed } from '#shared/transfer/compression/decompress.ts';
 import { type DecoderProgram, decoderPrograms } from '#shared/transfer/compression/program.ts';
-import { TransferError } from '#shared/transfer/fault.ts';
+import { TransferError, targetFull } from '#shared/transfer/fault.ts';
 import { toolEnvironment } from '#shared/transfer/tool/run-tool.ts';
 
 export type ProgramCompression = keyof typeof decoderPrograms;
@@ -58,9 +58,7 @@ const endOf = (child: Decoder, { compression, path, tooLarge }: FileUnpacking): 
   const toFault = (status: number | null, killedBy: string | null): TransferError | undefined => {
     if (status === 0) return undefined;
     if (killedBy === 'SIGXFSZ' || /file too large/i.test(complaint)) return tooLarge();
-    if (/no space left|disk quota/i.test(complaint)) {
-      return new TransferError('TargetFull', `no space left at ${path}; a larger volume is needed`);
-    }
+    if (/no space left|disk quota/i.test(complaint)) return targetFull(path);
     if (/write error|input\/output error/i.test(complaint)) {
       return new TransferError('TargetFailed', `cannot write to ${path}: ${complaint.trim()}`);
     }

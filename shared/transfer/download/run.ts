@@ -18,12 +18,12 @@ export interface ServeContext {
 }
 
 /** Milliseconds between two checks for requests. */
-const lookMs = 1_000;
+const pollMs = 1_000;
 
 const untilIdle = async (server: DownloadServer, idleMs: number, signal: AbortSignal): Promise<void> => {
   let [quietSince, observed] = [performance.now(), 0];
   for (;;) {
-    await sleep(Math.min(lookMs, idleMs), undefined, { signal });
+    await sleep(Math.min(pollMs, idleMs), undefined, { signal });
     if (server.active() > 0 || server.count() !== observed) quietSince = performance.now();
     observed = server.count();
     if (performance.now() - quietSince >= idleMs) return;

@@ -62,7 +62,7 @@ const deviceBytes = async (number: number): Promise<number> => {
   return Number(await readFile(`/sys/dev/block/${major}:${minor}/size`, 'utf8')) * 512;
 };
 
-const lookAt = (path: string): Promise<Device> =>
+const inspectDevice = (path: string): Promise<Device> =>
   writing(path, async () => {
     const found = await stat(path);
     if (found.isFile()) return { isFile: true, bytes: found.size };
@@ -109,7 +109,7 @@ const createTail = (slot: Slot, path: string, device: Device) => {
 /** Throws TransferError if there is no such device. */
 export const createBlockSink = async (target: TransferTarget, signal: AbortSignal): Promise<Sink> => {
   const { path, preallocated: isAllocated = false } = target;
-  const device = usable(await lookAt(path), target.capacityBytes);
+  const device = usable(await inspectDevice(path), target.capacityBytes);
   const slot = createSlot(path);
   const tail = createTail(slot, path, device);
   const abandon = async (): Promise<void> => {

@@ -41,7 +41,7 @@ export const createFlushing = (flush: () => Promise<void>): Flushing => {
 };
 
 /** Keeps the disk busy while others write to a sink: otherwise everything would be flushed at the end. */
-const lookEveryMs = 20;
+const pollMs = 20;
 
 interface Flusher {
   /** Waits for the flushes in progress; none follow. Never throws. */
@@ -62,7 +62,7 @@ export const flushWhile = (
   };
   const timer = setInterval(() => {
     looking ??= look().then(clear, clear);
-  }, lookEveryMs);
+  }, pollMs);
   return {
     stop: async () => {
       clearInterval(timer);

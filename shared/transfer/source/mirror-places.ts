@@ -54,7 +54,7 @@ export interface Places {
   readonly servedFrom: ServedFrom;
 }
 
-/** The error that decides what happens next: one that a retry can mend, whichever place it came from. */
+/** The error that decides what happens next: a retryable one if there is one, from whichever place. */
 const chiefOf = (faults: ReadonlyMap<Site, unknown>): unknown => {
   const all = [...faults.values()];
   const chief = all.findLast(isRetryable) ?? all.at(-1);
@@ -115,13 +115,13 @@ export const createPlaces = (options: PlacesOptions): Places => {
     isOther: false,
     located: undefined,
   }));
-  const told = createServed();
+  const record = createServed();
   let failures = 0;
   let served = new Set<Site>();
   const blame: Blame = (site, error) => {
     failures += 1;
     site.failedAt = failures;
-    told.failed(site.name, messageOf(error));
+    record.failed(site.name, messageOf(error));
     if (isRetryable(error) && !(error instanceof OtherFile)) health.failed(site.host);
     else health.answered(site.host);
   };
@@ -130,7 +130,7 @@ export const createPlaces = (options: PlacesOptions): Places => {
     rounds: () => createRounds(options, sites, blame),
     served: (site) => {
       served.add(site);
-      told.began(site.name);
+      record.began(site.name);
       health.answered(site.host);
     },
     distrust: (fault) => {
@@ -148,6 +148,6 @@ export const createPlaces = (options: PlacesOptions): Places => {
         site.isOther = false;
       }
     },
-    servedFrom: told.servedFrom,
+    servedFrom: record.servedFrom,
   };
 };

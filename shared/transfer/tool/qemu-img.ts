@@ -1,5 +1,5 @@
 // The three uses of qemu-img, always with an explicit format, on files whose headers were verified before.
-import { TransferError } from '#shared/transfer/fault.ts';
+import { TransferError, targetFull } from '#shared/transfer/fault.ts';
 import type { ImageFormat } from '#shared/transfer/format/detect.ts';
 import { type ToolEnd, type ToolLimits, runTool } from '#shared/transfer/tool/run-tool.ts';
 
@@ -64,9 +64,7 @@ const readProgress = (text: string): number | undefined => {
 
 const conversionFault = (end: ToolEnd, target: string): TransferError => {
   const detail = lastLine(end.complaint) || `it ended with ${end.status ?? 'a signal'}`;
-  if (/no space left|disk quota|file too large/i.test(end.complaint)) {
-    return new TransferError('TargetFull', `no space left at ${target}; a larger volume is needed`);
-  }
+  if (/no space left|disk quota|file too large/i.test(end.complaint)) return targetFull(target);
   if (/error while writing|could not open '.*partial/i.test(end.complaint)) {
     return new TransferError('TargetFailed', `cannot write to ${target}: ${detail}`);
   }

@@ -83,7 +83,7 @@ const readArrived = async (file: FileHandle, from: number, target: Uint8Array): 
   target.fill(0, await readFully(file, target, from));
 };
 
-const lookingAt = (now: () => Note): Pick<Spool, 'offset' | 'length' | 'isComplete' | 'announced'> => ({
+const viewOf = (now: () => Note): Pick<Spool, 'offset' | 'length' | 'isComplete' | 'announced'> => ({
   offset: () => now().offset,
   length: () => now().length,
   isComplete: () => now().isComplete,
@@ -137,7 +137,7 @@ export const openSpool = async (directory: string, clock: () => number = Date.no
   const isDue = (): boolean => now.offset - noted.offset >= noteEveryBytes || clock() - noted.at >= noteEveryMs;
   await writing(directory, () => file.truncate(now.offset));
   return {
-    ...lookingAt(() => now),
+    ...viewOf(() => now),
     generation: () => generation,
     append: async (bytes) => {
       await writer.write(bytes, now.offset);

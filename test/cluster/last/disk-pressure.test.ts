@@ -73,6 +73,7 @@ describe.skipIf(shape === 'knative')('a node with disk pressure', { timeout: 1_8
     await restoreImages();
     const status = await timed('an image whose pod was evicted', () => untilImage(key, 900));
     console.log(JSON.stringify(status));
+    // A kubelet that finds pressure when it starts rejects the pod, which is a failed attempt for Kubernetes; a later eviction is none.
     expect(status).toMatchObject({ state: 'Available' });
     expect(await diskIn({ namespace, name: 'evicted-image-pvc' }, raw)).toBe('identical');
     await kubectl('wait', '-n', 'bullion-system', 'deployment', '--all', '--for=condition=Available', '--timeout=600s');

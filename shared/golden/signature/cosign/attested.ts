@@ -13,11 +13,11 @@ type Registry = Pick<RegistryClient, 'manifest' | 'referrers' | 'blob'>;
 interface Asked {
   readonly image: Reference;
   readonly required: readonly string[];
-  /** Digest of the index that lists the version: what is said of it holds for the version. */
+  /** Digest of the index that lists the version: statements about it hold for the version. */
   readonly indexOf: () => Promise<string | undefined>;
 }
 
-interface Looked {
+interface Judged {
   readonly good: readonly Attestation[];
   /** Why others do not count, for messages. */
   readonly others: readonly string[];
@@ -25,7 +25,11 @@ interface Looked {
 
 const shownTypes = 200;
 
-const lookAt = async (evidence: Evidence, digest: string, judge: Judge): Promise<Attestation | string | undefined> => {
+const judgeEvidence = async (
+  evidence: Evidence,
+  digest: string,
+  judge: Judge,
+): Promise<Attestation | string | undefined> => {
   const read = readAttested(evidence);
   if ('problem' in read) return `${evidence.where} ${read.problem}`;
   if (isApproval(read.value)) return undefined;
@@ -39,29 +43,29 @@ const lookAt = async (evidence: Evidence, digest: string, judge: Judge): Promise
   return { predicateType, digest: evidence.digest, by, ...(signedAt === undefined ? {} : { signedAt }) };
 };
 
-const lookAtAll = async (registry: Registry, image: Reference, digest: string, judge: Judge): Promise<Looked> => {
+const judgeAll = async (registry: Registry, image: Reference, digest: string, judge: Judge): Promise<Judged> => {
   const { evidence, isCut } = await findAttestations(registry, image, digest);
   const good: Attestation[] = [];
   const others = isCut ? ['there are more, or larger ones, than are looked at'] : [];
   for (const one of evidence) {
     // oxlint-disable-next-line no-await-in-loop
-    const found = await lookAt(one, digest, judge);
+    const found = await judgeEvidence(one, digest, judge);
     if (typeof found === 'string') others.push(found);
     else if (found !== undefined) good.push(found);
   }
   return { good, others };
 };
 
-const missingIn = ({ good }: Looked, { required }: Asked): readonly string[] =>
+const missingIn = ({ good }: Judged, { required }: Asked): readonly string[] =>
   required.filter((type) => !good.some(({ predicateType }) => predicateType === type));
 
 /** The index is asked only where something is missing. */
-const lookFor = async (registry: Registry, digest: string, asked: Asked, judge: Judge): Promise<Looked> => {
+const findAttested = async (registry: Registry, digest: string, asked: Asked, judge: Judge): Promise<Judged> => {
   const { image, indexOf } = asked;
-  const own = await lookAtAll(registry, image, digest, judge);
+  const own = await judgeAll(registry, image, digest, judge);
   const index = missingIn(own, asked).length === 0 ? undefined : await indexOf();
   if (index === undefined) return own;
-  const { good, others } = await lookAtAll(registry, image, index, judge);
+  const { good, others } = await judgeAll(registry, image, index, judge);
   return { good: [...own.good, ...good], others: [...own.others, ...others] };
 };
 
@@ -73,9 +77,9 @@ export const withAttestations = async (
   judge: Judge,
 ): Promise<Verified | SignatureRefusal> => {
   const { required, image } = asked;
-  let looked: Looked = { good: [], others: [] };
+  let looked: Judged = { good: [], others: [] };
   try {
-    looked = await lookFor(registry, verified.digest, asked, judge);
+    looked = await findAttested(registry, verified.digest, asked, judge);
   } catch (error) {
     // What nobody asks for does not hold a version up.
     if (required.length > 0 || !(error instanceof RegistryFailure)) throw error;

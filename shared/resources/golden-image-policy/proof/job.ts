@@ -10,7 +10,7 @@ import type {
   PodSpec,
   PodVolume,
 } from '#shared/api/foreign/core.ts';
-import { jobs } from '#shared/api/foreign/core.ts';
+import { disruptionTarget, jobs } from '#shared/api/foreign/core.ts';
 import { create } from '#shared/populate/actions.ts';
 import { hindranceOf, isComplete, isFailed, isOver } from '#shared/populate/job/attempts.ts';
 import { userOf } from '#shared/populate/job/transfer-job.ts';
@@ -205,7 +205,7 @@ const failed = (pod: Pod, exitCode: number): Progress => {
 
 /** Somebody ended it: a node is drained, or the pod was deleted. */
 const isDisrupted = ({ metadata, status }: Pod): boolean =>
-  metadata.deletionTimestamp !== undefined || isTrue(status?.conditions, 'DisruptionTarget');
+  metadata.deletionTimestamp !== undefined || isTrue(status?.conditions, disruptionTarget);
 
 /** Of a pod that nobody ended. */
 const ofContainer = (pod: Pod): Progress => {

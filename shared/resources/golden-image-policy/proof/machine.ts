@@ -76,8 +76,8 @@ const troubleOf = ({ status }: VirtualMachineInstance): string => {
   const conditions = status?.conditions ?? [];
   const paused = conditions.find(({ type, status: is }) => type === 'Paused' && is === 'True');
   const wrong = conditions.filter(({ type, status: is }) => type !== 'AgentConnected' && is === 'False');
-  const said = [paused, ...wrong].find((one) => one?.message !== undefined && one.message !== '');
-  return said === undefined ? '' : `: ${said.message}`;
+  const condition = [paused, ...wrong].find((one) => one?.message !== undefined && one.message !== '');
+  return condition === undefined ? '' : `: ${condition.message}`;
 };
 
 const passed = ({ status }: VirtualMachineInstance, how: string): Progress => {

@@ -106,8 +106,8 @@ export const ask = async (session: HttpSession, headers: Readonly<Record<string,
     session.pinned = { ...pinned, final: origin };
     const { reason, expired } = await explain(session, answer);
     const when = expired === undefined ? 'has expired' : `expired at ${new Date(expired).toISOString()}`;
-    const said = reason === undefined ? '' : ` (${reason})`;
-    throw new TransferError('SourceUnavailable', `${session.where} redirected to an address that ${when}${said}`);
+    const cause = reason === undefined ? '' : ` (${reason})`;
+    throw new TransferError('SourceUnavailable', `${session.where} redirected to an address that ${when}${cause}`);
   }
   if (pinned !== undefined) session.pinned = { ...pinned, final: answer.final };
   return answer;
