@@ -1,4 +1,5 @@
 // Every command; finds the one that is meant, connects it to its cluster, and says what went wrong. Called by main.ts and tests.
+import { saidOf } from '#shared/clients/kube/wire.ts';
 import packageFile from '../package.json' with { type: 'json' };
 import { bearerOf, configOf, headersOf, namespaceOf } from '#cli/cluster.ts';
 import {
@@ -13,7 +14,7 @@ import {
 } from '#cli/command.ts';
 import { parseCommandLine, splitCommand, commonOptions } from '#cli/options.ts';
 import { createKubeClient } from '#shared/clients/kube/create.ts';
-import { AppError, InvalidInput, isNotFound, messageOf } from '#shared/runtime/errors.ts';
+import { AppError, InvalidInput, isNotFound } from '#shared/runtime/errors.ts';
 import { didYouMean } from '#cli/nearest.ts';
 import { speakAs } from '#cli/program.ts';
 import { alignColumns } from '#cli/output.ts';
@@ -128,9 +129,8 @@ const complain = (command: Command, error: unknown, { terminal, signal }: Surrou
     );
     return exitCodes.failed;
   }
-  // What the API server says, without how it was asked.
   const prefix = terminal.hasColors === true ? '\u001B[31mbullion:\u001B[39m' : 'bullion:';
-  terminal.err(`${prefix} ${messageOf(error).replace(/^Kubernetes API: [A-Z]+ \/\S+: /, '')}\n`);
+  terminal.err(`${prefix} ${saidOf(error)}\n`);
   if (error instanceof InvalidInput) return complainOfInput(command, error, terminal);
   if (error.message.startsWith('Kubernetes API') && isUnreachable(error))
     terminal.err(

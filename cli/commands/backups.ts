@@ -111,7 +111,7 @@ const targetOf = async ({ kube, values }: Call): Promise<BackupTarget> => {
 
 const garbageWords = ({ tables, chunks, staying }: Garbage): string => {
   const bytes = [...tables, ...chunks].reduce((sum, { size }) => sum + size, 0);
-  return `${tables.length} disks and ${chunks.length} chunks that nothing refers to, ${formatBytes(bytes)}; ${staying} disks stay\n`;
+  return `${tables.length} disks and ${chunks.length} chunks that nothing refers to, ${formatBytes(bytes)}; ${staying === 1 ? '1 disk stays' : `${staying} disks stay`}\n`;
 };
 
 const runSweep = async (call: Call, isDryRun: boolean) => {

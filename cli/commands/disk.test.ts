@@ -89,6 +89,21 @@ it('is made from a DataSource that is offered, and cannot be read', async () => 
   expect(await from('datasource/fedora')).toMatchObject({ sourceRef: { kind: 'DataSource', ...at } });
 });
 
+it('says which option names the namespace of a source that is not there', async () => {
+  const run = diskCommand.run({
+    kube: createMemoryKube(),
+    namespace: 'vms',
+    positionals: ['root', 'datasource/fedora'],
+    values: {},
+    terminal: { out: () => undefined, err: () => undefined, isLive: false, now: () => new Date(0) },
+    signal: new AbortController().signal,
+    bearer: async () => undefined,
+  });
+  await expect(run).rejects.toThrow(
+    /no DataSource fedora in namespace vms: .*, --from names that of the source alone$/,
+  );
+});
+
 it('is not made from another source that cannot be read', async () => {
   await expect(from('pvc/fedora')).rejects.toThrow('forbidden');
 });

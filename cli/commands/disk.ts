@@ -13,7 +13,7 @@ import type { Image } from '#shared/backends/backend.ts';
 import { backends, registrationOf } from '#shared/backends/registry.ts';
 import type { Volume } from '#shared/populate/volume/volume.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
-import { Denied, InvalidInput } from '#shared/runtime/errors.ts';
+import { Denied, InvalidInput, NotFound } from '#shared/runtime/errors.ts';
 
 interface Wanted {
   readonly name: string;
@@ -96,6 +96,7 @@ const sourceOf = async (call: Call, namespace: string, source: string): Promise<
   try {
     return await findAny(call.kube, namespace, source);
   } catch (error) {
+    if (error instanceof NotFound) throw new NotFound(`${error.message}, --from names that of the source alone`);
     const [kind = '', name = ''] = source.split('/');
     const { type } = dataSourceKind;
     if (!(error instanceof Denied) || !namesOf(type).includes(kind.toLowerCase())) throw error;

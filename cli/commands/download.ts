@@ -1,5 +1,6 @@
 // `bullion download <name>`: an image or a volume as a file.
 import { stat } from 'node:fs/promises';
+import { extname } from 'node:path';
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
 import { openConnection } from '#cli/exchange/answer.ts';
 import { type Fetching, fetchFile } from '#cli/exchange/fetch.ts';
@@ -9,20 +10,40 @@ import { sourceTarget, targetOptions } from '#cli/target.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { formOf, queryOf } from '#shared/exchange/download/file-name.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
-import { exportCompressions } from '#shared/transfer/export/format.ts';
+import { type ExportFormat, exportCompressions } from '#shared/transfer/export/format.ts';
 
 /** Tries in a row that bring nothing. */
 const tries = 8;
 
-const queryFor = ({ values }: Call): string => {
+/** Throws InvalidInput for a file with the ending of another form: it would pass for what it is not. */
+export const queryFor = ({ values }: Pick<Call, 'values'>, file: string | undefined): string => {
   const query = new URLSearchParams();
   for (const name of ['format', 'compression']) {
     const value = textOf(values, name);
     if (value !== undefined) query.set(name, value);
   }
   // By itself a disk comes as qcow2, and a disc as it is.
-  if (query.size === 0) return '';
-  return queryOf(formOf(query, { format: 'qcow2', compression: 'none' }));
+  const form = formOf(query, { format: 'qcow2', compression: 'none' });
+  const wrong = wrongEnding(form, file);
+  if (wrong !== undefined) throw new InvalidInput(wrong);
+  return query.size === 0 ? '' : queryOf(form);
+};
+
+const endings: Readonly<Record<string, string>> = {
+  qcow2: '--format qcow2',
+  raw: '--format raw',
+  gz: '--compression gz',
+  zst: '--compression zst',
+};
+
+const wrongEnding = ({ format, compression }: ExportFormat, file = ''): string | undefined => {
+  const packing = compression === 'gz' || compression === 'zst' ? compression : undefined;
+  const is = packing ?? format;
+  const named = extname(file).slice(1).toLowerCase();
+  const asked = endings[named];
+  if (asked === undefined || named === is) return undefined;
+  const what = packing === undefined ? `a ${format} disk` : `a raw disk packed with ${packing}`;
+  return `${file} would hold ${what}: name a file that ends in .${is}, or ask for another form (${asked})`;
 };
 
 /** As an argument, or as curl has it: one of the two. */
@@ -49,6 +70,7 @@ const run = async (call: Call): Promise<ExitCode> => {
   const { kube, bearer, values, terminal, signal, positionals } = call;
   const [wanted = ''] = positionals;
   const place = await placeOf(fileOf(call));
+  const query = queryFor(call, place.file);
   const target = await sourceTarget(call, wanted);
   const line = createLine(terminal);
   const server = textOf(values, 'transfer-url');
@@ -57,7 +79,7 @@ const run = async (call: Call): Promise<ExitCode> => {
     const made = await fetchFile({
       ...place,
       connection,
-      query: queryFor(call),
+      query,
       signal,
       tries,
       getTicket: () => getTicket({ kube, bearer, operation: 'download', target, server }),

@@ -96,7 +96,7 @@ const run = async (call: Call): Promise<ExitCode> => {
   }
   // It tells how it goes with the same words as an image.
   const found = { type, image: made };
-  const words = { what: 'export', work: 'export', more: `kubectl describe vmve ${name} -n ${namespace}` };
+  const words = { what: 'export', work: 'export', more: `bullion why vmve/${name} -n ${namespace}` };
   return waitUntilOver({ kube, terminal, signal, timeoutMs, words, onEnd }, found);
 };
 

@@ -1,4 +1,5 @@
 // `bullion logs <name>`: the logs of the pods that work for an object, oldest attempt first; with -f until the object is done.
+import { saidOf } from '#shared/clients/kube/wire.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
 import { printFunctionsLog } from '#cli/commands/functions-log.ts';
@@ -8,7 +9,7 @@ import type { KubeObject } from '#shared/api/object.ts';
 import { type Found, isOver } from '#shared/catalogue/image.ts';
 import { childrenOf, findAny, listIfAny } from '#shared/catalogue/objects.ts';
 import { toAge } from '#shared/runtime/age.ts';
-import { InvalidInput, isNotFound, messageOf } from '#shared/runtime/errors.ts';
+import { InvalidInput, isNotFound } from '#shared/runtime/errors.ts';
 
 /** Milliseconds between two looks for the next attempt. */
 const pollMs = 1000;
@@ -97,7 +98,7 @@ const printPod = async (call: Call, pod: Pod): Promise<boolean> => {
       if (await printLines(call, lines, heading)) heading = '';
     } catch (error) {
       if (!(error instanceof InvalidInput) && !isNotFound(error)) throw error;
-      const words = messageOf(error).replace(/^Kubernetes API: [^:]*: /, '');
+      const words = saidOf(error);
       if (!options.follow) terminal.err(`${name} has no log: ${words}\n`);
       if (!hasFinished(pod)) return heading === '';
     }

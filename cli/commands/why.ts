@@ -48,7 +48,7 @@ const renderStory = (
     ...unobserved,
     '',
     ...(made.length === 0
-      ? ['Nothing was created for it yet.']
+      ? ['No children.']
       : alignColumns([['CHILD', 'STATE', 'AGE'], ...made], (cell, row, column) => {
           const state = row > 0 && column === 1 ? stateOfWord(cell) : undefined;
           return state === undefined || paint === undefined ? cell : paint(state, cell);

@@ -99,6 +99,36 @@ describe('what would come of an object', () => {
     ]);
   });
 
+  it('would be refused with the words of the API server, each once, and without the request', async () => {
+    const words = 'DataVolume.cdi.kubevirt.io "root" is invalid: spec: Invalid value: spec cannot be changed';
+    const faults = [{ field: 'spec', message: 'Invalid value: spec cannot be changed' }];
+    const apply = async () => {
+      throw new InvalidInput(`Kubernetes API: PATCH /apis/x/root?dryRun=All: ${words}`, faults);
+    };
+    const tools = { kube: { ...memory, apply }, look: nobody, observe: nobody, verify: nobody, now: 0 };
+    expect(await foresee(tools, aVolume())).toEqual({ verdict: 'would be refused', rows: [['because', words]] });
+  });
+
+  it('fails where its function would end it', async () => {
+    memory.seed(persistentVolumeClaims, {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name: 'large', namespace: 'vms' },
+      spec: {
+        accessModes: ['ReadWriteOnce'],
+        volumeMode: 'Block',
+        storageClassName: 'local',
+        resources: { requests: { storage: '2Gi' } },
+      },
+      status: { phase: 'Bound', capacity: { storage: '2Gi' } },
+    });
+    const tight = aVolume({
+      source: { pvc: { namespace: 'vms', name: 'large' } },
+      storage: { storageClassName: 'local', resources: { requests: { storage: '1Mi' } } },
+    });
+    expect(await plan(tight)).toMatchObject({ fails: expect.stringMatching(/^TargetTooSmall: /) });
+  });
+
   it.each([
     [
       { is: 'verified', message: 'it is signed', attestations: [{ predicateType: 'urn:sbom', by: 'k' }] },

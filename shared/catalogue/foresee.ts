@@ -1,5 +1,6 @@
 // What would come of an object if it were applied: whether the cluster takes it, whether its source answers, what would be created first and why. By the
 // same reading and planning as the functions, under the rights of who asks; nothing is written.
+import { saidOf } from '#shared/clients/kube/wire.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
@@ -23,7 +24,7 @@ import { type PopulateSettings, defaultSettings } from '#shared/populate/setting
 import { reconcilerOf } from '#shared/resources/registry.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import type { Reconciler, Resource } from '#shared/resources/reconciler.ts';
-import { AppError, InvalidInput, messageOf } from '#shared/runtime/errors.ts';
+import { AppError, InvalidInput } from '#shared/runtime/errors.ts';
 import type { LookAtFile } from '#shared/transfer/file-look.ts';
 
 export interface Foreseen {
@@ -60,11 +61,12 @@ export const servedTypeOf = ({ apiVersion, kind }: KubeObject): ResourceType | u
     (type) => type.kind === kind && apiVersionOf(type) === apiVersion,
   );
 
-const detailOf = (error: AppError): string =>
-  [
-    messageOf(error),
-    ...(error instanceof InvalidInput ? error.faults.map(({ field, message }) => `${field} ${message}`) : []),
-  ].join('; ');
+/** The API server repeats each fault in its message. */
+const detailOf = (error: AppError): string => {
+  const said = saidOf(error);
+  const faults = error instanceof InvalidInput ? error.faults.filter(({ message }) => !said.includes(message)) : [];
+  return [said, ...faults.map(({ field, message }) => `${field} ${message}`)].join('; ');
+};
 
 /** What a step throws that is about the object or the rights of who asks is a row. */
 const orRow = async (heading: string, step: () => Promise<Rows>): Promise<Rows> => {
@@ -221,7 +223,9 @@ const planned = async (tools: ForesightTools, { reconciler, object, count }: Ste
   if (first === undefined || actions.length > snapshots.length || count >= mostSteps)
     return [
       ...acted,
-      ['then', `${state.phase === state.reason ? '' : `${state.phase}, `}${state.reason}: ${state.message}`],
+      state.phase === 'Failed'
+        ? ['fails', `${state.reason}: ${state.message}`]
+        : ['then', `${state.phase === state.reason ? '' : `${state.phase}, `}${state.reason}: ${state.message}`],
     ];
   // As it will be once the snapshot is there.
   const later = { ...object, status: reconciler.toStatus(object, resource, state, isoTime(now)) };

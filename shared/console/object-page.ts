@@ -41,7 +41,7 @@ const digestRows = ({ image: { status } }: Found): readonly (readonly [string, u
 
 const childTable = (children: readonly KubeObject[], now: Date): Markup =>
   children.length === 0
-    ? html`<p class="empty">Nothing was created for it yet.</p>`
+    ? html`<p class="empty">No children.</p>`
     : table(
         'Made for it',
         [{ heading: 'Object' }, { heading: 'State' }, { heading: 'Age', isNumber: true }],

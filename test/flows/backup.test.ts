@@ -230,7 +230,7 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
     expect(code).toBe(0);
     expect(out).toMatch(/default\/jammy .*hypercloud.* none: it is here .*default-jammy\/vmimage-metadata\.yaml/);
     expect(out).toMatch(/default\/longhorn .*by Longhorn/);
-    const swept = 'a sweep would remove 0 disks and 0 chunks that nothing refers to, 0 B; 1 disks stay\n';
+    const swept = 'a sweep would remove 0 disks and 0 chunks that nothing refers to, 0 B; 1 disk stays\n';
     expect(await backups('--sweep')).toMatchObject({ code: 0, out: swept });
   });
 

@@ -288,7 +288,7 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     const late = await bullion('export', 'nothing', 'local', '--timeout', '1s');
     expect([late.code, late.err]).toEqual([
       exitCodes.timedOut,
-      expect.stringContaining('the export continues: kubectl describe vmve nothing-export -n default'),
+      expect.stringContaining('the export continues: bullion why vmve/nothing-export -n default'),
     ]);
   }, 300_000);
 

@@ -86,6 +86,9 @@ interface StatusBody {
   readonly details?: { readonly causes?: readonly { readonly field?: string; readonly message?: string }[] };
 }
 
+/** What the API server says, without how it was asked. */
+export const saidOf = (error: unknown): string => messageOf(error).replace(/^Kubernetes API: [A-Z]+ \/\S+: /, '');
+
 /** The error for a Status object, from an HTTP answer or a watch. */
 export const errorOfStatus = (
   code: number,

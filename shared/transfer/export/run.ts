@@ -2,7 +2,7 @@
 import { readSigningKey } from '#shared/transfer/export/sign-image.ts';
 import { clearUploads, discardObject, toStoreFault, type UploadContext } from './upload.ts';
 import { exportToStore } from '#shared/transfer/export/to-store.ts';
-import { TransferError, writing } from '#shared/transfer/fault.ts';
+import { TransferError, isTransferError, writing } from '#shared/transfer/fault.ts';
 import type { Meter } from '#shared/transfer/meter.ts';
 import type { PassResult } from '#shared/transfer/pass.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
@@ -213,12 +213,26 @@ const withRegistry = async (
   }
 };
 
+/** The source of an export is a volume: credentials that are missing are those of its destination. */
+const toTargetFault = (error: unknown): unknown =>
+  isTransferError(error) && error.code === 'SourceForbidden'
+    ? new TransferError('TargetFailed', error.message, { cause: error, retryable: error.retryable })
+    : error;
+
+const toPlace = async (run: Promise<PassResult>): Promise<PassResult> => {
+  try {
+    return await run;
+  } catch (error) {
+    throw toTargetFault(error);
+  }
+};
+
 /** Throws TransferError, InvalidInput or the reason of the signal. */
 export const runExport = async (spec: TransferSpec, context: ExportContext): Promise<PassResult> => {
   const { object, path, image } = requireExport(spec);
   if ([object, path, image].filter((place) => place !== undefined).length === 1) {
-    if (object !== undefined) return withStore(spec, object, context);
-    if (image !== undefined) return withRegistry(spec, image, context);
+    if (object !== undefined) return toPlace(withStore(spec, object, context));
+    if (image !== undefined) return toPlace(withRegistry(spec, image, context));
     if (path !== undefined && spec.mode === 'export') return toFile(spec, path, context);
   }
   throw new TransferError(

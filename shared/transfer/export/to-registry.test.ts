@@ -221,9 +221,9 @@ describe.skipIf(!hasRegistry() || !hasTools('qemu-img'))('an export to a registr
       },
     );
 
-    it.each<[string, Record<string, string>, RegExp]>([
+    it.each<[string, Record<string, string>, RegExp, string?]>([
       ['without a key', { other: 'text' }, /the Secret keys for signatures has no private key/],
-      ['that is missing', {}, /the Secret of the signature keys is missing in this namespace/],
+      ['that is missing', {}, /the Secret of the signature keys is missing in this namespace/, 'TargetFailed'],
       [
         'in the format of cosign',
         { k: '-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED SIGSTORE PRIVATE KEY-----' },
@@ -234,10 +234,10 @@ describe.skipIf(!hasRegistry() || !hasTools('qemu-img'))('an export to a registr
         { k: privatePem(pairs.ec.privateKey, 'a'), password: 'b' },
         /needs another "password"/,
       ],
-    ])('%s fails before anything is sent', async (what, data, message) => {
+    ])('%s fails before anything is sent', async (what, data, message, reason = 'InvalidSpec') => {
       const dir = signingSecret(`bad ${what}`, data);
       const report = await push('bad', { image: { signing: { dir, name: 'keys' } } });
-      expect(report).toMatchObject({ outcome: 'failed', message: expect.stringMatching(message) });
+      expect(report).toMatchObject({ outcome: 'failed', reason, message: expect.stringMatching(message) });
       expect(registry.requests).toEqual([]);
     });
   });
