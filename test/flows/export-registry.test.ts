@@ -151,7 +151,7 @@ describe.skipIf(!hasRegistry())('an export to a registry', { timeout: 300_000 },
     const status = await make('unsigned', 'unsigned', { signingSecretRef: 'none' });
     expect(status.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({
       status: 'False',
-      message: expect.stringContaining('none is missing in this namespace'),
+      message: expect.stringContaining('the Secret none of the signature is missing in this namespace'),
     });
   });
 

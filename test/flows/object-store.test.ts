@@ -118,7 +118,7 @@ describe('an image from the object store', { timeout: 500_000 }, () => {
     const status = await inNamespace('bare');
     expect(readyOf(status)).toMatchObject({
       reason: 'SourceForbidden',
-      message: expect.stringContaining('Secret of the object store object-store is missing in this namespace'),
+      message: expect.stringContaining('Secret object-store of the object store is missing in this namespace'),
     });
   });
 

@@ -223,7 +223,7 @@ describe.skipIf(!hasRegistry() || !hasTools('qemu-img'))('an export to a registr
 
     it.each<[string, Record<string, string>, RegExp, string?]>([
       ['without a key', { other: 'text' }, /the Secret keys for signatures has no private key/],
-      ['that is missing', {}, /the Secret of the signature keys is missing in this namespace/, 'TargetFailed'],
+      ['that is missing', {}, /the Secret keys of the signature is missing in this namespace/, 'TargetFailed'],
       [
         'in the format of cosign',
         { k: '-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED SIGSTORE PRIVATE KEY-----' },

@@ -49,7 +49,7 @@ describe('headers of a web source', () => {
       {
         code: 'SourceForbidden',
         retryable: true,
-        message: expect.stringMatching(/Secret of the source login is missing.*accessKeyId/),
+        message: expect.stringMatching(/Secret login of the source is missing.*accessKeyId/),
       },
     ],
     [

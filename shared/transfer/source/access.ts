@@ -27,13 +27,13 @@ const readKeys = async (dir: string): Promise<Data> => {
  * The object is mounted as optional, and is an empty directory if it is missing: it may still be created, and no request is made without it.
  * `hint`: its required content.
  */
-const readMounted = async ({ dir, name }: Mounted, what: string, hint: string): Promise<Data> => {
+const readMounted = async (dir: string, what: string, hint: string): Promise<Data> => {
   const data = await readKeys(dir).catch((error: unknown) => {
     const message = `cannot read ${what}: ${messageOf(error)}`;
     throw new TransferError('SourceForbidden', message, { cause: error, retryable: true });
   });
   if (Object.keys(data).length > 0) return data;
-  const message = `${what} ${name} is missing in this namespace: create it with ${hint}`;
+  const message = `${what} is missing in this namespace: create it with ${hint}`;
   throw new TransferError('SourceForbidden', message, { retryable: true });
 };
 
@@ -44,10 +44,12 @@ interface Secreted {
 
 /** The Secret of a source, if it has one. `of`: `the registry`. */
 export const readSecret = async (
-  { secretDir, secretName = 'with its credentials' }: Secreted,
+  { secretDir, secretName }: Secreted,
   { of, hint }: { readonly of: string; readonly hint: string },
-): Promise<Data | undefined> =>
-  secretDir === undefined ? undefined : readMounted({ dir: secretDir, name: secretName }, `the Secret of ${of}`, hint);
+): Promise<Data | undefined> => {
+  const named = secretName === undefined ? 'the Secret' : `the Secret ${secretName}`;
+  return secretDir === undefined ? undefined : readMounted(secretDir, `${named} of ${of}`, hint);
+};
 
 const readPodToken = async (file: string): Promise<string> => {
   const token = await readFile(file, 'utf8').catch((error: unknown) => {
@@ -66,7 +68,7 @@ export const readWorkload = ({
 /** PEM certificates to trust besides the default ones; `undefined` if the source has none. */
 export const readBundle = async (ca: Mounted | undefined): Promise<string | undefined> => {
   if (ca === undefined) return undefined;
-  const bundles = Object.values(await readMounted(ca, 'the ConfigMap', 'certificates in PEM form'));
+  const bundles = Object.values(await readMounted(ca.dir, `the ConfigMap ${ca.name}`, 'certificates in PEM form'));
   const bundle = bundles.join('\n');
   if (!isCertificate(bundle)) {
     throw new TransferError('InvalidSpec', `the ConfigMap ${ca.name} contains no certificate in PEM form`);
@@ -116,7 +118,11 @@ export const readHeaders = async (source: HttpSource): Promise<Record<string, st
   const written = secretHeaders.map((line, index) => parseHeader(line, `extra header ${index + 1}`));
   const kept: (readonly [string, string])[] = [];
   for (const mounted of headerSecrets) {
-    const data = await readMounted(mounted, 'the Secret', 'a header in each key, such as "X-Token: value"');
+    const data = await readMounted(
+      mounted.dir,
+      `the Secret ${mounted.name}`,
+      'a header in each key, such as "X-Token: value"',
+    );
     for (const [key, line] of Object.entries(data))
       kept.push(parseHeader(line, `key ${key} of the Secret ${mounted.name}`));
   }

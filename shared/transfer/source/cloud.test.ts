@@ -249,7 +249,7 @@ describe('a credential of a cloud that cannot be used', () => {
     'a Secret that is missing': {
       way: { cloud: 'googleStorage', from: () => ({ secret: {} }) },
       code: 'SourceForbidden',
-      says: /Secret of the source images is missing.*credentials\.json/,
+      says: /Secret images of the source is missing.*credentials\.json/,
       requests: [],
     },
   };
