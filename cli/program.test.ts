@@ -1,6 +1,6 @@
 // Hints name the command line as it was called.
 import { expect, it } from 'vitest';
-import { programOf, speakAs } from '#cli/program.ts';
+import { programOf, withProgramName } from '#cli/program.ts';
 import { runCommandLine } from '#cli/run.ts';
 
 it.each([
@@ -27,7 +27,7 @@ it.each([
     written += more;
   };
   const terminal = { out: write, err: () => {}, isLive: true, now: () => new Date(0) };
-  speakAs('kubectl bullion', terminal, ['retry', 'why']).out(text);
+  withProgramName('kubectl bullion', terminal, ['retry', 'why']).out(text);
   expect(written).toBe(said);
 });
 

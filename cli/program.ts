@@ -7,9 +7,9 @@ export const programOf = (called: readonly (string | undefined)[]): string =>
   called.some((path) => /^kubectl-bullion(\.exe)?$/.test(basename(path ?? ''))) ? 'kubectl bullion' : 'bullion';
 
 /** With hints to run `commands` as they can be run here, also those in messages of the cluster. Progress stays as wide as it was measured. */
-export const speakAs = (program: string, terminal: Terminal, commands: readonly string[]): Terminal => {
+export const withProgramName = (program: string, terminal: Terminal, commands: readonly string[]): Terminal => {
   if (program === 'bullion') return terminal;
   const hint = new RegExp(String.raw`(?<![\w./-]|kubectl )bullion (?=<|--|(?:${commands.join('|')})\b)`, 'g');
-  const say = (text: string): string => (text.startsWith('\r') ? text : text.replaceAll(hint, `${program} `));
-  return { ...terminal, out: (text) => terminal.out(say(text)), err: (text) => terminal.err(say(text)) };
+  const rewrite = (text: string): string => (text.startsWith('\r') ? text : text.replaceAll(hint, `${program} `));
+  return { ...terminal, out: (text) => terminal.out(rewrite(text)), err: (text) => terminal.err(rewrite(text)) };
 };

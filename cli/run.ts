@@ -1,5 +1,5 @@
 // Every command; finds the one that is meant, connects it to its cluster, and says what went wrong. Called by main.ts and tests.
-import { saidOf } from '#shared/clients/kube/wire.ts';
+import { serverMessageOf } from '#shared/clients/kube/wire.ts';
 import packageFile from '../package.json' with { type: 'json' };
 import { bearerOf, configOf, headersOf, namespaceOf } from '#cli/cluster.ts';
 import {
@@ -16,7 +16,7 @@ import { parseCommandLine, splitCommand, commonOptions } from '#cli/options.ts';
 import { createKubeClient } from '#shared/clients/kube/create.ts';
 import { AppError, InvalidInput, isNotFound } from '#shared/runtime/errors.ts';
 import { didYouMean } from '#cli/nearest.ts';
-import { speakAs } from '#cli/program.ts';
+import { withProgramName } from '#cli/program.ts';
 import { alignColumns } from '#cli/output.ts';
 import { backupsCommand } from '#cli/commands/backups.ts';
 import { bundleCommand } from '#cli/commands/bundle.ts';
@@ -50,7 +50,7 @@ type Called = Surroundings & { readonly program?: string };
 
 export const runCommandLine = async (args: readonly string[], called: Called): Promise<ExitCode> => {
   const { program = 'bullion', signal } = called;
-  const terminal = speakAs(
+  const terminal = withProgramName(
     program,
     called.terminal,
     commands.map((known) => known.name),
@@ -130,7 +130,7 @@ const complain = (command: Command, error: unknown, { terminal, signal }: Surrou
     return exitCodes.failed;
   }
   const prefix = terminal.hasColors === true ? '\u001B[31mbullion:\u001B[39m' : 'bullion:';
-  terminal.err(`${prefix} ${saidOf(error)}\n`);
+  terminal.err(`${prefix} ${serverMessageOf(error)}\n`);
   if (error instanceof InvalidInput) return complainOfInput(command, error, terminal);
   if (error.message.startsWith('Kubernetes API') && isUnreachable(error))
     terminal.err(

@@ -39,7 +39,7 @@ const consumerTable = (call: Call, consumers: readonly Consumer[]): string =>
 const mostNamed = 10;
 
 /** Namespaces that have a DataSource of it, which is nobody's disk. */
-const tellOffers = ({ terminal }: Call, image: KubeObject, inventory: Inventory): void => {
+const reportOffers = ({ terminal }: Call, image: KubeObject, inventory: Inventory): void => {
   const all = offeredTo(image, inventory);
   if (all.length === 0) return;
   const rest = all.length > mostNamed ? ` and ${all.length - mostNamed} more` : '';
@@ -58,7 +58,7 @@ const run = async (call: Call): Promise<ExitCode> => {
   if (printed !== undefined) terminal.out(printed);
   else if (consumers.length === 0) terminal.err(`Nothing was made from ${shownName(image)}.\n`);
   else terminal.out(consumerTable(call, consumers));
-  tellOffers(call, image, inventory);
+  reportOffers(call, image, inventory);
   return exitCodes.done;
 };
 
@@ -153,7 +153,7 @@ const runDelete = async (call: Call): Promise<ExitCode> => {
   const { image, type } = found;
   const inventory = await inventoryFor(call);
   const consumers = consumersOf(image, inventory);
-  tellOffers(call, image, inventory);
+  reportOffers(call, image, inventory);
   if (consumers.length > 0) {
     terminal.err(`${shownName(image)} is in use:\n${consumerTable(call, consumers)}`);
     if (values['yes'] !== true && values['dry-run'] !== true) {

@@ -1,5 +1,5 @@
 // `bullion logs <name> --functions`: what the functions logged about an object and its children, from their pods or from a file.
-import { saidOf } from '#shared/clients/kube/wire.ts';
+import { serverMessageOf } from '#shared/clients/kube/wire.ts';
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { type Call, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
@@ -45,7 +45,7 @@ async function* linesOfPods({ kube, terminal, signal }: Call): AsyncGenerator<st
       yield* kube.logs(metadata, { container: name, signal });
     } catch (error) {
       if (!(error instanceof InvalidInput) && !isNotFound(error)) throw error;
-      terminal.err(`${metadata.name} has no log: ${saidOf(error)}\n`);
+      terminal.err(`${metadata.name} has no log: ${serverMessageOf(error)}\n`);
     }
 }
 

@@ -1,5 +1,5 @@
 // `bullion logs <name>`: the logs of the pods that work for an object, oldest attempt first; with -f until the object is done.
-import { saidOf } from '#shared/clients/kube/wire.ts';
+import { serverMessageOf } from '#shared/clients/kube/wire.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
 import { printFunctionsLog } from '#cli/commands/functions-log.ts';
@@ -98,7 +98,7 @@ const printPod = async (call: Call, pod: Pod): Promise<boolean> => {
       if (await printLines(call, lines, heading)) heading = '';
     } catch (error) {
       if (!(error instanceof InvalidInput) && !isNotFound(error)) throw error;
-      const words = saidOf(error);
+      const words = serverMessageOf(error);
       if (!options.follow) terminal.err(`${name} has no log: ${words}\n`);
       if (!hasFinished(pod)) return heading === '';
     }

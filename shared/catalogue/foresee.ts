@@ -1,6 +1,6 @@
 // What would come of an object if it were applied: whether the cluster takes it, whether its source answers, what would be created first and why. By the
 // same reading and planning as the functions, under the rights of who asks; nothing is written.
-import { saidOf } from '#shared/clients/kube/wire.ts';
+import { serverMessageOf } from '#shared/clients/kube/wire.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
@@ -63,7 +63,7 @@ export const servedTypeOf = ({ apiVersion, kind }: KubeObject): ResourceType | u
 
 /** The API server repeats each fault in its message. */
 const detailOf = (error: AppError): string => {
-  const said = saidOf(error);
+  const said = serverMessageOf(error);
   const faults = error instanceof InvalidInput ? error.faults.filter(({ message }) => !said.includes(message)) : [];
   return [said, ...faults.map(({ field, message }) => `${field} ${message}`)].join('; ');
 };

@@ -87,7 +87,8 @@ interface StatusBody {
 }
 
 /** What the API server says, without how it was asked. */
-export const saidOf = (error: unknown): string => messageOf(error).replace(/^Kubernetes API: [A-Z]+ \/\S+: /, '');
+export const serverMessageOf = (error: unknown): string =>
+  messageOf(error).replace(/^Kubernetes API: [A-Z]+ \/\S+: /, '');
 
 /** The error for a Status object, from an HTTP answer or a watch. */
 export const errorOfStatus = (
