@@ -136,6 +136,18 @@ it('names what is missing where there is no QEMU', async () => {
 });
 
 describe('a serial console', () => {
+  it('has a panic whose line is complete only at its end', () => {
+    const console = createBootConsole();
+    const add = (text: string): void => console.add(Buffer.from(text));
+    add('\r\n[    1.2] Kernel panic - not');
+    expect(console.panic()).toBeUndefined();
+    add(' syncing: VFS: Unable to m');
+    const part = '[    1.2] Kernel panic - not syncing: VFS: Unable to m';
+    expect(console.panic()).toEqual({ words: part, isComplete: false });
+    add('ount root fs\r\nCPU: 0');
+    expect(console.panic()).toEqual({ words: `${part}ount root fs`, isComplete: true });
+  });
+
   it('is text, whatever pieces it comes in', () => {
     const console = createBootConsole();
     for (const piece of ['\x1b[0;3', '2m  OK  \x1b[0m Started\r\n\x1b]0;ti', 'tle\x07\x1b[2J\x00lo', 'gin: ', '\x1b'])

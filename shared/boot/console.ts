@@ -18,14 +18,14 @@ const openSequence = /\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]{0,200}|[ -/]*)?$/;
 export interface BootConsole {
   readonly add: (piece: Buffer) => void;
   readonly has: (text: string) => boolean;
-  /** Why the guest cannot come up any more, in its own words. */
-  readonly panic: () => string | undefined;
+  /** Why the guest cannot come up any more, in its own words. `isComplete`: the line has ended. */
+  readonly panic: () => { readonly words: string; readonly isComplete: boolean } | undefined;
   /** Its last lines, without credentials. */
   readonly end: () => string;
 }
 
 /** Words after which no guest comes up. The guest may recover from anything else until the timeout. */
-const panics = /^.*(?:Kernel panic - not syncing|end Kernel panic|panic: cpu\d).*$/m;
+const panics = /^(.*(?:Kernel panic - not syncing|end Kernel panic|panic: cpu\d).*)(\n?)/m;
 
 /** Empty lines and repeated spaces of boot menus say nothing. */
 const linesOf = (text: string): string =>
@@ -50,7 +50,10 @@ export const createBootConsole = (): BootConsole => {
       text = (text + added.replaceAll(controls, '')).slice(-mostKept);
     },
     has: (wanted) => text.includes(wanted),
-    panic: () => panics.exec(text)?.[0].trim().slice(0, 200),
+    panic: () => {
+      const [, line, end] = panics.exec(text) ?? [];
+      return line === undefined ? undefined : { words: line.trim().slice(0, 200), isComplete: end !== '' };
+    },
     end: () => redact(linesOf(text)).slice(-mostShown),
   };
 };

@@ -124,11 +124,18 @@ const waitedFor: Readonly<Record<BootRequest['until'], (request: BootRequest) =>
   Running: () => 'it did not run',
 };
 
+/** Polls after which a line without an end is taken for complete. */
+const stillPolls = 5;
+
 /** A machine that panicked does not come up however long one waits. */
 const panicked = async ({ console, signal }: Boot): Promise<Result> => {
+  let [before, unchanged] = ['', 0];
   for (;;) {
-    const words = console.panic();
-    if (words !== undefined) return { outcome: 'failed', message: `the guest panicked: ${words}` };
+    const { words = '', isComplete = false } = console.panic() ?? {};
+    unchanged = words === before ? unchanged + 1 : 0;
+    before = words;
+    if (words !== '' && (isComplete || unchanged >= stillPolls))
+      return { outcome: 'failed', message: `the guest panicked: ${words}` };
     await delay(pollMs, undefined, { signal });
   }
 };
