@@ -50,8 +50,12 @@ const byKind = {
   downloader: downloaderReconciler,
 } as const satisfies Readonly<Record<KindName, Reconciler>>;
 
-/** In the order of the tick. */
 export const reconcilers: readonly Reconciler[] = Object.values(byKind);
+
+const { tenantLimit, dataVolume, ...others } = byKind;
+
+/** DataVolumes before what waits for them: after an outage, a wait may be over though the DataVolume has what is waited for. */
+export const tickOrder: readonly Reconciler[] = [tenantLimit, dataVolume, ...Object.values(others)];
 
 type KindRef = Pick<KubeObject, 'apiVersion' | 'kind'>;
 

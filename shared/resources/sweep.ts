@@ -1,7 +1,7 @@
 // Reconciles everything that is not settled: repairs lost events and enforces deadlines. Called by cron-tick.
 import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
 import { reconcileEach } from '#shared/resources/each.ts';
-import { reconcilers } from '#shared/resources/registry.ts';
+import { tickOrder } from '#shared/resources/registry.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
 import { removePast } from '#shared/resources/deleted-images/keep.ts';
 import { removeAbandoned } from '#shared/populate/job/start-transfer.ts';
@@ -27,7 +27,7 @@ export type Visit = (object: KubeObject) => void;
 
 /** A failed tick is not delivered again: the next one follows anyway. */
 export const sweep = async (deps: ReconcileDeps, signal?: AbortSignal, visit: Visit = () => {}): Promise<Outcome> => {
-  for (const reconciler of reconcilers) {
+  for (const reconciler of tickOrder) {
     // oxlint-disable-next-line no-await-in-loop
     await reconcileEach(deps, reconciler, visited(deps.kube.listAll(reconciler.kind.type), visit), signal);
   }
