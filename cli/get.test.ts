@@ -11,6 +11,7 @@ import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/ob
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Denied } from '#shared/runtime/errors.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
+import { runCommand } from '#test/support/command.ts';
 
 const now = new Date('2026-01-02T04:04:05Z');
 const types = servedKinds
@@ -46,25 +47,11 @@ interface Given {
   readonly out?: (text: string) => unknown;
 }
 
-const call = async (
+const call = (
   command: ClusterCommand,
   positionals: readonly string[],
   { values = {}, kube = aCluster(), stop = new AbortController(), out = () => undefined }: Given = {},
-) => {
-  const printed = { out: '', err: '' };
-  const terminal = {
-    out: (text: string) => {
-      printed.out += text;
-      out(text);
-    },
-    err: (text: string) => void (printed.err += text),
-    isLive: false,
-    now: () => now,
-  };
-  const around = { kube, namespace: 'vms', positionals, values, terminal, signal: stop.signal };
-  const code = await command.run({ ...around, bearer: () => Promise.resolve(undefined) });
-  return { ...printed, code };
-};
+) => runCommand(command, { kube, namespace: 'vms', positionals, values, signal: stop.signal, onOut: out, now });
 const get = (positionals: readonly string[], values: Record<string, string | boolean> = {}) =>
   call(getCommand, positionals, { values });
 

@@ -13,6 +13,7 @@ import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { annotations, labels } from '#shared/api/names.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
+import { runCommand } from '#test/support/command.ts';
 
 const long = (what: string): string => `${what}-${'x'.repeat(61 - what.length - 5)}-end`;
 const namespace = long('namespace');
@@ -69,18 +70,9 @@ const aCluster = () => {
 };
 
 const run = async (command: ClusterCommand, values: Values, columns?: number) => {
-  let out = '';
-  const terminal = {
-    out: (text: string) => void (out += text),
-    err: () => undefined,
-    isLive: false,
-    now: () => new Date('2026-01-02T04:04:05Z'),
-    columns,
-  };
-  const bearer = () => Promise.resolve(undefined);
-  const { signal } = new AbortController();
   const positionals = command.name === 'consumers' ? [`harvester/${name}`] : [];
-  const code = await command.run({ kube: aCluster(), namespace, positionals, values, terminal, signal, bearer });
+  const now = new Date('2026-01-02T04:04:05Z');
+  const { code, out } = await runCommand(command, { kube: aCluster(), namespace, positionals, values, columns, now });
   expect(code).toBe(exitCodes.done);
   return out;
 };

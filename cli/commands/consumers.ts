@@ -9,7 +9,8 @@ import { outputOf, outputOption, printedList, screenOf, tableOf } from '#cli/out
 import { timeoutOf, waitOptions } from '#cli/wait.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { graceOf } from '#shared/resources/deleted-images/record.ts';
-import { type Consumer, type Inventory, consumersOf, offeredTo, outdatedDisks } from '#shared/resources/consumers.ts';
+import { type Consumer, type Inventory, consumersOf, offeredTo } from '#shared/resources/consumers.ts';
+import { outdatedDisks } from '#shared/resources/outdated-disks.ts';
 import { toAge, toSpan } from '#shared/runtime/age.ts';
 
 /** Everything that may be made from something else, as far as this person may see it. */

@@ -11,6 +11,7 @@ import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Denied } from '#shared/runtime/errors.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
+import { runCommand } from '#test/support/command.ts';
 
 const found = (type: ResourceType, spec: object, status: object = {}) => ({
   type,
@@ -73,15 +74,7 @@ describe('a disk', () => {
 const from = async (source: string) => {
   const memory = createMemoryKube();
   const kube: KubeClient = { ...memory, get: () => Promise.reject(new Denied('forbidden')) };
-  await diskCommand.run({
-    kube,
-    namespace: 'vms',
-    positionals: ['root', source],
-    values: { from: 'golden' },
-    terminal: { out: () => undefined, err: () => undefined, isLive: false, now: () => new Date(0) },
-    signal: new AbortController().signal,
-    bearer: async () => undefined,
-  });
+  await runCommand(diskCommand, { kube, namespace: 'vms', positionals: ['root', source], values: { from: 'golden' } });
   return memory.all(dataVolumeKind.type)[0]?.spec;
 };
 
@@ -90,15 +83,8 @@ it('is made from a DataSource that is offered, and cannot be read', async () => 
 });
 
 it('says which option names the namespace of a source that is not there', async () => {
-  const run = diskCommand.run({
-    kube: createMemoryKube(),
-    namespace: 'vms',
-    positionals: ['root', 'datasource/fedora'],
-    values: {},
-    terminal: { out: () => undefined, err: () => undefined, isLive: false, now: () => new Date(0) },
-    signal: new AbortController().signal,
-    bearer: async () => undefined,
-  });
+  const positionals = ['root', 'datasource/fedora'];
+  const run = runCommand(diskCommand, { kube: createMemoryKube(), namespace: 'vms', positionals });
   await expect(run).rejects.toThrow(
     /no DataSource fedora in namespace vms: .*, --from names that of the source alone$/,
   );

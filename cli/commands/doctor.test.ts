@@ -13,6 +13,7 @@ import { imageTypes } from '#shared/catalogue/image.ts';
 import { type Read, findAny } from '#shared/catalogue/objects.ts';
 import { aHyperCloudImage, testTime } from '#test/support/builders.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
+import { runCommand } from '#test/support/command.ts';
 
 const read = <T>(...items: readonly T[]): Read<T> => ({ is: 'read', items });
 const denied = { is: 'denied', message: 'forbidden' } as const;
@@ -186,15 +187,7 @@ describe('bullion doctor', () => {
     kube.seed(storageClasses, storageClass(isDefault) as never);
     const failed = aHyperCloudImage({ metadata: { namespace: 'ns', name: 'broken' } });
     kube.seed(hyperCloudImageKind.type, { ...failed, status: { phase: 'Failed' } } as never);
-    let out = '';
-    const terminal = {
-      out: (text: string) => void (out += text),
-      err: () => undefined,
-      isLive: false,
-      now: () => new Date(testTime),
-    };
-    const around = { terminal, signal: new AbortController().signal, bearer: () => Promise.resolve(undefined) };
-    const code = await doctorCommand.run({ kube, namespace: 'default', positionals: [], values: {}, ...around });
+    const { code, out } = await runCommand(doctorCommand, { kube, now: new Date(testTime) });
     expect(code).toBe(exitCodes.failed);
     expect(out).toContain('PROBLEM  validation');
     expect(out).toMatch(/warning +objects +1 of 1 failed:\n +hypercloud\/broken -n ns: failed\n +To do: bullion why/);

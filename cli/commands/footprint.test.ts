@@ -7,6 +7,7 @@ import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Denied } from '#shared/runtime/errors.ts';
 import { nameOf, namespace, useCronWorld } from '#test/support/cron-world.ts';
+import { runCommand } from '#test/support/command.ts';
 
 const world = useCronWorld();
 
@@ -20,20 +21,8 @@ const fill = async (): Promise<void> => {
     });
 };
 
-const run = async (values: Record<string, string | boolean> = {}, kube: KubeClient = world.kube) => {
-  let [out, err] = ['', ''];
-  const terminal = {
-    out: (text: string) => void (out += text),
-    err: (text: string) => void (err += text),
-    isLive: false,
-    now: () => new Date(world.time),
-  };
-  const { signal } = new AbortController();
-  const bearer = () => Promise.resolve(undefined);
-  const call = { kube, namespace, positionals: [], values, terminal, signal, bearer };
-  const code = await footprintCommand.run(call);
-  return { code, out, err };
-};
+const run = (values: Record<string, string | boolean> = {}, kube: KubeClient = world.kube) =>
+  runCommand(footprintCommand, { kube, namespace, values, now: new Date(world.time) });
 
 /** The client of somebody who may list a kind in the given namespace only, or nowhere. */
 const without = (plural: string, only?: string): { readonly kube: KubeClient; readonly listed: string[] } => {

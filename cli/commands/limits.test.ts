@@ -4,6 +4,7 @@ import { limitsCommand } from '#cli/commands/limits.ts';
 import { configMaps, namespaces } from '#shared/api/foreign/core.ts';
 import { tenantLimits } from '#shared/api/names.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
+import { runCommand } from '#test/support/command.ts';
 
 const namespace = 'team-a';
 const used = {
@@ -36,22 +37,7 @@ const printed = async (limits: string | undefined, values = {}, asked = namespac
       metadata: { namespace, name: tenantLimits },
       data: { limits },
     });
-  let out = '';
-  const write = (text: string): void => {
-    out += text;
-  };
-  const terminal = { out: write, err: write, isLive: false, now: () => new Date(0) };
-  const signal = new AbortController().signal;
-  await limitsCommand.run({
-    kube,
-    namespace: asked,
-    values,
-    terminal,
-    signal,
-    positionals: [],
-    bearer: async () => undefined,
-  });
-  return out;
+  return (await runCommand(limitsCommand, { kube, namespace: asked, values })).text;
 };
 
 it('has a row for each amount, and a sentence for each rule', async () => {

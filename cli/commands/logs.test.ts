@@ -12,6 +12,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Denied, InvalidInput } from '#shared/runtime/errors.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { createMemoryKube, type MemoryKube } from '#test/support/memory-kube.ts';
+import { runCommand } from '#test/support/command.ts';
 
 const namespace = 'vms';
 const type = dataVolumeKind.type;
@@ -34,7 +35,7 @@ const aPod = (name: string, over: object, status: object = { phase: 'Succeeded' 
 
 const seed = (kube: MemoryKube, of: unknown, object: KubeObject) => kube.seed(of as ResourceType, object);
 
-const logs = async (
+const logs = (
   kube: KubeClient,
   lines: Readonly<Record<string, readonly string[] | Error>>,
   {
@@ -43,13 +44,6 @@ const logs = async (
     onLine = () => undefined as unknown,
   }: { values?: Values; wanted?: string; onLine?: () => unknown } = {},
 ) => {
-  const printed = { out: '', err: '' };
-  const terminal = {
-    out: (text: string) => void (printed.out += text),
-    err: (text: string) => void (printed.err += text),
-    isLive: false,
-    now: () => new Date('2026-01-02T03:05:05Z'),
-  };
   const withLogs: KubeClient = {
     ...kube,
     logs: async function* read({ name }) {
@@ -61,10 +55,8 @@ const logs = async (
       }
     },
   };
-  const stop = new AbortController();
-  const call = { kube: withLogs, namespace, positionals: [wanted], values, terminal, signal: stop.signal };
-  const code = await logsCommand.run({ ...call, bearer: () => Promise.resolve(undefined) });
-  return { ...printed, code };
+  const now = new Date('2026-01-02T03:05:05Z');
+  return runCommand(logsCommand, { kube: withLogs, namespace, positionals: [wanted], values, now });
 };
 
 const aVolume = (kube: MemoryKube, status: object = {}) =>
@@ -120,7 +112,11 @@ describe('bullion logs', () => {
     expect(none.err).toMatch(/they stay for a day .* bullion why disk -n vms/);
     seed(kube, pods, aPod('a', { labels: { [labels.ownerUid]: 'uid-disk' } }, { phase: 'Pending' }));
     const early = await logs(kube, { a: new InvalidInput('Kubernetes API: GET /x: container is waiting to start') });
-    expect(early).toEqual({ out: '', err: 'a has no log: container is waiting to start\n', code: exitCodes.done });
+    expect(early).toMatchObject({
+      out: '',
+      err: 'a has no log: container is waiting to start\n',
+      code: exitCodes.done,
+    });
   });
 
   it('follows through attempts until the object is ready', async () => {

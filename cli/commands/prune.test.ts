@@ -16,6 +16,7 @@ import { policyRows } from '#shared/catalogue/foresee-policy.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import { minute, nameOf, namespace, useCronWorld } from '#test/support/cron-world.ts';
+import { runCommand } from '#test/support/command.ts';
 
 const world = useCronWorld();
 const { type } = goldenImagePolicyKind;
@@ -50,26 +51,12 @@ const fill = async (over: Partial<GoldenImagePolicySpec> = {}, cron: object = {}
 const prune = (values: Record<string, boolean> = {}, positionals: readonly string[] = []) =>
   run(pruneCommand, values, positionals);
 
-const run = async (
+const run = (
   command: ClusterCommand,
   values: Record<string, boolean>,
   positionals: readonly string[],
   columns?: number,
-) => {
-  let [out, err] = ['', ''];
-  const terminal = {
-    out: (text: string) => void (out += text),
-    err: (text: string) => void (err += text),
-    isLive: false,
-    now: () => new Date(world.time),
-    columns,
-  };
-  const { signal } = new AbortController();
-  const bearer = () => Promise.resolve(undefined);
-  const { kube } = world;
-  const code = await command.run({ kube, namespace, positionals, values, terminal, signal, bearer });
-  return { code, out, err };
-};
+) => runCommand(command, { kube: world.kube, namespace, positionals, values, columns, now: new Date(world.time) });
 const lineOf = (out: string, char: string): string => out.split('\n').find((line) => line.includes(nameOf(char))) ?? '';
 const volumes = () => world.all().volumes;
 

@@ -14,6 +14,7 @@ import { deprecationOfImage } from '#shared/golden/rollout/deprecation.ts';
 import { Conflict } from '#shared/runtime/errors.ts';
 import { aHarvesterImage } from '#test/support/builders.ts';
 import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
+import { runCommand } from '#test/support/command.ts';
 
 const { type } = goldenImagePolicyKind;
 const key = { namespace: 'golden', name: 'fedora' };
@@ -55,18 +56,9 @@ const specNow = async () => (await kube.get(type, key))?.spec;
 
 const call = async (name: string, positionals: readonly string[], values: Record<string, string | boolean> = {}) => {
   const command = [eventsCommand, ...rolloutCommands, whyCommand].find((one) => one.name === name) as ClusterCommand;
-  let out = '';
-  const terminal = {
-    out: (text: string) => void (out += text),
-    err: () => {},
-    isLive: false,
-    now: () => new Date('2026-01-02T00:00:00Z'),
-  };
-  const { signal } = new AbortController();
-  const bearer = () => Promise.resolve(undefined);
-  expect(await command.run({ kube, namespace: 'golden', positionals, values, terminal, signal, bearer })).toBe(
-    exitCodes.done,
-  );
+  const now = new Date('2026-01-02T00:00:00Z');
+  const { code, out } = await runCommand(command, { kube, namespace: 'golden', positionals, values, now });
+  expect(code).toBe(exitCodes.done);
   return out;
 };
 

@@ -7,6 +7,7 @@ import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { finalizers } from '#shared/api/names.ts';
 import { aHyperCloudImage } from '#test/support/builders.ts';
 import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
+import { runCommand } from '#test/support/command.ts';
 
 const { type } = hyperCloudImageKind;
 const target = { namespace: 'bullion-system', name: 'backup-target' };
@@ -25,16 +26,10 @@ describe('bullion uninstall, before it is told to', () => {
   });
 
   const list = async (): Promise<string> => {
-    let said = '';
-    const note = (text: string) => void (said += text);
-    const terminal = { out: note, err: note, isLive: false, now: () => new Date() };
-    const { signal } = new AbortController();
-    const bearer = () => Promise.resolve(undefined);
-    const call = { kube, bearer, namespace: 'ns', positionals: [], values: {}, terminal, signal };
-    const code = await uninstallCommand.run(call);
+    const { code, text } = await runCommand(uninstallCommand, { kube, namespace: 'ns' });
     expect(code).toBe(exitCodes.failed);
     expect(kube.calls.filter(({ verb }) => verb !== 'get' && verb !== 'list')).toEqual([]);
-    return said;
+    return text;
   };
 
   it('says what would go', async () => {

@@ -14,6 +14,7 @@ import { servedKinds } from '#shared/api/kinds.ts';
 import { labels } from '#shared/api/names.ts';
 import { apiVersionOf, type KubeObject, type ResourceType } from '#shared/api/object.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
+import { runCommand } from '#test/support/command.ts';
 
 const namespace = 'vms';
 const uid = '22222222-2222-4222-8222-222222222222';
@@ -60,11 +61,7 @@ const why = (wanted: string, ...objects: Seen) => whyWith({}, wanted, ...objects
 const whyWith = async (values: Values, wanted: string, ...objects: Seen) => {
   const kube = createMemoryKube();
   for (const [type, object] of objects) kube.seed(type, object);
-  let text = '';
-  const terminal = { out: (more: string) => void (text += more), err: () => undefined, isLive: false, now: () => now };
-  const call = { kube, namespace, positionals: [wanted], values, terminal, signal: new AbortController().signal };
-  await whyCommand.run({ ...call, bearer: () => Promise.resolve(undefined) });
-  return text;
+  return (await runCommand(whyCommand, { kube, namespace, positionals: [wanted], values, now })).out;
 };
 const seen = <T extends KubeObject>(type: ResourceType<T>, object: KubeObject) =>
   [type as unknown as ResourceType<never>, object] as const;

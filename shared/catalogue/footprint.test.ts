@@ -1,4 +1,4 @@
-// Sums of what is stored: each thing once, whoever shares it.
+// Sums of what is stored: each thing counts once, however many share it.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { footprintGroups, footprintOf } from '#shared/catalogue/footprint.ts';

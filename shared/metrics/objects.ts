@@ -5,7 +5,7 @@ import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { labels } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
-import { outdatedDisks } from '#shared/resources/consumers.ts';
+import { outdatedDisks } from '#shared/resources/outdated-disks.ts';
 import { type Counter, gauge, createTally, type Metric } from '#shared/metrics/metric.ts';
 import type { ReconciledState } from '#shared/resources/reconciler.ts';
 import type { ImageState } from '#shared/populate/filled.ts';

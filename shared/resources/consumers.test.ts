@@ -5,7 +5,8 @@ import { type KubeObject, childMetadata, refOf } from '#shared/api/object.ts';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import type { VirtualMachine } from '#shared/api/foreign/kubevirt.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
-import { type Inventory, consumersOf, offeredTo, outdatedDisks } from '#shared/resources/consumers.ts';
+import { type Inventory, consumersOf, offeredTo } from '#shared/resources/consumers.ts';
+import { outdatedDisks } from '#shared/resources/outdated-disks.ts';
 
 const cdi = 'cdi.kubevirt.io/v1beta1';
 const hyperCloud = 'hypercloud.tmaxanc.com/v1alpha1';

@@ -1,5 +1,4 @@
-// Which disks were made from an image, a golden image or a volume, which machines use them, and which of them are outdated. Pure; the lists are read by
-// the command line.
+// Which disks were made from an image, a golden image or a volume, and which machines use them. Pure; the lists are read by the command line.
 import type { DataSource } from '#shared/api/cdi/data-source.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
@@ -214,7 +213,7 @@ const machinesOf = (object: KubeObject, machines: readonly VirtualMachine[]): re
     .map(({ metadata }) => metadata.name);
 
 /** What identifies the bytes that an object was filled with; `undefined` where nothing recorded it, as of disks that storage or another program made. */
-const contentOf = (
+export const contentOf = (
   { groupKind, namespace, name }: ObjectPlace,
   { claims, snapshots }: Inventory,
 ): string | undefined => {
@@ -232,72 +231,11 @@ export const filledWith = (form: PersistentVolumeClaim | VolumeSnapshot | undefi
 export const digestIn = ({ digests = {} }: Partial<Pick<Population, 'digests'>> = {}): string | undefined =>
   digests['sha256'] ?? Object.values(digests)[0];
 
-const contentOfDisk = (object: KubeObject, inventory: Inventory): string | undefined =>
+export const contentOfDisk = (object: KubeObject, inventory: Inventory): string | undefined =>
   contentOf({ groupKind: claimKind, namespace: object.metadata.namespace ?? '', name: claimNameOf(object) }, inventory);
 
 /** A DataSource moves on: what was made from it before holds an earlier version. */
 const holdsSame = (target: KubeObject, object: KubeObject, inventory: Inventory): boolean => {
   const [one, other] = [contentOfDisk(target, inventory), contentOfDisk(object, inventory)];
   return one === undefined || other === undefined || one === other;
-};
-
-export interface OutdatedDisk extends Consumer {
-  readonly dataSource: DataSource;
-  /** The version it was made from; `undefined` once that has been removed. */
-  readonly version: string | undefined;
-  /** The version that its DataSource offers. */
-  readonly current: string;
-  /** How many versions the offered one is newer, of those that are kept; negative after a rollback, `undefined` where its own version is not kept. */
-  readonly behind: number | undefined;
-}
-
-interface Version {
-  readonly name: string;
-  readonly content: string | undefined;
-  /** RFC 3339. */
-  readonly since: string;
-}
-
-/**
- * Disks made from a golden image that follows a source, when that offered another version than now. A disk that names a DataSource is outdated by that
- * one alone: another channel of the same image may be further on.
- */
-export const outdatedDisks = (inventory: Inventory): readonly OutdatedDisk[] => {
-  const managed = inventory.objects.filter(isDataSource).filter(isManaged);
-  const keys = new Set(managed.map((one) => keyOf(placeOf(one))));
-  return managed.flatMap((dataSource) => {
-    const own = keyOf(placeOf(dataSource));
-    const isOfAnother = ({ from }: Consumer): boolean => keys.has(keyOf(from)) && keyOf(from) !== own;
-    const [current] = pointedTo(dataSource);
-    const content = current && contentOf(current, inventory);
-    if (current === undefined || content === undefined) return [];
-    const versions = versionsOf(dataSource, inventory);
-    const offered = versions.findIndex(({ name }) => name === current.name);
-    return consumersOf(dataSource, inventory).flatMap((consumer): readonly OutdatedDisk[] => {
-      if (isOfAnother(consumer) || isDataSource(consumer.object)) return [];
-      const held = contentOfDisk(consumer.object, inventory);
-      if (held === undefined || held === content) return [];
-      const at = versions.findIndex((version) => version.content === held);
-      const version = versions[at]?.name;
-      return [{ ...consumer, dataSource, version, current: current.name, behind: at < 0 ? undefined : at - offered }];
-    });
-  });
-};
-
-const isManaged = ({ metadata }: DataSource): boolean => (metadata.labels?.[cdiLabels.cron] ?? '') !== '';
-
-/** Newest first. */
-const versionsOf = ({ metadata }: DataSource, inventory: Inventory): readonly Version[] => {
-  const forms = [...inventory.claims, ...inventory.snapshots].filter(
-    (form) =>
-      form.metadata.namespace === metadata.namespace &&
-      form.metadata.labels?.[cdiLabels.cron] === metadata.labels?.[cdiLabels.cron],
-  );
-  const versions = forms.map((form) => ({
-    name: form.metadata.name,
-    content: contentOf(placeOf(form), inventory),
-    since: form.metadata.creationTimestamp ?? '',
-  }));
-  const byName = new Map(versions.map((version) => [version.name, version]));
-  return [...byName.values()].toSorted((a, b) => b.since.localeCompare(a.since) || a.name.localeCompare(b.name));
 };

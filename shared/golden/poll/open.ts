@@ -44,7 +44,7 @@ export interface OpenOptions {
 /** Milliseconds without a byte before a source is given up. */
 const idleMs = 15_000;
 
-/** The client of a source. Whoever opened it closes it, and with it the client for the token services of clouds. */
+/** The client of a source. The opener closes it, which also closes the client for the token services of clouds. */
 export interface SourceClient extends HttpClient {
   readonly tools: CloudTools;
 }

@@ -6,6 +6,7 @@ import { persistentVolumeClaims, persistentVolumes, storageClasses } from '#shar
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';
+import { Unavailable } from '#shared/runtime/errors.ts';
 import { aSnapshotClass, aStorageClass } from '#test/support/builders.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';
 
@@ -61,6 +62,15 @@ it('offers what statically provisioned volumes have', async () => {
   await ensureProfiles(deps);
   const profile = deps.kube.all(storageProfiles).find(({ metadata }) => metadata.name === 'hand');
   expect(profile?.status?.claimPropertySets).toEqual([{ accessModes: ['ReadWriteOnce'], volumeMode: 'Filesystem' }]);
+});
+
+it('keeps the profile of no class from those of others, nor the rest of the tick, while it is refused', async () => {
+  for (const name of ['first', 'second']) deps.kube.seed(storageClasses, aStorageClass(name, { provisioner: gke }));
+  const create: typeof deps.kube.create = (type, object) =>
+    object.metadata.name === 'first' ? Promise.reject(new Unavailable('admission')) : deps.kube.create(type, object);
+  const facts = await ensureProfiles({ ...deps, kube: { ...deps.kube, create } });
+  expect(facts?.classes.map(({ metadata }) => metadata.name)).toEqual(expect.arrayContaining(['first', 'second']));
+  expect([marksOf('first'), marksOf('second')]).toEqual([undefined, { [single]: 'true' }]);
 });
 
 describe('a DataVolume in a class without capabilities', () => {

@@ -10,7 +10,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type ClassFacts, describeClass, goldenMarksOf } from '#shared/populate/storage/storage-profile.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import { readVolumesByHand } from '#shared/resources/storage-profile/index.ts';
-import { isConflict } from '#shared/runtime/errors.ts';
+import { AppError, isConflict, messageOf } from '#shared/runtime/errors.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 const ownedBy = ({ apiVersion, kind, metadata: { name, uid = '' } }: StorageClass) => ({ apiVersion, kind, name, uid });
@@ -70,23 +70,34 @@ export const ensureProfiles = async (deps: ReconcileDeps): Promise<StorageFacts 
   ]);
   const volumes = await readVolumesByHand(kube, classes.items);
   for (const storageClass of classes.items) {
-    const facts = { storageClass, snapshotClasses, volumes };
-    const profile = profiles.items.find(({ metadata }) => metadata.name === storageClass.metadata.name);
-    if (profile === undefined) {
-      // The event of its creation reconciles it.
+    const { name } = storageClass.metadata;
+    const profile = profiles.items.find(({ metadata }) => metadata.name === name);
+    try {
       // oxlint-disable-next-line no-await-in-loop
-      await kube.create(storageProfiles, profileFor(facts)).catch((error: unknown) => {
-        if (!isConflict(error)) throw error;
-      });
-      continue;
-    }
-    // oxlint-disable-next-line no-await-in-loop
-    await annotate(kube, profile, facts);
-    if (!isTrue(profile, describeClass(facts, profile.spec ?? {}))) {
-      const { apiVersion, kind, metadata } = profile;
-      // oxlint-disable-next-line no-await-in-loop
-      await reconcile(deps, { apiVersion, kind, name: metadata.name }, { which: 'all' });
+      await ensureProfile(deps, profile, { storageClass, snapshotClasses, volumes });
+    } catch (error) {
+      // Not required by other work, which a tick must not leave undone while admission refuses a profile; the next tick retries it.
+      if (!(error instanceof AppError)) throw error;
+      deps.log.warn('StorageProfile not updated', { storageClass: name, error: messageOf(error) });
     }
   }
   return { classes: classes.items, snapshotClasses, profiles: profiles.items };
+};
+
+const ensureProfile = async (
+  deps: ReconcileDeps,
+  profile: StorageProfile | undefined,
+  facts: ClassFacts,
+): Promise<void> => {
+  const { kube } = deps;
+  if (profile === undefined) {
+    // The event of its creation reconciles it.
+    return void (await kube.create(storageProfiles, profileFor(facts)).catch((error: unknown) => {
+      if (!isConflict(error)) throw error;
+    }));
+  }
+  await annotate(kube, profile, facts);
+  if (isTrue(profile, describeClass(facts, profile.spec ?? {}))) return;
+  const { apiVersion, kind, metadata } = profile;
+  await reconcile(deps, { apiVersion, kind, name: metadata.name }, { which: 'all' });
 };
