@@ -10,7 +10,7 @@ import { annotations } from '#shared/api/names.ts';
 import { apiVersionOf, groupKindOf, type KubeObject, type ResourceType } from '#shared/api/object.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
-import { listOf } from '#shared/resources/data-import-cron/observed.ts';
+import { allIfServed } from '#shared/clients/kube/tolerant.ts';
 import { listHolders } from '#shared/resources/deleted-images/keep.ts';
 import { imageFrom, imageOfHolder } from '#shared/resources/deleted-images/record.ts';
 import { toAge, toSpan } from '#shared/runtime/age.ts';
@@ -35,7 +35,7 @@ const byRetentionIn = async (kube: KubeClient, options: ListOptions): Promise<re
   const found = new Map<string, DeletedVersion>();
   for (const form of forms)
     // oxlint-disable-next-line no-await-in-loop
-    for (const { metadata } of await listOf(kube, form, { ...options, labelSelector: cdiLabels.cron })) {
+    for (const { metadata } of await allIfServed(kube, form, { ...options, labelSelector: cdiLabels.cron })) {
       const time = metadata.annotations?.[annotations.deleted];
       const { namespace, name } = metadata;
       const cron = metadata.labels?.[cdiLabels.cron] ?? '';
@@ -104,7 +104,7 @@ const restore = async ({ kube, namespace, terminal }: Call, wanted: string): Pro
 const showDeleted = async (call: Call): Promise<ExitCode> => {
   const { kube, namespace, values, terminal } = call;
   const options = values['all-namespaces'] === true ? {} : { namespace };
-  const crons = await listOf(kube, dataImportCronKind.type, options);
+  const crons = await allIfServed(kube, dataImportCronKind.type, options);
   const all = [...byHandIn(crons), ...(await byRetentionIn(kube, options))];
   const now = terminal.now();
   const table = tableOf(
@@ -143,7 +143,7 @@ const unmark = async ({ kube, namespace, terminal }: Call, name: string): Promis
 
 /** Its cron makes claim and snapshot anew, from storage that only functions may touch. */
 const ask = async ({ kube, namespace, terminal }: Call, name: string): Promise<boolean> => {
-  const crons = await listOf(kube, dataImportCronKind.type, { namespace });
+  const crons = await allIfServed(kube, dataImportCronKind.type, { namespace });
   const cron = crons.find(({ status }) => status?.deleted?.some((one) => one.name === name));
   if (cron === undefined) return false;
   const { resourceVersion, annotations: notes = {}, name: of } = cron.metadata;

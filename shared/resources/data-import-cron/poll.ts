@@ -26,6 +26,7 @@ import { isConflict } from '#shared/runtime/errors.ts';
 import { type Outcome, done, retry } from '#shared/runtime/outcome.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
+import { tolerate, retryConflicts } from '#shared/clients/kube/tolerant.ts';
 
 const maxRounds = 5;
 
@@ -91,17 +92,12 @@ const record = async (
   cron: ObjectRef,
   { observation, askedAt }: Answer,
 ): Promise<Outcome | 'news'> => {
-  for (let round = 0; round < maxRounds; round += 1) {
-    try {
-      // oxlint-disable-next-line no-await-in-loop
-      return observation.is === 'waiting'
-        ? await recordWait(deps, cron, observation, askedAt)
-        : await recordOnce(deps, cron, { observation, askedAt });
-    } catch (error) {
-      if (!isConflict(error)) throw error;
-    }
-  }
-  return retry(2, `DataImportCron ${cron.name} keeps being changed by other clients`);
+  const write = () =>
+    observation.is === 'waiting'
+      ? recordWait(deps, cron, observation, askedAt)
+      : recordOnce(deps, cron, { observation, askedAt });
+  const recorded = await tolerate(retryConflicts<Outcome | 'news'>(maxRounds, write), isConflict);
+  return recorded ?? retry(2, `DataImportCron ${cron.name} keeps being changed by other clients`);
 };
 
 /** The digest is written before the memory of it: a crash between the two costs a request, never a version. */

@@ -71,7 +71,7 @@ export const takeBytes = async (kube: KubeClient, object: KubeObject, image: Ima
   let why = `nothing holds its bytes under the name ${name}`;
   for (const kind of holderKinds) {
     // oxlint-disable-next-line no-await-in-loop
-    const found = await kube.get(kind.type, { namespace: namespaceOf(kind, image), name }).catch(unlessMissing);
+    const found = await kube.get(kind.type, { namespace: namespaceOf(kind, image), name });
     if (found === undefined) continue;
     const problem = unlike(object, image.ref, found);
     if (problem === undefined) {
@@ -86,12 +86,6 @@ export const takeBytes = async (kube: KubeClient, object: KubeObject, image: Ima
     reason: 'UndeleteFailed',
     message: `the deleted image cannot be brought back: ${why}. bullion undelete lists what can be. To import it from its source, remove the annotation ${annotations.undelete} and set a new ${annotations.retry}`,
   };
-};
-
-/** A cluster may lack the kind. */
-const unlessMissing = (error: unknown): undefined => {
-  if (!isNotFound(error)) throw error;
-  return undefined;
 };
 
 /** Objects with the bytes of deleted images, under the rights of who asks. A kind that may not be listed is left out. */

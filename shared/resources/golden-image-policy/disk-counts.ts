@@ -11,12 +11,11 @@ import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { checkRole, labels } from '#shared/api/names.ts';
 import { apiVersionOf, type KubeObject, keyOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { tolerate, isChangedMeanwhile, allIfServed } from '#shared/clients/kube/tolerant.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import { type Inventory, consumersOf } from '#shared/resources/consumers.ts';
 import { outdatedDisks } from '#shared/resources/outdated-disks.ts';
-import { listOf } from '#shared/resources/data-import-cron/observed.ts';
 import { reconcilers } from '#shared/resources/registry.ts';
-import { isConflict, isNotFound } from '#shared/runtime/errors.ts';
 
 const everyMinutes = 10;
 
@@ -51,20 +50,22 @@ export const countDisks = (policy: GoldenImagePolicy, inventory: Inventory): Pic
 };
 
 const write = async (kube: KubeClient, policy: GoldenImagePolicy, disks: DiskCounts): Promise<void> => {
-  try {
-    await kube.replace(type, { ...policy, status: { ...policy.status, disks } }, { subresource: 'status' });
-  } catch (error) {
-    // It is counted again, from what it is then.
-    if (!isConflict(error) && !isNotFound(error)) throw error;
-  }
+  const counted = { ...policy, status: { ...policy.status, disks } };
+  // One that was changed meanwhile is counted again, from what it is then.
+  await tolerate(kube.replace(type, counted, { subresource: 'status' }), isChangedMeanwhile);
 };
 
 const readInventory = async (kube: KubeClient): Promise<Inventory> => {
   const objects: KubeObject[] = [];
   // oxlint-disable-next-line no-await-in-loop
-  for (const { kind } of reconcilers) objects.push(...(await listOf(kube, kind.type)));
-  const claims = await listOf(kube, persistentVolumeClaims);
-  return { objects: objects.filter(isNoCheck), claims, snapshots: await listOf(kube, volumeSnapshots), machines: [] };
+  for (const { kind } of reconcilers) objects.push(...(await allIfServed(kube, kind.type)));
+  const claims = await allIfServed(kube, persistentVolumeClaims);
+  return {
+    objects: objects.filter(isNoCheck),
+    claims,
+    snapshots: await allIfServed(kube, volumeSnapshots),
+    machines: [],
+  };
 };
 
 /** A throw-away clone is nobody's disk. */

@@ -14,10 +14,10 @@ import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { checkRole, labels } from '#shared/api/names.ts';
 import { apiVersionOf, type KubeObject, type ObjectRef, ownerOf, refOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { allIfServed } from '#shared/clients/kube/tolerant.ts';
 import { isDeprecationUpToDate, stricter } from '#shared/golden/rollout/deprecation.ts';
 import { policyOf, ruleOf, selects } from '#shared/golden/rollout/policies.ts';
 import { isUpToDate } from '#shared/resources/data-import-cron/cron.ts';
-import { listOf } from '#shared/resources/data-import-cron/observed.ts';
 import { check } from '#shared/resources/golden-image-policy/observed.ts';
 import { plan } from '#shared/resources/golden-image-policy/plan.ts';
 import {
@@ -142,7 +142,7 @@ const isCron = ({ kind, apiVersion }: KubeObject): boolean =>
 export const policiesConcernedBy = async (kube: KubeClient, changed: KubeObject): Promise<readonly ObjectRef[]> => {
   if (!isCron(changed)) return [];
   const { namespace } = changed.metadata;
-  const policies = await listOf(kube, goldenImagePolicyKind.type, { namespace });
+  const policies = await allIfServed(kube, goldenImagePolicyKind.type, { namespace });
   return policies.filter((one) => selects(one, changed) && isNews(one, changed as DataImportCron)).map(refOf);
 };
 
@@ -163,10 +163,10 @@ export const cronsConcernedBy = async (
 ): Promise<readonly ObjectRef[]> => {
   if (!isPolicy(changed)) return [];
   const { namespace } = changed.metadata;
-  const crons = await listOf(kube, dataImportCronKind.type, { namespace });
+  const crons = await allIfServed(kube, dataImportCronKind.type, { namespace });
   const concerned = crons.filter((cron) => selects(changed, cron) || cron.status?.retention !== undefined);
   if (concerned.length === 0) return [];
-  const policies = await listOf(kube, goldenImagePolicyKind.type, { namespace });
+  const policies = await allIfServed(kube, goldenImagePolicyKind.type, { namespace });
   return concerned.filter((cron) => isToBeJudged(cron, policyOf(cron, policies), now)).map(refOf);
 };
 

@@ -22,9 +22,10 @@ import {
   wantsGrowth,
 } from '#shared/resources/machine-disks/plan.ts';
 import { recordNote } from '#shared/resources/write.ts';
-import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
+import { AppError, isConflict, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, waiting } from '#shared/runtime/outcome.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
+import { eachIfServed } from '#shared/clients/kube/tolerant.ts';
 
 /** Limit of disks of one machine; more are ignored. */
 const mostDisks = 64;
@@ -161,13 +162,8 @@ const quietly = async (
   }
 };
 
-/** Empty if the cluster does not have the kind. */
 async function* machinesOf({ kube }: ReconcileDeps): AsyncIterable<KubeObject> {
-  try {
-    for await (const machine of kube.listAll(virtualMachines)) if (concernsUs(machine)) yield machine;
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-  }
+  for await (const machine of eachIfServed(kube, virtualMachines)) if (concernsUs(machine)) yield machine;
 }
 
 /** Disks that wait for an image, once it is ready. */

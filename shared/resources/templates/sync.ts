@@ -1,7 +1,7 @@
 // Creates crons and DataSources from the templates in HyperConverged and SSP objects that no operator handles. Called by the tick, and when
 // such an object changes.
 import { type HyperConverged, type Ssp, hyperConvergeds } from '#shared/api/foreign/boot-sources.ts';
-import { kubeEvents, namespaces } from '#shared/api/foreign/core.ts';
+import { kubeEvents } from '#shared/api/foreign/core.ts';
 import { type ObjectRef, refOf } from '#shared/api/object.ts';
 import type { Action } from '#shared/populate/actions.ts';
 import { isoTime } from '#shared/populate/state.ts';
@@ -26,9 +26,10 @@ import {
 } from '#shared/resources/templates/observed.ts';
 import { toKubeEvent } from '#shared/resources/transitions.ts';
 import { recordNote } from '#shared/resources/write.ts';
-import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
+import { AppError, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, waiting } from '#shared/runtime/outcome.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
+import { isChangedMeanwhile, ensureNamespace } from '#shared/clients/kube/tolerant.ts';
 
 /** Never repeats a write: a pass over settled templates only reads. */
 export const syncTemplates = async (deps: ReconcileDeps): Promise<Outcome> => {
@@ -41,7 +42,7 @@ export const syncTemplates = async (deps: ReconcileDeps): Promise<Outcome> => {
   const observed = await readObservedTemplates(kube, templates.namespace, asks);
   const plan = planTemplates(asks, observed);
   const isWanted = asks.some(({ wanted }) => (wanted?.sources.length ?? 0) > 0);
-  if (isWanted && observed.sources.size === 0) await ensureNamespace(deps, templates.namespace);
+  if (isWanted && observed.sources.size === 0) await ensureNamespace(deps.kube, templates.namespace);
   const refused = await carryOut(deps, asks, plan);
   const reported = [...kept, ...problems, ...plan.problems, ...refused];
   for (const { about, problem } of reported) {
@@ -110,15 +111,6 @@ const architecturesFor = async (
   return { all, workloads: workloadsArchitectures.length > 0 ? workloadsArchitectures : all };
 };
 
-const ensureNamespace = async ({ kube }: ReconcileDeps, name: string): Promise<void> => {
-  if ((await kube.get(namespaces, { name })) !== undefined) return;
-  try {
-    await kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
-  } catch (error) {
-    if (!isConflict(error)) throw error;
-  }
-};
-
 /** A failure of one template must not affect the others. */
 const carryOut = async (
   deps: ReconcileDeps,
@@ -132,7 +124,7 @@ const carryOut = async (
       await execute(deps.kube, [action]);
     } catch (error) {
       // The next pass handles concurrent changes.
-      if (isConflict(error) || isNotFound(error)) continue;
+      if (isChangedMeanwhile(error)) continue;
       if (!(error instanceof AppError) || error.retryable) throw error;
       const problem = { reason: 'TemplateRefused', message: `${nameOf(action)}: ${messageOf(error)}` };
       refused.push(...asks.slice(0, 1).map(({ owner }) => ({ about: owner, problem })));
@@ -178,7 +170,7 @@ const keepSchedules = async (
         { subresource: 'status' },
       );
     } catch (error) {
-      if (isConflict(error) || isNotFound(error)) continue;
+      if (isChangedMeanwhile(error)) continue;
       if (!(error instanceof AppError) || error.retryable) throw error;
       const message = `the schedule ${status.dataImportSchedule} cannot be stored in status.dataImportSchedule: ${messageOf(error)}`;
       problems.push({ about: refOf(object), problem: { reason: 'ScheduleNotKept', message } });
