@@ -13,6 +13,7 @@ import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { labels, labels as ownLabels } from '#shared/api/names.ts';
 import { apiVersionOf, groupKindOf, type KubeObject, type ObjectRef, refOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { plainReconciler, type Refusal } from '#shared/resources/reconciler.ts';
 import { deprecationIn, sentenceOf } from '#shared/golden/rollout/deprecation.ts';
 import { type Action, patch } from '#shared/populate/actions.ts';
 import { populationOf } from '#shared/populate/population.ts';
@@ -25,8 +26,6 @@ import {
   readDataSource,
 } from './resource.ts';
 import type { PlannedStep, Planner, Reconciler } from '#shared/resources/reconciler.ts';
-import { messageOf } from '#shared/runtime/errors.ts';
-import { done, waiting } from '#shared/runtime/outcome.ts';
 
 // Whether a DataSource can be used, in the original's reasons, and the labels it takes over. Pure.
 
@@ -154,9 +153,13 @@ const toStatus = (
   };
 };
 
-const unusable = (reason: string, message: string): DataSourceState => ({ phase: 'NotReady', reason, message });
+const unusable = (_resource: DataSourceResource, refusal: Refusal): DataSourceState => ({
+  phase: 'NotReady',
+  ...refusal,
+});
 
 export const dataSourceReconciler: Reconciler<DataSource, DataSourceResource> = {
+  ...plainReconciler('Ready', unusable),
   kind: dataSourceKind,
   watchedChildren: () => [],
   reads: () => [persistentVolumeClaims, dataVolumes, volumeSnapshots],
@@ -164,18 +167,9 @@ export const dataSourceReconciler: Reconciler<DataSource, DataSourceResource> = 
   toStatus,
   refusalOf: () => undefined,
   plannerOf: () => planner,
-  finalizerOf: () => undefined,
   // Nobody reports when a claim of the user's own comes or goes, or a volume of another namespace: the tick looks.
   isSettled: ({ state, isManaged, deleting, object }) =>
     !deleting && isManaged && state.phase === 'Ready' && deprecationIn(object)?.state === state.deprecation?.state,
-  isRetryDue: () => false,
-  outcomeOf: ({ phase, message }) => (phase === 'Ready' ? done : waiting(message)),
-  notesOf: () => [],
-  announcementOf: () => undefined,
-  revived: ({ state }) => state,
-  failed: (_subject, { reason, message }) => unusable(reason, message),
-  refused: (_subject, error) => unusable(`Api${error.code}`, `refused: ${messageOf(error)}`),
-  fold: () => undefined,
   links: {
     waitsFor: [],
     sourceOf: () => undefined,

@@ -15,6 +15,7 @@ import { checkRole, labels } from '#shared/api/names.ts';
 import { apiVersionOf, type KubeObject, type ObjectRef, ownerOf, refOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { allIfServed } from '#shared/clients/kube/tolerant.ts';
+import { refusalOfFaults, plainReconciler } from '#shared/resources/reconciler.ts';
 import { isDeprecationUpToDate, stricter } from '#shared/golden/rollout/deprecation.ts';
 import { policyOf, ruleOf, selects } from '#shared/golden/rollout/policies.ts';
 import { isUpToDate } from '#shared/resources/data-import-cron/cron.ts';
@@ -28,9 +29,7 @@ import {
 } from '#shared/resources/golden-image-policy/policy.ts';
 import { isLookedAt, isReady } from '#shared/resources/golden-image-policy/verdict.ts';
 import { follow, jobMatters } from '#shared/populate/watched-child.ts';
-import type { Planner, Reconciler, Refusal } from '#shared/resources/reconciler.ts';
-import { messageOf } from '#shared/runtime/errors.ts';
-import { done, waiting } from '#shared/runtime/outcome.ts';
+import type { Planner, Reconciler } from '#shared/resources/reconciler.ts';
 
 /** DataSources stay where they are, and nothing else is made. */
 const planner: Planner<PolicyResource, ObservedPolicy> = {
@@ -76,13 +75,6 @@ const toStatus = (
   } as GoldenImagePolicyStatus;
 };
 
-const inTrouble = ({ state }: PolicyResource, { reason, message }: Refusal): PolicyState => ({
-  ...state,
-  phase: 'Attention',
-  reason,
-  message,
-});
-
 /** DataSources are to follow what was decided, events are to be sent, or what ended is to be removed. */
 const isMoving = ({ state: { phase, pendingEvents, pendingRemovals } }: PolicyResource): boolean =>
   phase === 'Moving' || pendingEvents + pendingRemovals > 0;
@@ -91,6 +83,7 @@ const hasMachineMoved = ({ status }: VirtualMachineInstance): boolean =>
   status?.phase !== undefined && status.phase !== 'Pending';
 
 export const goldenImagePolicyReconciler: Reconciler<GoldenImagePolicy, PolicyResource> = {
+  ...plainReconciler('Ready', ({ state }, refusal) => ({ ...state, phase: 'Attention', ...refusal })),
   kind: goldenImagePolicyKind,
   watchedChildren: () => [
     { type: dataSourceKind.type, verbs: ['create', 'patch'], ownerOf, matters: () => true },
@@ -102,12 +95,8 @@ export const goldenImagePolicyReconciler: Reconciler<GoldenImagePolicy, PolicyRe
   reads: () => [dataVolumes, persistentVolumeClaims, volumeSnapshots, pods, virtualMachineInstances],
   read: readPolicy,
   toStatus,
-  refusalOf: ({ faults }) =>
-    faults.length === 0
-      ? undefined
-      : { reason: 'InvalidSpec', message: faults.map(({ field, message }) => `${field} ${message}`).join('; ') },
+  refusalOf: refusalOfFaults,
   plannerOf: () => planner,
-  finalizerOf: () => undefined,
   isSettled: (policy, now) =>
     !policy.deleting &&
     (now === undefined || isDeprecationUpToDate(policy.object, now)) &&
@@ -115,14 +104,7 @@ export const goldenImagePolicyReconciler: Reconciler<GoldenImagePolicy, PolicyRe
     !isMoving(policy) &&
     !isLookedAt(policy.state),
   isRetryDue: isMoving,
-  outcomeOf: ({ phase, message }) => (phase === 'Ready' ? done : waiting(message)),
   notesOf: (_before, after) => after.notes ?? [],
-  announcementOf: () => undefined,
-  revived: ({ state }) => state,
-  failed: inTrouble,
-  refused: (policy, error) =>
-    inTrouble(policy, { reason: `Api${error.code}`, message: `refused: ${messageOf(error)}` }),
-  fold: () => undefined,
 };
 
 // Which policies a change of a cron concerns: it does not know of them.
