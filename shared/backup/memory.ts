@@ -5,6 +5,7 @@ import { configMaps } from '#shared/api/foreign/core.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import type { BackupDeps } from './settings.ts';
 import { retryConflicts } from '#shared/clients/kube/tolerant.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 const name = 'backup-memory';
 
@@ -61,13 +62,7 @@ const maxRounds = 5;
 
 const key = { namespace: systemNamespace, name } as const;
 
-const parse = (text: string | undefined): Memory => {
-  try {
-    return Memory.parse(JSON.parse(text ?? '{}'));
-  } catch {
-    return Memory.parse({});
-  }
-};
+const parse = (text: string | undefined): Memory => parseJsonAs(Memory, text) ?? Memory.parse({});
 
 /** The first items in order that fit. */
 const fitting = <T>(items: readonly T[], mostBytes: number): readonly T[] => {

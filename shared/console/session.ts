@@ -1,6 +1,7 @@
 // Who looks: a sealed cookie with the token that the API server is shown. Nothing is kept here, so that any instance can read it.
 import { EncryptJWT, jwtDecrypt } from 'jose';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { parseJson } from '#shared/runtime/json.ts';
 import { attemptCookie } from '#shared/console/oidc.ts';
 import { AppError, Denied, InvalidInput, isNotFound } from '#shared/runtime/errors.ts';
 
@@ -85,13 +86,8 @@ interface Claims {
 }
 
 /** What a token says of itself; the API server alone decides whether that is so. */
-const claimsOf = (token: string): Claims => {
-  try {
-    return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as Claims;
-  } catch {
-    return {};
-  }
-};
+const claimsOf = (token: string): Claims =>
+  (parseJson(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as Claims | undefined) ?? {};
 
 /** The namespace of a service account: most of them may see no other. */
 export const namespaceOf = ({ user }: Session): string | undefined => /^system:serviceaccount:([^:]+):/.exec(user)?.[1];

@@ -1,6 +1,8 @@
 // Errors of a registry: an unsuccessful answer as an error with the registry's own message, and the delay after 429.
 import type { HttpResponse } from '#shared/clients/http/client.ts';
 import { expiryOf, expiryText, mostErrorBytes, refusalMessage } from '#shared/clients/http/refusal.ts';
+import { parseJson } from '#shared/runtime/json.ts';
+import { readUpTo } from '#shared/runtime/read-bytes.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import { type AppErrorOptions, TableError } from '#shared/runtime/errors.ts';
 
@@ -40,24 +42,15 @@ const mostErrorLength = 300;
 
 /** The whole body. Throws RegistryFailure if it exceeds the limit. */
 export const readBody = async (response: HttpResponse, what: string, most = mostBytes): Promise<Buffer> => {
-  const parts: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of response.body) {
-    parts.push(chunk);
-    length += chunk.length;
-    if (length > most) throw new RegistryFailure('InvalidImage', `${what} is larger than ${most} bytes`);
-  }
-  return Buffer.concat(parts);
+  const { bytes, isCut } = await readUpTo(response.body, most);
+  if (isCut) throw new RegistryFailure('InvalidImage', `${what} is larger than ${most} bytes`);
+  return bytes;
 };
 
 export const readJson = async (response: HttpResponse, what: string): Promise<object> => {
   const bytes = await readBody(response, what);
-  try {
-    const value: unknown = JSON.parse(bytes.toString('utf8'));
-    if (typeof value === 'object' && value !== null) return value;
-  } catch {
-    // Reported below.
-  }
+  const value = parseJson(bytes.toString('utf8'));
+  if (typeof value === 'object' && value !== null) return value;
   throw new RegistryFailure('RegistryFailed', `${what} answered with something other than JSON`);
 };
 

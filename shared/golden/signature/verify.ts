@@ -11,6 +11,7 @@ import { type RegistryPace, createRegistryPace, parseRetryAfter } from '#shared/
 import { isDigest } from '#shared/clients/registry/reference.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
 import { s3PlaceOf } from '#shared/clients/s3/place.ts';
+import { readUpTo } from '#shared/runtime/read-bytes.ts';
 import {
   type SourceClient,
   type OpenOptions,
@@ -170,14 +171,8 @@ const formatOf = async (
 };
 
 const bounded = async (body: AsyncIterable<Buffer>): Promise<FetchedFile> => {
-  const parts: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of body) {
-    length += chunk.length;
-    if (length > mostFileBytes) return { is: 'too-large' };
-    parts.push(chunk);
-  }
-  return { is: 'file', bytes: Buffer.concat(parts) };
+  const { bytes, isCut } = await readUpTo(body, mostFileBytes);
+  return isCut ? { is: 'too-large' } : { is: 'file', bytes };
 };
 
 /** Stores that may not be listed answer 403 for what they do not have. */

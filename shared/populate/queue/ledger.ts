@@ -3,15 +3,11 @@ import type { z } from 'zod';
 import { type Lease, leases } from '#shared/api/foreign/kubernetes.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 /** `schema` accepts `{}`, which a Lease without a valid record stands for. */
-export const readLedger = <T>(schema: z.ZodType<T>, lease: Lease | undefined): T => {
-  try {
-    return schema.parse(JSON.parse(lease?.metadata.annotations?.[annotations.admitted] ?? '{}'));
-  } catch {
-    return schema.parse({});
-  }
-};
+export const readLedger = <T>(schema: z.ZodType<T>, lease: Lease | undefined): T =>
+  parseJsonAs(schema, lease?.metadata.annotations?.[annotations.admitted]) ?? schema.parse({});
 
 interface Written {
   readonly key: { readonly namespace: string; readonly name: string };

@@ -35,6 +35,7 @@ import type { Reconciler, Planner, Refusal } from '#shared/resources/reconciler.
 import { type Outcome, done, failed, waiting } from '#shared/runtime/outcome.ts';
 import type { WatchedChild } from '#shared/populate/watched-child.ts';
 import { plainReconciler, refusalOfFaults } from '#shared/resources/reconciler.ts';
+import { withoutUndefined } from '#shared/runtime/json.ts';
 
 const planner: Planner<CronResource, ObservedCron> = { check, plan, remove: planRemoval };
 
@@ -51,8 +52,6 @@ const isReleased = ({ status }: PersistentVolume): boolean => status?.phase === 
 
 const isServed = ({ group, plural }: Pick<ResourceType, 'group' | 'plural'>): boolean =>
   servedKinds.some(({ type }) => type.group === group && type.plural === plural);
-
-const withoutUndefined = <V>(value: V): V => JSON.parse(JSON.stringify(value)) as V;
 
 const toStatus = (object: DataImportCron, cron: CronResource, state: CronState, now: string): DataImportCronStatus => {
   const { status = {} } = object;

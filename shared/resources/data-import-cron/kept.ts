@@ -11,6 +11,7 @@ import { annotations } from '#shared/api/names.ts';
 import { childMetadata, childrenOf, type KubeObject, type ObjectMeta, type ResourceType } from '#shared/api/object.ts';
 import { type Action, patch } from '#shared/populate/actions.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 import type { CronResource, ObservedVersion } from '#shared/resources/data-import-cron/cron.ts';
 import {
   KeptRecord,
@@ -23,13 +24,8 @@ import {
 import { hasArrived } from '#shared/resources/data-import-cron/version.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
-const recordIn = ({ metadata }: KubeObject): KeptRecord | undefined => {
-  try {
-    return KeptRecord.safeParse(JSON.parse(metadata.annotations?.[annotations.kept] ?? 'null')).data;
-  } catch {
-    return undefined;
-  }
-};
+const recordIn = ({ metadata }: KubeObject): KeptRecord | undefined =>
+  parseJsonAs(KeptRecord, metadata.annotations?.[annotations.kept]);
 
 type Storage = Pick<KeptStorage, 'form' | 'object'>;
 

@@ -27,6 +27,7 @@ import { type Outcome, done, retry } from '#shared/runtime/outcome.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
 import { tolerate, retryConflicts } from '#shared/clients/kube/tolerant.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 const maxRounds = 5;
 
@@ -179,13 +180,7 @@ const recordEvents = async (
 
 const Kept = PollStatus.extend({ next: PollStatus.shape.time.optional() });
 
-const keptOf = ({ metadata }: DataImportCron) => {
-  try {
-    return Kept.safeParse(JSON.parse(metadata.annotations?.[annotations.poll] ?? '')).data;
-  } catch {
-    return undefined;
-  }
-};
+const keptOf = ({ metadata }: DataImportCron) => parseJsonAs(Kept, metadata.annotations?.[annotations.poll]);
 
 /**
  * The cron as polls see it: our schedule in the place of the empty one, and what we remember in the place of a status. One with a schedule in

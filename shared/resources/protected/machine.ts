@@ -10,6 +10,7 @@ import { harvesterAnnotations, harvesterLabels } from '#shared/api/harvester/ima
 import type { KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { listIfServed } from '#shared/clients/kube/tolerant.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 import { imageHeldIn, whatOf } from './golden.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 import { type Fault } from '#shared/runtime/errors.ts';
@@ -97,16 +98,10 @@ const ownersIn = ({ metadata }: KubeObject): readonly Belonging[] =>
     .map(({ name, uid }) => ({ name, uid }));
 
 /** `<namespace>/<name>` of machines, as recorded by Harvester. */
-const notedIn = ({ metadata }: KubeObject): readonly Belonging[] => {
-  try {
-    const owners = OwnedBy.parse(JSON.parse(metadata.annotations?.[harvesterAnnotations.ownedBy] ?? '[]'));
-    return owners
-      .filter(({ schema }) => schema === 'kubevirt.io.virtualmachine')
-      .flatMap(({ refs }) => refs.map((ref) => ({ name: ref.split('/')[1] ?? '' })));
-  } catch {
-    return [];
-  }
-};
+const notedIn = ({ metadata }: KubeObject): readonly Belonging[] =>
+  (parseJsonAs(OwnedBy, metadata.annotations?.[harvesterAnnotations.ownedBy]) ?? [])
+    .filter(({ schema }) => schema === 'kubevirt.io.virtualmachine')
+    .flatMap(({ refs }) => refs.map((ref) => ({ name: ref.split('/')[1] ?? '' })));
 
 const isStaying = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp === undefined;
 

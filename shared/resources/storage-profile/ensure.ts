@@ -7,6 +7,7 @@ import { apiVersionOf } from '#shared/api/object.ts';
 import type { VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
 import { readSnapshotClasses } from '#shared/populate/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { withoutUndefined } from '#shared/runtime/json.ts';
 import { type ClassFacts, describeClass, goldenMarksOf } from '#shared/populate/storage/storage-profile.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import { readVolumesByHand } from '#shared/resources/storage-profile/index.ts';
@@ -33,7 +34,7 @@ const profileFor = (facts: ClassFacts): StorageProfile => ({
 
 const isTrue = ({ status = {} }: StorageProfile, described: ReturnType<typeof describeClass>): boolean => {
   const { conditions: _, observedGeneration: __, ...reported } = status;
-  return isDeepStrictEqual(JSON.parse(JSON.stringify(described.status)), reported);
+  return isDeepStrictEqual(withoutUndefined(described.status), reported);
 };
 
 /**

@@ -3,6 +3,7 @@ import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
 import { HttpFailure, type HttpFault } from '#shared/clients/http/errors.ts';
 import { expiryOf, mostErrorBytes, refusalMessage } from '#shared/clients/http/refusal.ts';
 import { type Destination, followRedirects, toDestination } from '#shared/clients/http/redirect.ts';
+import { readUpTo } from '#shared/runtime/read-bytes.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { type BackOff, type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
@@ -122,7 +123,7 @@ export interface HttpAnswer {
 /** Reads the body. */
 const explain = async (session: HttpSession, { response, final }: HttpAnswer) => {
   const nowMs = (session.options.now ?? Date.now)();
-  const body = await readUpTo(session, response, mostErrorBytes).catch(() => Buffer.alloc(0));
+  const body = await readCounted(session, response, mostErrorBytes).catch(() => Buffer.alloc(0));
   const reason = refusalMessage(body.toString('utf8'), response.headers['content-type']);
   return { nowMs, reason, expired: expiryOf(final.url, nowMs) };
 };
@@ -142,14 +143,8 @@ export const giveUp = (response: HttpResponse, fault: TransferError): never => {
 };
 
 /** At most `limit` bytes of a body; the connection is closed if more would follow. Counts the received bytes. */
-export const readUpTo = async (session: HttpSession, response: HttpResponse, limit: number): Promise<Buffer> => {
-  const parts: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of response.body) {
-    parts.push(chunk);
-    length += chunk.length;
-    if (length > limit) break;
-  }
-  session.receivedBytes += length;
-  return Buffer.concat(parts).subarray(0, limit);
+export const readCounted = async (session: HttpSession, response: HttpResponse, limit: number): Promise<Buffer> => {
+  const { bytes, received } = await readUpTo(response.body, limit);
+  session.receivedBytes += received;
+  return bytes;
 };
