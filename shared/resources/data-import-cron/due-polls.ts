@@ -1,6 +1,6 @@
 // One tick's polls: each distinct source is asked once, whoever follows it, and a host that asked to be left alone is. Called by the tick.
-import { type DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
-import { type KubeObject, type ObjectRef, refOf } from '#shared/api/object.ts';
+import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { type KubeObject, type ObjectRef, refOf, isOfType } from '#shared/api/object.ts';
 import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
 import { hostOf } from '#shared/golden/source.ts';
 import { turnOf, awaitedBy, duePoll, joinRequests, pollKey } from '#shared/resources/data-import-cron/due.ts';
@@ -12,7 +12,7 @@ import {
   openLine,
   readHostWait,
 } from '#shared/resources/data-import-cron/hosts.ts';
-import { deliver, isCron, observedBy } from '#shared/resources/data-import-cron/poll.ts';
+import { deliver, observedBy } from '#shared/resources/data-import-cron/poll.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
@@ -53,7 +53,7 @@ export const createDuePolls = async (deps: ReconcileDeps): Promise<DuePolls> => 
   const round = {};
   return {
     visit: (object) => {
-      if (!isCron(object)) return;
+      if (!isOfType(object, dataImportCronKind.type)) return;
       const cron = object as DataImportCron;
       const request = duePoll(observedBy(mode, cron), deps.now());
       if (request === undefined) {

@@ -2,7 +2,7 @@
 import { buildSourcePolled } from '#events/build.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { type DataImportCron, dataImportCronKind, PollStatus } from '#shared/api/cdi/data-import-cron.ts';
-import { type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
+import { type KubeObject, type ObjectRef, refOf, isOfType } from '#shared/api/object.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
 import { countPoll } from '#shared/resources/data-import-cron/verdict.ts';
@@ -42,9 +42,6 @@ interface Answer<O extends Observation = Observation> {
 export const observedBy = (mode: CdiMode | undefined, cron: DataImportCron): DataImportCron =>
   mode === 'use' ? asHooked(cron) : cron;
 
-export const isCron = ({ apiVersion, kind }: KubeObject): boolean =>
-  kind === dataImportCronKind.type.kind && apiVersion === apiVersionOf(dataImportCronKind.type);
-
 const polledEvent = (cron: ObjectRef, { observation, askedAt }: Answer, source: string): CloudEvent =>
   buildSourcePolled({ cron, observation }, { source, now: new Date(askedAt) });
 
@@ -60,7 +57,7 @@ export const deliver = async (deps: ReconcileDeps, cron: ObjectRef, answer: Answ
 
 /** Polls a cron that is due by itself: a new one, or one whose next time somebody wrote. */
 export const pollIfDue = async (deps: ReconcileDeps, object: KubeObject): Promise<Outcome> => {
-  if (!isCron(object) || deps.observe === undefined) return done;
+  if (!isOfType(object, dataImportCronKind.type) || deps.observe === undefined) return done;
   const mode = await deps.cdi();
   if (duePoll(observedBy(mode, object as DataImportCron), deps.now()) === undefined) return done;
   // The event may be old, and the poll long made.

@@ -11,7 +11,7 @@ import { cdiLabels, travellingLabels } from '#shared/api/cdi/names.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { labels, labels as ownLabels } from '#shared/api/names.ts';
-import { apiVersionOf, groupKindOf, type KubeObject, type ObjectRef, refOf } from '#shared/api/object.ts';
+import { groupKindOf, type KubeObject, type ObjectRef, refOf, isOfType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { plainReconciler, type Refusal } from '#shared/resources/reconciler.ts';
 import { deprecationIn, sentenceOf } from '#shared/golden/rollout/deprecation.ts';
@@ -179,13 +179,10 @@ export const dataSourceReconciler: Reconciler<DataSource, DataSourceResource> = 
 
 // Which DataSources a change elsewhere concerns: the managed one of a cron's version, and those that point to another or to a DataVolume.
 
-const isDataSource = ({ apiVersion, kind }: KubeObject): boolean =>
-  kind === dataSourceKind.type.kind && apiVersion === apiVersionOf(dataSourceKind.type);
-
 /** DataSources to look at again because `changed` came, changed or went. */
 export const dataSourcesConcernedBy = async (kube: KubeClient, changed: KubeObject): Promise<readonly ObjectRef[]> => {
   const { namespace, name, labels } = changed.metadata;
-  const isSource = isDataSource(changed);
+  const isSource = isOfType(changed, dataSourceKind.type);
   const cron = labels?.[cdiLabels.cron] ?? '';
   if (!isSource && cron === '') return [];
   const labelSelector = isSource ? {} : { labelSelector: `${cdiLabels.cron}=${cron}` };
@@ -199,7 +196,7 @@ export const dataSourcesConcernedBy = async (kube: KubeClient, changed: KubeObje
 /** Those of its namespace that stand for a DataVolume which has come to rest. Versions of crons are found by their label; those of images are nobody's. */
 export const dataSourcesOf = async (kube: KubeClient, changed: KubeObject): Promise<readonly ObjectRef[]> => {
   const { namespace, name, labels = {} } = changed.metadata;
-  const isVolume = changed.kind === dataVolumes.kind && changed.apiVersion === apiVersionOf(dataVolumes);
+  const isVolume = isOfType(changed, dataVolumes);
   if (!isVolume || labels[cdiLabels.cron] !== undefined || labels[ownLabels.ownerUid] !== undefined) return [];
   const concerned: DataSource[] = [];
   for await (const source of kube.listAll(dataSourceKind.type, { namespace })) {

@@ -9,7 +9,7 @@ import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts'
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { checkRole, labels } from '#shared/api/names.ts';
-import { apiVersionOf, type KubeObject, keyOf } from '#shared/api/object.ts';
+import { type KubeObject, keyOf, isOfType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { tolerate, isChangedMeanwhile, allIfServed } from '#shared/clients/kube/tolerant.ts';
 import { isoTime } from '#shared/populate/state.ts';
@@ -22,8 +22,6 @@ const everyMinutes = 10;
 type DiskCounts = NonNullable<GoldenImagePolicyStatus['disks']>;
 
 const { type } = goldenImagePolicyKind;
-const isPolicy = (object: KubeObject): object is GoldenImagePolicy =>
-  object.kind === type.kind && object.apiVersion === apiVersionOf(type);
 const isDataSource = (object: KubeObject): object is DataSource => object.kind === dataSourceKind.type.kind;
 
 /** Nothing was counted yet, or a channel has another version since. */
@@ -82,7 +80,7 @@ export const createDiskCounter = (): DiskCounter => {
   const policies: GoldenImagePolicy[] = [];
   return {
     visit: (object) => {
-      if (isPolicy(object)) policies.push(object);
+      if (isOfType(object, type)) policies.push(object);
     },
     run: async (kube, now) => {
       const due = policies.filter((policy) => isTurn(now) || isStale(policy));

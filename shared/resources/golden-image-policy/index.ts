@@ -12,7 +12,7 @@ import { jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts'
 import { type VirtualMachineInstance, virtualMachineInstances } from '#shared/api/foreign/kubevirt.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { checkRole, labels } from '#shared/api/names.ts';
-import { apiVersionOf, type KubeObject, type ObjectRef, ownerOf, refOf } from '#shared/api/object.ts';
+import { type KubeObject, type ObjectRef, ownerOf, refOf, isOfType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { allIfServed } from '#shared/clients/kube/tolerant.ts';
 import { refusalOfFaults, plainReconciler } from '#shared/resources/reconciler.ts';
@@ -117,15 +117,12 @@ const isNews = ({ status }: GoldenImagePolicy, cron: DataImportCron): boolean =>
   return known === undefined || known.state === 'Gone' || !isUpToDate(cron);
 };
 
-const isCron = ({ kind, apiVersion }: KubeObject): boolean =>
-  kind === dataImportCronKind.type.kind && apiVersion === apiVersionOf(dataImportCronKind.type);
-
 /** Policies to look at again because a cron changed. */
 export const policiesConcernedBy = async (kube: KubeClient, changed: KubeObject): Promise<readonly ObjectRef[]> => {
-  if (!isCron(changed)) return [];
+  if (!isOfType(changed, dataImportCronKind.type)) return [];
   const { namespace } = changed.metadata;
   const policies = await allIfServed(kube, goldenImagePolicyKind.type, { namespace });
-  return policies.filter((one) => selects(one, changed) && isNews(one, changed as DataImportCron)).map(refOf);
+  return policies.filter((one) => selects(one, changed) && isNews(one, changed)).map(refOf);
 };
 
 // Which crons a change of a policy concerns: what it keeps of their versions, in place of importsToKeep.
@@ -143,7 +140,7 @@ export const cronsConcernedBy = async (
   changed: KubeObject,
   now: number,
 ): Promise<readonly ObjectRef[]> => {
-  if (!isPolicy(changed)) return [];
+  if (!isOfType(changed, goldenImagePolicyKind.type)) return [];
   const { namespace } = changed.metadata;
   const crons = await allIfServed(kube, dataImportCronKind.type, { namespace });
   const concerned = crons.filter((cron) => selects(changed, cron) || cron.status?.retention !== undefined);
@@ -151,9 +148,6 @@ export const cronsConcernedBy = async (
   const policies = await allIfServed(kube, goldenImagePolicyKind.type, { namespace });
   return concerned.filter((cron) => isToBeJudged(cron, policyOf(cron, policies), now)).map(refOf);
 };
-
-const isPolicy = (object: KubeObject): object is GoldenImagePolicy =>
-  object.kind === goldenImagePolicyKind.type.kind && object.apiVersion === apiVersionOf(goldenImagePolicyKind.type);
 
 export interface OverlookedVersions {
   /** Takes note of an object that a listing came across. */
@@ -175,8 +169,8 @@ export const createOverlookedVersions = (): OverlookedVersions => {
     isNews(policy, cron);
   return {
     visit: (object) => {
-      if (isCron(object)) crons.push(object as DataImportCron);
-      else if (isPolicy(object)) policies.push(object);
+      if (isOfType(object, dataImportCronKind.type)) crons.push(object);
+      else if (isOfType(object, goldenImagePolicyKind.type)) policies.push(object);
       else if (object.metadata.labels?.[labels.role] === checkRole) owners.add(ownerOf(object)?.uid ?? '');
     },
     policies: () =>

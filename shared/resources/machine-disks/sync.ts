@@ -6,7 +6,7 @@ import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { claimTemplatesOf, imageIdOf, removedClaimsOf } from '#shared/api/harvester/claim-templates.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
-import { type KubeObject, type ObjectKey, apiVersionOf, refOf } from '#shared/api/object.ts';
+import { type KubeObject, type ObjectKey, refOf, isOfType } from '#shared/api/object.ts';
 import type { RootDisk } from '#shared/backends/backend.ts';
 import { registrationOf } from '#shared/backends/registry.ts';
 import { execute } from '#shared/resources/execute.ts';
@@ -26,16 +26,12 @@ import { AppError, isConflict, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, waiting } from '#shared/runtime/outcome.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
 import { eachIfServed } from '#shared/clients/kube/tolerant.ts';
+import { isLeaving } from '#shared/populate/watched-child.ts';
 
 /** Limit of disks of one machine; more are ignored. */
 const mostDisks = 64;
 /** Milliseconds for which the tick checks a new machine, to make up for lost events. */
 const newForMs = 3_600_000;
-
-export const isMachine = ({ apiVersion, kind }: Pick<KubeObject, 'apiVersion' | 'kind'>): boolean =>
-  kind === virtualMachines.kind && apiVersion === apiVersionOf(virtualMachines);
-
-const isLeaving = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp !== undefined;
 
 const concernsUs = (machine: KubeObject): boolean =>
   claimTemplatesOf(machine).length > 0 || removedClaimsOf(machine).length > 0;
@@ -169,7 +165,7 @@ async function* machinesOf({ kube }: ReconcileDeps): AsyncIterable<KubeObject> {
 /** Disks that wait for an image, once it is ready. */
 export const makeDisksOf = async (deps: ReconcileDeps, image: KubeObject): Promise<void> => {
   const { type } = harvesterImageKind;
-  if (image.kind !== type.kind || image.apiVersion !== apiVersionOf(type)) return;
+  if (!isOfType(image, type)) return;
   const id = `${image.metadata.namespace}/${image.metadata.name}`;
   for await (const machine of machinesOf(deps)) {
     if (claimTemplatesOf(machine).some((template) => imageIdOf(template) === id))
