@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { HttpClient } from '#shared/clients/http/client.ts';
 import { HttpFailure } from '#shared/clients/http/errors.ts';
-import { parseRetryAfter } from '#shared/clients/registry/refusal.ts';
+import { parseRetryAfter } from '#shared/clients/http/refusal.ts';
 import { parseJson } from '#shared/runtime/json.ts';
 import { readUpTo } from '#shared/runtime/read-bytes.ts';
 import { redact } from '#shared/runtime/redact.ts';

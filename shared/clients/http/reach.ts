@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { type AddressPolicy, createAddressList } from '#shared/clients/http/address.ts';
 import { HttpFailure } from '#shared/clients/http/errors.ts';
+import { decoded } from '#shared/clients/http/redirect.ts';
 
 const ServerPlace = z.object({
   /** Host in lower case, with or without a port; `*.suffix`: every name below it. */
@@ -65,14 +66,6 @@ const leadsOut = (pathname: string): boolean => /%2f|%5c|\\|%2e/i.test(pathname)
 export const isAt = (url: URL, { host, path }: ServerPlace): boolean => {
   if (!isHostOf(url, host)) return false;
   return path === undefined || (`${url.pathname}/`.startsWith(path) && !leadsOut(url.pathname));
-};
-
-const decoded = (pathname: string): string => {
-  try {
-    return decodeURIComponent(pathname);
-  } catch {
-    return pathname;
-  }
 };
 
 /** Whether it may be there for some server: what is denied, or must be signed, must not be reached by another notation of its path. */

@@ -22,7 +22,8 @@ export interface FollowCall {
   readonly plainHosts?: readonly string[] | undefined;
 }
 
-const decoded = (text: string): string => {
+/** A part of a URL; as it is where it is not encoded, since a literal per cent sign is allowed. */
+export const decoded = (text: string): string => {
   try {
     return decodeURIComponent(text);
   } catch {

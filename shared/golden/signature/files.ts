@@ -3,6 +3,7 @@ import type { GpgRule } from '#shared/api/bullion/verify.ts';
 import { digestsNamed } from '#shared/golden/checksums.ts';
 import { type SignatureRefusal, type Verified, bestOf, refuse } from '#shared/golden/signature/outcome.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
+import { decoded } from '#shared/clients/http/redirect.ts';
 
 export type FetchedFile =
   | { readonly is: 'file'; readonly bytes: Buffer }
@@ -132,14 +133,7 @@ const verifyDetached = async (
   );
 };
 
-const nameOf = (url: string): string => {
-  const name = new URL(url).pathname.split('/').at(-1) ?? '';
-  try {
-    return decodeURIComponent(name);
-  } catch {
-    return name;
-  }
-};
+const nameOf = (url: string): string => decoded(new URL(url).pathname.split('/').at(-1) ?? '');
 
 const judgeText = (signed: SignedText, version: FileVersion, url: URL, kind: string): Verified | SignatureRefusal => {
   const { digest } = version;

@@ -7,10 +7,11 @@ import type { SignatureRule } from '#shared/api/bullion/verify.ts';
 import { configMaps } from '#shared/api/foreign/core.ts';
 import type { HttpClient } from '#shared/clients/http/client.ts';
 import { toDestination } from '#shared/clients/http/redirect.ts';
-import { type RegistryPace, createRegistryPace, parseRetryAfter } from '#shared/clients/registry/refusal.ts';
+import { type RegistryPace, createRegistryPace } from '#shared/clients/registry/refusal.ts';
 import { isDigest } from '#shared/clients/registry/reference.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
 import { s3PlaceOf } from '#shared/clients/s3/place.ts';
+import { parseRetryAfter } from '#shared/clients/http/refusal.ts';
 import { readUpTo } from '#shared/runtime/read-bytes.ts';
 import {
   type SourceClient,
