@@ -118,13 +118,11 @@ const removeAll = async ({ kube, terminal }: Call, going: readonly Judged[]): Pr
   let failed = 0;
   for (const { policy, name } of going) {
     try {
-      // oxlint-disable-next-line no-await-in-loop
       const now = (await judge(kube, policy, terminal.now().getTime())).find((one) => one.name === name);
       if (now === undefined || now.keptBy !== undefined) {
         terminal.err(`${name} stays: ${now?.keptBy ?? 'it is gone already'}\n`);
         continue;
       }
-      // oxlint-disable-next-line no-await-in-loop
       await execute(kube, removeVersion(now.version));
       const grace = retentionOf(policy)?.undeleteFor;
       terminal.out(

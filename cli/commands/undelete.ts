@@ -34,7 +34,6 @@ export const byHandIn = (crons: readonly DataImportCron[]): readonly DeletedVers
 const byRetentionIn = async (kube: KubeClient, options: ListOptions): Promise<readonly DeletedVersion[]> => {
   const found = new Map<string, DeletedVersion>();
   for (const form of forms)
-    // oxlint-disable-next-line no-await-in-loop
     for (const { metadata } of await allIfServed(kube, form, { ...options, labelSelector: cdiLabels.cron })) {
       const time = metadata.annotations?.[annotations.deleted];
       const { namespace, name } = metadata;
@@ -131,11 +130,9 @@ const unmark = async ({ kube, namespace, terminal }: Call, name: string): Promis
   const annotate = { [annotations.deleted]: null, [cdiAnnotations.lastUseTime]: terminal.now().toISOString() };
   let found = 0;
   for (const form of forms) {
-    // oxlint-disable-next-line no-await-in-loop
     const object = await kube.get(form, { namespace, name });
     if (object?.metadata.annotations?.[annotations.deleted] === undefined) continue;
     found += 1;
-    // oxlint-disable-next-line no-await-in-loop
     await kube.mergePatch(form, { namespace, name }, { metadata: { annotations: annotate } });
   }
   return found > 0;

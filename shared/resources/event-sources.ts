@@ -114,7 +114,6 @@ export const followKinds = async (kube: KubeClient): Promise<void> => {
   const isServed = ({ apiVersion, kind }: Watched) => kinds.get(apiVersion)?.has(kind);
   for (const action of planSources(wanted, items, isServed)) {
     // Sequential: an error stops the rest and is reported. Another tick may be first.
-    // oxlint-disable-next-line no-await-in-loop
     await tolerate(carryOut(kube, action), isChangedMeanwhile);
   }
 };

@@ -84,7 +84,6 @@ const reconcileConcerned = async (deps: ReconcileDeps, changed: KubeObject): Pro
 const reconcileAll = async (deps: ReconcileDeps, refs: readonly ReconcileTarget[]): Promise<Outcome> => {
   const outcomes: Outcome[] = [];
   for (const ref of refs) {
-    // oxlint-disable-next-line no-await-in-loop
     outcomes.push(await reconcile(deps, ref, { which: 'all' }));
   }
   return worstOf([done, ...outcomes]);
@@ -175,7 +174,6 @@ const wakeOthers = async (deps: ReconcileDeps, reconciler: Reconciler, object: K
   for (const offer of reconciler.links?.offersOf(resource) ?? []) {
     const labelSelector = `${labels.source}=${sourceLabel(offer)}`;
     for (const waiting of waitersFor(offer.groupKind)) {
-      // oxlint-disable-next-line no-await-in-loop
       outcomes.push(await reconcileEach(deps, waiting, deps.kube.listAll(waiting.kind.type, { labelSelector })));
     }
   }

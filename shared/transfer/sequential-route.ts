@@ -111,10 +111,8 @@ const catchUp = async ({ pools, scratch, pass }: Passing, missed: ClusterMap, si
     if (tasks.length > 0) {
       pass.signal.throwIfAborted();
       // Sequential: each waits for a free buffer.
-      // oxlint-disable-next-line no-await-in-loop
       const buffer = await buffers.acquire();
       const bytes = segmentView(pools, buffer, -carriedBytes, length);
-      // oxlint-disable-next-line no-await-in-loop
       await fetchKept(scratch, bytes, base - carriedBytes);
       const decoding = decoders.decode({ buffer, tasks }).then(() => buffers.release(buffer));
       decoding.catch((error: unknown) => buffers.fail(error));

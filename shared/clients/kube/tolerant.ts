@@ -59,7 +59,6 @@ export const retryConflicts = async <T>(
 ): Promise<T> => {
   for (let round = 1; ; round += 1) {
     try {
-      // oxlint-disable-next-line no-await-in-loop
       return await work(round);
     } catch (error) {
       if (!isExpected(error) || round === rounds) throw error;

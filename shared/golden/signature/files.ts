@@ -116,9 +116,7 @@ const verifyDetached = async (
   for (const text of texts) {
     const place = placeOf(text, sums.url);
     if (place === undefined) return noPlace('signature', text);
-    // oxlint-disable-next-line no-await-in-loop
     const file = await fetch(place);
-    // oxlint-disable-next-line no-await-in-loop
     if (file.is === 'file') found.push(await format.detached(sums.bytes, file.bytes, redactUrl(place.href)));
     else if (signature !== undefined) return absence('the signature', place, file);
     if (found.at(-1)?.is === 'signed') break;

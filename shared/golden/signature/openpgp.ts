@@ -34,7 +34,6 @@ export const readKeyring = async (contents: readonly Buffer[], where: string): P
         `${where} holds a private key, which belongs to the signer alone: remove it, and export the public one`,
       );
     try {
-      // oxlint-disable-next-line no-await-in-loop
       keys.push(...(await readOne(library, content)));
     } catch (error) {
       return refuse(

@@ -76,7 +76,6 @@ export const createDuePolls = async (deps: ReconcileDeps): Promise<DuePolls> => 
         for (const { line, groups: lane } of lanes) {
           for (const group of lane) {
             if (signal?.aborted === true) return;
-            // oxlint-disable-next-line no-await-in-loop
             await pollGroup(deps, line, { ...group, request: { ...group.request, round, signal } });
           }
         }
@@ -99,7 +98,6 @@ const linesOf = async (
   const byHost = Map.groupBy(oldestFirst, ({ request }) => hostOf(request.source));
   const lines: Line[] = [];
   for (const [host, line] of byHost) {
-    // oxlint-disable-next-line no-await-in-loop
     const before = host === undefined ? undefined : await readHostWait(kube, host);
     const hasOthers = host !== undefined && awaited.has(host);
     lines.push({ ...openLine(host, before), groups: line, hasOthers, before });
@@ -114,7 +112,6 @@ const lanesOf = (line: Line): readonly { readonly line: Line; readonly groups: r
 /** A host that answered everybody, and for which nobody waits, is as others are. */
 const endWaits = async ({ kube, now }: ReconcileDeps, lines: readonly Line[]): Promise<void> => {
   for (const { before, wait, hasOthers } of lines) {
-    // oxlint-disable-next-line no-await-in-loop
     if (before !== undefined && wait === before && !hasOthers && before.until <= now()) await endHostWait(kube, before);
   }
 };
@@ -127,7 +124,6 @@ const pollGroup = async (deps: ReconcileDeps, line: Line, { request, crons }: Re
     const askedAt = deps.now();
     const observation = await askInLine({ ...deps, observe }, line, request);
     for (const cron of crons) {
-      // oxlint-disable-next-line no-await-in-loop
       await deliver(deps, cron, { observation, askedAt });
     }
   } catch (error) {

@@ -83,7 +83,6 @@ export const createOffers = (): Offers => {
         .map(({ metadata }) => ({ name: metadata.name, labels: labelsOfNamespace(metadata) }));
       for (const action of planOffers(all, labelled)) {
         try {
-          // oxlint-disable-next-line no-await-in-loop
           await execute(kube, [action]);
         } catch (error) {
           // Changed or made meanwhile, also by somebody else under this name, or its namespace is being deleted: the next tick looks again.

@@ -31,7 +31,6 @@ const readHolder = async (kube: KubeClient, image: Image): Promise<Holder | unde
     const { type, child } = kind;
     const name = image.state.children?.[child];
     if (name === undefined) continue;
-    // oxlint-disable-next-line no-await-in-loop
     const object = await kube.get(type, { namespace: namespaceOf(kind, image), name });
     const isLeft = object !== undefined && object.metadata.deletionTimestamp === undefined;
     if (isLeft && isOwnedBy(object, image.ref.uid)) return { type, child, object };
@@ -70,13 +69,11 @@ export const takeBytes = async (kube: KubeClient, object: KubeObject, image: Ima
   if (name === undefined) return image;
   let why = `nothing holds its bytes under the name ${name}`;
   for (const kind of holderKinds) {
-    // oxlint-disable-next-line no-await-in-loop
     const found = await kube.get(kind.type, { namespace: namespaceOf(kind, image), name });
     if (found === undefined) continue;
     const problem = unlike(object, image.ref, found);
     if (problem === undefined) {
       const holder = { type: kind.type, child: kind.child, object: found };
-      // oxlint-disable-next-line no-await-in-loop
       if (!isOwnedBy(found, image.ref.uid)) await execute(kube, [attach(image.ref, holder)]);
       return { ...image, trustsStatus: false, state: { ...image.state, children: { [kind.child]: name } } };
     }
@@ -94,7 +91,6 @@ export const listHolders = async (kube: KubeClient, namespace?: string): Promise
   for (const { type, child, namespace: elsewhere } of holderKinds) {
     const where = { namespace: elsewhere ?? namespace, labelSelector: childrenOf(deletedOwner) };
     try {
-      // oxlint-disable-next-line no-await-in-loop
       for await (const object of kube.listAll(type as ResourceType, where)) found.push({ type, child, object });
     } catch (error) {
       if (!isNotFound(error) && !(error instanceof Denied)) throw error;
@@ -117,7 +113,6 @@ export const removePast = async ({ kube, now, log }: ReconcileDeps): Promise<voi
     if (deletionTimestamp !== undefined) continue;
     try {
       // As it was listed: an image may have taken it back meanwhile.
-      // oxlint-disable-next-line no-await-in-loop
       await kube.delete(type, keyOf(object), { uid, resourceVersion, propagation: 'Background' });
       log.info('removed a deleted image for good', { kind: type.kind, name: object.metadata.name });
     } catch (error) {

@@ -89,7 +89,6 @@ const discard = async ({ kube, log }: ReconcileDeps, { copy, why }: UnwantedCopy
 const each = async <T>({ log }: ReconcileDeps, all: readonly T[], work: (one: T) => Promise<void>): Promise<void> => {
   for (const one of all) {
     try {
-      // oxlint-disable-next-line no-await-in-loop
       await work(one);
     } catch (error) {
       if (!isOfOneObject(error)) throw error;

@@ -55,7 +55,6 @@ const write = async (kube: KubeClient, policy: GoldenImagePolicy, disks: DiskCou
 
 const readInventory = async (kube: KubeClient): Promise<Inventory> => {
   const objects: KubeObject[] = [];
-  // oxlint-disable-next-line no-await-in-loop
   for (const { kind } of reconcilers) objects.push(...(await allIfServed(kube, kind.type)));
   const claims = await allIfServed(kube, persistentVolumeClaims);
   return {
@@ -88,13 +87,11 @@ export const createDiskCounter = (): DiskCounter => {
       const inventory = await readInventory(kube);
       for (const listed of due) {
         // The reconciler may have written it since the listing.
-        // oxlint-disable-next-line no-await-in-loop
         const policy = await kube.get(type, keyOf(listed));
         if (policy === undefined) continue;
         const counts = countDisks(policy, inventory);
         const { total, outdated } = policy.status?.disks ?? {};
         const isNews = counts.total !== total || counts.outdated !== outdated || isStale(policy);
-        // oxlint-disable-next-line no-await-in-loop
         if (isNews) await write(kube, policy, { ...counts, time: isoTime(now) });
       }
     },

@@ -43,13 +43,11 @@ const change = async (
     try {
       const { resourceVersion } = found.metadata;
       // Each attempt starts with a new read.
-      // oxlint-disable-next-line no-await-in-loop
       await kube.mergePatch(virtualMachines, refOf(found), { metadata: { resourceVersion, finalizers: wanted } });
       return;
     } catch (error) {
       if (isNotFound(error)) return;
       if (!isConflict(error) || write === maxWrites) throw error;
-      // oxlint-disable-next-line no-await-in-loop
       found = await kube.get(virtualMachines, refOf(found));
     }
     if (found?.metadata.uid !== machine.metadata.uid) return;

@@ -54,12 +54,10 @@ const syncDisks = async (deps: ReconcileDeps, machine: KubeObject): Promise<Outc
     const { name = '' } = template.metadata ?? {};
     if (name === '') continue;
     const wish: DiskWish = { namespace: machine.metadata.namespace ?? 'default', name, template };
-    // oxlint-disable-next-line no-await-in-loop
     const obstacle = await makeDisk(deps, wish);
     if (obstacle === undefined) continue;
     missing.push(obstacle.message);
     const occurrence = `${name}/${obstacle.message}`;
-    // oxlint-disable-next-line no-await-in-loop
     await recordNote(deps, refOf(machine), { type: 'Warning', ...obstacle, occurrence });
   }
   return missing.length === 0 ? done : waiting(missing.join('; '));
@@ -134,11 +132,8 @@ const rootDiskOf = (backends: ReconcileDeps['backends'], object: HarvesterImage)
 const removeDisks = async ({ kube }: ReconcileDeps, machine: KubeObject): Promise<Outcome> => {
   const namespace = machine.metadata.namespace ?? 'default';
   for (const name of removedClaimsOf(machine).slice(0, mostDisks)) {
-    // oxlint-disable-next-line no-await-in-loop
     const dataVolume = await kube.get(dataVolumeKind.type, { namespace, name });
-    // oxlint-disable-next-line no-await-in-loop
     const claim = dataVolume === undefined ? await kube.get(persistentVolumeClaims, { namespace, name }) : undefined;
-    // oxlint-disable-next-line no-await-in-loop
     await execute(kube, planRemoval({ dataVolume, claim }));
   }
   return done;

@@ -74,7 +74,6 @@ export const ensureProfiles = async (deps: ReconcileDeps): Promise<StorageFacts 
     const { name } = storageClass.metadata;
     const profile = profiles.items.find(({ metadata }) => metadata.name === name);
     try {
-      // oxlint-disable-next-line no-await-in-loop
       await ensureProfile(deps, profile, { storageClass, snapshotClasses, volumes });
     } catch (error) {
       // Not required by other work, which a tick must not leave undone while admission refuses a profile; the next tick retries it.

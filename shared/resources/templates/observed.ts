@@ -24,7 +24,6 @@ export const holdsTemplates = ({ apiVersion, kind }: Pick<KubeObject, 'apiVersio
 /** In the newest version that the cluster serves. */
 const readSsps = async (kube: KubeClient): Promise<readonly Ssp[] | undefined> => {
   for (const version of sspVersions) {
-    // oxlint-disable-next-line no-await-in-loop
     const found = await readAll(kube, { ...ssps, version });
     if (found !== undefined) return found;
   }

@@ -46,7 +46,6 @@ export const syncTemplates = async (deps: ReconcileDeps): Promise<Outcome> => {
   const refused = await carryOut(deps, asks, plan);
   const reported = [...kept, ...problems, ...plan.problems, ...refused];
   for (const { about, problem } of reported) {
-    // oxlint-disable-next-line no-await-in-loop
     await recordProblem(deps, about, problem);
   }
   return reported.length === 0 ? done : waiting(reported.map(({ problem }) => problem.message).join('; '));
@@ -120,7 +119,6 @@ const carryOut = async (
   const refused: Reported[] = [];
   for (const action of plan.actions) {
     try {
-      // oxlint-disable-next-line no-await-in-loop
       await execute(deps.kube, [action]);
     } catch (error) {
       // The next pass handles concurrent changes.
@@ -131,7 +129,6 @@ const carryOut = async (
     }
   }
   for (const { about, note } of plan.notes) {
-    // oxlint-disable-next-line no-await-in-loop
     await recordNote(deps, about, note);
   }
   return refused;
@@ -162,7 +159,6 @@ const keepSchedules = async (
     const status = { dataImportSchedule: scheduleOf(object) };
     const { resourceVersion } = object.metadata;
     try {
-      // oxlint-disable-next-line no-await-in-loop
       await kube.mergePatch(
         hyperConvergeds,
         refOf(object),

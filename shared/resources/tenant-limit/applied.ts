@@ -43,7 +43,6 @@ export const createLimitsLook = (kube: KubeClient, now: () => number = Date.now)
 export const readItems = async (kube: KubeClient, namespace: string): Promise<readonly CountedItem[]> => {
   const objects: KubeObject[] = [];
   for (const { type } of countedKinds) {
-    // oxlint-disable-next-line no-await-in-loop
     objects.push(...(await allIfServed(kube, type, { namespace })));
   }
   const claims = kube.listAll(persistentVolumeClaims, { namespace, labelSelector: labels.ownerUid });

@@ -113,7 +113,6 @@ const writeEach = async <T>(
 ): Promise<void> => {
   for (const one of all) {
     try {
-      // oxlint-disable-next-line no-await-in-loop
       await write(one);
     } catch (error) {
       if (!isOfOneObject(error)) throw error;

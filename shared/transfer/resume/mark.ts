@@ -61,7 +61,6 @@ async function* keptBytes(path: string, length: number): AsyncGenerator<Buffer, 
     for (let at = 0; at < length; at += pieceBytes) {
       const piece = Buffer.allocUnsafe(Math.min(pieceBytes, length - at));
       // One piece at a time, at the pace of the reader.
-      // oxlint-disable-next-line no-await-in-loop
       const got = await readFully(file, piece, at);
       if (got < piece.length)
         throw new TransferError('SourceChanged', `${path} became shorter than what was kept`, { startOver: true });
