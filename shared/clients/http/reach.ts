@@ -1,9 +1,8 @@
 // Which servers may be asked for a namespace: what its administrator allows and denies. Compared with each URL before it is requested, so that neither a
 // redirect nor the token service of a registry leads elsewhere, and with each address that a name resolves to.
 import { z } from 'zod';
-import { type AddressPolicy, createAddressList } from '#shared/clients/http/address.ts';
+import { type AddressPolicy, createAddressList, decoded } from '#shared/clients/http/address.ts';
 import { HttpFailure } from '#shared/clients/http/errors.ts';
-import { decoded } from '#shared/clients/http/redirect.ts';
 
 const ServerPlace = z.object({
   /** Host in lower case, with or without a port; `*.suffix`: every name below it. */

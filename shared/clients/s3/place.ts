@@ -1,6 +1,6 @@
 // Location of an object, from a URL with the bucket in its path or host. Pure.
 import { InvalidInput } from '#shared/runtime/errors.ts';
-import { decoded } from '#shared/clients/http/redirect.ts';
+import { decoded } from '#shared/clients/http/address.ts';
 
 export interface S3Place {
   /** URL of the store. */

@@ -3,7 +3,7 @@ import type { GpgRule } from '#shared/api/bullion/verify.ts';
 import { digestsNamed } from '#shared/golden/checksums.ts';
 import { type SignatureRefusal, type Verified, bestOf, refuse } from '#shared/golden/signature/outcome.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
-import { decoded } from '#shared/clients/http/redirect.ts';
+import { decoded } from '#shared/clients/http/address.ts';
 
 export type FetchedFile =
   | { readonly is: 'file'; readonly bytes: Buffer }

@@ -6,7 +6,7 @@ import { type Destination, followRedirects, toDestination } from '#shared/client
 import { readUpTo } from '#shared/runtime/read-bytes.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
-import { type BackOff, type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
+import { type BackOff, type BackOffOptions, createBackOff, withBackOff } from '#shared/transfer/back-off.ts';
 import type { TransferFault } from '#shared/transfer/report.ts';
 import { type Identity, statusFault } from '#shared/transfer/source/http/answer.ts';
 
@@ -73,27 +73,15 @@ const faultOfFailure: Readonly<Record<HttpFault, TransferFault>> = {
 export const toTransferError = (error: unknown): unknown =>
   error instanceof HttpFailure ? new TransferError(faultOfFailure[error.code], error.message, { cause: error }) : error;
 
-export const backOffOf = ({ options }: HttpSession): BackOff =>
-  createBackOff({
-    retries: options.retries,
-    signal: options.signal,
-    onRetry: options.onRetry,
-    wait: options.wait,
-  });
+export const backOffOf = ({ options }: HttpSession): BackOff => createBackOff(options);
 
 /** Repeats `work` while retries are left. */
-export const withRetries = async <T>(session: HttpSession, work: () => Promise<T>): Promise<T> => {
-  const backOff = backOffOf(session);
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      const fault = toTransferError(error);
-      if (fault instanceof TransferError && fault.startOver) throw fault;
-      await backOff.afterFailure(fault);
-    }
-  }
-};
+export const withRetries = <T>({ options }: HttpSession, work: () => Promise<T>): Promise<T> =>
+  withBackOff(options, work, (error) => {
+    const fault = toTransferError(error);
+    if (fault instanceof TransferError && fault.startOver) throw fault;
+    return fault;
+  });
 
 /** A pinned redirect target may expire (signed URLs do); then the redirect is followed again. */
 const isExpiry = (status: number): boolean => status === 401 || status === 403 || status === 404 || status === 410;

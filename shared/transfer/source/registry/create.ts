@@ -6,7 +6,7 @@ import { type Descriptor, type ImageManifest, selectPlatform } from '#shared/cli
 import { formatReference, type Reference } from '#shared/clients/registry/reference.ts';
 import { parseJsonAs } from '#shared/runtime/json.ts';
 import { readWhole } from '#shared/runtime/read-bytes.ts';
-import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
+import { type BackOffOptions, createBackOff, withBackOff } from '#shared/transfer/back-off.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { findDisk, type FoundDisk } from './disk.ts';
 import { type Labels, labelsOfEnvironment } from './labels.ts';
@@ -50,17 +50,6 @@ interface Opened {
   readonly disk: FoundDisk;
   readonly head: readonly Buffer[];
 }
-
-const withRetries = async <T>(options: RegistrySourceOptions, work: () => Promise<T>): Promise<T> => {
-  const backOff = createBackOff(options);
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      await backOff.afterFailure(toTransferError(error));
-    }
-  }
-};
 
 const readImage = async ({ client, image, architecture }: RegistrySourceOptions): Promise<ImageManifest> => {
   const where = formatReference(image);
@@ -107,7 +96,7 @@ export const createRegistrySource = (options: RegistrySourceOptions): ByteSource
   return {
     probe: async (): Promise<SourceFacts> => {
       await drop();
-      const found = await withRetries(options, () => readImage(options));
+      const found = await withBackOff(options, () => readImage(options), toTransferError);
       layers = found.layers;
       const labels = await readLabels(context, found);
       opened = await open(context, layers);
