@@ -47,7 +47,6 @@ export const functionAccounts = [
 
 export interface FunctionsOptions {
   readonly config: FunctionsConfig;
-  /** A client for an account. */
   readonly connect: (account: (typeof functionAccounts)[number]) => Promise<KubeClient>;
   /** Posts the functions' own events. Default: over a socket. */
   readonly post?: Post | undefined;

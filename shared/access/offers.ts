@@ -83,11 +83,9 @@ const isOfSystem = (namespace: string): boolean => namespace.startsWith('kube-')
 const isMeant = ({ matchExpressions = [] }: LabelSelector): boolean =>
   matchExpressions.some(({ operator }) => operator === 'In');
 
-/** Whether an offer reaches a namespace. */
 export const reaches = (offer: LabelSelector, namespace: string, found: Readonly<Record<string, string>>): boolean =>
   !isUnguarded(namespace) && (!isOfSystem(namespace) || isMeant(offer)) && matchesLabels(offer, found);
 
-/** Whether a source is offered to a namespace now. */
 export const isOffered = async (kube: KubeClient, to: string | undefined, source: UsedSource): Promise<boolean> => {
   if (to === undefined || !isClone(source) || isUnguarded(source.namespace)) return false;
   const offers = (await allIfServed(kube, dataSourceKind.type, { namespace: source.namespace })).flatMap((one) =>

@@ -16,7 +16,6 @@ import { parseJsonAs } from '#shared/runtime/json.ts';
 /** Uses of objects in other namespaces; `sources.ts` lists the permissions for each. */
 type SourceUse = 'clone-claim' | 'clone-snapshot' | 'export-claim' | 'use-image' | 'read-secret';
 
-/** A source and its use. */
 export interface UsedSource {
   readonly use: SourceUse;
   readonly namespace: string;

@@ -68,7 +68,6 @@ const toTransfer = (transfer: CommonImageStatus['transfer']): TransferState | un
   return transfer === undefined || phase === undefined ? undefined : { ...transfer, phase };
 };
 
-/** The common status fields for `state`. */
 export const toCommonStatus = (image: Filled, state: ImageState): CommonImageStatus => ({
   observedGeneration: image.generation,
   progress: state.progress,

@@ -75,7 +75,6 @@ const announceVersion = async ({ send, log, now }: ReconcileDeps, about: ObjectR
   if (!isDelivered) log.warn('event not sent', { type: version.type, version: version.name });
 };
 
-/** The CloudEvent of a note about a version. */
 export const toVersionEvent = (
   about: ObjectRef,
   { reason, message, occurrence }: Note,

@@ -74,7 +74,6 @@ const BackupResult = z.object({
   /** Number of chunks that are not zero, and of those that were sent. */
   chunks: z.number().int().nonnegative(),
   newChunks: z.number().int().nonnegative(),
-  /** Bytes that were sent. */
   sentBytes: z.number().int().nonnegative(),
 });
 export type BackupResult = z.infer<typeof BackupResult>;
@@ -99,7 +98,6 @@ export const TransferReport = z.discriminatedUnion('outcome', [
     servedFrom: z.string().optional(),
     /** The exported object. */
     object: StoredResult.optional(),
-    /** The backup. */
     backup: BackupResult.optional(),
   }),
   z.object({

@@ -39,7 +39,6 @@ export interface ObservedCopy {
   readonly dataVolume?: DataVolume | undefined;
   /** The copy as a source, once it can be cloned. */
   readonly origin?: ReadyOrigin | undefined;
-  /** Class for a snapshot of it. */
   readonly snapshotClass?: string | undefined;
 }
 

@@ -46,7 +46,6 @@ export const createUnpack = (compression: 'zlib' | 'zstd', clusterSize: number):
 
 // Collects adjacent clusters to write them together.
 
-/** Writes all of `bytes` at `position`. */
 type WriteAt = (bytes: Uint8Array, position: number) => void;
 
 interface Coalescer {
