@@ -13,12 +13,11 @@ const UploadNote = z.object({
   etags: z.array(z.string()).default([]),
 });
 export type UploadNote = z.infer<typeof UploadNote>;
-type NewNote = z.input<typeof UploadNote>;
 const State = z.record(z.string(), UploadNote);
 
 export interface LoadState {
   get(key: string): UploadNote | undefined;
-  set(key: string, upload: NewNote | undefined): Promise<void>;
+  set(key: string, upload: z.input<typeof UploadNote> | undefined): Promise<void>;
   /** All is done. */
   clear(): Promise<void>;
 }

@@ -45,9 +45,7 @@ const ready = (source: DataSourceSource, target: KubeObject): Verdict => ({
   target,
 });
 
-type FollowedVolume = Extract<Followed, { to: 'volume' }>;
-
-const judgeVolume = ({ key, volume, dataVolume }: FollowedVolume): Verdict => {
+const judgeVolume = ({ key, volume, dataVolume }: Extract<Followed, { to: 'volume' }>): Verdict => {
   const phase = dataVolume === undefined ? 'Succeeded' : dataVolume.status?.phase || 'Pending';
   if (phase !== 'Succeeded') {
     return { reason: phase, message: `Import DataVolume phase ${phase}`, target: dataVolume };

@@ -17,11 +17,9 @@ import { type GoldenKind, goldenKinds } from '#shared/resources/protected/golden
 import type { Refusal } from '#shared/resources/reconciler.ts';
 import { AppError, Denied, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 
-type HolderKind = GoldenKind & Pick<Holder, 'child'>;
-
 /** Everything else of an image is made anew from these: snapshots and classes. */
 export const holderKinds = goldenKinds.filter(
-  (kind): kind is HolderKind => kind.child === 'volume' || kind.child === 'backingImage',
+  (kind): kind is GoldenKind & Pick<Holder, 'child'> => kind.child === 'volume' || kind.child === 'backingImage',
 );
 
 const namespaceOf = ({ namespace }: GoldenKind, { ref }: Pick<Image, 'ref'>) => namespace ?? ref.namespace;
