@@ -50,7 +50,10 @@ export const unseal = async (sealed: string, key: Uint8Array, now: number): Prom
 };
 
 /** Attributes of the cookie; without a session it ends at once. */
-export const cookieOf = (sealed: string, { until, now, isSecure }: CookieOptions): string =>
+export const cookieOf = (
+  sealed: string,
+  { until, now, isSecure }: { readonly until: number; readonly now: number; readonly isSecure: boolean },
+): string =>
   [
     `${cookieName}=${sealed}`,
     'Path=/',
@@ -73,12 +76,6 @@ export const loginCookieOf = (
     `Max-Age=${seconds}`,
     ...(isSecure ? ['Secure'] : []),
   ].join('; ');
-
-interface CookieOptions {
-  readonly until: number;
-  readonly now: number;
-  readonly isSecure: boolean;
-}
 
 interface Claims {
   readonly exp?: number;

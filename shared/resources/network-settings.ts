@@ -35,14 +35,9 @@ const readPem = async (kube: KubeClient): Promise<string | undefined> => {
   return found?.value || found?.default || undefined;
 };
 
-interface Trusting {
-  readonly settings: PopulateSettings;
-  readonly trust: TrustLook;
-}
-
 /** Read only if something may be fetched. */
 export const trustedSettings = async (
-  { settings, trust }: Trusting,
+  { settings, trust }: { readonly settings: PopulateSettings; readonly trust: TrustLook },
   isFetching: boolean | undefined,
 ): Promise<PopulateSettings> => (isFetching === true ? trusting(settings, await trust()) : settings);
 

@@ -74,14 +74,11 @@ const createPartSender = (options: ObjectWriterOptions) => {
 const wholeCrc = (parts: readonly SentPart[]): number =>
   parts.reduce((crc, part) => combineCrc32(crc, part.crc32, part.length), 0);
 
-interface WholeUpload {
-  readonly etags: readonly string[];
-  readonly crc32: number;
-  readonly size: number;
-}
-
 /** If the answer was lost after a success, the upload is gone and the object exists. */
-const complete = async (options: ObjectWriterOptions, upload: WholeUpload): Promise<CompletedUpload> => {
+const complete = async (
+  options: ObjectWriterOptions,
+  upload: { readonly etags: readonly string[]; readonly crc32: number; readonly size: number },
+): Promise<CompletedUpload> => {
   const { s3, object, uploadId, hasCrc32, signal } = options;
   const backOff = createBackOff({ ...options.backOff, signal });
   const { etags, crc32, size } = upload;

@@ -37,14 +37,9 @@ const readMounted = async (dir: string, what: string, hint: string): Promise<Dat
   throw new TransferError('SourceForbidden', message, { retryable: true });
 };
 
-interface Secreted {
-  readonly secretDir?: string | undefined;
-  readonly secretName?: string | undefined;
-}
-
 /** The Secret of a source, if it has one. `of`: `the registry`. */
 export const readSecret = async (
-  { secretDir, secretName }: Secreted,
+  { secretDir, secretName }: { readonly secretDir?: string | undefined; readonly secretName?: string | undefined },
   { of, hint }: { readonly of: string; readonly hint: string },
 ): Promise<Data | undefined> => {
   const named = secretName === undefined ? 'the Secret' : `the Secret ${secretName}`;
