@@ -21,7 +21,6 @@ import { until as untilObject } from '#test/support/until.ts';
 const images = harvesterImageKind.type;
 const backends = { cdi, csi };
 const mib = 2 ** 20;
-const diskBytes = 64 * mib;
 
 /** A row of the matrix: storage by its behaviour. */
 interface Storage {

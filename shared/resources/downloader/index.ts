@@ -7,7 +7,6 @@ import { remove } from '#shared/populate/actions.ts';
 import { follow } from '#shared/populate/watched-child.ts';
 import type { Reconciler, ReconciledState, Planner, Resource } from '#shared/resources/reconciler.ts';
 import { readResource } from '#shared/resources/dialect.ts';
-import { waiting } from '#shared/runtime/outcome.ts';
 import { plainReconciler } from '#shared/resources/reconciler.ts';
 
 /** Milliseconds after which an unused one is deleted. It runs no pod meanwhile. */

@@ -16,7 +16,6 @@ import { isMadeByHand } from '#shared/populate/storage/profile.ts';
 import { type ClassFacts, describeClass } from '#shared/populate/storage/storage-profile.ts';
 import type { Reconciler, ReconciledState, Planner, Resource } from '#shared/resources/reconciler.ts';
 import { readResource } from '#shared/resources/dialect.ts';
-import { waiting } from '#shared/runtime/outcome.ts';
 
 interface ProfileState extends ReconciledState {
   readonly status: Omit<StorageProfileStatus, 'conditions' | 'observedGeneration'>;

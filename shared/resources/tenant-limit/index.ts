@@ -11,7 +11,6 @@ import { keyMapsOf, keysMissing } from '#shared/golden/signature/outcome.ts';
 import { readResource } from '#shared/resources/dialect.ts';
 import type { Planner, Reconciler, Resource } from '#shared/resources/reconciler.ts';
 import { faultsOfLimit } from '#shared/resources/tenant-limit/rules.ts';
-import { waiting } from '#shared/runtime/outcome.ts';
 
 interface LimitResource extends Resource {
   readonly object: TenantLimit;
