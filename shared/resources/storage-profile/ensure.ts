@@ -7,6 +7,7 @@ import { apiVersionOf } from '#shared/api/object.ts';
 import type { VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
 import { readSnapshotClasses } from '#shared/populate/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { tolerate } from '#shared/clients/kube/tolerant.ts';
 import { withoutUndefined } from '#shared/runtime/json.ts';
 import { type ClassFacts, describeClass, goldenMarksOf } from '#shared/populate/storage/storage-profile.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
@@ -92,9 +93,7 @@ const ensureProfile = async (
   const { kube } = deps;
   if (profile === undefined) {
     // The event of its creation reconciles it.
-    return void (await kube.create(storageProfiles, profileFor(facts)).catch((error: unknown) => {
-      if (!isConflict(error)) throw error;
-    }));
+    return void (await tolerate(kube.create(storageProfiles, profileFor(facts)), isConflict));
   }
   await annotate(kube, profile, facts);
   if (isTrue(profile, describeClass(facts, profile.spec ?? {}))) return;
