@@ -147,7 +147,6 @@ export const alignColumns = (
   );
 };
 
-/** Columns of a screen. */
 const screenColumns = 80;
 
 /** Lines of one screen's width; those behind the first begin with `indent`. A word that is longer than a line is left whole. */

@@ -6,7 +6,8 @@ import { servedKinds } from '#shared/api/kinds.ts';
 import { finalizers } from '#shared/api/names.ts';
 import { keyOf, type KubeObject, type ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { AppError, isConflict, isNotFound, isRetryable, messageOf } from '#shared/runtime/errors.ts';
+import { tolerate, isChangedMeanwhile, eachIfServed } from '#shared/clients/kube/tolerant.ts';
+import { AppError, isRetryable, messageOf } from '#shared/runtime/errors.ts';
 
 /** Milliseconds between two looks at what is left. */
 const pollMs = 500;
@@ -35,14 +36,8 @@ export interface Held {
 
 export const listObjects = async (kube: KubeClient, types: readonly ResourceType[]): Promise<readonly Held[]> => {
   const found: Held[] = [];
-  for (const type of types) {
-    // Gone already with an earlier run.
-    try {
-      for await (const object of kube.listAll(type)) found.push({ type, object });
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
-  }
+  // A kind may be gone already with an earlier run.
+  for (const type of types) for await (const object of eachIfServed(kube, type)) found.push({ type, object });
   return found;
 };
 
@@ -94,11 +89,7 @@ export const release = async (kube: KubeClient, types: readonly ResourceType[]):
   const left = (await listObjects(kube, types)).filter(({ object }) => isHeld(object));
   for (const { type, object } of left) {
     const kept = object.metadata.finalizers?.filter((name) => !ours.has(name)) ?? [];
-    try {
-      await kube.mergePatch(type, keyOf(object), { metadata: { finalizers: kept } });
-    } catch (error) {
-      if (!isNotFound(error) && !isConflict(error)) throw error;
-    }
+    await tolerate(kube.mergePatch(type, keyOf(object), { metadata: { finalizers: kept } }), isChangedMeanwhile);
   }
   return left.length;
 };

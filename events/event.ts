@@ -48,10 +48,8 @@ const coreAttributes = ['id', 'source', 'type', 'subject', 'time', 'datacontentt
 const requiredAttributes = ['id', 'source', 'type'] as const;
 const rfc3339 = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,18})?(?:[Zz]|[+-]\d{2}:\d{2})$/;
 
-type Attributes = Readonly<Record<string, unknown>>;
-
 /** Validates all attributes at once. Unset values (`null`, and an empty optional attribute) are omitted. */
-export const toEvent = (attributes: Attributes): CloudEvent => {
+export const toEvent = (attributes: Readonly<Record<string, unknown>>): CloudEvent => {
   const core: Record<string, string> = {};
   const extensions: Record<string, ExtensionValue> = {};
   const faults: Fault[] = [];

@@ -20,6 +20,7 @@ import {
   readHeader,
 } from '#shared/transfer/archive/tar-header.ts';
 import { digestOf } from '#shared/clients/registry/manifest.ts';
+import { readWhole } from '#shared/runtime/read-bytes.ts';
 import { paddingOf } from '#shared/transfer/archive/tar-write.ts';
 import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 
@@ -58,11 +59,7 @@ export async function* bytesAt(
   }
 }
 
-const readAt = async (file: FileHandle, span: BlobSpan): Promise<Buffer> => {
-  const parts: Buffer[] = [];
-  for await (const part of bytesAt(file, span)) parts.push(part);
-  return Buffer.concat(parts);
-};
+const readAt = (file: FileHandle, span: BlobSpan): Promise<Buffer> => readWhole(bytesAt(file, span));
 
 /** One entry and where it ends; `undefined` at an empty block, or where the file ends. */
 export interface FoundEntry extends Header, BlobSpan {
@@ -165,9 +162,7 @@ const readArchive = async (path: string, file: FileHandle): Promise<BundleArchiv
 export const readSmall = async (archive: BundleArchive, digest: string, most = mostDocumentBytes): Promise<Buffer> => {
   const size = archive.blobs.get(digest)?.size ?? 0;
   if (size > most) throw damaged(archive.path, `has ${size} bytes in ${blobName(digest)}, which should be a document`);
-  const parts: Buffer[] = [];
-  for await (const part of archive.read(digest)) parts.push(part);
-  const bytes = Buffer.concat(parts);
+  const bytes = await readWhole(archive.read(digest));
   const found = digestOf(bytes);
   if (found !== digest)
     throw damaged(archive.path, `is damaged in ${blobName(digest)}: its ${size} bytes have digest ${found}`);

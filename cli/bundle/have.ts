@@ -8,11 +8,11 @@ import type { Values } from '#cli/command.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isDigest, parseReference } from '#shared/clients/registry/reference.ts';
+import { allIfServed } from '#shared/clients/kube/tolerant.ts';
 import { populationOf } from '#shared/populate/population.ts';
-import { InvalidInput, isNotFound, messageOf } from '#shared/runtime/errors.ts';
+import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 
 const Have = z.object({
   version: z.literal(1),
@@ -36,21 +36,6 @@ export const haveText = (digests: Iterable<string>): string =>
 
 type Kube = Pick<KubeClient, 'listAll'>;
 
-const itemsOf = async <T extends KubeObject>(
-  kube: Kube,
-  type: ResourceType<T>,
-  namespace: string,
-): Promise<readonly T[]> => {
-  const items: T[] = [];
-  try {
-    for await (const item of kube.listAll(type, { namespace })) items.push(item);
-  } catch (error) {
-    // A cluster where the kind is not served.
-    if (!isNotFound(error)) throw error;
-  }
-  return items;
-};
-
 const importedBy = ({ status }: DataImportCron): string | undefined =>
   status?.currentImports?.find((one) => one.DataVolumeName === status.lastImportedPVC?.name)?.Digest;
 
@@ -59,10 +44,10 @@ const pulledBy = ({ spec, status }: DataVolume): string | undefined =>
 
 /** Files and images that volumes of a namespace were filled from. */
 export const clusterDigests = async (kube: Kube, namespace: string): Promise<ReadonlySet<string>> => {
-  const claims = await itemsOf(kube, persistentVolumeClaims, namespace);
+  const claims = await allIfServed(kube, persistentVolumeClaims, { namespace });
   const files = claims.flatMap((claim) => populationOf(claim)?.digests['sha256'] ?? []).map((hex) => `sha256:${hex}`);
-  const volumes = await itemsOf(kube, dataVolumeKind.type, namespace);
-  const crons = await itemsOf(kube, dataImportCronKind.type, namespace);
+  const volumes = await allIfServed(kube, dataVolumeKind.type, { namespace });
+  const crons = await allIfServed(kube, dataImportCronKind.type, { namespace });
   const images = [...volumes.map(pulledBy), ...crons.map(importedBy)];
   return new Set([...files, ...images.flatMap((digest) => (digest !== undefined && isDigest(digest) ? [digest] : []))]);
 };

@@ -5,6 +5,7 @@ import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import { Descriptor, digestOf } from '#shared/clients/registry/manifest.ts';
+import { parseJson } from '#shared/runtime/json.ts';
 import { configType, manifestOf, manifestType } from '#shared/transfer/export/image-documents.ts';
 import { AppError, InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 
@@ -128,11 +129,9 @@ export const reading = async <T>(path: string, work: () => Promise<T>): Promise<
 };
 
 const readJson = (bytes: Uint8Array, where: string): unknown => {
-  try {
-    return JSON.parse(Buffer.from(bytes).toString('utf8'));
-  } catch {
-    throw refusal(`${where} is not JSON`);
-  }
+  const value = parseJson(Buffer.from(bytes).toString('utf8'));
+  if (value === undefined) throw refusal(`${where} is not JSON`);
+  return value;
 };
 
 const Index = z.looseObject({

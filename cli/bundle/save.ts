@@ -21,6 +21,7 @@ import type { ImageOrigin, WantedImage } from '#cli/bundle/wanted.ts';
 import { type BundleWriter, createBundleWriter, partialOf, toWriteRefusal } from '#cli/bundle/writer.ts';
 import type { RegistryClient } from '#shared/clients/registry/client.ts';
 import { digestOf } from '#shared/clients/registry/manifest.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';
 import { layerAround } from '#shared/transfer/export/disk-layer.ts';
 import { configOf, describe, layerType, manifestOf } from '#shared/transfer/export/image-documents.ts';
@@ -67,13 +68,8 @@ type Notes = z.infer<typeof Notes>;
 const notesOf = (path: string): string => `${partialOf(path)}.json`;
 const diskFileOf = (path: string): string => `${partialOf(path)}.qcow2`;
 
-const readNotes = async (path: string): Promise<Notes> => {
-  try {
-    return Notes.parse(JSON.parse(await readFile(notesOf(path), 'utf8')));
-  } catch {
-    return {};
-  }
-};
+const readNotes = async (path: string): Promise<Notes> =>
+  parseJsonAs(Notes, await readFile(notesOf(path), 'utf8').catch(() => undefined)) ?? {};
 
 class NotThere extends Error {}
 

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 const UploadNote = z.object({
   /** Where a registry takes the next bytes, or the upload of a store. */
@@ -12,12 +13,11 @@ const UploadNote = z.object({
   etags: z.array(z.string()).default([]),
 });
 export type UploadNote = z.infer<typeof UploadNote>;
-type NewNote = z.input<typeof UploadNote>;
 const State = z.record(z.string(), UploadNote);
 
 export interface LoadState {
   get(key: string): UploadNote | undefined;
-  set(key: string, upload: NewNote | undefined): Promise<void>;
+  set(key: string, upload: z.input<typeof UploadNote> | undefined): Promise<void>;
   /** All is done. */
   clear(): Promise<void>;
 }
@@ -28,13 +28,8 @@ export const replaceFile = async (path: string, text: string): Promise<void> => 
   await rename(`${path}.new`, path);
 };
 
-const read = async (path: string): Promise<z.infer<typeof State>> => {
-  try {
-    return State.parse(JSON.parse(await readFile(path, 'utf8')));
-  } catch {
-    return {};
-  }
-};
+const read = async (path: string): Promise<z.infer<typeof State>> =>
+  parseJsonAs(State, await readFile(path, 'utf8').catch(() => undefined)) ?? {};
 
 export const openState = async (bundle: string, target: string): Promise<LoadState> => {
   const path = `${bundle}.load-${createHash('sha256').update(target).digest('hex').slice(0, 12)}.json`;

@@ -8,6 +8,7 @@ import type { RegistryLoad } from '#cli/bundle/to-registry.ts';
 import type { LoadState } from '#cli/bundle/state.ts';
 import type { S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
+import { readWhole } from '#shared/runtime/read-bytes.ts';
 import { type BackOffOptions, withBackOff } from '#shared/transfer/back-off.ts';
 import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 
@@ -121,9 +122,7 @@ const readSums = async (s3: S3Client, { bucket, prefix }: Place): Promise<Sums> 
   const sums: Sums = new Map();
   try {
     const { body } = await s3.get({ bucket, key: `${prefix}SHA256SUMS` });
-    const parts: Buffer[] = [];
-    for await (const part of body) parts.push(part);
-    for (const line of Buffer.concat(parts).toString('utf8').split('\n')) {
+    for (const line of (await readWhole(body)).toString('utf8').split('\n')) {
       const [, hex = '', name = ''] = /^([0-9a-f]{64})[ *]{2}(\S+)$/.exec(line) ?? [];
       if (name !== '') sums.set(name, hex);
     }

@@ -11,6 +11,7 @@ import { findImage } from '#shared/catalogue/image.ts';
 import { targetOf } from '#shared/catalogue/ticket.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type Reference, formatReference, isDigest, parseReference } from '#shared/clients/registry/reference.ts';
+import { tolerate } from '#shared/clients/kube/tolerant.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';
 import { readCronSource } from '#shared/golden/source.ts';
 import { InvalidInput, NotFound, isNotFound } from '#shared/runtime/errors.ts';
@@ -197,15 +198,11 @@ const cronOf = async ({ kube, namespace }: Looking, name: string): Promise<DataI
 };
 
 const imageNamed = async ({ kube, namespace }: Looking, word: string): Promise<WantedImage | undefined> => {
-  try {
-    const found = await findImage(kube, namespace, word);
-    const { name, uid = '' } = found.image.metadata;
-    const origin: ImageOrigin = { is: 'cluster', target: targetOf(found), uid };
-    return { name, tags: ['latest'], from: `image ${word}`, origin, dataSources: [], objects: [] };
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
+  const found = await tolerate(findImage(kube, namespace, word), isNotFound);
+  if (found === undefined) return undefined;
+  const { name, uid = '' } = found.image.metadata;
+  const origin: ImageOrigin = { is: 'cluster', target: targetOf(found), uid };
+  return { name, tags: ['latest'], from: `image ${word}`, origin, dataSources: [], objects: [] };
 };
 
 const resolve = async (looking: Looking, word: string): Promise<readonly WantedImage[]> => {

@@ -127,7 +127,6 @@ const waitUntilGone = async (call: Call, { type, image }: Found): Promise<ExitCo
   const deadline = limit === undefined ? Number.POSITIVE_INFINITY : performance.now() + limit;
   const line = createLine(terminal);
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop
     const now = await kube.get(type, { namespace, name });
     if (now === undefined || now.metadata.uid !== uid) {
       line.end();
@@ -141,7 +140,6 @@ const waitUntilGone = async (call: Call, { type, image }: Found): Promise<ExitCo
       return exitCodes.timedOut;
     }
     line.show(`${shownName(image)}: ${message}`);
-    // oxlint-disable-next-line no-await-in-loop
     await sleep(1000, undefined, { signal });
   }
 };

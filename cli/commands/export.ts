@@ -6,6 +6,7 @@ import { parseObjectPlace } from '#shared/catalogue/import.ts';
 import { timeoutOf, waitOptions, waitUntilOver } from '#cli/wait.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { tolerate } from '#shared/clients/kube/tolerant.ts';
 import { findImage } from '#shared/catalogue/image.ts';
 import { type VirtualMachineVolumeExport, volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
@@ -50,16 +51,12 @@ const destinationOf = (place: string, call: Pick<Call, 'values'>): Pick<Spec, 'o
 /** A claim, or the golden volume of an image; what does not exist yet is a claim that the export waits for. Throws InvalidInput. */
 export const claimOf = async (kube: KubeClient, namespace: string, wanted: string): Promise<string> => {
   if ((await kube.get(persistentVolumeClaims, { namespace, name: wanted })) !== undefined) return wanted;
-  try {
-    const { image } = await findImage(kube, namespace, wanted);
-    const { volume, backingImage } = image.status?.children ?? {};
-    if (volume !== undefined) return volume;
-    const why = backingImage === undefined ? 'has no volume yet' : 'is in Longhorn, which has no claim for it';
-    throw new InvalidInput(`image ${wanted} ${why}: bullion download ${wanted} makes a file of it`);
-  } catch (error) {
-    if (isNotFound(error)) return wanted;
-    throw error;
-  }
+  const found = await tolerate(findImage(kube, namespace, wanted), isNotFound);
+  if (found === undefined) return wanted;
+  const { volume, backingImage } = found.image.status?.children ?? {};
+  if (volume !== undefined) return volume;
+  const why = backingImage === undefined ? 'has no volume yet' : 'is in Longhorn, which has no claim for it';
+  throw new InvalidInput(`image ${wanted} ${why}: bullion download ${wanted} makes a file of it`);
 };
 
 /** Throws InvalidInput. */

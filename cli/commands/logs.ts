@@ -94,7 +94,6 @@ const printPod = async (call: Call, pod: Pod): Promise<boolean> => {
   for (const container of pod.spec.containers) {
     try {
       const lines = kube.logs(pod.metadata, { ...options, container: container.name });
-      // oxlint-disable-next-line no-await-in-loop
       if (await printLines(call, lines, heading)) heading = '';
     } catch (error) {
       if (!(error instanceof InvalidInput) && !isNotFound(error)) throw error;
@@ -116,7 +115,6 @@ const followAll = async (call: Call, { type, image: { metadata } }: Found): Prom
   const { namespace, name } = metadata;
   const printed = new Set<string | undefined>();
   while (!signal.aborted) {
-    // oxlint-disable no-await-in-loop
     const image = await kube.get(type, { namespace, name });
     if (image === undefined) return exitCodes.done;
     // Read behind the object: no attempt begins once that is done.
@@ -125,7 +123,6 @@ const followAll = async (call: Call, { type, image: { metadata } }: Found): Prom
       if (!printed.has(pod.metadata.uid) && (await printPod(call, pod))) printed.add(pod.metadata.uid);
     if (isDone({ type, image }, all)) return exitCodes.done;
     await sleep(pollMs, undefined, { signal }).catch(() => undefined);
-    // oxlint-enable no-await-in-loop
   }
   return exitCodes.interrupted;
 };
@@ -145,7 +142,6 @@ const run = async (call: Call): Promise<ExitCode> => {
   if (values['follow'] === true) return followAll(call, found);
   const all = await podsFor(call, found);
   for (const pod of all) {
-    // oxlint-disable-next-line no-await-in-loop
     await printPod(call, pod);
   }
   if (all.length > 0) return exitCodes.done;

@@ -7,11 +7,12 @@ import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { allIfServed } from '#shared/clients/kube/tolerant.ts';
 import { policyOf, retentionOf, selects } from '#shared/golden/rollout/policies.ts';
 import { deletedAt, prunableVersions, removeVersion } from '#shared/resources/data-import-cron/collect.ts';
 import { type ObservedVersion, readCron } from '#shared/resources/data-import-cron/cron.ts';
 import { bytesOf } from '#shared/resources/data-import-cron/version.ts';
-import { listOf, readKept, readPolicy, readVersions } from '#shared/resources/data-import-cron/observed.ts';
+import { readKept, readPolicy, readVersions } from '#shared/resources/data-import-cron/observed.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { toAge, toSpan } from '#shared/runtime/age.ts';
 import { Denied, NotFound, messageOf } from '#shared/runtime/errors.ts';
@@ -28,7 +29,7 @@ interface Judged {
 
 const policiesOf = async ({ kube, namespace, positionals, values }: Call): Promise<readonly GoldenImagePolicy[]> => {
   const isEverywhere = values['all-namespaces'] === true;
-  const all = await listOf(kube, type, isEverywhere ? {} : { namespace });
+  const all = await allIfServed(kube, type, isEverywhere ? {} : { namespace });
   const [name] = positionals;
   const found = name === undefined ? all : all.filter(({ metadata }) => metadata.name === name);
   if (name !== undefined && found.length === 0)
@@ -39,8 +40,8 @@ const policiesOf = async ({ kube, namespace, positionals, values }: Call): Promi
 /** By the same reading and the same decision as the functions: under the rights of who asks. */
 const judge = async (kube: KubeClient, policy: GoldenImagePolicy, now: number): Promise<readonly Judged[]> => {
   const { namespace } = policy.metadata;
-  const policies = await listOf(kube, type, { namespace });
-  const crons = await listOf(kube, dataImportCronKind.type, { namespace });
+  const policies = await allIfServed(kube, type, { namespace });
+  const crons = await allIfServed(kube, dataImportCronKind.type, { namespace });
   const own = crons.filter((cron) => policyOf(cron, policies)?.metadata.name === policy.metadata.name);
   const judged = await Promise.all(
     own.map(async (object) => {
@@ -100,7 +101,11 @@ const deletedLines = async (
   policies: readonly GoldenImagePolicy[],
   now: Date,
 ): Promise<readonly string[]> => {
-  const crons = await listOf(kube, dataImportCronKind.type, values['all-namespaces'] === true ? {} : { namespace });
+  const crons = await allIfServed(
+    kube,
+    dataImportCronKind.type,
+    values['all-namespaces'] === true ? {} : { namespace },
+  );
   const own = crons.filter((cron) => policies.some((policy) => selects(policy, cron)));
   return byHandIn(own).map(
     ({ name, until = '', bytes = 0 }) =>
@@ -113,13 +118,11 @@ const removeAll = async ({ kube, terminal }: Call, going: readonly Judged[]): Pr
   let failed = 0;
   for (const { policy, name } of going) {
     try {
-      // oxlint-disable-next-line no-await-in-loop
       const now = (await judge(kube, policy, terminal.now().getTime())).find((one) => one.name === name);
       if (now === undefined || now.keptBy !== undefined) {
         terminal.err(`${name} stays: ${now?.keptBy ?? 'it is gone already'}\n`);
         continue;
       }
-      // oxlint-disable-next-line no-await-in-loop
       await execute(kube, removeVersion(now.version));
       const grace = retentionOf(policy)?.undeleteFor;
       terminal.out(

@@ -72,14 +72,12 @@ const watch = async (call: Call): Promise<ExitCode> => {
   const { terminal, signal } = call;
   let before = '';
   while (!signal.aborted) {
-    // oxlint-disable no-await-in-loop
     const text = await drawMoving(call);
     const lines = before.split('\n').length - 1;
     if (text !== before)
       terminal.out(terminal.columns === undefined || lines === 0 ? text : `\u001B[${lines}A\u001B[J${text}`);
     before = text;
     await sleep(pollMs, undefined, { signal }).catch(() => undefined);
-    // oxlint-enable no-await-in-loop
   }
   return exitCodes.interrupted;
 };

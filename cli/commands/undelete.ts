@@ -10,7 +10,7 @@ import { annotations } from '#shared/api/names.ts';
 import { apiVersionOf, groupKindOf, type KubeObject, type ResourceType } from '#shared/api/object.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
-import { listOf } from '#shared/resources/data-import-cron/observed.ts';
+import { allIfServed } from '#shared/clients/kube/tolerant.ts';
 import { listHolders } from '#shared/resources/deleted-images/keep.ts';
 import { imageFrom, imageOfHolder } from '#shared/resources/deleted-images/record.ts';
 import { toAge, toSpan } from '#shared/runtime/age.ts';
@@ -34,8 +34,7 @@ export const byHandIn = (crons: readonly DataImportCron[]): readonly DeletedVers
 const byRetentionIn = async (kube: KubeClient, options: ListOptions): Promise<readonly DeletedVersion[]> => {
   const found = new Map<string, DeletedVersion>();
   for (const form of forms)
-    // oxlint-disable-next-line no-await-in-loop
-    for (const { metadata } of await listOf(kube, form, { ...options, labelSelector: cdiLabels.cron })) {
+    for (const { metadata } of await allIfServed(kube, form, { ...options, labelSelector: cdiLabels.cron })) {
       const time = metadata.annotations?.[annotations.deleted];
       const { namespace, name } = metadata;
       const cron = metadata.labels?.[cdiLabels.cron] ?? '';
@@ -104,7 +103,7 @@ const restore = async ({ kube, namespace, terminal }: Call, wanted: string): Pro
 const showDeleted = async (call: Call): Promise<ExitCode> => {
   const { kube, namespace, values, terminal } = call;
   const options = values['all-namespaces'] === true ? {} : { namespace };
-  const crons = await listOf(kube, dataImportCronKind.type, options);
+  const crons = await allIfServed(kube, dataImportCronKind.type, options);
   const all = [...byHandIn(crons), ...(await byRetentionIn(kube, options))];
   const now = terminal.now();
   const table = tableOf(
@@ -131,11 +130,9 @@ const unmark = async ({ kube, namespace, terminal }: Call, name: string): Promis
   const annotate = { [annotations.deleted]: null, [cdiAnnotations.lastUseTime]: terminal.now().toISOString() };
   let found = 0;
   for (const form of forms) {
-    // oxlint-disable-next-line no-await-in-loop
     const object = await kube.get(form, { namespace, name });
     if (object?.metadata.annotations?.[annotations.deleted] === undefined) continue;
     found += 1;
-    // oxlint-disable-next-line no-await-in-loop
     await kube.mergePatch(form, { namespace, name }, { metadata: { annotations: annotate } });
   }
   return found > 0;
@@ -143,7 +140,7 @@ const unmark = async ({ kube, namespace, terminal }: Call, name: string): Promis
 
 /** Its cron makes claim and snapshot anew, from storage that only functions may touch. */
 const ask = async ({ kube, namespace, terminal }: Call, name: string): Promise<boolean> => {
-  const crons = await listOf(kube, dataImportCronKind.type, { namespace });
+  const crons = await allIfServed(kube, dataImportCronKind.type, { namespace });
   const cron = crons.find(({ status }) => status?.deleted?.some((one) => one.name === name));
   if (cron === undefined) return false;
   const { resourceVersion, annotations: notes = {}, name: of } = cron.metadata;

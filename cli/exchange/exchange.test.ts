@@ -129,7 +129,6 @@ describe('an upload', () => {
       [open, refuse, done],
     ]) {
       answer = (request, response) => void request.resume().on('end', () => (answers.shift() ?? done)(response));
-      // oxlint-disable-next-line no-await-in-loop
       expect(await send(3).then(() => 'done', String)).toContain(outcome);
     }
   });

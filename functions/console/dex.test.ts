@@ -55,7 +55,6 @@ const browse = async (location: string, fields: Readonly<Record<string, string>>
   let at = new URL(location);
   for (let step = 0; step < 12; step += 1) {
     const headers = { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') };
-    // oxlint-disable no-await-in-loop
     const answer = await trusting(at, { ...request, headers, redirect: 'manual' });
     for (const one of answer.headers.getSetCookie()) {
       const [pair = ''] = one.split(';');
@@ -63,7 +62,6 @@ const browse = async (location: string, fields: Readonly<Record<string, string>>
     }
     const next = answer.headers.get('location');
     const page = await answer.text();
-    // oxlint-enable no-await-in-loop
     if (next === null) {
       const [, action] = /<form[^>]* action="([^"]*)"/.exec(page) ?? [];
       if (!answer.ok || request.method === 'POST') throw new Error(`${at.pathname} answered ${answer.status}: ${page}`);

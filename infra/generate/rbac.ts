@@ -58,6 +58,8 @@ export interface Rule {
   readonly apiGroups: readonly string[];
   readonly resources: readonly string[];
   readonly verbs: readonly ApiVerb[];
+  /** Default: all objects. */
+  readonly resourceNames?: readonly string[];
 }
 
 export const rule = (type: ResourceType, verbs: readonly ApiVerb[], subresource?: string): Rule => ({
@@ -153,13 +155,13 @@ export const buildDriverAccess = (
     // Detects whether a CDI is installed.
     rule(cdis, ['list']),
     // Additional CA certificates of Harvester's administrators.
-    only(rule(harvesterSettings, ['get']), trustSetting) as Rule,
+    only(rule(harvesterSettings, ['get']), trustSetting),
     // File system overhead and registries, set by administrators.
     rule(cdiConfigs, ['get']),
     rule(configMaps, ['create']),
     // Limits on transfers, and the priority of those that wait; mirrors of registries.
-    only(rule(configMaps, ['get']), transferQueue) as Rule,
-    only(rule(configMaps, ['get']), registriesConfig.name) as Rule,
+    only(rule(configMaps, ['get']), transferQueue),
+    only(rule(configMaps, ['get']), registriesConfig.name),
     rule(priorityClasses, ['list']),
     ...(fn.polls ? pollLookups.map((type) => rule(type, ['get'])) : []),
     // Leases of unique names, held before the first child is created; and of the fetcher of an image.
@@ -170,7 +172,7 @@ export const buildDriverAccess = (
     // Whether the service account of a cron may clone a volume of another namespace.
     rule(subjectAccessReviews, ['create']),
     // The limits of a namespace, for its users.
-    ...(fn.tells ? [only(rule(configMaps, ['get', 'patch', 'delete']), tenantLimits) as Rule] : []),
+    ...(fn.tells ? [only(rule(configMaps, ['get', 'patch', 'delete']), tenantLimits)] : []),
     ...(fn.tells ? [rule(cdiConfigs, ['list', 'create']), rule(cdiConfigs, ['update'], 'status')] : []),
     // Repeated dead letters of an object, and polls of a cron, are counted in one Event.
     rule(kubeEvents, fn.polls || fn.name === deadLetterFunction.name ? ['get', 'create', 'patch'] : ['create']),
@@ -220,10 +222,10 @@ export const buildAdmissionAccess = (
     rule(cdis, ['list']),
     // Whether the author of an object may use its sources.
     rule(subjectAccessReviews, ['create']),
-  ]).concat(grantInOwn('admission', [only(rule(secrets, ['get']), admissionCertificate.serverSecret) as Rule]));
+  ]).concat(grantInOwn('admission', [only(rule(secrets, ['get']), admissionCertificate.serverSecret)]));
 
 /** Restricts a rule to one object. */
-const only = (base: Rule, name: string): object => ({ ...base, resourceNames: [name] });
+const only = (base: Rule, name: string): Rule => ({ ...base, resourceNames: [name] });
 
 /** cron-tick creates the sources of optional kinds in our own namespace. */
 export const buildEventSourceAccess = (): readonly GeneratedManifest[] => {
@@ -268,14 +270,8 @@ export const buildTransferAccess = (name: string, reads: readonly ResourceType[]
       rule(type as ResourceType, ['update'], 'finalizers'),
     ),
   ]),
-  {
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'Role',
-    metadata: { name: `bullion-${name}`, namespace: systemNamespace, labels: partOf(name) },
-    // Creation cannot be restricted by name.
-    rules: [rule(secrets, ['create']), only(rule(secrets, ['get', 'update']), keysSecretName)],
-  },
-  bindRole(name, systemNamespace, `bullion-${name}`),
+  // Creation cannot be restricted by name.
+  ...grantInOwn(name, [rule(secrets, ['create']), only(rule(secrets, ['get', 'update']), keysSecretName)]),
   // Reads the client CA of the front proxy, as every extension server does.
   bindRole(name, 'kube-system', 'extension-apiserver-authentication-reader'),
 ];

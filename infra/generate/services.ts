@@ -9,29 +9,49 @@ import { defaultSettings } from '#shared/populate/settings.ts';
 /** Draining a Knative pod takes up to 45 s and must fit in `timeoutSeconds`, which is also its grace period. */
 const timeoutSeconds = 60;
 
-export const buildService = (fn: EventFunction): GeneratedManifest => ({
+interface Scaling {
+  readonly maxScale: number;
+  /** Concurrent requests of an instance. */
+  readonly concurrency: number;
+  readonly timeoutSeconds: number;
+  /** Default: Knative's. */
+  readonly responseStartTimeoutSeconds?: number;
+}
+
+/** Of one function; scales to zero. */
+const scaledService = (
+  name: string,
+  { maxScale, concurrency, ...timeouts }: Scaling,
+  container: object = functionContainer(name),
+): GeneratedManifest => ({
   apiVersion: 'serving.knative.dev/v1',
   kind: 'Service',
-  metadata: {
-    ...named(fn.name, fn.name),
-    labels: { ...partOf(fn.name), 'networking.knative.dev/visibility': 'cluster-local' },
-  },
+  metadata: named(name, name),
   spec: {
     template: {
       metadata: {
-        labels: partOf(fn.name),
-        annotations: { 'autoscaling.knative.dev/min-scale': '0', 'autoscaling.knative.dev/max-scale': '5' },
+        labels: partOf(name),
+        annotations: {
+          'autoscaling.knative.dev/min-scale': '0',
+          'autoscaling.knative.dev/max-scale': String(maxScale),
+        },
       },
       spec: {
-        serviceAccountName: fn.name,
-        containerConcurrency: fn.concurrency,
-        timeoutSeconds,
+        serviceAccountName: name,
+        containerConcurrency: concurrency,
+        ...timeouts,
         enableServiceLinks: false,
-        containers: [functionContainer(fn.name)],
+        containers: [container],
       },
     },
   },
 });
+
+export const buildService = ({ name, concurrency }: EventFunction): GeneratedManifest => {
+  const service = scaledService(name, { maxScale: 5, concurrency, timeoutSeconds });
+  const labels = { ...service.metadata.labels, 'networking.knative.dev/visibility': 'cluster-local' };
+  return { ...service, metadata: { ...service.metadata, labels } };
+};
 
 /** Path in the image for transfers (`infra/images`). */
 const transferCommand = 'node /app/start.mjs transfer-job';
@@ -40,67 +60,35 @@ const transferCommand = 'node /app/start.mjs transfer-job';
 const transferSeconds = 600;
 
 /** Reachable from outside, unlike the functions that are invoked by events. */
-export const buildTransferService = (): GeneratedManifest => ({
-  apiVersion: 'serving.knative.dev/v1',
-  kind: 'Service',
-  metadata: named(transferFunction.name, transferFunction.name),
-  spec: {
-    template: {
-      metadata: {
-        labels: partOf(transferFunction.name),
-        annotations: { 'autoscaling.knative.dev/min-scale': '0', 'autoscaling.knative.dev/max-scale': '10' },
-      },
-      spec: {
-        serviceAccountName: transferFunction.name,
-        containerConcurrency: 50,
-        timeoutSeconds: transferSeconds,
-        // The first byte of an answer is sent after the last byte of an upload; Knative's default timeout for it is five minutes.
-        responseStartTimeoutSeconds: transferSeconds,
-        enableServiceLinks: false,
-        containers: [functionContainer(transferFunction.name)],
-      },
-    },
-  },
-});
+export const buildTransferService = (): GeneratedManifest =>
+  scaledService(transferFunction.name, {
+    maxScale: 10,
+    concurrency: 50,
+    timeoutSeconds: transferSeconds,
+    // The first byte of an answer is sent after the last byte of an upload; Knative's default timeout for it is five minutes.
+    responseStartTimeoutSeconds: transferSeconds,
+  });
 
 /** Pages stay up to date by requests that last for minutes, one for each page that somebody looks at. */
 const mostPages = 250;
 
 /** One instance seals its own sessions; with the Secret, sessions outlive it, and there may be several. */
-export const buildConsole = (): readonly GeneratedManifest[] => [
-  { apiVersion: 'v1', kind: 'ServiceAccount', metadata: named(consoleFunction.name, consoleFunction.name) },
-  {
-    apiVersion: 'serving.knative.dev/v1',
-    kind: 'Service',
-    metadata: named(consoleFunction.name, consoleFunction.name),
-    spec: {
-      template: {
-        metadata: {
-          labels: partOf(consoleFunction.name),
-          annotations: { 'autoscaling.knative.dev/min-scale': '0', 'autoscaling.knative.dev/max-scale': '1' },
-        },
-        spec: {
-          serviceAccountName: consoleFunction.name,
-          containerConcurrency: mostPages,
-          timeoutSeconds: transferSeconds,
-          enableServiceLinks: false,
-          containers: [
-            {
-              ...functionContainer(consoleFunction.name),
-              env: [
-                { name: 'HOST', value: '0.0.0.0' },
-                {
-                  name: 'SESSION_KEY',
-                  valueFrom: { secretKeyRef: { name: 'console-session', key: 'key', optional: true } },
-                },
-              ],
-            },
-          ],
-        },
-      },
-    },
-  },
-];
+export const buildConsole = (): readonly GeneratedManifest[] => {
+  const { name } = consoleFunction;
+  const secretKeyRef = { name: 'console-session', key: 'key', optional: true };
+  const env = [
+    { name: 'HOST', value: '0.0.0.0' },
+    { name: 'SESSION_KEY', valueFrom: { secretKeyRef } },
+  ];
+  return [
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: named(name, name) },
+    scaledService(
+      name,
+      { maxScale: 1, concurrency: mostPages, timeoutSeconds: transferSeconds },
+      { ...functionContainer(name), env },
+    ),
+  ];
+};
 
 /** How Jobs are started, and reach us. */
 export const jobEnvironment = [

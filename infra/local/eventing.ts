@@ -12,6 +12,7 @@ import { buildPing, parsePingSource, startPing } from '#local-cluster/ping/ping.
 import { labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { tolerate } from '#shared/clients/kube/tolerant.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { startServer } from '#shared/runtime/serve.ts';
@@ -126,13 +127,7 @@ export const startEventing: StartEventing = async (options) => {
 /** Kinds that a cluster may not have are watched by a separate source, which starts when the kind is added. */
 const isAwaited = async (kube: KubeClient, manifest: KubeObject): Promise<boolean> => {
   if (manifest.metadata.labels?.[labels.optional] === undefined) return true;
-  try {
-    await resolveSource(kube, parseApiServerSource(manifest));
-    return true;
-  } catch (error) {
-    if (isNotFound(error)) return false;
-    throw error;
-  }
+  return (await tolerate(resolveSource(kube, parseApiServerSource(manifest)), isNotFound)) !== undefined;
 };
 
 interface PingsOptions {

@@ -31,8 +31,6 @@ export const functionSettings = {
   ...TransferConfig.shape,
   ...certificateSettings,
 } as const;
-export type FunctionsConfig = z.output<z.ZodObject<typeof functionSettings>>;
-
 /** Service accounts of `infra/rbac` that functions use. */
 export const functionAccounts = [
   'admission',
@@ -46,8 +44,7 @@ export const functionAccounts = [
 ] as const;
 
 export interface FunctionsOptions {
-  readonly config: FunctionsConfig;
-  /** A client for an account. */
+  readonly config: z.output<z.ZodObject<typeof functionSettings>>;
   readonly connect: (account: (typeof functionAccounts)[number]) => Promise<KubeClient>;
   /** Posts the functions' own events. Default: over a socket. */
   readonly post?: Post | undefined;

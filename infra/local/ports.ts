@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { freePorts, isFree } from '#local-cluster/free-ports.ts';
+import { parseJson } from '#shared/runtime/json.ts';
 
 const Ports = z.object({
   api: z.number(),
@@ -51,10 +52,5 @@ export const choosePorts = async (dataDir: string, wanted: Partial<Ports> = {}):
   return ports;
 };
 
-const readJson = async (file: string): Promise<unknown> => {
-  try {
-    return JSON.parse(await readFile(file, 'utf8'));
-  } catch {
-    return {};
-  }
-};
+const readJson = async (file: string): Promise<unknown> =>
+  parseJson(await readFile(file, 'utf8').catch(() => undefined)) ?? {};

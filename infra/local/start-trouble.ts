@@ -52,7 +52,6 @@ export const watchStart = (logFile: string, say: (text: string) => void, everyMs
   return () => clearInterval(timer);
 };
 
-/** The last entry of a log as text. */
 const lastEntry = async (logFile: string): Promise<string> => {
   try {
     const line = (await tailOf(logFile)).trimEnd().split('\n').at(-1) ?? '';

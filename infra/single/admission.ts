@@ -57,11 +57,8 @@ export const untilAdmission = async ({ kube, ownCertificate, signal, log, times 
     renewCertificate(kube, Date.now()).catch((error: unknown) => log.warn('certificate not renewed', { error }));
   while (!signal.aborted && performance.now() < end) {
     // Sequential: each turn sees what the one before left.
-    // oxlint-disable-next-line no-await-in-loop
     if (ownCertificate) await renew();
-    // oxlint-disable-next-line no-await-in-loop
     if (await answers(kube)) return;
-    // oxlint-disable-next-line no-await-in-loop
     await wait(turnMs, undefined, { signal }).catch(() => undefined);
   }
   if (!signal.aborted) log.warn('admission does not answer', { waitedMs: mostMs });

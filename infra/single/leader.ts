@@ -4,7 +4,7 @@ import type { Sleep } from '#events/sender.ts';
 import { type Lease, leases } from '#shared/api/foreign/kubernetes.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { isConflict, isNotFound } from '#shared/runtime/errors.ts';
+import { isChangedMeanwhile } from '#shared/clients/kube/tolerant.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
 export const leaseKey = { namespace: systemNamespace, name: 'bullion' } as const;
@@ -103,7 +103,7 @@ export const startElection = (options: ElectionOptions): Election => {
         await takeTurn();
       } catch (error) {
         // Another replica was first.
-        if (!isConflict(error) && !isNotFound(error)) log.warn('the Lease cannot be read or written', { error });
+        if (!isChangedMeanwhile(error)) log.warn('the Lease cannot be read or written', { error });
         if (now() - (leading?.renewed ?? 0) >= leaseTimes.giveUp) await resign('the Lease could not be renewed');
       }
       lastTurn = now();

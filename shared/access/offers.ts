@@ -5,7 +5,7 @@ import { namespaces } from '#shared/api/foreign/core.ts';
 import { type LabelSelector, labelsOfNamespace, matchesLabels } from '#shared/api/label-selector.ts';
 import { annotations, unguardedNamespaces } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { isNotFound } from '#shared/runtime/errors.ts';
+import { allIfServed } from '#shared/clients/kube/tolerant.ts';
 import type { UsedSource } from './permissions.ts';
 
 const name = String.raw`[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?`;
@@ -71,15 +71,6 @@ const matches = ({ metadata, status }: DataSource, { use, namespace, name: wante
   return target !== undefined && target.name === wanted && (target.namespace ?? metadata.namespace) === namespace;
 };
 
-const sourcesIn = async (kube: KubeClient, namespace: string): Promise<readonly DataSource[]> => {
-  try {
-    return await Array.fromAsync(kube.listAll(dataSourceKind.type, { namespace }));
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-    return [];
-  }
-};
-
 const isClone = ({ use }: UsedSource): boolean => use === 'clone-claim' || use === 'clone-snapshot';
 
 /** Admission does not check there who makes an offer, and nobody makes disks there. */
@@ -92,14 +83,12 @@ const isOfSystem = (namespace: string): boolean => namespace.startsWith('kube-')
 const isMeant = ({ matchExpressions = [] }: LabelSelector): boolean =>
   matchExpressions.some(({ operator }) => operator === 'In');
 
-/** Whether an offer reaches a namespace. */
 export const reaches = (offer: LabelSelector, namespace: string, found: Readonly<Record<string, string>>): boolean =>
   !isUnguarded(namespace) && (!isOfSystem(namespace) || isMeant(offer)) && matchesLabels(offer, found);
 
-/** Whether a source is offered to a namespace now. */
 export const isOffered = async (kube: KubeClient, to: string | undefined, source: UsedSource): Promise<boolean> => {
   if (to === undefined || !isClone(source) || isUnguarded(source.namespace)) return false;
-  const offers = (await sourcesIn(kube, source.namespace)).flatMap((one) =>
+  const offers = (await allIfServed(kube, dataSourceKind.type, { namespace: source.namespace })).flatMap((one) =>
     matches(one, source) ? (offerOf(one) ?? []) : [],
   );
   if (offers.length === 0) return false;

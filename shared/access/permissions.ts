@@ -8,6 +8,7 @@ import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { annotations, unguardedNamespaces } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 // Permissions of the author of an object, recorded on the object at admission: later passes run with our own service account and without a
 // requester, so they use the grant. See README.md for why it cannot be forged.
@@ -15,7 +16,6 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 /** Uses of objects in other namespaces; `sources.ts` lists the permissions for each. */
 type SourceUse = 'clone-claim' | 'clone-snapshot' | 'export-claim' | 'use-image' | 'read-secret';
 
-/** A source and its use. */
 export interface UsedSource {
   readonly use: SourceUse;
   readonly namespace: string;
@@ -40,11 +40,7 @@ const isGuarded = ({ metadata }: KubeObject): boolean =>
 /** The grants recorded by admission, as plain data: they are part of the compared input of a decision. */
 export const readGrants = (object: KubeObject): readonly Grant[] => {
   if (!isGuarded(object)) return [];
-  try {
-    return Grants.parse(JSON.parse(object.metadata.annotations?.[annotations.granted] ?? '[]'));
-  } catch {
-    return [];
-  }
+  return parseJsonAs(Grants, object.metadata.annotations?.[annotations.granted]) ?? [];
 };
 
 /** Value of the annotation; `undefined`: no grant is needed. */

@@ -66,6 +66,11 @@ export interface ObjectRef extends ObjectKey {
 export const apiVersionOf = (type: Pick<ResourceType, 'group' | 'version'>): string =>
   type.group === '' ? type.version : `${type.group}/${type.version}`;
 
+export const isOfType = <T extends KubeObject>(
+  object: Pick<KubeObject, 'apiVersion' | 'kind'>,
+  type: ResourceType<T>,
+): object is T => object.kind === type.kind && object.apiVersion === apiVersionOf(type);
+
 export const keyOf = (object: KubeObject): ObjectKey => ({
   ...(object.metadata.namespace === undefined ? {} : { namespace: object.metadata.namespace }),
   name: object.metadata.name,

@@ -3,6 +3,7 @@ import type { Grant } from '#shared/access/permissions.ts';
 import type { AccessMode, StorageClass, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { tolerate } from '#shared/clients/kube/tolerant.ts';
 import type { Plan, PlanContext } from '#shared/populate/actions.ts';
 import type { Filled, ImageState } from '#shared/populate/filled.ts';
 import type { Source, SourceType } from '#shared/populate/source.ts';
@@ -137,12 +138,5 @@ export interface BackendMutator {
 }
 
 /** Whether the product that a backend requires is installed. */
-export const isInstalled = async (kube: KubeClient, { type, namespace }: Need): Promise<boolean> => {
-  try {
-    await kube.list(type, { namespace, limit: 1 });
-    return true;
-  } catch (error) {
-    if (isNotFound(error)) return false;
-    throw error;
-  }
-};
+export const isInstalled = async (kube: KubeClient, { type, namespace }: Need): Promise<boolean> =>
+  (await tolerate(kube.list(type, { namespace, limit: 1 }), isNotFound)) !== undefined;

@@ -21,10 +21,10 @@ import type { BackupTarget } from '#shared/backup/target.ts';
 import { startTransfer } from '#shared/populate/job/start-transfer.ts';
 import { registrationOf } from '#shared/backends/registry.ts';
 import type { Store } from '#shared/clients/store/store.ts';
+import { eachIfServed } from '#shared/clients/kube/tolerant.ts';
 import { readTransfer } from '#shared/populate/job/attempts.ts';
 import { buildTransferJob, transferJobName } from '#shared/populate/job/transfer-job.ts';
 import { volumeModeOf } from '#shared/populate/population.ts';
-import { isNotFound } from '#shared/runtime/errors.ts';
 import { indexKey } from '#shared/transfer/chunks/chunk-index.ts';
 
 export type DataStep =
@@ -45,13 +45,9 @@ const ofLonghorn = (backingImage: string, { status = {} }: BackupBackingImage): 
 };
 
 const findLonghornBackup = async ({ kube }: BackupDeps, backingImage: string): Promise<DataStep> => {
-  try {
-    for await (const found of kube.listAll(backupBackingImages, { namespace: longhornNamespace }))
-      if (found.status?.backingImage === backingImage || found.metadata.name === backingImage)
-        return ofLonghorn(backingImage, found);
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-  }
+  for await (const found of eachIfServed(kube, backupBackingImages, { namespace: longhornNamespace }))
+    if (found.status?.backingImage === backingImage || found.metadata.name === backingImage)
+      return ofLonghorn(backingImage, found);
   const message = `Longhorn has no backup of backing image ${backingImage}: back up a volume that is made from it`;
   return { is: 'waiting', reason: 'WaitingForLonghorn', message };
 };

@@ -9,6 +9,7 @@ import {
   type ObjectKey,
   ownerOf,
   type ResourceType,
+  isOfType,
 } from '#shared/api/object.ts';
 import { labels } from '#shared/api/names.ts';
 import { markImagesOf } from '#shared/backup/asked.ts';
@@ -24,11 +25,6 @@ import type { Job } from '#shared/api/foreign/core.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 
 type Reference = ObjectKey & Pick<KubeObject, 'apiVersion' | 'kind'>;
-
-const isKind = (
-  object: KubeObject,
-  type: { readonly kind: string; readonly group: string; readonly version: string },
-) => object.kind === type.kind && object.apiVersion === apiVersionOf(type);
 
 /** Our own writes cause events too: only a difference between the image and its recorded status matters. */
 const ofImage = async (deps: BackupDeps, object: KubeObject): Promise<Outcome> => {
@@ -66,7 +62,7 @@ const ofJob = async (deps: BackupDeps, job: Job): Promise<Outcome> => {
 };
 
 const ofObject = (deps: BackupDeps, object: KubeObject): Promise<Outcome> =>
-  isKind(object, jobs) ? ofJob(deps, object as Job) : ofImage(deps, object);
+  isOfType(object, jobs) ? ofJob(deps, object) : ofImage(deps, object);
 
 const holderTypes: readonly ResourceType[] = [virtualMachineBackups, backupBackingImages];
 

@@ -4,7 +4,8 @@ import { z } from 'zod';
 import { configMaps } from '#shared/api/foreign/core.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import type { BackupDeps } from './settings.ts';
-import { isConflict } from '#shared/runtime/errors.ts';
+import { retryConflicts } from '#shared/clients/kube/tolerant.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 const name = 'backup-memory';
 
@@ -61,13 +62,7 @@ const maxRounds = 5;
 
 const key = { namespace: systemNamespace, name } as const;
 
-const parse = (text: string | undefined): Memory => {
-  try {
-    return Memory.parse(JSON.parse(text ?? '{}'));
-  } catch {
-    return Memory.parse({});
-  }
-};
+const parse = (text: string | undefined): Memory => parseJsonAs(Memory, text) ?? Memory.parse({});
 
 /** The first items in order that fit. */
 const fitting = <T>(items: readonly T[], mostBytes: number): readonly T[] => {
@@ -97,18 +92,12 @@ export const readMemory = async ({ kube }: Pick<BackupDeps, 'kube'>): Promise<Me
   parse((await kube.get(configMaps, key))?.data?.['memory']);
 
 /** Applies `change` to the latest record. */
-export const remember = async ({ kube }: BackupDeps, change: (memory: Memory) => Memory): Promise<void> => {
-  for (let round = 1; ; round += 1) {
+export const remember = ({ kube }: BackupDeps, change: (memory: Memory) => Memory): Promise<void> =>
+  retryConflicts(maxRounds, async () => {
     const present = await kube.get(configMaps, key);
     const before = parse(present?.data?.['memory']);
     const memory = JSON.stringify(bounded(change(before)));
     if (present !== undefined && memory === JSON.stringify(before)) return;
-    try {
-      const next = { apiVersion: 'v1', kind: 'ConfigMap', metadata: present?.metadata ?? key, data: { memory } };
-      await (present === undefined ? kube.create(configMaps, next) : kube.replace(configMaps, next));
-      return;
-    } catch (error) {
-      if (!isConflict(error) || round === maxRounds) throw error;
-    }
-  }
-};
+    const next = { apiVersion: 'v1', kind: 'ConfigMap', metadata: present?.metadata ?? key, data: { memory } };
+    await (present === undefined ? kube.create(configMaps, next) : kube.replace(configMaps, next));
+  });

@@ -19,7 +19,7 @@ import type { CloudEndpoints } from '#shared/clients/cloud/endpoints.ts';
 import { createBucketStore } from '#shared/clients/store/bucket.ts';
 import { createFolderStore } from '#shared/clients/store/folder.ts';
 import type { Store } from '#shared/clients/store/store.ts';
-import { InvalidInput, isNotFound } from '#shared/runtime/errors.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
 
 /** Name of the ConfigMap and the Secret of the target, in our own namespace. */
 export const targetName = 'backup-target';
@@ -41,14 +41,8 @@ const decodedSecret = async (
 };
 
 const settingOf = async (kube: KubeClient): Promise<string | undefined> => {
-  try {
-    const setting = await kube.get(harvesterSettings, { name: targetName });
-    return setting?.value || setting?.default;
-  } catch (error) {
-    // The kind does not exist without Harvester.
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
+  const setting = await kube.get(harvesterSettings, { name: targetName });
+  return setting?.value || setting?.default;
 };
 
 /** The ConfigMap takes precedence over Harvester's setting. Throws errors of the API. */

@@ -5,6 +5,7 @@ import { metadataKeys } from './place.ts';
 import { keepForAWhile } from '#shared/backup/sweep/plan.ts';
 import type { BackupTarget } from './target.ts';
 import { isTaken, type Store } from '#shared/clients/store/store.ts';
+import { retryConflicts } from '#shared/clients/kube/tolerant.ts';
 import { AppError } from '#shared/runtime/errors.ts';
 
 // Writes the metadata of one image to its key in a target; replaces only the version that was read.
@@ -26,18 +27,15 @@ export const writeMetadata = async (
   const known = before?.target === target.name ? before.object : undefined;
   const places = metadataKeys(metadata.image);
   const keys = [...new Set([...places.filter((key) => key === known), ...places])];
-  for (let round = 1; ; round += 1) {
+  const write = async () => {
     const choice = choose(metadata, await Promise.all(keys.map((key) => readRemote(store, key))));
     if (choice === undefined) throw new AppErrorOfPlaces(keys);
     if (choice.is === 'there') return { key: choice.key, revision: choice.revision };
-    try {
-      await keepWhatLosesItsName(store, metadata, choice.before);
-      const revision = await store.write(choice.key, serializeMetadata(metadata), choice.expected);
-      return { key: choice.key, revision };
-    } catch (error) {
-      if (!isTaken(error) || round === maxRounds) throw error;
-    }
-  }
+    await keepWhatLosesItsName(store, metadata, choice.before);
+    const revision = await store.write(choice.key, serializeMetadata(metadata), choice.expected);
+    return { key: choice.key, revision };
+  };
+  return retryConflicts(maxRounds, write, isTaken);
 };
 
 const keepWhatLosesItsName = async (

@@ -9,6 +9,7 @@ import { shortHashOf } from '#shared/backup/metadata.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import { recordNote } from '#shared/resources/write.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
+import { withoutUndefined } from '#shared/runtime/json.ts';
 
 export const dataCondition = 'DataReady';
 export const metadataCondition = 'MetadataReady';
@@ -37,8 +38,6 @@ const withTime = (
   const { time, ...known } = before ?? { time: undefined };
   return isDeepStrictEqual(known, backup) && time !== undefined && !isAnew ? before : { ...backup, time: now };
 };
-
-const withoutUndefined = <V>(value: V): V => JSON.parse(JSON.stringify(value)) as V;
 
 const statusOf = (object: BackupImageObject, report: BackupReport, now: string): ImageObjectStatus => {
   const observed = report.conditions.map((condition) => ({

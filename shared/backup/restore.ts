@@ -5,7 +5,7 @@ import { longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { harvesterImageKind, harvesterLabels } from '#shared/api/harvester/image.ts';
 import type { BackupDeps } from './settings.ts';
 import { buildRestored } from '#shared/backup/document.ts';
-import { type BackedImage, type BackupImageObject, imageTypeOf, readImage } from '#shared/backup/image.ts';
+import { type BackedImage, imageTypeOf, readImage } from '#shared/backup/image.ts';
 import { type Entry, type Tombstones, isNotedAsDeleted } from '#shared/backup/look.ts';
 import type { Deleted } from '#shared/backup/memory.ts';
 import type { ImageMetadata } from '#shared/backup/metadata.ts';
@@ -22,7 +22,8 @@ import type { BackupTarget } from '#shared/backup/target.ts';
 import { toDisplayNameLabel } from '#shared/backends/rules/fields.ts';
 import { registrationOf } from '#shared/backends/registry.ts';
 import type { Store } from '#shared/clients/store/store.ts';
-import { AppError, isConflict, isNotFound } from '#shared/runtime/errors.ts';
+import { eachIfServed, ensureNamespace, tolerate } from '#shared/clients/kube/tolerant.ts';
+import { AppError, isConflict } from '#shared/runtime/errors.ts';
 import { indexKey } from '#shared/transfer/chunks/chunk-index.ts';
 
 export interface RestoreContext {
@@ -81,13 +82,9 @@ const storageBackupOf = async (
   { data, children }: ImageMetadata,
 ): Promise<StorageBackup | undefined> => {
   if (data.kept !== 'by-storage') return undefined;
-  try {
-    for await (const found of deps.kube.listAll(backupBackingImages, { namespace: longhornNamespace })) {
-      const name = found.status?.backingImage ?? found.metadata.name;
-      if (name === children?.backingImage || found.status?.url === data.url) return toStorageBackup(found);
-    }
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
+  for await (const found of eachIfServed(deps.kube, backupBackingImages, { namespace: longhornNamespace })) {
+    const name = found.status?.backingImage ?? found.metadata.name;
+    if (name === children?.backingImage || found.status?.url === data.url) return toStorageBackup(found);
   }
   return { is: 'absent' };
 };
@@ -138,30 +135,14 @@ export const judgeEntry = async (context: RestoreContext, { key, metadata, ...en
   return { ...decideRestore(await observe(context, key, metadata)), metadata };
 };
 
-const ensureNamespace = async ({ deps }: RestoreContext, name: string): Promise<void> => {
-  if ((await deps.kube.get(namespaces, { name })) !== undefined) return;
-  await deps.kube
-    .create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
-    .catch(forgiveConflict);
-};
-
-const forgiveConflict = (error: unknown): void => {
-  if (!isConflict(error)) throw error;
-};
-
 const create = async (context: RestoreContext, key: string, metadata: ImageMetadata): Promise<void> => {
   const { deps, target } = context;
   const type = imageTypeOf(metadata.image);
   if (type === undefined) return;
   const object = buildRestored(metadata, { target, key, secretName: deps.secretName });
-  await ensureNamespace(context, metadata.image.namespace);
-  let made: BackupImageObject;
-  try {
-    made = await deps.kube.create(type, object);
-  } catch (error) {
-    forgiveConflict(error);
-    return;
-  }
+  await ensureNamespace(context.deps.kube, metadata.image.namespace);
+  const made = await tolerate(deps.kube.create(type, object), isConflict);
+  if (made === undefined) return;
   const { apiVersion, kind } = made;
   const { namespace, name, uid = '' } = made.metadata;
   const message = `restored from ${key} in ${target.name}`;
@@ -183,7 +164,7 @@ export const restoreEntry = async (context: RestoreContext, entry: Entry): Promi
     if (judged.is === 'conflict' && judged.holder !== undefined)
       await reportConflict(context, judged.holder, judged.message);
     if (judged.is === 'waiting' && judged.reason === 'SecretMissing')
-      await ensureNamespace(context, judged.metadata.image.namespace);
+      await ensureNamespace(context.deps.kube, judged.metadata.image.namespace);
     return judged;
   } catch (error) {
     if (!(error instanceof AppError)) throw error;

@@ -1,8 +1,8 @@
 // The configured backup target of a cluster: Harvester's setting, or a ConfigMap with its Secret. Pure.
-import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { hasCloudKey } from '#shared/clients/cloud/store.ts';
 import { parseS3Credentials } from '#shared/clients/s3/place.ts';
+import { isCertificate } from '#shared/runtime/certificate.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 
 export interface S3Target {
@@ -65,14 +65,6 @@ type Fields = z.infer<typeof Fields>;
 const faulty = (where: string, message: string): ReadTarget => ({ is: 'faulty', message: `${where}: ${message}` });
 
 const isBucket = (name: string): boolean => /^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$/.test(name);
-
-const isCertificate = (pem: string): boolean => {
-  try {
-    return new X509Certificate(pem).raw.length > 0;
-  } catch {
-    return false;
-  }
-};
 
 /** `undefined`: invalid. */
 const secondsOf = ({ refreshIntervalInSeconds: given }: Fields): number | undefined =>

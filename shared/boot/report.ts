@@ -1,5 +1,6 @@
 // The request to boot-job and its report: the interface between the functions that start the Job and its process.
 import { z } from 'zod';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 /** What shows that a guest has started. */
 export const bootSigns = ['AgentConnected', 'Running', 'CloudInitFinished', 'ConsoleText', 'PortAnswers'] as const;
@@ -50,10 +51,4 @@ export const serializeBootReport = (report: BootReport): string => {
 };
 
 /** `undefined`: it says nothing that can be read. */
-export const parseBootReport = (text: string): BootReport | undefined => {
-  try {
-    return BootReport.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
-  }
-};
+export const parseBootReport = (text: string): BootReport | undefined => parseJsonAs(BootReport, text);

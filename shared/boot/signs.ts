@@ -2,6 +2,7 @@
 import { type Socket, connect, createServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import { parseJson } from '#shared/runtime/json.ts';
 
 const pauseMs = 1000;
 
@@ -31,12 +32,8 @@ export const agentAnswers = async (channel: Duplex, signal: AbortSignal): Promis
 };
 
 const returned = (line: string): { readonly 'pretty-name'?: string } | undefined => {
-  try {
-    const { return: answer } = JSON.parse(line.replaceAll('\xff', '')) as { return?: { 'pretty-name'?: string } };
-    return typeof answer === 'object' ? answer : undefined;
-  } catch {
-    return undefined;
-  }
+  const message = parseJson(line.replaceAll('\xff', '')) as { return?: { 'pretty-name'?: string } } | null | undefined;
+  return typeof message?.return === 'object' ? message.return : undefined;
 };
 
 /** A free port of this machine. */

@@ -4,7 +4,7 @@ import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { virtualMachinePvcKind, virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
 import type { DataSource } from '#shared/api/cdi/data-source.ts';
-import { apiVersionOf, type KubeObject, ownerOf, type ResourceType } from '#shared/api/object.ts';
+import { type KubeObject, ownerOf, type ResourceType, isOfType } from '#shared/api/object.ts';
 import {
   claimNameOf,
   digestIn,
@@ -24,7 +24,7 @@ import { isNoCheck } from '#shared/resources/golden-image-policy/disk-counts.ts'
 export type Disks = ReadonlyMap<string, string>;
 
 export const ofType = <T extends KubeObject>(objects: readonly KubeObject[], type: ResourceType<T>): readonly T[] =>
-  objects.filter((object): object is T => object.kind === type.kind && object.apiVersion === apiVersionOf(type));
+  objects.filter((object) => isOfType(object, type));
 
 interface Disk {
   readonly key: string;
@@ -81,7 +81,7 @@ const diskKinds = [
 
 /** No export, no image, no version of a golden image, and no clone that only checks one. */
 const isDisk = (object: KubeObject): boolean =>
-  diskKinds.some((type) => type.kind === object.kind && apiVersionOf(type) === object.apiVersion) &&
+  diskKinds.some((type) => isOfType<KubeObject>(object, type)) &&
   object.metadata.labels?.[cdiLabels.cron] === undefined &&
   isNoCheck(object);
 

@@ -9,7 +9,6 @@ export interface FootprintSum {
   readonly bytes: number;
   /** How much of it other rows have as well: it is stored once. */
   readonly sharedBytes: number;
-  /** How many things are stored. */
   readonly stored: number;
   /** How many disks were made from them. */
   readonly disks: number;

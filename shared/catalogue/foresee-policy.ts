@@ -2,12 +2,13 @@
 import type { GoldenImagePolicy } from '#shared/api/bullion/golden-image-policy.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { allIfServed } from '#shared/clients/kube/tolerant.ts';
 import type { Observe } from '#shared/golden/poll/observe.ts';
 import { selects } from '#shared/golden/rollout/policies.ts';
 import type { VerifySignature } from '#shared/golden/signature/outcome.ts';
 import { prunableVersions } from '#shared/resources/data-import-cron/collect.ts';
 import { type CronResource, readCron } from '#shared/resources/data-import-cron/cron.ts';
-import { listOf, readKept, readPolicy, readVersions } from '#shared/resources/data-import-cron/observed.ts';
+import { readKept, readPolicy, readVersions } from '#shared/resources/data-import-cron/observed.ts';
 import { toSpan } from '#shared/runtime/age.ts';
 
 export interface PolicyTools {
@@ -55,7 +56,7 @@ const retentionOf = async ({ kube, now }: PolicyTools, cron: CronResource): Prom
 };
 
 export const policyRows = async (tools: PolicyTools, policy: GoldenImagePolicy): Promise<readonly Row[]> => {
-  const crons = await listOf(tools.kube, dataImportCronKind.type, { namespace: policy.metadata.namespace ?? '' });
+  const crons = await allIfServed(tools.kube, dataImportCronKind.type, { namespace: policy.metadata.namespace ?? '' });
   const own = crons.filter((cron) => selects(policy, cron)).map(readCron);
   const rows = await Promise.all(
     own.map(async (cron) => [...(await signatureOf(tools, policy, cron)), ...(await retentionOf(tools, cron))]),

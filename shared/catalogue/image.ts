@@ -6,7 +6,8 @@ import { findCondition } from '#shared/api/conditions.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { type KubeClient, type ListOptions } from '#shared/clients/kube/client.ts';
-import { InvalidInput, NotFound, isNotFound } from '#shared/runtime/errors.ts';
+import { eachIfServed } from '#shared/clients/kube/tolerant.ts';
+import { InvalidInput, NotFound } from '#shared/runtime/errors.ts';
 
 /** What the command line reads of an image, whatever its group. */
 export interface AnyImage extends KubeObject {
@@ -33,13 +34,8 @@ export const isImage = ({ group, kind }: Pick<ResourceType, 'group' | 'kind'>): 
 /** A kind the cluster does not have holds nothing; one that may not be listed is an error. */
 export const listImages = async (kube: KubeClient, options: ListOptions): Promise<readonly Found[]> => {
   const found: Found[] = [];
-  for (const type of Object.values(imageTypes)) {
-    try {
-      for await (const image of kube.listAll(type, options)) found.push({ type, image });
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
-  }
+  for (const type of Object.values(imageTypes))
+    for await (const image of eachIfServed(kube, type, options)) found.push({ type, image });
   return found.toSorted((a, b) => orderOf(a).localeCompare(orderOf(b)));
 };
 

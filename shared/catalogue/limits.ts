@@ -4,6 +4,7 @@ import { TenantLimitSpec, TenantLimitStatus } from '#shared/api/bullion/tenant-l
 import { type ConfigMap, configMaps } from '#shared/api/foreign/core.ts';
 import { tenantLimits } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 const NamespaceLimit = TenantLimitSpec.omit({ namespaceSelector: true }).extend({
   name: z.string(),
@@ -30,11 +31,6 @@ export const readAllLimits = async (
   );
 };
 
-const limitsIn = ({ data }: ConfigMap): readonly NamespaceLimit[] | undefined => {
-  try {
-    return z.array(NamespaceLimit).parse(JSON.parse(data?.['limits'] ?? '[]'));
-  } catch {
-    // Somebody wrote into it; it is written again within a minute.
-    return undefined;
-  }
-};
+/** `undefined`: somebody wrote into it; it is written again within a minute. */
+const limitsIn = ({ data }: ConfigMap): readonly NamespaceLimit[] | undefined =>
+  parseJsonAs(z.array(NamespaceLimit), data?.['limits'] ?? '[]');

@@ -90,14 +90,12 @@ const versionThing = ({ cron, name, version, ...judged }: JudgedVersion, find: F
 
 type Claims = ReadonlyMap<string, PersistentVolumeClaim>;
 type Shots = ReadonlyMap<string, VolumeSnapshot>;
-type Room = Pick<StoredThing, 'key' | 'bytes' | 'className'>;
-
 /** Where an image keeps its disk; `undefined`: nowhere yet. */
 const roomOf = (
   { children: { volume, snapshot, backingImage } = {}, inspection, storageClassName }: Partial<Filled['state']>,
   namespace: string,
   { claims, shots }: { readonly claims: Claims; readonly shots: Shots },
-): Room | undefined => {
+): Pick<StoredThing, 'key' | 'bytes' | 'className'> | undefined => {
   const className = storageClassName;
   if (backingImage !== undefined)
     return { key: `backing image ${backingImage}`, bytes: inspection?.virtualSize ?? 0, className };

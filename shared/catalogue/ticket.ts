@@ -5,6 +5,7 @@ import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { backends, type Registration } from '#shared/backends/registry.ts';
 import { type AnyImage, type Found, groupOf, imageTypes, isImage } from './image.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { tolerate } from '#shared/clients/kube/tolerant.ts';
 import { type TargetName, uploadTokenResource } from '#shared/exchange/target-name.ts';
 import { InvalidInput, isNotFound, NotFound } from '#shared/runtime/errors.ts';
 
@@ -48,13 +49,8 @@ const askFor = async ({ kube, operation, target }: TicketOptions): Promise<Token
     metadata: { name, namespace },
     spec: { target: { resource: plural, name }, operation },
   };
-  try {
-    const { spec, status } = await kube.create(tokenRequests, wanted);
-    return 'target' in spec ? status : undefined;
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
+  const made = await tolerate(kube.create(tokenRequests, wanted), isNotFound);
+  return made !== undefined && 'target' in made.spec ? made.status : undefined;
 };
 
 /** The caller's own token, as the cluster knows it. */

@@ -34,7 +34,6 @@ export const readBackups = async (kube: KubeClient, namespace: string | undefine
   const targets = new Set<string>();
   const missing: Found[] = [];
   for (const type of Object.values(imageTypes)) {
-    // oxlint-disable-next-line no-await-in-loop
     const read = await readOr(async () => {
       for await (const image of kube.listAll(type, { namespace })) {
         const conditions = conditionsOf(image).filter((condition) => condition !== undefined);

@@ -32,7 +32,6 @@ const until = (time: string | undefined, now: Date): string => {
   return span > 0 ? `in ${toSpan(span)}` : 'due';
 };
 
-/** Whether a channel has what it is to have. */
 const toneOf = ({ next, version }: ChannelStatus): Tone =>
   version === undefined ? 'idle' : next === undefined ? 'ok' : 'busy';
 

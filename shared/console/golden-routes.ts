@@ -77,7 +77,6 @@ const fallOf = (policy: GoldenImagePolicy, channel: string, version: string): st
   }
 };
 
-/** A channel, or a version. */
 const endingOf = ({ channel, version }: Fields): Parameters<typeof deprecated>[0] & { readonly words: string } => {
   if (channel !== undefined && channel !== '') return { channel, words: `channel ${channel}` };
   return { version: need({ version: version ?? '' }, 'version'), words: version ?? '' };

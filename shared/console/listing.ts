@@ -5,7 +5,6 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type AnyType, type Query, compare, isAskedFor, typeName, typesOf } from '#shared/console/query.ts';
 import { Denied, isNotFound } from '#shared/runtime/errors.ts';
 
-/** Rows of a page. */
 export const pageRows = 100;
 /** Objects looked through for one page of a search: the rest is a click away. */
 const mostSearched = 5_000;

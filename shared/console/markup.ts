@@ -107,7 +107,6 @@ export interface Column {
 export const classOf = ({ isNumber, isMinor }: Column): string =>
   [isNumber === true ? 'number' : '', isMinor === true ? 'minor' : ''].join(' ').trim();
 
-/** `rows` are table rows. */
 export const table = (caption: string, columns: readonly Column[], rows: readonly Markup[]): Markup =>
   html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0">
     <table>

@@ -5,6 +5,7 @@ import { EncryptJWT, jwtDecrypt } from 'jose';
 import { z } from 'zod';
 import { isSame } from '#shared/runtime/bearer.ts';
 import { InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
+import { parseJson } from '#shared/runtime/json.ts';
 
 export interface OidcOptions {
   /** As the API server has it: `--oidc-issuer-url`, or the URL of a JWT authenticator. */
@@ -103,12 +104,8 @@ export const beginLogin = async (
 };
 
 const nonceOf = (token: string): unknown => {
-  try {
-    const text = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString();
-    return (JSON.parse(text) as { readonly nonce?: unknown }).nonce;
-  } catch {
-    return undefined;
-  }
+  const text = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString();
+  return (parseJson(text) as { readonly nonce?: unknown } | null | undefined)?.nonce;
 };
 
 const openAttempt = async (cookie: string, key: Uint8Array, now: number): Promise<Attempt> => {

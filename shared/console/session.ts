@@ -1,6 +1,7 @@
 // Who looks: a sealed cookie with the token that the API server is shown. Nothing is kept here, so that any instance can read it.
 import { EncryptJWT, jwtDecrypt } from 'jose';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { parseJson } from '#shared/runtime/json.ts';
 import { attemptCookie } from '#shared/console/oidc.ts';
 import { AppError, Denied, InvalidInput, isNotFound } from '#shared/runtime/errors.ts';
 
@@ -49,7 +50,10 @@ export const unseal = async (sealed: string, key: Uint8Array, now: number): Prom
 };
 
 /** Attributes of the cookie; without a session it ends at once. */
-export const cookieOf = (sealed: string, { until, now, isSecure }: CookieOptions): string =>
+export const cookieOf = (
+  sealed: string,
+  { until, now, isSecure }: { readonly until: number; readonly now: number; readonly isSecure: boolean },
+): string =>
   [
     `${cookieName}=${sealed}`,
     'Path=/',
@@ -73,25 +77,14 @@ export const loginCookieOf = (
     ...(isSecure ? ['Secure'] : []),
   ].join('; ');
 
-interface CookieOptions {
-  readonly until: number;
-  readonly now: number;
-  readonly isSecure: boolean;
-}
-
 interface Claims {
   readonly exp?: number;
   readonly sub?: string;
 }
 
 /** What a token says of itself; the API server alone decides whether that is so. */
-const claimsOf = (token: string): Claims => {
-  try {
-    return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as Claims;
-  } catch {
-    return {};
-  }
-};
+const claimsOf = (token: string): Claims =>
+  (parseJson(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as Claims | undefined) ?? {};
 
 /** The namespace of a service account: most of them may see no other. */
 export const namespaceOf = ({ user }: Session): string | undefined => /^system:serviceaccount:([^:]+):/.exec(user)?.[1];

@@ -96,7 +96,6 @@ export const addUpload = (app: ConsoleApp): void => {
         throw new InvalidInput(`a page sends 1 to ${mostFiles} files, not ${names.length}`);
       for (const name of names)
         // One after the other: the first that is refused ends it.
-        // oxlint-disable-next-line no-await-in-loop
         await ensureUploadImage(c.get('visit').kube, { name, namespace, storageClass: storageClass || undefined });
     } catch (error) {
       if (!(error instanceof AppError)) throw error;

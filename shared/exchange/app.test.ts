@@ -49,14 +49,12 @@ it.each(routes)('%s %s without a valid token: 401 with a Status, and the body is
     const body = new ReadableStream({ pull: () => void (reads += 1) }, { highWaterMark: 0 });
     const headers = { 'tus-resumable': '1.0.0', ...(authorization === undefined ? {} : { authorization }) };
     const hasBody = method === 'POST' || method === 'PATCH';
-    // oxlint-disable-next-line no-await-in-loop
     const answer = await app.request(path, {
       method,
       headers,
       ...(hasBody ? { body, duplex: 'half' } : {}),
     } as RequestInit);
     expect({ authorization, status: answer.status }).toEqual({ authorization, status: 401 });
-    // oxlint-disable-next-line no-await-in-loop
     expect(await answer.json()).toMatchObject({ kind: 'Status', status: 'Failure', reason: 'Unauthorized', code: 401 });
     expect(answer.headers.get('www-authenticate')).toBe('Bearer');
     expect(reads).toBe(0);

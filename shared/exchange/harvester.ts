@@ -12,7 +12,6 @@ import { findTarget } from './target.ts';
 import { deliver } from '#shared/exchange/upload/deliver.ts';
 import { fileOf } from '#shared/exchange/upload/file-part.ts';
 import { arrivedStatus, type Sent } from '#shared/exchange/upload/session.ts';
-import { isNotFound } from '#shared/runtime/errors.ts';
 import type { ExportFormat } from '#shared/transfer/export/format.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 
@@ -87,11 +86,7 @@ export const uploadToImage = async (deps: ExchangeDeps, request: Request, name: 
 const removeDownloader = async (kube: KubeClient, { namespace, name }: TargetName): Promise<void> => {
   const found = await kube.get(downloaderKind.type, { namespace, name });
   if (found === undefined || found.spec.imageName !== name) return;
-  await kube
-    .delete(downloaderKind.type, { namespace, name }, { uid: found.metadata.uid ?? '' })
-    .catch((error: unknown) => {
-      if (!isNotFound(error)) throw error;
-    });
+  await kube.delete(downloaderKind.type, { namespace, name }, { uid: found.metadata.uid ?? '' });
 };
 
 export const downloadImage = (

@@ -8,7 +8,7 @@ import { backingImageDataSources, backingImages, longhornNamespace } from '#shar
 import { halfSector, unkeptFormat } from '#shared/backends/backingimage/origin.ts';
 import { dispositionOf, endingFor, fileNameOf } from '#shared/exchange/download/file-name.ts';
 import { toWeb, unhurriedAgent } from '#shared/exchange/http/agent.ts';
-import { asProblem, joined } from '#shared/exchange/upload/look-ahead.ts';
+import { asProblem } from '#shared/exchange/upload/look-ahead.ts';
 import { isTransferError } from '#shared/transfer/fault.ts';
 import { bufferReader } from '#shared/transfer/format/disk.ts';
 import { readQcow2Header } from '#shared/transfer/format/qcow2/header.ts';
@@ -20,6 +20,7 @@ import { type ExchangeTarget, findTarget } from './target.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
+import { joined } from '#shared/transfer/source/head.ts';
 
 interface LonghornApi {
   /** `http://longhorn-backend.longhorn-system:9500` */

@@ -5,6 +5,7 @@ import { Hono } from 'hono';
 import { z } from 'zod';
 import type { Requester } from '#shared/access/permissions.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { parseJson } from '#shared/runtime/json.ts';
 import { type Deed, permit } from '#shared/exchange/access/caller.ts';
 import type { KeyRing } from '#shared/exchange/access/keys.ts';
 import { Problem, respondProblem, toProblem } from '#shared/exchange/http/problem.ts';
@@ -166,7 +167,7 @@ const create = async (
   if (bytes.byteLength > mostBytes) {
     throw new Problem(413, 'RequestEntityTooLarge', `an UploadTokenRequest has ${mostBytes} bytes at most`);
   }
-  const parsed = UploadTokenRequest.safeParse(parseJson(Buffer.from(bytes).toString()));
+  const parsed = UploadTokenRequest.safeParse(bodyIn(Buffer.from(bytes).toString()));
   if (!parsed.success)
     throw new Problem(
       422,
@@ -189,12 +190,10 @@ const create = async (
   };
 };
 
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new Problem(400, 'BadRequest', 'the body is not JSON');
-  }
+const bodyIn = (text: string): unknown => {
+  const value = parseJson(text);
+  if (value === undefined) throw new Problem(400, 'BadRequest', 'the body is not JSON');
+  return value;
 };
 
 export const createUploadTokenApi = (deps: UploadTokenDeps): Hono => {

@@ -77,7 +77,6 @@ const admissionDeployments = ['admission', 'bullion'] as const;
 const readAdmission = async ({ kube, log }: MetricsDeps): Promise<readonly Metric[]> => {
   try {
     for (const name of admissionDeployments) {
-      // oxlint-disable-next-line no-await-in-loop
       const deployment = await kube.get(deployments, { namespace: systemNamespace, name });
       if (deployment !== undefined) return [admission(deployment.status?.readyReplicas ?? 0)];
     }
@@ -106,7 +105,6 @@ export const collect = async (deps: MetricsDeps): Promise<readonly Metric[]> => 
   const readings: Metric[] = [];
   for (const listing of listings) {
     // Sequential: an exporter may be slow, but must not load the API server.
-    // oxlint-disable-next-line no-await-in-loop
     const state = await read(deps, listing, (object, reconciler) => {
       for (const counter of counters) counter.visit(object, reconciler);
     });

@@ -1,8 +1,8 @@
 // Metrics of limits of tenants: what their namespaces may have and have, from the status that the tick writes.
 import { type NamespaceUsage, type TenantLimit, tenantLimitKind } from '#shared/api/bullion/tenant-limit.ts';
-import { apiVersionOf, type KubeObject } from '#shared/api/object.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { type Counter, type Metric, gauge } from '#shared/metrics/metric.ts';
+import { isOfType } from '#shared/api/object.ts';
 
 const hard = gauge('bullion_tenant_limit', 'What a namespace may have by a TenantLimit: a count, or bytes of storage.');
 const used = gauge('bullion_tenant_limit_used', 'What a namespace has of it.');
@@ -37,14 +37,11 @@ const metricsOf = ({ metadata, spec, status }: TenantLimit): readonly Metric[] =
   });
 };
 
-const isLimit = ({ kind, apiVersion }: KubeObject): boolean =>
-  kind === tenantLimitKind.type.kind && apiVersion === apiVersionOf(tenantLimitKind.type);
-
 export const createLimitCounter = (): Counter => {
   const found: Metric[] = [];
   return {
     visit: (object) => {
-      if (isLimit(object)) found.push(...metricsOf(object as TenantLimit));
+      if (isOfType(object, tenantLimitKind.type)) found.push(...metricsOf(object));
     },
     metrics: () => found,
   };

@@ -27,6 +27,7 @@ import type { Logger } from '#shared/runtime/log.ts';
 import { type Outcome, done, failed } from '#shared/runtime/outcome.ts';
 import type { S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
+import { readWhole } from '#shared/runtime/read-bytes.ts';
 
 export interface ObjectImportDeps {
   readonly kube: KubeClient;
@@ -203,7 +204,5 @@ const readText = async (s3: Pick<S3Client, 'get'>, place: Place): Promise<string
       `${place.key} has ${content.size} bytes: a file beside an image has ${maxSidecarBytes} at most`,
     );
   }
-  const chunks: Buffer[] = [];
-  for await (const chunk of content.body) chunks.push(chunk);
-  return Buffer.concat(chunks).toString('utf8');
+  return (await readWhole(content.body)).toString('utf8');
 };

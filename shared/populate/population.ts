@@ -6,6 +6,7 @@ import { annotations, labels } from '#shared/api/names.ts';
 import { childMetadata, type KubeObject, type ObjectRef } from '#shared/api/object.ts';
 import { formatQuantity, parseQuantity } from '#shared/api/quantity.ts';
 import { Inspection, archiveFormat } from '#shared/transfer/report.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 /**
  * What a volume was filled from: the value of the populated annotation. It is on the volume itself, so that it survives the loss of the image's
@@ -59,15 +60,8 @@ export const inspectedMark = (inspection: Inspection | undefined): Readonly<Reco
 export const inspectedOf = (volume: KubeObject): Inspection | undefined =>
   readMark(volume, annotations.inspected, Inspection);
 
-const readMark = <T>(volume: KubeObject | undefined, name: string, schema: z.ZodType<T>): T | undefined => {
-  const mark = volume?.metadata.annotations?.[name];
-  if (mark === undefined) return undefined;
-  try {
-    return schema.safeParse(JSON.parse(mark)).data;
-  } catch {
-    return undefined;
-  }
-};
+const readMark = <T>(volume: KubeObject | undefined, name: string, schema: z.ZodType<T>): T | undefined =>
+  parseJsonAs(schema, volume?.metadata.annotations?.[name]);
 
 /** Bytes a claim requests; 0 if it requests none. */
 export const requestedBytes = (volume: PersistentVolumeClaim): number =>

@@ -21,12 +21,12 @@ import {
   type ObjectRef,
   type ResourceType,
 } from '#shared/api/object.ts';
-import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { listIfServed } from '#shared/clients/kube/tolerant.ts';
 import { defaultClassOf } from '#shared/populate/storage/profile.ts';
 import { chooseSnapshotClass } from '#shared/populate/storage/snapshot.ts';
 import { isComplete, readTransfer } from '#shared/populate/job/attempts.ts';
 import { populationOf } from '#shared/populate/population.ts';
-import { isNotFound } from '#shared/runtime/errors.ts';
 import { transferJobName } from '#shared/populate/job/transfer-job.ts';
 
 /** The child with that name, distinguished from an object with the same name and another owner. */
@@ -74,20 +74,6 @@ export const readClass = async (
   if (name !== undefined) return kube.get(storageClasses, { name });
   const { items } = await kube.list(storageClasses);
   return defaultClassOf(items, forDisks);
-};
-
-/** Empty if the cluster does not have the kind. */
-export const listIfServed = async <T extends KubeObject>(
-  kube: KubeClient,
-  type: ResourceType<T>,
-  options?: ListOptions,
-): Promise<readonly T[]> => {
-  try {
-    return (await kube.list(type, options)).items;
-  } catch (error) {
-    if (isNotFound(error)) return [];
-    throw error;
-  }
 };
 
 export const readSnapshotClasses = (kube: KubeClient): Promise<readonly VolumeSnapshotClass[]> =>

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { annotations } from '#shared/api/names.ts';
 import type { Source } from '#shared/populate/source.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 export const RestoreMark = z.object({
   /** Location of the disk. Default: the storage itself restores it. */
@@ -41,11 +42,8 @@ const field = `metadata.annotations[${annotations.restore}]`;
 export const readRestored = (marks: Readonly<Record<string, string>> | undefined): Restored => {
   const text = marks?.[annotations.restore];
   if (text === undefined) return { is: 'not' };
-  try {
-    return { is: 'restored', mark: RestoreMark.parse(JSON.parse(text)) };
-  } catch {
-    return { is: 'unreadable', field };
-  }
+  const mark = parseJsonAs(RestoreMark, text);
+  return mark === undefined ? { is: 'unreadable', field } : { is: 'restored', mark };
 };
 
 /** Location of the disk of a restored image; `undefined` for other images, and if the storage itself restores it. */

@@ -8,7 +8,6 @@ import type { RegistryAccess } from '#shared/clients/registry/mirrors.ts';
 import type { Proxies } from '#shared/clients/http/proxy.ts';
 
 export interface PopulateSettings extends RegistryAccess, MirrorAccess {
-  /** OCI image of transfer-job. */
   readonly transferImage: string;
   /** Command of the container: starts transfer-job in that image. */
   readonly transferCommand: readonly string[];

@@ -112,6 +112,12 @@ export const takenState = (image: Filled, { kind, metadata }: KubeObject, contex
   return waitingState(image, image.state, { phase: 'Pending', reason: 'NameTaken', message }, context);
 };
 
+/** A child is being deleted, which what comes next would have the name of. */
+export const leavingState = (image: Filled, { kind, metadata }: KubeObject, context: PlanContext): ImageState => {
+  const message = `${kind} ${metadata.name} is being deleted; starting again once it is gone`;
+  return waitingState(image, image.state, { phase: 'Pending', reason: 'ChildDeleted', message }, context);
+};
+
 /** Final until there is a change; the object is ready for use. */
 export const usableState = (image: Filled, state: ImageState, what: 'image' | 'volume' = 'image'): ImageState => ({
   ...state,

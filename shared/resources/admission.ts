@@ -59,17 +59,11 @@ const usesOf = async (
   return [await read(object), before === undefined ? [] : await read(before)];
 };
 
-interface Reviewed {
-  readonly object: KubeObject;
-  readonly kube: KubeClient;
-  readonly cdi: CdiLook | undefined;
-}
-
 /** What its author may not do; `undefined`: nothing. */
 const reviewRights = async (
   kind: AdmittedKind,
   request: AdmissionRequest,
-  { object, kube, cdi }: Reviewed,
+  { object, kube, cdi }: { readonly object: KubeObject; readonly kube: KubeClient; readonly cdi: CdiLook | undefined },
 ): Promise<AdmissionAnswer | undefined> => {
   const forbidden =
     (await reviewAccess(request, object, kind.sources ?? noSources, kube)) ??

@@ -2,8 +2,9 @@
 // reconciler.
 import { cdis } from '#shared/api/foreign/boot-sources.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { listIfServed } from '#shared/clients/kube/tolerant.ts';
+import { cached } from '#shared/runtime/cached.ts';
 import type { CdiSetting } from '#shared/runtime/config.ts';
-import { isNotFound } from '#shared/runtime/errors.ts';
 
 /** Served by Bullion, or by an installed CDI. */
 export type CdiMode = 'serve' | 'use';
@@ -16,21 +17,8 @@ const lastsMs = 60_000;
 
 export const createCdiLook = (kube: KubeClient, setting: CdiSetting, now: () => number = Date.now): CdiLook => {
   if (setting !== 'auto') return () => Promise.resolve(setting);
-  let known: { readonly mode: CdiMode; readonly until: number } | undefined;
-  return async () => {
-    if (known !== undefined && now() < known.until) return known.mode;
-    const mode = (await hasCdi(kube)) ? 'use' : 'serve';
-    known = { mode, until: now() + lastsMs };
-    return mode;
-  };
+  return cached(async () => ((await hasCdi(kube)) ? 'use' : 'serve'), lastsMs, now);
 };
 
 /** Its CRD alone proves nothing: it remains when a CDI is removed, and operators install it without a CDI. */
-const hasCdi = async (kube: KubeClient): Promise<boolean> => {
-  try {
-    return (await kube.list(cdis, { limit: 1 })).items.length > 0;
-  } catch (error) {
-    if (isNotFound(error)) return false;
-    throw error;
-  }
-};
+const hasCdi = async (kube: KubeClient): Promise<boolean> => (await listIfServed(kube, cdis, { limit: 1 })).length > 0;

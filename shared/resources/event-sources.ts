@@ -5,7 +5,8 @@ import { configMaps } from '#shared/api/foreign/core.ts';
 import { labels, optionalSources, systemNamespace } from '#shared/api/names.ts';
 import { type KubeObject, type ResourceType, keyOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { isConflict, isNotFound } from '#shared/runtime/errors.ts';
+import { tolerate, isChangedMeanwhile } from '#shared/clients/kube/tolerant.ts';
+import { isNotFound } from '#shared/runtime/errors.ts';
 
 interface Watched {
   readonly apiVersion: string;
@@ -98,14 +99,8 @@ const carryOut = async (kube: KubeClient, action: SourceAction): Promise<unknown
 };
 
 /** `undefined` in a cluster without Knative, which needs none. */
-const readSources = async (kube: KubeClient): Promise<readonly EventSource[] | undefined> => {
-  try {
-    return (await kube.list(apiServerSources, { namespace: systemNamespace })).items;
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
-};
+const readSources = async (kube: KubeClient): Promise<readonly EventSource[] | undefined> =>
+  (await tolerate(kube.list(apiServerSources, { namespace: systemNamespace }), isNotFound))?.items;
 
 /** No action without a list. Throws AppErrors of the client; the next call continues. */
 export const followKinds = async (kube: KubeClient): Promise<void> => {
@@ -118,13 +113,7 @@ export const followKinds = async (kube: KubeClient): Promise<void> => {
   );
   const isServed = ({ apiVersion, kind }: Watched) => kinds.get(apiVersion)?.has(kind);
   for (const action of planSources(wanted, items, isServed)) {
-    try {
-      // Sequential: an error stops the rest and is reported.
-      // oxlint-disable-next-line no-await-in-loop
-      await carryOut(kube, action);
-    } catch (error) {
-      // Another tick was first.
-      if (!isConflict(error) && !isNotFound(error)) throw error;
-    }
+    // Sequential: an error stops the rest and is reported. Another tick may be first.
+    await tolerate(carryOut(kube, action), isChangedMeanwhile);
   }
 };

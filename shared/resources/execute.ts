@@ -13,7 +13,6 @@ import { isConflict } from '#shared/runtime/errors.ts';
 export const execute = async (kube: KubeClient, actions: readonly Action[]): Promise<void> => {
   for (const action of actions) {
     // Sequential: plans rely on the order in case of a crash.
-    // oxlint-disable-next-line no-await-in-loop
     await carryOut(kube, action);
   }
 };

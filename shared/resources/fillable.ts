@@ -11,12 +11,13 @@ import {
   type TransferState,
 } from '#shared/populate/filled.ts';
 import { failedState, progressOf, reportedState, restingState, waitingState } from '#shared/populate/state.ts';
-import type { Reconciler, Refusal } from './reconciler.ts';
+import type { Reconciler } from './reconciler.ts';
 import { announcementOf, isSettled, notesOf } from './transitions.ts';
-import { type AppError, messageOf } from '#shared/runtime/errors.ts';
+import { type AppError } from '#shared/runtime/errors.ts';
 import { done, failed, type Outcome, waiting } from '#shared/runtime/outcome.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import type { TransferProgress } from '#shared/transfer/report.ts';
+import { apiRefusal, type Refusal } from '#shared/resources/reconciler.ts';
 
 // Merges a progress report into the state of an image. Reports may be late, repeated or out of order; status only moves forward.
 
@@ -90,7 +91,7 @@ const outcomeOf = ({ phase, reason, message }: ImageState): Outcome => {
 };
 
 const refused = (resource: Filled, error: AppError, context: PlanContext): ImageState => {
-  const step = { reason: `Api${error.code}`, message: `refused: ${messageOf(error)}` };
+  const step = apiRefusal(error);
   if (resource.deleting) return { ...resource.state, ...step, phase: 'Terminating' };
   const phase = isFinal(resource.state) ? 'Pending' : resource.state.phase;
   return waitingState(resource, resource.state, { phase, ...step }, context);
@@ -128,12 +129,6 @@ export const fillable: Life = {
   revived,
   fold: foldProgress,
 };
-
-/** Faults of a spec that bypassed admission, with the same messages. */
-export const refusalOfFaults = ({ faults }: Filled): Refusal | undefined =>
-  faults.length === 0
-    ? undefined
-    : { reason: refusals.spec, message: faults.map(({ field, message }) => `${field} ${message}`).join('; ') };
 
 /** The field `what` uses the object store, but none is configured. */
 export const noObjectStore = (what: string): Refusal => ({

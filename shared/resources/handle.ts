@@ -3,7 +3,7 @@ import { type KnownEvent, eventTypes, objectOf } from '#events/catalogue.ts';
 import { recordDeadLetter } from '#events/dead-letter.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { type Job, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { apiVersionOf, type KubeObject, type Owner, refOf, sourceLabel } from '#shared/api/object.ts';
+import { apiVersionOf, type KubeObject, type Owner, refOf, sourceLabel, isOfType } from '#shared/api/object.ts';
 import { pollIfDue } from '#shared/resources/data-import-cron/poll.ts';
 import { dataSourcesConcernedBy, dataSourcesOf } from '#shared/resources/data-source/index.ts';
 import { cronsConcernedBy, policiesConcernedBy } from '#shared/resources/golden-image-policy/index.ts';
@@ -13,7 +13,7 @@ import { type ReconcileTarget, reconcile } from '#shared/resources/reconcile.ts'
 import { reconcilers, reconcilerOf, reconcilerOfGroupKind } from '#shared/resources/registry.ts';
 import { holdsTemplates } from '#shared/resources/templates/observed.ts';
 import { syncTemplates } from '#shared/resources/templates/sync.ts';
-import { handleMachineEvent, isMachine, makeDisksOf } from '#shared/resources/machine-disks/sync.ts';
+import { handleMachineEvent, makeDisksOf } from '#shared/resources/machine-disks/sync.ts';
 import { serveUploadClaim } from '#shared/resources/upload-claims/sync.ts';
 import { recordProgress } from '#shared/resources/report.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
@@ -24,13 +24,14 @@ import { isFinished } from '#shared/populate/job/attempts.ts';
 import { advanceQueue } from '#shared/populate/queue/advance.ts';
 import { transferJobName } from '#shared/populate/job/transfer-job.ts';
 import { type Change, type WatchedChild, isLeaving } from '#shared/populate/watched-child.ts';
+import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 
 /** A served object was created or changed, or the source of a cron was polled. */
 export const handleObjectEvent = async (deps: ReconcileDeps, event: KnownEvent): Promise<Outcome> => {
   const ref = objectOf(event);
   if (ref === undefined) return done;
   if (holdsTemplates(ref)) return syncTemplates(deps);
-  if (isMachine(ref)) return handleMachineEvent(deps, ref);
+  if (isOfType(ref, virtualMachines)) return handleMachineEvent(deps, ref);
   const reconciler = reconcilerOf(ref);
   if (reconciler === undefined) return done;
   // The result of the poll is in the cron: the event itself is not trusted.
@@ -83,7 +84,6 @@ const reconcileConcerned = async (deps: ReconcileDeps, changed: KubeObject): Pro
 const reconcileAll = async (deps: ReconcileDeps, refs: readonly ReconcileTarget[]): Promise<Outcome> => {
   const outcomes: Outcome[] = [];
   for (const ref of refs) {
-    // oxlint-disable-next-line no-await-in-loop
     outcomes.push(await reconcile(deps, ref, { which: 'all' }));
   }
   return worstOf([done, ...outcomes]);
@@ -158,9 +158,6 @@ const findFollower = ({ backends }: ReconcileDeps, child: KubeObject): Follower 
   return undefined;
 };
 
-const isOfType = (object: KubeObject, type: Pick<WatchedChild['type'], 'group' | 'version' | 'kind'>): boolean =>
-  object.kind === type.kind && object.apiVersion === apiVersionOf(type);
-
 /** An event that could not be handled: recorded as a Kubernetes Event on its object. */
 export const handleDeadLetter = async (deps: ReconcileDeps, event: CloudEvent): Promise<Outcome> => {
   const { object: _, ...letter } = await recordDeadLetter(deps.kube, event, new Date(deps.now()));
@@ -177,7 +174,6 @@ const wakeOthers = async (deps: ReconcileDeps, reconciler: Reconciler, object: K
   for (const offer of reconciler.links?.offersOf(resource) ?? []) {
     const labelSelector = `${labels.source}=${sourceLabel(offer)}`;
     for (const waiting of waitersFor(offer.groupKind)) {
-      // oxlint-disable-next-line no-await-in-loop
       outcomes.push(await reconcileEach(deps, waiting, deps.kube.listAll(waiting.kind.type, { labelSelector })));
     }
   }

@@ -9,12 +9,13 @@ import { contentOf } from '#shared/populate/singleflight/read.ts';
 import { terminatingState } from '#shared/populate/state.ts';
 import { type BackendRegistry, type Registration, registrationOf } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { refusalOfFaults } from '#shared/resources/reconciler.ts';
 import { contentGroupKind, contentLinkOf } from '#shared/resources/fillable.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
 import type { Reconciler, Links, Planner, Refusal } from '#shared/resources/reconciler.ts';
 import { keepBytes, takeBytes } from '#shared/resources/deleted-images/keep.ts';
 import { unfitSource } from '#shared/resources/image-rules.ts';
-import { fillable, noObjectStore, refusalOfFaults, refusals } from '#shared/resources/fillable.ts';
+import { fillable, noObjectStore, refusals } from '#shared/resources/fillable.ts';
 
 const servedBy = (backends: BackendRegistry): readonly Backend[] =>
   Object.values<Registration>(backends).flatMap((registration) => (registration.served ? [registration.backend] : []));

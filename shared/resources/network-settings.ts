@@ -5,9 +5,10 @@ import { harvesterSettings } from '#shared/api/foreign/backup.ts';
 import { CloudEndpoints } from '#shared/clients/cloud/endpoints.ts';
 import { Proxies } from '#shared/clients/http/proxy.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { cached } from '#shared/runtime/cached.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { jsonText, setting } from '#shared/runtime/config.ts';
-import { InvalidInput, isNotFound } from '#shared/runtime/errors.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
 
 /** PEM certificates; `undefined`: there are none. Throws Unavailable if the API is, InvalidInput if they do not fit into a Job. */
 export type TrustLook = () => Promise<string | undefined>;
@@ -18,10 +19,9 @@ export const trustSetting = 'additional-ca';
 const lastsMs = 60_000;
 
 export const createTrustLook = (kube: KubeClient, now: () => number = Date.now): TrustLook => {
-  let known: { readonly pem: string | undefined; readonly until: number } | undefined;
+  const read = cached(() => readPem(kube), lastsMs, now);
   return async () => {
-    if (known === undefined || now() >= known.until) known = { pem: await readPem(kube), until: now() + lastsMs };
-    const { pem } = known;
+    const pem = await read();
     if (pem !== undefined && pem.length > mostPemCharacters)
       throw new InvalidInput(
         `Harvester's setting ${trustSetting} is too long for a Job: include only your own authorities`,
@@ -31,24 +31,13 @@ export const createTrustLook = (kube: KubeClient, now: () => number = Date.now):
 };
 
 const readPem = async (kube: KubeClient): Promise<string | undefined> => {
-  try {
-    const setting = await kube.get(harvesterSettings, { name: trustSetting });
-    return setting?.value || setting?.default || undefined;
-  } catch (error) {
-    // The kind does not exist without Harvester.
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
+  const found = await kube.get(harvesterSettings, { name: trustSetting });
+  return found?.value || found?.default || undefined;
 };
-
-interface Trusting {
-  readonly settings: PopulateSettings;
-  readonly trust: TrustLook;
-}
 
 /** Read only if something may be fetched. */
 export const trustedSettings = async (
-  { settings, trust }: Trusting,
+  { settings, trust }: { readonly settings: PopulateSettings; readonly trust: TrustLook },
   isFetching: boolean | undefined,
 ): Promise<PopulateSettings> => (isFetching === true ? trusting(settings, await trust()) : settings);
 

@@ -9,10 +9,11 @@ import { hold, writeMetadata, announceFinal, recordNotes, writeStatus } from '#s
 import { claimName, releaseName } from '#shared/resources/name-claim.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
 import { act, contextOf, stepOf } from '#shared/resources/step.ts';
-import { AppError, isConflict, isNotFound } from '#shared/runtime/errors.ts';
+import { AppError } from '#shared/runtime/errors.ts';
 import { type Outcome, done, retry, waiting } from '#shared/runtime/outcome.ts';
 import { currentContext, spanTime, traceOfObject, withSpan } from '#shared/runtime/trace.ts';
 import type { ReconcileDeps, Reconciliation } from '#shared/resources/deps.ts';
+import { isChangedMeanwhile, tolerate, retryConflicts } from '#shared/clients/kube/tolerant.ts';
 
 /** The object to reconcile. With a UID, a later object with the same name is ignored. */
 export interface ReconcileTarget {
@@ -44,17 +45,10 @@ export const reconcile = async (
 ): Promise<Outcome> => {
   const reconciler = reconcilerOf(target);
   if (reconciler === undefined || (await isLeftToCdi(deps, reconciler))) return done;
-  for (let round = 0; round < maxRounds; round += 1) {
-    try {
-      // Sequential: each round starts with a new read.
-      // oxlint-disable-next-line no-await-in-loop
-      return await reconcileOnce(deps, reconciler, target, round === 0 ? { ...options, isFirst: true } : again);
-    } catch (error) {
-      // Not found: the object was deleted meanwhile.
-      if (!isConflict(error) && !isNotFound(error)) throw error;
-    }
-  }
-  return retry(2, `${target.kind} ${target.name} keeps being changed by other clients`);
+  const pass = (round: number) =>
+    reconcileOnce(deps, reconciler, target, round === 1 ? { ...options, isFirst: true } : again);
+  const outcome = await tolerate(retryConflicts(maxRounds, pass, isChangedMeanwhile), isChangedMeanwhile);
+  return outcome ?? retry(2, `${target.kind} ${target.name} keeps being changed by other clients`);
 };
 
 /** An installed CDI reconciles its own kinds, and its crons control their DataSources. */

@@ -8,8 +8,8 @@ import type { BackendRegistry } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { Note } from '#shared/resources/transitions.ts';
-import type { AppError } from '#shared/runtime/errors.ts';
-import type { Outcome } from '#shared/runtime/outcome.ts';
+import { type AppError, type Fault, messageOf } from '#shared/runtime/errors.ts';
+import { type Outcome, done, waiting } from '#shared/runtime/outcome.ts';
 import type { VerifySignature } from '#shared/golden/signature/outcome.ts';
 import type { LookAtFile } from '#shared/transfer/file-look.ts';
 import type { TransferProgress } from '#shared/transfer/report.ts';
@@ -160,3 +160,31 @@ export interface Reconciler<T extends KubeObject = KubeObject, S extends Resourc
   /** Whether a report with this result requires a pass at once, because clients wait for it. Default: never. */
   isPassDue?(resource: S, state: S['state']): boolean;
 }
+
+/** A permanent error of the API. */
+export const apiRefusal = (error: AppError): Refusal => ({
+  reason: `Api${error.code}`,
+  message: `refused: ${messageOf(error)}`,
+});
+
+/** Faults of a spec that bypassed admission, with the same messages. */
+export const refusalOfFaults = ({ faults }: { readonly faults: readonly Fault[] }): Refusal | undefined =>
+  faults.length === 0
+    ? undefined
+    : { reason: 'InvalidSpec', message: faults.map(({ field, message }) => `${field} ${message}`).join('; ') };
+
+/** What kinds share whose objects are filled by nobody: they are done in the phase `ready`, and in trouble until something changes. */
+export const plainReconciler = <S extends Resource>(
+  ready: S['state']['phase'],
+  inTrouble: (resource: S, refusal: Refusal) => S['state'],
+) => ({
+  finalizerOf: () => undefined,
+  isRetryDue: () => false,
+  outcomeOf: ({ phase, message }: S['state']) => (phase === ready ? done : waiting(message)),
+  notesOf: () => [],
+  announcementOf: () => undefined,
+  revived: ({ state }: S): S['state'] => state,
+  failed: inTrouble,
+  refused: (resource: S, error: AppError) => inTrouble(resource, apiRefusal(error)),
+  fold: () => undefined,
+});

@@ -112,7 +112,6 @@ const historyOf = async (steps: readonly ((world: World) => unknown)[]) => {
   const world = await beginImport();
   const history: { readonly attempts: number; readonly progress: number }[] = [];
   for (const step of steps) {
-    // oxlint-disable-next-line no-await-in-loop
     await step(world);
     const observed = world.look();
     if (observed === undefined) break;

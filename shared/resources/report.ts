@@ -13,6 +13,7 @@ import { isConflict } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 import type { TransferProgress } from '#shared/transfer/report.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
+import { tolerate, retryConflicts } from '#shared/clients/kube/tolerant.ts';
 
 const maxRounds = 3;
 
@@ -29,15 +30,8 @@ export const recordProgress = async (
 ): Promise<Outcome> => {
   // Status already reports this, and the result is reported at the end of the Job, a moment later. A problem is reported at once.
   if (report.phase === 'Inspecting' && isInspection(report) && report.note === undefined) return done;
-  for (let round = 0; round < maxRounds; round += 1) {
-    try {
-      // oxlint-disable-next-line no-await-in-loop
-      await recordOnce(deps, event, { owner, progress: report });
-      return done;
-    } catch (error) {
-      if (!isConflict(error)) throw error;
-    }
-  }
+  const record = () => recordOnce(deps, event, { owner, progress: report });
+  await tolerate(retryConflicts(maxRounds, record), isConflict);
   return done;
 };
 

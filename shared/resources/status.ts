@@ -13,6 +13,7 @@ import { contentCondition } from '#shared/populate/loss.ts';
 import { Inspection, transferPhases } from '#shared/transfer/report.ts';
 import { z } from 'zod';
 import { cloneStrategies } from '#shared/populate/clone/strategy.ts';
+import { withoutUndefined } from '#shared/runtime/json.ts';
 
 export const readyCondition = 'Ready';
 
@@ -67,7 +68,6 @@ const toTransfer = (transfer: CommonImageStatus['transfer']): TransferState | un
   return transfer === undefined || phase === undefined ? undefined : { ...transfer, phase };
 };
 
-/** The common status fields for `state`. */
 export const toCommonStatus = (image: Filled, state: ImageState): CommonImageStatus => ({
   observedGeneration: image.generation,
   progress: state.progress,
@@ -114,8 +114,6 @@ export const finishStatus = <S extends CommonImageStatus>(
   const observed = conditions.map((condition) => ({ ...condition, observedGeneration: image.generation }));
   return withoutUndefined({ ...status, conditions: [...setConditions(status.conditions ?? [], observed, now)] });
 };
-
-const withoutUndefined = <V>(value: V): V => JSON.parse(JSON.stringify(value)) as V;
 
 // Status fields of every kind of volume, in addition to those of images.
 

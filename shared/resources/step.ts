@@ -95,7 +95,6 @@ const startEach = async (
   let state = before;
   for (const start of starts) {
     try {
-      // oxlint-disable-next-line no-await-in-loop
       await act(deps, [start.action]);
     } catch (error) {
       if (!(error instanceof AppError) || error.retryable || isConflict(error)) throw error;

@@ -20,7 +20,7 @@ import { type ImageState, isFinal, isRetryDue } from '#shared/populate/filled.ts
 import { follow, jobMatters, isLeaving, isSnapshotDecided, type WatchedChild } from '#shared/populate/watched-child.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
-import { fillable, refusalOfFaults } from '#shared/resources/fillable.ts';
+import { fillable } from '#shared/resources/fillable.ts';
 import { mayLieElsewhere, type Orphans, readOrphans } from '#shared/populate/volume/elsewhere-observed.ts';
 import { removeOrphans } from '#shared/populate/volume/elsewhere.ts';
 import { contentLinkOf, contentGroupKind } from '#shared/resources/fillable.ts';
@@ -33,6 +33,7 @@ import { recordOf } from '#shared/populate/clone/strategy.ts';
 import { isFromServer } from '#shared/populate/source.ts';
 import { populationOf } from '#shared/populate/population.ts';
 import { type Volume, bytesOf } from '#shared/populate/volume/volume.ts';
+import { refusalOfFaults } from '#shared/resources/reconciler.ts';
 
 /** Translates a kind to and from the internal model of a volume. */
 export interface VolumeDialect<T extends KubeObject> {

@@ -36,11 +36,9 @@ export const writeStatus = async (
     const next: KubeObject & { readonly status: object } = { ...base, status };
     try {
       // Each attempt starts with a new read.
-      // oxlint-disable-next-line no-await-in-loop
       return await deps.kube.replace(reconciler.kind.type, next, { subresource: 'status' });
     } catch (error) {
       if (!isConflict(error) || write === maxWrites) throw error;
-      // oxlint-disable-next-line no-await-in-loop
       const current = await deps.kube.get(reconciler.kind.type, object.metadata);
       if (current === undefined || !isAsDecidedFrom(reconciliation, current)) throw error;
       base = current;
@@ -65,9 +63,7 @@ export const recordNotes = async (
   state: ReconciledState,
 ): Promise<void> => {
   for (const note of reconciler.notesOf(resource.state, state, resource)) {
-    // oxlint-disable-next-line no-await-in-loop
     await recordNote(deps, resource.ref, note);
-    // oxlint-disable-next-line no-await-in-loop
     await announceVersion(deps, resource.ref, note);
   }
 };
@@ -79,7 +75,6 @@ const announceVersion = async ({ send, log, now }: ReconcileDeps, about: ObjectR
   if (!isDelivered) log.warn('event not sent', { type: version.type, version: version.name });
 };
 
-/** The CloudEvent of a note about a version. */
 export const toVersionEvent = (
   about: ObjectRef,
   { reason, message, occurrence }: Note,

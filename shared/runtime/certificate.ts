@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:https';
 import type { Logger } from '#shared/runtime/log.ts';
+import { X509Certificate } from 'node:crypto';
 
 /** Kubernetes replaces mounted certificates long before they expire, so one check per minute is enough. */
 const certificateCheckMs = 60_000;
@@ -56,4 +57,13 @@ export const reloadCertificate = (
   }, tls.checkMs ?? certificateCheckMs);
   timer.unref();
   return () => clearInterval(timer);
+};
+
+/** Whether a text has a certificate in PEM form. */
+export const isCertificate = (pem: string): boolean => {
+  try {
+    return new X509Certificate(pem).raw.length > 0;
+  } catch {
+    return false;
+  }
 };

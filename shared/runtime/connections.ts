@@ -1,6 +1,6 @@
 // Connections that lead to no request: the server answers what Node cannot parse as HTTP, and closes connections it has ended even if the
 // client does not. Called by every server of Bullion.
-import type { Server, Socket } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
 import { statusBody } from '#shared/runtime/errors.ts';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
@@ -53,6 +53,16 @@ export const endSoon = (socket: Socket, last?: string): void => {
 
 /** Call before the server listens. A TLS server also sets `handshakeTimeoutMs`. */
 export const boundConnections = (server: Server): void => void server.on('clientError', refuseUnreadable);
+
+/** Returns the port. Rejects if the address is in use. */
+export const listen = async (server: Server, { port, host }: { port: number; host?: string | undefined }) => {
+  boundConnections(server);
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
+  return (server.address() as AddressInfo).port;
+};
 
 // The rest of a body that was answered before its end. If the server closes the connection at once, the bytes that still arrive make the
 // client's system discard the answer before it is read (RFC 9112, 9.6).

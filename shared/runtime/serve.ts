@@ -7,13 +7,13 @@ import {
   createServer as createHttpServer,
 } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { type TlsFiles, type TlsSource, readCertificate, reloadCertificate } from '#shared/runtime/certificate.ts';
 import { type DirectApp, answerDirectly } from '#shared/runtime/direct.ts';
 import type { Logger } from '#shared/runtime/log.ts';
-import { closeOnceRead, dropUnread } from '#shared/runtime/connections.ts';
-import { boundConnections, handshakeTimeoutMs } from '#shared/runtime/connections.ts';
+import { closeOnceRead, dropUnread, listen } from '#shared/runtime/connections.ts';
+import { handshakeTimeoutMs } from '#shared/runtime/connections.ts';
 
 /** Above the 90 s for which Knative's queue-proxy keeps idle connections, so that it never writes to a connection that was just closed. */
 const keepAliveTimeoutMs = 95_000;
@@ -74,14 +74,9 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   const state = { isDraining: false };
   const bridge = createBridge(options, state);
   const server = await createServer(options, createListener(options, state, bridge));
-  boundConnections(server);
   const stopReloading =
     tls === undefined ? () => undefined : reloadCertificate(server as HttpsServer, tls, log, options.clientCa);
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, resolve);
-  });
-  const bound = (server.address() as AddressInfo).port;
+  const bound = await listen(server, { port, host });
   const name = host.includes(':') ? `[${host}]` : host;
   const leave = (): void => void (state.isDraining = true);
   return {

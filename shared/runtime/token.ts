@@ -2,6 +2,7 @@
 // verified by it and by the pods it sends bytes to.
 import { type KeyObject, createHash, createPrivateKey, createPublicKey, sign, verify } from 'node:crypto';
 import { z } from 'zod';
+import { parseJson } from '#shared/runtime/json.ts';
 
 /** A token for one verb is not accepted for another. */
 const tokenVerbs = ['upload', 'download', 'work'] as const;
@@ -34,13 +35,7 @@ const leewaySeconds = 10;
 
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-const decode = (part: string): unknown => {
-  try {
-    return JSON.parse(Buffer.from(part, 'base64url').toString());
-  } catch {
-    return undefined;
-  }
-};
+const decode = (part: string): unknown => parseJson(Buffer.from(part, 'base64url').toString());
 
 const idOf = (key: KeyObject): string =>
   createHash('sha256')

@@ -34,7 +34,6 @@ export interface PassResult {
   readonly writtenBytes: number;
   /** The exported object. */
   readonly object?: StoredResult;
-  /** The backup. */
   readonly backup?: BackupResult;
 }
 

@@ -1,6 +1,7 @@
 // The final report of a transfer: transfer-job writes it as its termination message, and a backend reads it.
 import { z } from 'zod';
 import { type TransferFault, transferFaults } from './fault.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 export { type TransferFault, transferFaults };
 
@@ -73,7 +74,6 @@ const BackupResult = z.object({
   /** Number of chunks that are not zero, and of those that were sent. */
   chunks: z.number().int().nonnegative(),
   newChunks: z.number().int().nonnegative(),
-  /** Bytes that were sent. */
   sentBytes: z.number().int().nonnegative(),
 });
 export type BackupResult = z.infer<typeof BackupResult>;
@@ -98,7 +98,6 @@ export const TransferReport = z.discriminatedUnion('outcome', [
     servedFrom: z.string().optional(),
     /** The exported object. */
     object: StoredResult.optional(),
-    /** The backup. */
     backup: BackupResult.optional(),
   }),
   z.object({
@@ -114,11 +113,5 @@ export const TransferReport = z.discriminatedUnion('outcome', [
 export type TransferReport = z.infer<typeof TransferReport>;
 
 /** Parses a termination message. `undefined` if there is none or if it is not a report (killed, out of memory). */
-export const parseReport = (message: string | undefined): TransferReport | undefined => {
-  if (message === undefined || message === '') return undefined;
-  try {
-    return TransferReport.safeParse(JSON.parse(message)).data;
-  } catch {
-    return undefined;
-  }
-};
+export const parseReport = (message: string | undefined): TransferReport | undefined =>
+  parseJsonAs(TransferReport, message);

@@ -16,7 +16,6 @@ import { createKept, createSegmentPlanner, type Kept, queueOf } from '#shared/tr
 import { type PassingTables, createPassingTables, isAllKept } from '#shared/transfer/format/qcow2/passing.ts';
 import { readClusterMap } from '#shared/transfer/format/qcow2/tables.ts';
 import { complete, type Pass, type PassResult } from '#shared/transfer/pass.ts';
-import { headBytes } from '#shared/transfer/source/source.ts';
 import { contentOf, verifiedDigests } from '#shared/transfer/published.ts';
 import { readFully, writeFully } from '#shared/transfer/file-bytes.ts';
 import { importScratch } from '#shared/transfer/scratch-route.ts';
@@ -24,23 +23,7 @@ import { type Scratch, fileReader, withScratch } from '#shared/transfer/sink/fil
 import { flushWhile } from '#shared/transfer/sink/flushing.ts';
 import { createFlushing } from '#shared/transfer/sink/flushing.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
-
-/** The file from its first byte, of which some was read already. */
-async function* joined(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer, void, undefined> {
-  yield head;
-  for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
-}
-
-const readHead = async (content: AsyncIterator<Buffer>): Promise<Buffer> => {
-  const parts: Buffer[] = [];
-  for (let length = 0; length < headBytes;) {
-    const next = await content.next();
-    if (next.done === true) break;
-    parts.push(next.value);
-    length += next.value.length;
-  }
-  return Buffer.concat(parts);
-};
+import { readHead, joined } from '#shared/transfer/source/head.ts';
 
 interface Passing {
   readonly pass: Pass;
@@ -128,10 +111,8 @@ const catchUp = async ({ pools, scratch, pass }: Passing, missed: ClusterMap, si
     if (tasks.length > 0) {
       pass.signal.throwIfAborted();
       // Sequential: each waits for a free buffer.
-      // oxlint-disable-next-line no-await-in-loop
       const buffer = await buffers.acquire();
       const bytes = segmentView(pools, buffer, -carriedBytes, length);
-      // oxlint-disable-next-line no-await-in-loop
       await fetchKept(scratch, bytes, base - carriedBytes);
       const decoding = decoders.decode({ buffer, tasks }).then(() => buffers.release(buffer));
       decoding.catch((error: unknown) => buffers.fail(error));
@@ -168,7 +149,7 @@ const importPassing = async (passing: Passing, content: AsyncIterable<Buffer>): 
 };
 
 const importOnce = async (pass: Pass, sink: Sink, content: AsyncIterator<Buffer>): Promise<Ended> => {
-  const head = await readHead(content);
+  const { head } = await readHead(content);
   const header = await readQcow2Header(bufferReader(head));
   if (header.virtualSize !== pass.plan.inspection.virtualSize) {
     throw new TransferError('SourceChanged', 'the size of the qcow2 has changed while it was read', {

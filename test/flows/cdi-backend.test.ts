@@ -1,18 +1,14 @@
 // Harvester images stored as DataVolumes of Bullion: imported, exported from a volume of another namespace, cloned, rejected, deleted. Real bytes.
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
-import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { diskOf } from '#infra/local/demo/import.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims, namespaces } from '#shared/api/foreign/core.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { ResourceType } from '#shared/api/object.ts';
-import { type TestCluster, leftOvers, namespace, startTestCluster } from '#test/support/cluster.ts';
+import { type DiskCluster, startQcow2Cluster } from '#test/support/disk-cluster.ts';
+import { leftOvers, namespace } from '#test/support/cluster.ts';
 import { untilStatus } from '#test/support/until.ts';
 
 const run = promisify(execFile);
@@ -21,11 +17,10 @@ const mib = 2 ** 20;
 type Status = NonNullable<HarvesterImage['status']>;
 
 describe('images stored as DataVolumes', { timeout: 500_000 }, () => {
-  let dir: string;
+  let offered: DiskCluster;
   let raw: string;
   let url: string;
-  let cluster: TestCluster;
-  let server: FileServer;
+  let cluster: DiskCluster['cluster'];
 
   const anImage = (name: string, spec: object): HarvesterImage => ({
     apiVersion: 'harvesterhci.io/v1beta1',
@@ -50,20 +45,10 @@ describe('images stored as DataVolumes', { timeout: 500_000 }, () => {
   };
 
   beforeAll(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'bullion-cdi-'));
-    raw = join(dir, 'disk.raw');
-    const file = join(dir, 'disk.qcow2');
-    await writeBootDisk(raw, { bytes: 64 * mib, dataBytes: 8 * mib });
-    await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, file]);
-    server = await startFileServer();
-    url = server.offer(basename(file), file);
-    cluster = await startTestCluster();
+    offered = await startQcow2Cluster();
+    ({ raw, url, cluster } = offered);
   }, 180_000);
-  afterAll(async () => {
-    await cluster?.close();
-    await server?.close();
-    await rm(dir, { recursive: true, force: true });
-  });
+  afterAll(() => offered?.close());
 
   it('are imported into a volume of their name', async () => {
     const status = await settle(anImage('leap', { sourceType: 'download', url }));

@@ -1,18 +1,15 @@
 // DataVolumes made from sources in another namespace, on every local class, real bytes compared.
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
-import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { diskOf } from '#infra/local/demo/import.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { jobs, namespaces, persistentVolumeClaims, persistentVolumes } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { type TestCluster, leftOvers, startTestCluster } from '#test/support/cluster.ts';
+import { type DiskCluster, startQcow2Cluster } from '#test/support/disk-cluster.ts';
+import { leftOvers } from '#test/support/cluster.ts';
 import { untilStatus } from '#test/support/until.ts';
 
 const run = promisify(execFile);
@@ -30,10 +27,9 @@ const aDataVolume = (namespace: string, name: string, spec: object): DataVolume 
 });
 
 describe('clones across namespaces', { timeout: 500_000 }, () => {
-  let dir: string;
+  let offered: DiskCluster;
   let raw: string;
-  let cluster: TestCluster;
-  let server: FileServer;
+  let cluster: DiskCluster['cluster'];
 
   const until = async (
     namespace: string,
@@ -62,14 +58,9 @@ describe('clones across namespaces', { timeout: 500_000 }, () => {
   };
 
   beforeAll(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'bullion-cross-'));
-    raw = join(dir, 'disk.raw');
-    const file = join(dir, 'disk.qcow2');
-    await writeBootDisk(raw, { bytes: diskBytes, dataBytes: 8 * mib });
-    await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, file]);
-    server = await startFileServer();
-    const url = server.offer(basename(file), file);
-    cluster = await startTestCluster();
+    offered = await startQcow2Cluster();
+    ({ raw, cluster } = offered);
+    const { url } = offered;
     for (const name of [golden, tenant]) {
       await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
     }
@@ -85,11 +76,7 @@ describe('clones across namespaces', { timeout: 500_000 }, () => {
       spec: { source: { pvc: { namespace: golden, name: 'local' } } },
     });
   }, 180_000);
-  afterAll(async () => {
-    await cluster?.close();
-    await server?.close();
-    await rm(dir, { recursive: true, force: true });
-  });
+  afterAll(() => offered?.close());
 
   it.each(['local', 'local-plain', 'local-wffc'])(
     'copy a volume of class %s, and leave no object there',

@@ -1,11 +1,6 @@
 // A virtual machine as written by clients of Harvester: its disks in an annotation, made from images of every backend, with real bytes; resized later;
 // and deleted with it, the data volume before its claim.
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
-import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { diskOf } from '#infra/local/demo/import.ts';
 import { installCrds } from '#local-cluster/install.ts';
 import { buildOpenCrd } from '#infra/local/manifests.ts';
@@ -15,19 +10,18 @@ import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { templateVersions } from '#shared/api/foreign/backup.ts';
 import { type HarvesterImage, harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
-import { type TestCluster, namespace, run, startTestCluster } from '#test/support/cluster.ts';
+import { type DiskCluster, startQcow2Cluster } from '#test/support/disk-cluster.ts';
+import { namespace, run } from '#test/support/cluster.ts';
 import { until as untilObject } from '#test/support/until.ts';
 
 const images = harvesterImageKind.type;
-const mib = 2 ** 20;
 const name = 'web';
 
 describe('disks of virtual machines', { timeout: 400_000 }, () => {
-  let dir: string;
+  let offered: DiskCluster;
   let raw: string;
   let url: string;
-  let cluster: TestCluster;
-  let server: FileServer;
+  let cluster: DiskCluster['cluster'];
 
   const anImage = (backend: string): HarvesterImage => ({
     apiVersion: 'harvesterhci.io/v1beta1',
@@ -77,25 +71,15 @@ describe('disks of virtual machines', { timeout: 400_000 }, () => {
   };
 
   beforeAll(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'bullion-machine-disks-'));
-    raw = join(dir, 'disk.raw');
-    const file = join(dir, 'disk.qcow2');
-    await writeBootDisk(raw, { bytes: 64 * mib, dataBytes: 8 * mib });
-    await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, file]);
-    server = await startFileServer();
-    url = server.offer(basename(file), file);
-    cluster = await startTestCluster();
+    offered = await startQcow2Cluster();
+    ({ raw, url, cluster } = offered);
     const foreign = [virtualMachines, templateVersions] as unknown as readonly ResourceType[];
     await installCrds(
       cluster.kube,
       foreign.map((type) => buildOpenCrd(type)),
     );
   }, 300_000);
-  afterAll(async () => {
-    await cluster?.close();
-    await server?.close();
-    await rm(dir, { recursive: true, force: true });
-  });
+  afterAll(() => offered?.close());
 
   it('wait for the images they are cloned from, and report it on the machine', async () => {
     await cluster.kube.create(virtualMachines, {

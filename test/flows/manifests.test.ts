@@ -1,9 +1,8 @@
 // Manifests of users of Harvester and HyperCloud, all of them at once on one cluster: images, disks of them, exports. Each reaches the state that its
 // user waits for, and every volume and object contains the published disk, byte for byte.
 import { readFileSync, readdirSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import {
   CreateBucketCommand,
   GetObjectCommand,
@@ -13,14 +12,13 @@ import {
 } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
-import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { diskOf } from '#infra/local/demo/import.ts';
 import { persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
-import { type TestCluster, namespace, run, startTestCluster } from '#test/support/cluster.ts';
+import { type DiskCluster, startQcow2Cluster } from '#test/support/disk-cluster.ts';
+import { namespace, run } from '#test/support/cluster.ts';
 import { findShared } from '#test/support/shared-folder.ts';
 import { untilStatus } from '#test/support/until.ts';
 
@@ -139,11 +137,10 @@ interface Stated extends KubeObject {
 }
 
 describe('manifests of users', { timeout: 500_000 }, () => {
-  let dir: string;
+  let disk: Awaited<ReturnType<typeof startQcow2Cluster>>;
   let raw: string;
   let url: string;
-  let cluster: TestCluster;
-  let server: FileServer;
+  let cluster: DiskCluster['cluster'];
   let s3: S3Client;
   let made: readonly Stated[] = [];
 
@@ -173,14 +170,8 @@ describe('manifests of users', { timeout: 500_000 }, () => {
   const diskIn = (claim: string): Promise<string> => diskOf(cluster, { namespace, name: claim });
 
   beforeAll(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'bullion-manifests-'));
-    raw = join(dir, 'disk.raw');
-    const file = join(dir, 'disk.qcow2');
-    await writeBootDisk(raw, { bytes: 64 * mib, dataBytes: 8 * mib });
-    await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, file]);
-    server = await startFileServer();
-    url = server.offer(basename(file), file);
-    cluster = await startTestCluster();
+    disk = await startQcow2Cluster();
+    ({ raw, url, cluster } = disk);
     const { data = {} } = (await cluster.kube.get(secrets, { namespace, name: 'object-store' })) ?? {};
     await cluster.kube.create(secrets, {
       apiVersion: 'v1',
@@ -194,7 +185,7 @@ describe('manifests of users', { timeout: 500_000 }, () => {
     };
     s3 = new S3Client({ endpoint: cluster.objectStore.url, region: 'us-east-1', forcePathStyle: true, credentials });
     await s3.send(new CreateBucketCommand({ Bucket: 'vmimage' }));
-    const Body = await readFile(file);
+    const Body = await readFile(disk.qcow2);
     await s3.send(new PutObjectCommand({ Bucket: 'vmimage', Key: 'bionic-server-cloudimg-amd64.img', Body }));
     const local = (await cluster.kube.get(storageClasses, { name: 'local' }))!;
     for (const name of ['cephrbd', 'lvm']) await cluster.kube.create(storageClasses, { ...local, metadata: { name } });
@@ -205,9 +196,7 @@ describe('manifests of users', { timeout: 500_000 }, () => {
   }, 300_000);
   afterAll(async () => {
     s3?.destroy();
-    await cluster?.close();
-    await server?.close();
-    await rm(dir, { recursive: true, force: true });
+    await disk?.close();
   });
 
   it.each(['ubuntu18.04', 'ubuntu-from-bucket', 'cirros'])('%s is available, with a snapshot of it', async (name) => {
@@ -234,7 +223,7 @@ describe('manifests of users', { timeout: 500_000 }, () => {
     const status = await reached(named(name), ({ state }) => state === 'Completed');
     const { Body, ContentLength } = await s3.send(new GetObjectCommand({ Bucket: 'vmimage', Key }));
     expect(status.size).toBe(ContentLength);
-    const file = join(dir, Key);
+    const file = join(disk.dir, Key);
     await writeFile(file, await Body!.transformToByteArray());
     expect(await differenceOf(file, 'qcow2')).toBe('');
     // The other export may be in progress.

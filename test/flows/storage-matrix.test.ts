@@ -1,11 +1,8 @@
 // The capabilities of a storage class, and what depends on them: images, root disks, empty data disks, exports, templates, snapshots. One row for each
 // kind of storage, by its behaviour; real bytes compared. Also what users do with plain snapshots: clone and restore.
-import { mkdtemp, open, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { open, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
-import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { diskOf } from '#infra/local/demo/import.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims, pods, storageClasses } from '#shared/api/foreign/core.ts';
@@ -15,15 +12,15 @@ import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { cdi } from '#shared/backends/cdi/index.ts';
 import { csi } from '#shared/backends/csi/index.ts';
 import { claimProfileOf, claimSetsOf, completeClaim } from '#shared/populate/storage/profile.ts';
+import { type DiskCluster, startQcow2Cluster } from '#test/support/disk-cluster.ts';
 import { aStorageClass } from '#test/support/builders.ts';
-import { type TestCluster, namespace, run, startTestCluster } from '#test/support/cluster.ts';
+import { namespace, run } from '#test/support/cluster.ts';
 import { aConsumer, aDataVolume } from '#test/support/data-volumes.ts';
 import { until as untilObject } from '#test/support/until.ts';
 
 const images = harvesterImageKind.type;
 const backends = { cdi, csi };
 const mib = 2 ** 20;
-const diskBytes = 64 * mib;
 
 /** A row of the matrix: storage by its behaviour. */
 interface Storage {
@@ -68,11 +65,10 @@ describe('live migration', () => {
 });
 
 describe('storage', { timeout: 400_000 }, () => {
-  let dir: string;
+  let offered: DiskCluster;
   let raw: string;
   let url: string;
-  let cluster: TestCluster;
-  let server: FileServer;
+  let cluster: DiskCluster['cluster'];
 
   const until = async <T extends KubeObject>(type: ResourceType<T>, name: string, isSo: (object: T) => boolean) =>
     (await untilObject(cluster.kube, type, { namespace, name }, (object) => object !== undefined && isSo(object)))!;
@@ -138,23 +134,13 @@ describe('storage', { timeout: 400_000 }, () => {
   const fromSnapshot = (name: string) => ({ apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name });
 
   beforeAll(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'bullion-matrix-'));
-    raw = join(dir, 'disk.raw');
-    const file = join(dir, 'disk.qcow2');
-    await writeBootDisk(raw, { bytes: diskBytes, dataBytes: 8 * mib });
-    await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, file]);
-    server = await startFileServer();
-    url = server.offer(basename(file), file);
-    cluster = await startTestCluster();
+    offered = await startQcow2Cluster();
+    ({ raw, url, cluster } = offered);
     const { metadata: _, ...usual } = (await cluster.kube.get(storageClasses, { name: 'local' }))!;
     const metadata = { name: 'local-clone', annotations: { 'cdi.kubevirt.io/clone-strategy': 'csi-clone' } };
     await cluster.kube.create(storageClasses, { ...usual, metadata });
   }, 300_000);
-  afterAll(async () => {
-    await cluster?.close();
-    await server?.close();
-    await rm(dir, { recursive: true, force: true });
-  });
+  afterAll(() => offered?.close());
 
   describe.each(matrix)('that %s', (_name, storage) => {
     const { className, volumeMode, snapshots, backend } = storage;
@@ -184,7 +170,7 @@ describe('storage', { timeout: 400_000 }, () => {
       await dataVolume(data, { source: { blank: {} }, pvc });
       const disk = await diskIn(data);
       const size = volumeMode === 'Block' ? 32 * mib : (await stat(disk)).size;
-      const zero = join(dir, `${data}.zero`);
+      const zero = join(offered.dir, `${data}.zero`);
       await (await open(zero, 'w')).close();
       await run('truncate', ['-s', String(size), zero]);
       expect(await differenceOf(data, zero)).toBe('');

@@ -172,7 +172,6 @@ describe.skipIf(!hasRegistry())('create vm --volume-import', { timeout: 300_000 
   it.skipIf(virtctl === undefined)('is what the program itself asks for', async () => {
     const all = { ...Object.fromEntries(Object.entries(served).map(([name, wanted]) => [name, wanted()])), ...refused };
     for (const [name, { flag, spec }] of Object.entries(all))
-      // oxlint-disable-next-line no-await-in-loop
       expect([name, await programAsks(name, flag)]).toEqual([name, spec]);
   });
 });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { ClusterOptions } from '#infra/local/cluster.ts';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
-import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
+import { type TestCluster, run, startTestCluster } from '#test/support/cluster.ts';
 
 const mib = 2 ** 20;
 
@@ -46,4 +46,12 @@ export const startDiskCluster = async (options: DiskClusterOptions = {}): Promis
       await rm(dir, { recursive: true, force: true });
     },
   };
+};
+
+/** The disk is offered in the format qcow2. */
+export const startQcow2Cluster = async (): Promise<DiskCluster & { readonly qcow2: string }> => {
+  const started = await startDiskCluster({ disk: { bytes: 64 * mib, dataBytes: 8 * mib } });
+  const qcow2 = join(started.dir, 'disk.qcow2');
+  await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', started.raw, qcow2]);
+  return { ...started, qcow2, url: started.files.offer('disk.qcow2', qcow2) };
 };

@@ -113,7 +113,6 @@ export const share = (): Shared => {
       if (object === undefined) return;
       await kube.delete(typeOf(object), { namespace, name });
       for (let pass = 0; pass < 3; pass += 1) {
-        // oxlint-disable-next-line no-await-in-loop
         await reconcile(deps, refOf(object), { which: 'all' });
         kube.collectGarbage();
       }

@@ -29,7 +29,6 @@ const { kube } = cluster;
 try {
   await kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
   for (const step of scene) {
-    // oxlint-disable no-await-in-loop
     for (const { type, name, metadata, spec } of step)
       await kube.create(type, {
         apiVersion: apiVersionOf(type),
@@ -42,7 +41,6 @@ try {
         until(kube, type, { namespace, name }, (object) => object !== undefined && isLeft(object), 100),
       ),
     );
-    // oxlint-enable no-await-in-loop
   }
   const text = await readRecord(kube, place);
   await cluster.stop();

@@ -64,7 +64,6 @@ const readObjects = async (kube: KubeClient): Promise<readonly Kept[]> => {
     { name: '', path: '/api/v1' },
     ...groups.map((group) => ({ name: group.name, path: `/apis/${group.preferredVersion.groupVersion}` })),
   ]) {
-    // oxlint-disable no-await-in-loop
     const { resources } = await read<{ readonly resources: readonly Resource[] }>(path);
     for (const resource of resources.filter(({ verbs }) => verbs.includes('list') && verbs.includes('create'))) {
       const { items, kind, apiVersion } = await read<{
@@ -77,7 +76,6 @@ const readObjects = async (kube: KubeClient): Promise<readonly Kept[]> => {
         ...items.map((object) => ({ collection, object: { ...object, kind: kind.replace(/List$/, ''), apiVersion } })),
       );
     }
-    // oxlint-enable no-await-in-loop
   }
   return found.filter((kept) => !isLeftOut(kept) && JSON.stringify(kept.object).includes(namespace));
 };

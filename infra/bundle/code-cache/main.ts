@@ -93,7 +93,6 @@ const merge = (folder: string): void => {
 writeFileSync(kubeconfigPath, JSON.stringify(kubeconfig));
 rmSync(target, { recursive: true, force: true });
 for (let from = 0; from < names.length; from += width) {
-  // oxlint-disable-next-line no-await-in-loop
   for (const folder of await Promise.all(names.slice(from, from + width).map(compile))) merge(folder);
 }
 rmSync(join(kubeconfigPath, '..'), { recursive: true });

@@ -2,14 +2,13 @@
 import { createReadStream, existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { basename, join, resolve } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { bootLine, writeBootDisk } from './boot-disk.ts';
 import { run } from './prove.ts';
-import { boundConnections } from '#shared/runtime/connections.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
+import { listen } from '#shared/runtime/connections.ts';
 
 interface FileServerOptions {
   /** Bytes per second of one answer. Default: no limit. */
@@ -32,9 +31,7 @@ export const startFileServer = async (options: FileServerOptions = {}): Promise<
   const server = createServer((request, response) => {
     answer(files, request, response, options).catch(() => response.destroy());
   });
-  boundConnections(server);
-  await new Promise<void>((resolve) => server.listen(0, host, resolve));
-  const url = `http://${host}:${(server.address() as AddressInfo).port}`;
+  const url = `http://${host}:${await listen(server, { port: 0, host })}`;
   return {
     url,
     offer: (name, path) => {

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { harvesterAnnotations } from '#shared/api/harvester/image.ts';
 import type { KubeObject } from '#shared/api/object.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 /** A claim to create, except for its `storageClassName` if `imageId` refers to its image. */
 const ClaimTemplate = z.looseObject({
@@ -24,13 +25,8 @@ export type ClaimTemplate = z.infer<typeof ClaimTemplate>;
 const Templates = z.array(ClaimTemplate);
 
 /** Empty if the annotation is invalid. */
-export const claimTemplatesOf = (machine: KubeObject | undefined): readonly ClaimTemplate[] => {
-  try {
-    return Templates.parse(JSON.parse(machine?.metadata.annotations?.[harvesterAnnotations.claimTemplates] ?? '[]'));
-  } catch {
-    return [];
-  }
-};
+export const claimTemplatesOf = (machine: KubeObject | undefined): readonly ClaimTemplate[] =>
+  parseJsonAs(Templates, machine?.metadata.annotations?.[harvesterAnnotations.claimTemplates]) ?? [];
 
 /** Names of the claims that are deleted with their machine. */
 export const removedClaimsOf = ({ metadata }: KubeObject): readonly string[] =>

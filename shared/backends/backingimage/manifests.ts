@@ -83,7 +83,6 @@ const permitted = (parameters: Parameters, keys = allowed): Parameters =>
 
 const known: readonly string[] = [...allowed, ...Object.keys(defaults)];
 
-/** The backing image that a class belongs to. */
 export const backingImageOf = ({ parameters }: StorageClass): string | undefined => parameters?.['backingImage'];
 
 /** A class of another driver has no valid parameters for Longhorn. */

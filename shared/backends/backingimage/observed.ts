@@ -22,9 +22,9 @@ import { readExported } from '#shared/backends/source-claim.ts';
 import { isRetryDue } from '#shared/populate/filled.ts';
 import { readClass } from '#shared/populate/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { eachIfServed } from '#shared/clients/kube/tolerant.ts';
 import { type Image, isInstalled, type Need } from '#shared/backends/backend.ts';
 import { virtualMachineBackups } from '#shared/api/foreign/backup.ts';
-import { isNotFound } from '#shared/runtime/errors.ts';
 import type { LookAtFile } from '#shared/transfer/file-look.ts';
 
 export interface ObservedBackingImage {
@@ -167,18 +167,10 @@ const findUsers = async (
 };
 
 /** Their volumes are restored in their former class, which needs the image (harvester/backups-of-image). Empty if Harvester is not installed. */
-const findBackups = async (kube: KubeClient, className: string): Promise<readonly string[]> => {
-  try {
-    return await firstFew(kube.listAll(virtualMachineBackups), ({ status }) =>
-      (status?.volumeBackups ?? []).some(
-        (volume) => volume.persistentVolumeClaim?.spec?.storageClassName === className,
-      ),
-    );
-  } catch (error) {
-    if (isNotFound(error)) return [];
-    throw error;
-  }
-};
+const findBackups = (kube: KubeClient, className: string): Promise<readonly string[]> =>
+  firstFew(eachIfServed(kube, virtualMachineBackups), ({ status }) =>
+    (status?.volumeBackups ?? []).some((volume) => volume.persistentVolumeClaim?.spec?.storageClassName === className),
+  );
 
 const firstFew = async <T extends KubeObject>(
   objects: AsyncIterable<T>,

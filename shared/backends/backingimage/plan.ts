@@ -33,6 +33,7 @@ import {
   restartedState,
   restartingState,
   terminatingState,
+  leavingState,
 } from '#shared/populate/state.ts';
 import type { Image } from '#shared/backends/backend.ts';
 import { roundToSector } from '#shared/transfer/format/disk.ts';
@@ -53,7 +54,7 @@ const advance = (image: Image, observed: ObservedBackingImage, context: PlanCont
     if (foreign !== undefined) return { actions: [], state: takenState(image, foreign, context) };
     return backingImage === undefined
       ? planMissing(image, observed, context)
-      : planLeaving(image, backingImage, context);
+      : { actions: [], state: leavingState(image, backingImage, context) };
   }
   const plan = follow(known(image, backingImage), { ...observed, backingImage }, context);
   return { ...plan, actions: [...adoption(image, backingImage), ...plan.actions] };
@@ -92,12 +93,6 @@ const planLost = (image: Image): Plan => ({
   actions: [],
   state: lostState(image, `BackingImage ${image.state.children?.backingImage ?? ''}`, image.source),
 });
-
-const planLeaving = (image: Image, { kind, metadata }: BackingImage, context: PlanContext): Plan => {
-  const message = `${kind} ${metadata.name} is being deleted; starting again once it is gone`;
-  const step = { phase: 'Pending', reason: 'ChildDeleted', message } as const;
-  return { actions: [], state: waitingState(image, image.state, step, context) };
-};
 
 /** A backing image that Harvester created lacks our labels and would not be watched. */
 const adoption = (image: Image, backingImage: BackingImage): readonly Action[] =>

@@ -43,6 +43,7 @@ import {
   unchanged,
   usableState,
   waitingState,
+  leavingState,
 } from '#shared/populate/state.ts';
 import { inClass } from '#shared/populate/storage/profile.ts';
 import { isFetched, isForJob, isSent } from '#shared/populate/source.ts';
@@ -80,10 +81,7 @@ const planMade = (
   const { dataVolume, claim } = observed;
   const stopped = isLeaving(dataVolume) ? stoppedState(image) : undefined;
   if (stopped !== undefined) return { actions: [], state: stopped };
-  if (isLeaving(dataVolume)) {
-    const message = `DataVolume ${dataVolume.metadata.name} is being deleted; starting again once it is gone`;
-    return wait(image, 'ChildDeleted', message, context);
-  }
+  if (isLeaving(dataVolume)) return { actions: [], state: leavingState(image, dataVolume, context) };
   if (claim !== undefined && isFilled(dataVolume, claim)) {
     const state = madeState({ ...image, state: counted(image, dataVolume, context) }, claim);
     return { actions: [...adoption(image, dataVolume), ...removeStage(observed.stage)], state };

@@ -6,6 +6,7 @@ import type { ListedS3Object, ObjectFacts, S3Client } from '#shared/clients/s3/c
 import { S3Failure, type S3Fault, type S3Subject, nameOf, unlessMissing } from '#shared/clients/s3/errors.ts';
 import type { MultipartUploads } from '#shared/clients/s3/multipart.ts';
 import type { S3ObjectKey } from '#shared/clients/s3/send.ts';
+import { readUpTo } from '#shared/runtime/read-bytes.ts';
 import { lookup } from '#shared/runtime/lookup.ts';
 
 /** Codes of errors that a status does not tell apart. */
@@ -68,14 +69,9 @@ const factsOf = ({ headers }: HttpResponse): ObjectFacts => {
 const mostListBytes = 32 * 1024 * 1024;
 
 const readText = async ({ body }: HttpResponse): Promise<string> => {
-  const parts: Buffer[] = [];
-  let length = 0;
-  for await (const part of body) {
-    parts.push(part);
-    length += part.length;
-    if (length > mostListBytes) throw new S3Failure('Refused', 'the list of a container is longer than 32 MiB');
-  }
-  return Buffer.concat(parts).toString('utf8');
+  const { bytes, isCut } = await readUpTo(body, mostListBytes);
+  if (isCut) throw new S3Failure('Refused', 'the list of a container is longer than 32 MiB');
+  return bytes.toString('utf8');
 };
 
 const listedIn = (xml: string): readonly ListedS3Object[] =>

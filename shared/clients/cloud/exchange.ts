@@ -2,7 +2,9 @@
 import { z } from 'zod';
 import type { HttpClient } from '#shared/clients/http/client.ts';
 import { HttpFailure } from '#shared/clients/http/errors.ts';
-import { parseRetryAfter } from '#shared/clients/registry/refusal.ts';
+import { parseRetryAfter } from '#shared/clients/http/refusal.ts';
+import { parseJson } from '#shared/runtime/json.ts';
+import { readUpTo } from '#shared/runtime/read-bytes.ts';
 import { redact } from '#shared/runtime/redact.ts';
 
 export interface Token {
@@ -44,18 +46,8 @@ const shortestMs = 5 * 60_000;
 const longestReason = 300;
 
 const readJson = async (body: AsyncIterable<Buffer>): Promise<unknown> => {
-  const parts: Buffer[] = [];
-  let length = 0;
-  for await (const part of body) {
-    parts.push(part);
-    length += part.length;
-    if (length > mostBytes) break;
-  }
-  try {
-    return JSON.parse(Buffer.concat(parts).toString('utf8'));
-  } catch {
-    return undefined;
-  }
+  const { bytes } = await readUpTo(body, mostBytes);
+  return parseJson(bytes.toString('utf8'));
 };
 
 const reasonIn = (body: unknown): string => {

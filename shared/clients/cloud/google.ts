@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { CloudEndpoints } from '#shared/clients/cloud/endpoints.ts';
 import { type Exchange, type Token, requestToken } from '#shared/clients/cloud/exchange.ts';
 import type { WorkloadIdentity } from '#shared/clients/cloud/identity.ts';
+import { parseJson } from '#shared/runtime/json.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
 /** The first is the key of CDI, the other the name that Google's documents give to the file. */
@@ -26,15 +27,6 @@ const KeyFile = z.looseObject({
   token_uri: z.string().optional(),
 });
 export type ServiceAccountKey = z.infer<typeof KeyFile>;
-
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // The message of the parser may quote the secret.
-    return undefined;
-  }
-};
 
 /** Throws InvalidInput, without any content of the Secret, if it has no usable key file. */
 export const parseServiceAccountKey = (

@@ -133,3 +133,12 @@ export const createAddressList = (cidrs: readonly string[]): AddressPolicy => {
     return isIP(plain) !== 0 && isIn(plain);
   };
 };
+
+/** A part of a URL; as it is where it is not encoded, since a literal per cent sign is allowed. */
+export const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+};

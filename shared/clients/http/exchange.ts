@@ -154,7 +154,6 @@ async function* bodyOf(flow: Flow): AsyncGenerator<Buffer, void, undefined> {
         flow.waiting -= chunk.length;
         yield chunk;
       } else if (flow.end !== undefined) return;
-      // oxlint-disable-next-line no-await-in-loop
       else await more(flow);
     }
   } finally {

@@ -37,7 +37,6 @@ const askMirrors = async (client: HttpClient, { mirrors, health, ...call }: Mirr
       continue;
     }
     try {
-      // oxlint-disable-next-line no-await-in-loop
       const { response } = await followRedirects(client, { ...call, origin: toDestination(url, {}) });
       const isFound = isAnswer(response.status, call.method);
       if (response.status >= 500 && !isFound) health.failed(url.host);

@@ -10,7 +10,6 @@ const ProxyUrl = z
 
 /** Proxies for sources on the web. */
 export const Proxies = z.object({
-  /** For `http:` URLs. */
   http: ProxyUrl.optional(),
   /** For `https:` URLs, as a tunnel. */
   https: ProxyUrl.optional(),

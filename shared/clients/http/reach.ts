@@ -1,7 +1,7 @@
 // Which servers may be asked for a namespace: what its administrator allows and denies. Compared with each URL before it is requested, so that neither a
 // redirect nor the token service of a registry leads elsewhere, and with each address that a name resolves to.
 import { z } from 'zod';
-import { type AddressPolicy, createAddressList } from '#shared/clients/http/address.ts';
+import { type AddressPolicy, createAddressList, decoded } from '#shared/clients/http/address.ts';
 import { HttpFailure } from '#shared/clients/http/errors.ts';
 
 const ServerPlace = z.object({
@@ -65,14 +65,6 @@ const leadsOut = (pathname: string): boolean => /%2f|%5c|\\|%2e/i.test(pathname)
 export const isAt = (url: URL, { host, path }: ServerPlace): boolean => {
   if (!isHostOf(url, host)) return false;
   return path === undefined || (`${url.pathname}/`.startsWith(path) && !leadsOut(url.pathname));
-};
-
-const decoded = (pathname: string): string => {
-  try {
-    return decodeURIComponent(pathname);
-  } catch {
-    return pathname;
-  }
 };
 
 /** Whether it may be there for some server: what is denied, or must be signed, must not be reached by another notation of its path. */

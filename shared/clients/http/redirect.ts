@@ -1,6 +1,7 @@
 // Follows redirects to the server that has the bytes; credentials are sent only to the origin they belong to.
 import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
 import { HttpFailure } from '#shared/clients/http/errors.ts';
+import { decoded } from '#shared/clients/http/address.ts';
 
 const maxRedirects = 10;
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);
@@ -21,14 +22,6 @@ export interface FollowCall {
   /** `host[:port]` that may be accessed without TLS, even after a redirect from https. */
   readonly plainHosts?: readonly string[] | undefined;
 }
-
-const decoded = (text: string): string => {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-};
 
 /** Moves user info of a URL into a basic authorization header. */
 export const toDestination = (url: URL, headers: Readonly<Record<string, string>>): Destination => {

@@ -62,3 +62,11 @@ export const expiryText = (reason: string | undefined, expired: number | undefin
   if (expired !== undefined) return `the signed address expired at ${new Date(expired).toISOString()}`;
   return /expired|ExpiredToken/i.test(reason ?? '') ? 'the signed address has expired' : undefined;
 };
+
+/** Seconds of a Retry-After, from either of its formats; `undefined` if missing or malformed. */
+export const parseRetryAfter = (text: string | undefined, nowMs: number): number | undefined => {
+  const trimmed = text?.trim() ?? '';
+  if (/^\d{1,9}$/.test(trimmed)) return Number(trimmed);
+  const until = Date.parse(trimmed);
+  return Number.isNaN(until) ? undefined : Math.max(0, Math.ceil((until - nowMs) / 1000));
+};

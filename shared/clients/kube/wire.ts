@@ -1,6 +1,7 @@
 // Requests and answers of the Kubernetes API, independent of the transport: undici in functions, `fetch` in Workers.
 import type { KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts';
 import type { ListOptions } from '#shared/clients/kube/client.ts';
+import { parseJson } from '#shared/runtime/json.ts';
 import {
   InvalidInput,
   type AppError,
@@ -112,11 +113,8 @@ export const errorOfStatus = (
 
 const bodyOf = async (response: TransportAnswer): Promise<StatusBody> => {
   const text = await response.body.text().catch((error: unknown) => messageOf(error));
-  try {
-    return JSON.parse(text) as StatusBody;
-  } catch {
-    return text === '' ? {} : { message: text.slice(0, 500) };
-  }
+  const body = parseJson(text) as StatusBody | undefined;
+  return body ?? (text === '' ? {} : { message: text.slice(0, 500) });
 };
 
 /** The error for an answer that is not 2xx. */

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Reference } from '#shared/clients/registry/reference.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 import { lookup } from '#shared/runtime/lookup.ts';
 
 export interface Credentials {
@@ -53,17 +54,14 @@ export const findMirrorCredentials = (secret: SecretData, mirror: Reference): Cr
 const readAuths = (secret: SecretData): Readonly<Record<string, DockerAuth>> | undefined => {
   const config = secret['.dockerconfigjson'];
   const legacy = secret['.dockercfg'];
-  if (config !== undefined) return parseJson(config, DockerConfig, '.dockerconfigjson').auths;
-  return legacy === undefined ? undefined : parseJson(legacy, DockerAuths, '.dockercfg');
+  if (config !== undefined) return parseDocument(config, DockerConfig, '.dockerconfigjson').auths;
+  return legacy === undefined ? undefined : parseDocument(legacy, DockerAuths, '.dockercfg');
 };
 
-const parseJson = <S extends z.ZodType>(text: string, schema: S, key: string): z.output<S> => {
-  try {
-    return schema.parse(JSON.parse(text));
-  } catch {
-    // The message of the parser may quote the secret.
-    throw new InvalidInput(`the Secret's ${key} is not a Docker configuration with "auths"`);
-  }
+const parseDocument = <T>(text: string, schema: z.ZodType<T>, key: string): T => {
+  const value = parseJsonAs(schema, text);
+  if (value === undefined) throw new InvalidInput(`the Secret's ${key} is not a Docker configuration with "auths"`);
+  return value;
 };
 
 /** Normalizes `https://host/v1/`, `host:port`, `host/team` and `*.example` to a host pattern and a repository prefix. */

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { RegistryFailure } from '#shared/clients/registry/refusal.ts';
+import { parseJson } from '#shared/runtime/json.ts';
 
 export const indexTypes: readonly string[] = [
   'application/vnd.oci.image.index.v1+json',
@@ -93,11 +94,9 @@ export const readManifest = (bytes: Uint8Array, expected: string | undefined, wh
 };
 
 const parseDocument = (bytes: Uint8Array, where: string): unknown => {
-  try {
-    return JSON.parse(Buffer.from(bytes).toString('utf8'));
-  } catch {
-    throw new RegistryFailure('InvalidImage', `the manifest of ${where} is not JSON`);
-  }
+  const value = parseJson(Buffer.from(bytes).toString('utf8'));
+  if (value === undefined) throw new RegistryFailure('InvalidImage', `the manifest of ${where} is not JSON`);
+  return value;
 };
 
 // Selects an image of an index.

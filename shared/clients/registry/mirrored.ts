@@ -77,7 +77,6 @@ const createAsker = ({ health, signal }: MirroredOptions, sites: readonly Site[]
     for (const site of askable(sites, health)) {
       const { host, repository } = site.place;
       try {
-        // oxlint-disable-next-line no-await-in-loop
         const answer = await ask(site.client, { ...image, host, repository }, site);
         health.answered(host);
         return answer;

@@ -64,7 +64,6 @@ export const parseReference = (text: string): Reference => {
   throw new InvalidInput(`the image reference "${redactUrl(text)}" ${parsed.problem}`);
 };
 
-/** The server for requests to this host. */
 export const serverOf = (host: string): string => (isHub(host) ? hub.server : host);
 
 /** Host, repository, then the digest or else the tag: the name in requests. */

@@ -1,6 +1,8 @@
 // Errors of a registry: an unsuccessful answer as an error with the registry's own message, and the delay after 429.
 import type { HttpResponse } from '#shared/clients/http/client.ts';
-import { expiryOf, expiryText, mostErrorBytes, refusalMessage } from '#shared/clients/http/refusal.ts';
+import { expiryOf, expiryText, mostErrorBytes, refusalMessage, parseRetryAfter } from '#shared/clients/http/refusal.ts';
+import { parseJson } from '#shared/runtime/json.ts';
+import { readUpTo } from '#shared/runtime/read-bytes.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import { type AppErrorOptions, TableError } from '#shared/runtime/errors.ts';
 
@@ -40,24 +42,15 @@ const mostErrorLength = 300;
 
 /** The whole body. Throws RegistryFailure if it exceeds the limit. */
 export const readBody = async (response: HttpResponse, what: string, most = mostBytes): Promise<Buffer> => {
-  const parts: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of response.body) {
-    parts.push(chunk);
-    length += chunk.length;
-    if (length > most) throw new RegistryFailure('InvalidImage', `${what} is larger than ${most} bytes`);
-  }
-  return Buffer.concat(parts);
+  const { bytes, isCut } = await readUpTo(response.body, most);
+  if (isCut) throw new RegistryFailure('InvalidImage', `${what} is larger than ${most} bytes`);
+  return bytes;
 };
 
 export const readJson = async (response: HttpResponse, what: string): Promise<object> => {
   const bytes = await readBody(response, what);
-  try {
-    const value: unknown = JSON.parse(bytes.toString('utf8'));
-    if (typeof value === 'object' && value !== null) return value;
-  } catch {
-    // Reported below.
-  }
+  const value = parseJson(bytes.toString('utf8'));
+  if (typeof value === 'object' && value !== null) return value;
   throw new RegistryFailure('RegistryFailed', `${what} answered with something other than JSON`);
 };
 
@@ -154,14 +147,6 @@ export interface RegistryPace {
 /** Delay if the error does not specify one. */
 const defaultWaitSeconds = 60;
 const longestWaitSeconds = 24 * 3600;
-
-/** Seconds or an HTTP date. */
-export const parseRetryAfter = (text: string | undefined, nowMs: number): number | undefined => {
-  const trimmed = text?.trim() ?? '';
-  if (/^\d{1,9}$/.test(trimmed)) return Number(trimmed);
-  const until = Date.parse(trimmed);
-  return Number.isNaN(until) ? undefined : Math.max(0, Math.ceil((until - nowMs) / 1000));
-};
 
 /** `100;w=21600` as sent by Docker Hub: remaining requests, and length of the window in seconds. */
 const parseLimit = (text: string | undefined) => {

@@ -50,7 +50,6 @@ const readTag = (tag: string): Release | undefined => {
   return { tag, scheme, version, rebuild: isRebuild ? numbersOf(suffix) : [], literal };
 };
 
-/** Whether `range` is valid. */
 export const isTagRange = (range: string): boolean => semver.validRange(range) !== null;
 
 const compareNumbers = (a: readonly number[], b: readonly number[]): number => {

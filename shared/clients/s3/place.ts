@@ -1,5 +1,6 @@
 // Location of an object, from a URL with the bucket in its path or host. Pure.
 import { InvalidInput } from '#shared/runtime/errors.ts';
+import { decoded } from '#shared/clients/http/address.ts';
 
 export interface S3Place {
   /** URL of the store. */
@@ -15,7 +16,7 @@ const regionOf = (host: string): string => /^s3[.-]([a-z0-9-]+)\.amazonaws\.com$
 
 /** `undefined`: the URL has no bucket or key. */
 export const s3PlaceOf = (url: URL): S3Place | undefined => {
-  const [bucket = '', ...rest] = decode(url.pathname.slice(1)).split('/');
+  const [bucket = '', ...rest] = decoded(url.pathname.slice(1)).split('/');
   const key = rest.join('/');
   if (bucket === '' || key === '') return undefined;
   return { endpoint: url.origin, region: regionOf(url.hostname), bucket, key };
@@ -34,19 +35,10 @@ export const hasBucketInPath = ({ hostname }: URL): boolean => bareHost.test(hos
 export const s3PlaceInHost = (url: URL): S3Place | undefined => {
   const match = /^(.+)\.(s3[.-].*amazonaws\.com)$/.exec(url.hostname) ?? /^([^.]+)\.(.+)$/.exec(url.hostname);
   const [, bucket, host] = match ?? [];
-  const key = decode(url.pathname.slice(1));
+  const key = decoded(url.pathname.slice(1));
   if (bucket === undefined || host === undefined || key === '') return undefined;
   const port = url.port === '' ? '' : `:${url.port}`;
   return { endpoint: `${url.protocol}//${host}${port}`, region: regionOf(host), bucket, key };
-};
-
-/** A key may contain a literal per cent sign. */
-const decode = (path: string): string => {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
 };
 
 export const noS3Object =

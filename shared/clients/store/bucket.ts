@@ -2,6 +2,7 @@
 import type { S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
 import type { Expected, Store } from '#shared/clients/store/store.ts';
+import { readWhole } from '#shared/runtime/read-bytes.ts';
 import { InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
 
 const ifThere = async <T>(work: () => Promise<T>): Promise<T | undefined> => {
@@ -25,9 +26,7 @@ export const createBucketStore = (s3: S3Client, bucket: string, signal?: AbortSi
         content.discard();
         throw new InvalidInput(`${bucket}/${key} has ${content.size} bytes, more than the limit of ${mostBytes}`);
       }
-      const parts: Buffer[] = [];
-      for await (const part of content.body) parts.push(part);
-      const bytes = Buffer.concat(parts);
+      const bytes = await readWhole(content.body);
       if (bytes.length !== content.size)
         throw new Unavailable(`${bucket}/${key} was truncated: ${bytes.length} of ${content.size} bytes`);
       return { bytes, revision: content.etag ?? '' };

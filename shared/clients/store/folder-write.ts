@@ -28,7 +28,6 @@ export const ifThere = async <T>(work: () => Promise<T>): Promise<T | undefined>
   }
 };
 
-/** Whether two paths are the same file. */
 const areSame = async (files: FileSystem, a: string, b: string): Promise<boolean> => {
   const [one, other] = await Promise.all([a, b].map((path) => ifThere(() => files.stat(path))));
   return one !== undefined && other !== undefined && one.ino === other.ino && one.dev === other.dev;

@@ -3,6 +3,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { type Secret, secrets } from '#shared/api/foreign/core.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { tolerate } from '#shared/clients/kube/tolerant.ts';
 import { Unavailable, isConflict } from '#shared/runtime/errors.ts';
 import { type SigningKey, type VerifyingKey, publicHalfOf, toSigningKey } from '#shared/runtime/token.ts';
 
@@ -72,9 +73,7 @@ export const createKeyRing = (kube: KubeClient, now: () => number): KeyRing => {
     for (let attempt = 0; attempt < tries; attempt++) {
       const secret = await kube.get(secrets, key);
       if (secret !== undefined && isFresh(secret, now())) return { keys: keysOf(secret), readAt: now() };
-      await renew(secret).catch((error: unknown) => {
-        if (!isConflict(error)) throw error;
-      });
+      await tolerate(renew(secret), isConflict);
     }
     throw new Unavailable(`Secret ${key.name} in ${key.namespace} is constantly changed by another client`);
   };

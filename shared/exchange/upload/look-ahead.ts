@@ -5,6 +5,7 @@ import { checkCapacity, planTransfer } from '#shared/transfer/plan.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 import { type ByteSource, headBytes } from '#shared/transfer/source/source.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
+import { readHead, joined } from '#shared/transfer/source/head.ts';
 
 export interface LookedAt {
   readonly inspection: Inspection;
@@ -23,39 +24,14 @@ const sourceOf = (head: Buffer, size: number | undefined, isWhole: boolean): Byt
   close: () => Promise.resolve(),
 });
 
-/** The bytes already read, then the rest. */
-export async function* joined(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer, void, undefined> {
-  yield head;
-  for (;;) {
-    const next = await rest.next();
-    if (next.done === true) return;
-    yield next.value;
-  }
-}
-
 /** `size`: bytes of the file, if known. Throws a Problem (400) if it cannot be a disk. */
 export const lookAhead = async (stream: Readable, size: number | undefined): Promise<LookedAt> => {
-  const { head, chunks, isWhole } = await readHead(stream);
+  const chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  const { head, isWhole } = await readHead(chunks);
   return asProblem(async () => {
     const { inspection } = await planTransfer(sourceOf(head.subarray(0, headBytes), size, isWhole));
     return { inspection, stream: Readable.from(joined(head, chunks), { objectMode: false }) };
   });
-};
-
-const readHead = async (stream: Readable) => {
-  const chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
-  const parts: Buffer[] = [];
-  let length = 0;
-  let isWhole = false;
-  while (length < headBytes && !isWhole) {
-    const next = await chunks.next();
-    if (next.done === true) isWhole = true;
-    else {
-      parts.push(next.value);
-      length += next.value.length;
-    }
-  }
-  return { head: Buffer.concat(parts), chunks, isWhole };
 };
 
 /**
@@ -63,7 +39,8 @@ const readHead = async (stream: Readable) => {
  * keeps waiting for another file. A piece too short to decide is forwarded unchanged. Throws a Problem (400).
  */
 export const lookAtPiece = async (piece: Readable, size: number, limitBytes: number | undefined): Promise<Readable> => {
-  const { head, chunks } = await readHead(piece);
+  const chunks = piece[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  const { head } = await readHead(chunks);
   const stream = Readable.from(joined(head, chunks), { objectMode: false });
   const isWhole = head.length >= size;
   if (head.length < headBytes && !isWhole) return stream;

@@ -4,8 +4,9 @@ import { type PlacedAnswer, askPlaces } from '#shared/clients/http/mirrored.ts';
 import { type MirrorAccess, mirrorsOf } from '#shared/clients/http/mirrors.ts';
 import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
 import { type Destination, toDestination } from '#shared/clients/http/redirect.ts';
-import { parseRetryAfter } from '#shared/clients/registry/refusal.ts';
 import { statedDigest } from '#shared/clients/http/digest.ts';
+import { parseRetryAfter } from '#shared/clients/http/refusal.ts';
+import { readUpTo } from '#shared/runtime/read-bytes.ts';
 import { findChecksum } from '#shared/golden/checksums.ts';
 import type { Validators, Observation } from '#shared/golden/poll/observation.ts';
 import type { HttpCronSource } from '#shared/golden/source.ts';
@@ -70,20 +71,10 @@ const byChecksum = async (poll: HttpPoll, source: HttpCronSource, checksumUrl: s
     return refused(poll, response, where);
   }
   const fileName = decodeURIComponent(file.pathname.split('/').at(-1) ?? '');
-  const found = findChecksum(await readText(response), fileName);
+  const { bytes } = await readUpTo(response.body, mostBytes);
+  const found = findChecksum(bytes.toString('utf8'), fileName);
   if ('problem' in found) return { is: 'failed', reason: 'ChecksumMissing', message: `${where} ${found.problem}` };
   return { is: 'found', digest: found.digest, message: `${where} says ${found.digest}`, memory: {} };
-};
-
-const readText = async (response: HttpResponse): Promise<string> => {
-  const parts: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of response.body) {
-    length += chunk.length;
-    if (length > mostBytes) break;
-    parts.push(chunk);
-  }
-  return Buffer.concat(parts).toString('utf8');
 };
 
 const conditionsOf = ({ etag, lastModified }: Validators): Readonly<Record<string, string>> => ({

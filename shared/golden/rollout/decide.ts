@@ -33,12 +33,10 @@ export interface RolloutWish {
   readonly approvals: readonly Approval[];
 }
 
-export type MoveReason = 'Promoted' | 'Pinned' | 'RolledBack';
-
 export interface ChannelMove {
   readonly from?: string | undefined;
   readonly to: string;
-  readonly reason: MoveReason;
+  readonly reason: 'Promoted' | 'Pinned' | 'RolledBack';
   readonly by?: string | undefined;
   readonly message: string;
 }

@@ -7,6 +7,7 @@ import { annotations } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import { parseSpan, toSpan } from '#shared/runtime/age.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 /** What is known of a version beside the policy. */
 interface Aging {
@@ -81,21 +82,13 @@ export const toMark = (policy: string, version: string | undefined, status: Depr
   status &&
   JSON.stringify({ policy, ...(version === undefined ? {} : { version }), ...status } satisfies DeprecationMark);
 
-const jsonOf = (object: KubeObject | undefined): unknown => {
-  try {
-    return JSON.parse(object?.metadata.annotations?.[annotations.deprecation] ?? 'null');
-  } catch {
-    return undefined;
-  }
-};
-
 /** `undefined`: disks should be made from it. */
 export const deprecationIn = (object: KubeObject | undefined): DeprecationMark | undefined =>
-  Mark.safeParse(jsonOf(object)).data;
+  parseJsonAs(Mark, object?.metadata.annotations?.[annotations.deprecation]);
 
 /** Of an image by itself, which no policy has: its owners write the mark. */
 export const deprecationOfImage = (image: KubeObject | undefined): DeprecationStatus | undefined =>
-  DeprecationStatus.safeParse(jsonOf(image)).data;
+  parseJsonAs(DeprecationStatus, image?.metadata.annotations?.[annotations.deprecation]);
 
 /** The sentence for people about a version, a channel or an image. */
 export const sentenceOf = (

@@ -5,7 +5,6 @@ import type { KubeObject } from '#shared/api/object.ts';
 import type { RetentionLimits } from '#shared/golden/version.ts';
 import { parseSpan } from '#shared/runtime/age.ts';
 
-/** Whether a policy names a cron of its namespace. */
 export const selects = ({ spec: { dataImportCrons } }: GoldenImagePolicy, { metadata }: KubeObject): boolean => {
   const { names, matchLabels } = dataImportCrons;
   if (names !== undefined) return names.includes(metadata.name);

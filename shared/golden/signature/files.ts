@@ -3,6 +3,7 @@ import type { GpgRule } from '#shared/api/bullion/verify.ts';
 import { digestsNamed } from '#shared/golden/checksums.ts';
 import { type SignatureRefusal, type Verified, bestOf, refuse } from '#shared/golden/signature/outcome.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
+import { decoded } from '#shared/clients/http/address.ts';
 
 export type FetchedFile =
   | { readonly is: 'file'; readonly bytes: Buffer }
@@ -115,9 +116,7 @@ const verifyDetached = async (
   for (const text of texts) {
     const place = placeOf(text, sums.url);
     if (place === undefined) return noPlace('signature', text);
-    // oxlint-disable-next-line no-await-in-loop
     const file = await fetch(place);
-    // oxlint-disable-next-line no-await-in-loop
     if (file.is === 'file') found.push(await format.detached(sums.bytes, file.bytes, redactUrl(place.href)));
     else if (signature !== undefined) return absence('the signature', place, file);
     if (found.at(-1)?.is === 'signed') break;
@@ -132,14 +131,7 @@ const verifyDetached = async (
   );
 };
 
-const nameOf = (url: string): string => {
-  const name = new URL(url).pathname.split('/').at(-1) ?? '';
-  try {
-    return decodeURIComponent(name);
-  } catch {
-    return name;
-  }
-};
+const nameOf = (url: string): string => decoded(new URL(url).pathname.split('/').at(-1) ?? '');
 
 const judgeText = (signed: SignedText, version: FileVersion, url: URL, kind: string): Verified | SignatureRefusal => {
   const { digest } = version;

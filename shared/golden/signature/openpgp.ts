@@ -5,8 +5,6 @@ import { type SignatureRefusal, type SignatureReason, bestOf, refuse } from '#sh
 import { messageOf } from '#shared/runtime/errors.ts';
 
 const load = () => import('openpgp');
-type Library = Awaited<ReturnType<typeof load>>;
-
 const clearHeader = '-----BEGIN PGP SIGNED MESSAGE-----';
 const publicBlock = /-----BEGIN PGP PUBLIC KEY BLOCK-----[\s\S]+?-----END PGP PUBLIC KEY BLOCK-----/g;
 const armorHeader = /^\s*-----BEGIN PGP /;
@@ -17,7 +15,7 @@ type Result = VerifyMessageResult['signatures'][number];
 
 export type Keyring = readonly Key[];
 
-const readOne = async ({ readKeys }: Library, content: Buffer): Promise<readonly Key[]> => {
+const readOne = async ({ readKeys }: Awaited<ReturnType<typeof load>>, content: Buffer): Promise<readonly Key[]> => {
   const blocks = content.toString('utf8').match(publicBlock) ?? [];
   if (blocks.length === 0) return readKeys({ binaryKeys: content });
   return (await Promise.all(blocks.map((armoredKeys) => readKeys({ armoredKeys })))).flat();
@@ -34,7 +32,6 @@ export const readKeyring = async (contents: readonly Buffer[], where: string): P
         `${where} holds a private key, which belongs to the signer alone: remove it, and export the public one`,
       );
     try {
-      // oxlint-disable-next-line no-await-in-loop
       keys.push(...(await readOne(library, content)));
     } catch (error) {
       return refuse(

@@ -7,10 +7,12 @@ import type { SignatureRule } from '#shared/api/bullion/verify.ts';
 import { configMaps } from '#shared/api/foreign/core.ts';
 import type { HttpClient } from '#shared/clients/http/client.ts';
 import { toDestination } from '#shared/clients/http/redirect.ts';
-import { type RegistryPace, createRegistryPace, parseRetryAfter } from '#shared/clients/registry/refusal.ts';
+import { type RegistryPace, createRegistryPace } from '#shared/clients/registry/refusal.ts';
 import { isDigest } from '#shared/clients/registry/reference.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
 import { s3PlaceOf } from '#shared/clients/s3/place.ts';
+import { parseRetryAfter } from '#shared/clients/http/refusal.ts';
+import { readUpTo } from '#shared/runtime/read-bytes.ts';
 import {
   type SourceClient,
   type OpenOptions,
@@ -170,14 +172,8 @@ const formatOf = async (
 };
 
 const bounded = async (body: AsyncIterable<Buffer>): Promise<FetchedFile> => {
-  const parts: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of body) {
-    length += chunk.length;
-    if (length > mostFileBytes) return { is: 'too-large' };
-    parts.push(chunk);
-  }
-  return { is: 'file', bytes: Buffer.concat(parts) };
+  const { bytes, isCut } = await readUpTo(body, mostFileBytes);
+  return isCut ? { is: 'too-large' } : { is: 'file', bytes };
 };
 
 /** Stores that may not be listed answer 403 for what they do not have. */

@@ -5,6 +5,7 @@ import { diskBytesIn, Population } from '#shared/populate/population.ts';
 import { z } from 'zod';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { annotations } from '#shared/api/names.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 /**
  * `snapshot`: the new claim restores a snapshot. `csi-clone`: the new claim names the old one as its source. `copy`: a Job reads one and
@@ -202,10 +203,5 @@ export const recordAnnotation = (record: CloneRecord): Readonly<Record<string, s
 });
 
 /** `undefined` if the claim is not a clone. */
-export const recordOf = (claim: PersistentVolumeClaim | undefined): CloneRecord | undefined => {
-  try {
-    return CloneRecord.safeParse(JSON.parse(claim?.metadata.annotations?.[annotations.clone] ?? 'null')).data;
-  } catch {
-    return undefined;
-  }
-};
+export const recordOf = (claim: PersistentVolumeClaim | undefined): CloneRecord | undefined =>
+  parseJsonAs(CloneRecord, claim?.metadata.annotations?.[annotations.clone]);

@@ -25,7 +25,6 @@ export interface Hindrance {
 interface AttemptCounts {
   /** Started attempts. */
   readonly attempts: number;
-  /** Failed attempts. */
   readonly failures: number;
   /** The error of the latest failed attempt. */
   readonly lastFault?: AttemptFault | undefined;

@@ -21,12 +21,10 @@ import { type TransferRun, isQueued } from '#shared/populate/job/attempts.ts';
 import { annotations, labels, systemNamespace, transferQueue } from '#shared/api/names.ts';
 import { redact } from '#shared/runtime/redact.ts';
 
-type Unfinished = Exclude<TransferRun, { is: 'succeeded' }>;
-
 /** A transfer and the objects observed with it. */
 interface Followed {
   readonly job: Job;
-  readonly run: Unfinished;
+  readonly run: Exclude<TransferRun, { is: 'succeeded' }>;
   /** Warning events of the cluster, newest first. */
   readonly warnings?: readonly KubeEvent[] | undefined;
   /** Holds the uploaded file for the remaining attempts. */

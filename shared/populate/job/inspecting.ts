@@ -16,7 +16,6 @@ export interface Looking {
   readonly pods: readonly Pod[];
   /** Warning events of the cluster, newest first: why no pod starts. */
   readonly warnings?: readonly KubeEvent[] | undefined;
-  /** Builds the Job. */
   readonly build: () => Job;
 }
 

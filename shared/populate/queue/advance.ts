@@ -2,15 +2,16 @@
 // the Lease of the queue: a pass records there which Jobs it admits before it resumes them, so that no other pass admits more in their place, and one
 // that was interrupted is completed by the next. Only what is recorded there counts as running: labels of Jobs are written by whoever may edit them.
 import { z } from 'zod';
-import { type Lease, leases } from '#shared/api/foreign/kubernetes.ts';
+import { leases } from '#shared/api/foreign/kubernetes.ts';
 import { type Job, jobs, priorityClasses } from '#shared/api/foreign/core.ts';
 import { annotations, labels, systemNamespace, transferQueue } from '#shared/api/names.ts';
 import { keyOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { tolerate, isChangedMeanwhile, retryConflicts } from '#shared/clients/kube/tolerant.ts';
+import { readLedger, writeLedger } from '#shared/populate/queue/ledger.ts';
 import { isFinished, isQueued } from '#shared/populate/job/attempts.ts';
 import { parseLimits, readLimits } from '#shared/populate/queue/limits.ts';
 import { type WaitingTransfer, orderQueue } from '#shared/populate/queue/order.ts';
-import { isConflict, isNotFound } from '#shared/runtime/errors.ts';
 
 const Ledger = z.object({
   /** UIDs of Jobs that were admitted and have not ended. They may still be suspended. */
@@ -25,23 +26,6 @@ type Ledger = z.infer<typeof Ledger>;
 const mostTimes = 50;
 const maxRounds = 5;
 const key = { namespace: systemNamespace, name: transferQueue } as const;
-
-const readLedger = (lease: Lease | undefined): Ledger => {
-  try {
-    return Ledger.parse(JSON.parse(lease?.metadata.annotations?.[annotations.admitted] ?? '{}'));
-  } catch {
-    return Ledger.parse({});
-  }
-};
-
-/** Throws Conflict if another pass was first. */
-const writeLedger = async (kube: KubeClient, lease: Lease | undefined, ledger: Ledger): Promise<void> => {
-  const text = JSON.stringify(ledger);
-  if (lease?.metadata.annotations?.[annotations.admitted] === text) return;
-  const metadata = { ...key, ...lease?.metadata, annotations: { [annotations.admitted]: text } };
-  const next: Lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec: lease?.spec ?? {} };
-  await (lease === undefined ? kube.create(leases, next) : kube.replace(leases, next));
-};
 
 interface QueuedJob extends WaitingTransfer {
   readonly job: Job;
@@ -88,11 +72,7 @@ interface Pass {
 /** Does nothing to a Job that was deleted or replaced meanwhile. */
 const change = async (kube: KubeClient, job: Job, metadata: object, spec?: object): Promise<void> => {
   const patch = { metadata: { uid: job.metadata.uid, ...metadata }, ...(spec === undefined ? {} : { spec }) };
-  try {
-    await kube.mergePatch(jobs, keyOf(job), patch);
-  } catch (error) {
-    if (!isNotFound(error) && !isConflict(error)) throw error;
-  }
+  await tolerate(kube.mergePatch(jobs, keyOf(job), patch), isChangedMeanwhile);
 };
 
 const admit = (kube: KubeClient, job: Job): Promise<void> => {
@@ -144,13 +124,13 @@ const decide = async (kube: KubeClient, { running, due, waiting }: Found) => {
 
 const runPass = async (kube: KubeClient, { now, cause }: Pass): Promise<void> => {
   const lease = await kube.get(leases, key);
-  const ledger = readLedger(lease);
+  const ledger = readLedger(Ledger, lease);
   if (cause === 'created' && ledger.isFull) return;
   const found = await find(kube, ledger);
   if (Object.values(found).every((some) => some.length === 0) && !ledger.isFull) return;
   const { admitted, waiting, uids, isFull } = await decide(kube, found);
   const times = [...ledger.times, ...admitted.map(() => Math.floor(now / 1000))].slice(-mostTimes);
-  await writeLedger(kube, lease, { admitted: uids, times, isFull });
+  await writeLedger(kube, { key, lease, ledger: { admitted: uids, times, isFull } satisfies Ledger });
   for (const job of [...found.due, ...admitted.map(({ job }) => job)]) await admit(kube, job);
   for (const job of found.ended) await change(kube, job, { labels: { [labels.queue]: null } });
   const pace = paceOf(times, now);
@@ -165,12 +145,6 @@ const isEmpty = async (kube: KubeClient): Promise<boolean> =>
 /** Admits what the limits allow. A tick costs one request where no transfer is limited. */
 export const advanceQueue = async (kube: KubeClient, pass: Pass): Promise<void> => {
   if (pass.cause === 'tick' && (await isEmpty(kube))) return;
-  for (let round = 1; ; round += 1) {
-    try {
-      return await runPass(kube, pass);
-    } catch (error) {
-      // Another pass was first; it may not have observed what this one is for.
-      if (!isConflict(error) || round === maxRounds) throw error;
-    }
-  }
+  // Another pass that was first may not have observed what this one is for.
+  await retryConflicts(maxRounds, () => runPass(kube, pass));
 };

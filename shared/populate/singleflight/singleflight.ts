@@ -52,14 +52,10 @@ const leaseOf = (ref: ObjectRef, name: string, because: string | undefined): Lea
       ...(because === undefined ? {} : { [annotations.fetchReason]: because }),
     },
     // Garbage-collected with its holder; then a waiting volume takes over.
-    ownerReferences: ownersOf(ref),
+    ownerReferences: [holderOf(ref)],
   },
   spec: { holderIdentity: ref.uid },
 });
-
-const ownersOf = ({ apiVersion, kind, name, uid }: ObjectRef) => [
-  { apiVersion, kind, name, uid, controller: false, blockOwnerDeletion: false },
-];
 
 /** Only the observed version of the lease is taken over, so that one of several volumes succeeds. No volume waits for the new holder yet. */
 const takeOver = (ref: ObjectRef, lease: Lease, because: string | undefined): readonly Action[] => [
@@ -70,7 +66,7 @@ const takeOver = (ref: ObjectRef, lease: Lease, because: string | undefined): re
         [annotations.awaited]: null,
         [annotations.fetchReason]: because ?? null,
       },
-      ownerReferences: ownersOf(ref),
+      ownerReferences: [holderOf(ref)],
     },
     spec: { holderIdentity: ref.uid },
   }),

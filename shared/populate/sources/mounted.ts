@@ -17,7 +17,6 @@ export interface MountedClaim {
 /** A file of an NFS export, which the pod mounts. */
 export interface NfsFile {
   readonly server: string;
-  /** Path of the export. */
   readonly path: string;
   /** Path of the file in the export. */
   readonly key: string;

@@ -65,7 +65,6 @@ const mayBeMade = (volume: Volume): boolean => {
   return isOthers || mayBe(volume, volume.state.children?.volume);
 };
 
-/** All its children. */
 export const readChildren = async (kube: KubeClient, volume: Volume): Promise<ObservedVolume> => {
   const [inspect, fill, readers] = [
     await readJob(kube, volume, 'inspect'),

@@ -12,8 +12,9 @@ import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapsh
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { childrenOf } from '#shared/api/object.ts';
 import { cloneName } from '#shared/populate/clone/plan.ts';
-import { listIfServed, readOwn, readWorkers } from '#shared/populate/reading.ts';
+import { readOwn, readWorkers } from '#shared/populate/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { listIfServed } from '#shared/clients/kube/tolerant.ts';
 import { transferJobName } from '#shared/populate/job/transfer-job.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import { populationOf } from '#shared/populate/population.ts';

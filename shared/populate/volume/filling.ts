@@ -17,7 +17,7 @@ import { releaseSpool } from '#shared/populate/job/spooling.ts';
 import type { ImageState } from '#shared/populate/filled.ts';
 import { followTransfer } from '#shared/populate/job/following.ts';
 import { afterPause, pausedBy, planPaused } from '#shared/populate/job/pausing.ts';
-import { countAttempts, failedState, storageWaitingState, waitingState } from '#shared/populate/state.ts';
+import { countAttempts, failedState, storageWaitingState, waitingState, leavingState } from '#shared/populate/state.ts';
 import { type SucceededRun, type TransferRun, readTransfer } from '#shared/populate/job/attempts.ts';
 import { type Population, guestLabels, populatedPatch } from '#shared/populate/population.ts';
 import { needsBinder, planBinder } from '#shared/populate/volume/binding.ts';
@@ -188,11 +188,7 @@ const planByJob = (paused: Volume, observed: Filling, context: PlanContext): Pla
   const volume = afterPause(paused);
   if (job === undefined) return planUnstarted(volume, observed, context);
   const leaving = [job, spool].find((child) => child?.metadata.deletionTimestamp !== undefined);
-  if (leaving !== undefined) {
-    const message = `${leaving.kind} ${leaving.metadata.name} is being deleted; starting again once it is gone`;
-    const step = { phase: 'Pending', reason: 'ChildDeleted', message } as const;
-    return { actions: removeJob(job), state: waitingState(volume, volume.state, step, context) };
-  }
+  if (leaving !== undefined) return { actions: removeJob(job), state: leavingState(volume, leaving, context) };
   const run = readTransfer(job, observed.pods, context.now);
   if (run.is !== 'succeeded') return planUnfinished(volume, { ...observed, job }, run, context);
   const known = recordOf(claim)?.population;

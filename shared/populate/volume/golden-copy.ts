@@ -17,6 +17,7 @@ import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import { annotations, labels, unguardedNamespaces } from '#shared/api/names.ts';
 import { apiVersionOf, type Owner, refOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 import type { ReadyOrigin } from '#shared/populate/clone/origin.ts';
 import { holderOf } from '#shared/populate/singleflight/singleflight.ts';
 import { isoTime } from '#shared/populate/state.ts';
@@ -38,7 +39,6 @@ export interface ObservedCopy {
   readonly dataVolume?: DataVolume | undefined;
   /** The copy as a source, once it can be cloned. */
   readonly origin?: ReadyOrigin | undefined;
-  /** Class for a snapshot of it. */
   readonly snapshotClass?: string | undefined;
 }
 
@@ -77,11 +77,7 @@ export type CopyRecord = z.infer<typeof CopyRecord>;
 /** `undefined`: it is no golden copy. */
 export const copyRecordOf = ({ metadata }: Pick<DataVolume, 'metadata'>): CopyRecord | undefined => {
   if (metadata.labels?.[labels.copyOf] === undefined) return undefined;
-  try {
-    return CopyRecord.safeParse(JSON.parse(metadata.annotations?.[annotations.goldenCopy] ?? 'null')).data;
-  } catch {
-    return undefined;
-  }
+  return parseJsonAs(CopyRecord, metadata.annotations?.[annotations.goldenCopy]);
 };
 
 /** The volume mode of a copy that no disk asked for: that of the version if the class has it, as disks of the class have it. */

@@ -12,6 +12,7 @@ import { requestedBytes } from '#shared/populate/population.ts';
 import { buildClaim } from '#shared/populate/volume/making.ts';
 import { CloneRecord } from '#shared/populate/clone/strategy.ts';
 import type { Volume } from '#shared/populate/volume/volume.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 /** Data that would be lost with the old claim. */
 const Handover = z.object({
@@ -21,13 +22,8 @@ const Handover = z.object({
   record: CloneRecord,
 });
 
-const handoverOf = (volume: PersistentVolume): z.infer<typeof Handover> | undefined => {
-  try {
-    return Handover.parse(JSON.parse(volume.metadata.annotations?.[annotations.handover] ?? 'null'));
-  } catch {
-    return undefined;
-  }
-};
+const handoverOf = (volume: PersistentVolume): z.infer<typeof Handover> | undefined =>
+  parseJsonAs(Handover, volume.metadata.annotations?.[annotations.handover]);
 
 interface Leaving {
   readonly claim: PersistentVolumeClaim;

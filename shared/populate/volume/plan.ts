@@ -7,7 +7,14 @@ import { type ImageState, isRetryDue } from '#shared/populate/filled.ts';
 import { isFinished, readTransfer } from '#shared/populate/job/attempts.ts';
 import { lostState } from '#shared/populate/loss.ts';
 import { type Population, populationOf } from '#shared/populate/population.ts';
-import { countAttempts, restartedState, takenState, unchanged, waitingState } from '#shared/populate/state.ts';
+import {
+  countAttempts,
+  restartedState,
+  takenState,
+  unchanged,
+  waitingState,
+  leavingState,
+} from '#shared/populate/state.ts';
 import { inClass } from '#shared/populate/storage/profile.ts';
 import { planAdopted } from '#shared/populate/volume/adopting.ts';
 import { isPromiseOpen, planBinding, planPromised } from '#shared/populate/volume/binding.ts';
@@ -122,11 +129,10 @@ const planLost = (volume: Volume, { claim, job }: ObservedVolume): Plan => {
 };
 
 /** A pending pod keeps its terminating claim: neither would ever end. */
-const planLeaving = (volume: Volume, { claim, job }: ObservedVolume, context: PlanContext): Plan => {
-  const message = `PersistentVolumeClaim ${claim?.metadata.name} is being deleted; starting again once it is gone`;
-  const step = { phase: 'Pending', reason: 'ChildDeleted', message } as const;
-  return { actions: removeJob(job), state: waitingState(volume, volume.state, step, context) };
-};
+const planLeaving = (volume: Volume, { claim, job }: Made, context: PlanContext): Plan => ({
+  actions: removeJob(job),
+  state: leavingState(volume, claim, context),
+});
 
 /** A crash may have happened between marking the claim and removing the objects it was filled through. */
 const planMarkedAsFilled = (volume: Volume, observed: Made, population: Population, context: PlanContext): Plan => {

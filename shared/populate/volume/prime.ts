@@ -22,6 +22,7 @@ import type { ObservedVolume } from '#shared/populate/volume/observed.ts';
 import { isWhole } from '#shared/populate/volume/state.ts';
 import { isGolden, type Volume } from '#shared/populate/volume/volume.ts';
 import { redact } from '#shared/runtime/redact.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 /** On a claim: the node of its first consumer, which the scheduler chose. */
 export const selectedNode = 'volume.kubernetes.io/selected-node';
@@ -79,13 +80,8 @@ export const primesOf = (volume: Volume, claim: PersistentVolumeClaim): readonly
 /** On the claim of the disk, from the moment its bytes are complete: no Job may write to that volume any more. */
 const Handover = z.object({ volume: z.string(), population: Population });
 
-export const handoverTo = ({ metadata }: PersistentVolumeClaim): z.infer<typeof Handover> | undefined => {
-  try {
-    return Handover.safeParse(JSON.parse(metadata.annotations?.[annotations.handover] ?? 'null')).data;
-  } catch {
-    return undefined;
-  }
-};
+export const handoverTo = ({ metadata }: PersistentVolumeClaim): z.infer<typeof Handover> | undefined =>
+  parseJsonAs(Handover, metadata.annotations?.[annotations.handover]);
 
 /** Its consumer has chosen its node, or it gets its volume now. */
 export const isPrimeDue = (claim: PersistentVolumeClaim): boolean =>

@@ -55,7 +55,6 @@ export const isLeft = ({ comesFromOriginal, ref }: Filled, claim: PersistentVolu
 export const fetchReasonOf = ({ fetchReason }: ImageState, { metadata }: PersistentVolumeClaim): string | undefined =>
   fetchReason ?? metadata.annotations?.[annotations.fetchReason];
 
-/** The state recorded on the filled claim. */
 export const filledState = (
   { state }: Filled,
   claim: PersistentVolumeClaim,

@@ -5,9 +5,10 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { configMaps } from '#shared/api/foreign/core.ts';
 import { registriesConfig, systemNamespace } from '#shared/api/names.ts';
 import { type RegistryAccess, readRegistriesConf } from '#shared/clients/registry/mirrors.ts';
+import { cached } from '#shared/runtime/cached.ts';
 import { isShare } from '#shared/populate/storage/profile.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
-import { isNotFound, messageOf } from '#shared/runtime/errors.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
 
 type Mirrors = Pick<RegistryAccess, 'registryRules' | 'registryFault'> & MirrorAccess;
 type Spec = CdiConfig['spec'] & Mirrors;
@@ -18,25 +19,12 @@ export type ConfigLook = () => Promise<Spec>;
 /** Milliseconds for which the result is cached. */
 const lastsMs = 60_000;
 
-export const createConfigLook = (kube: KubeClient, now: () => number = Date.now): ConfigLook => {
-  let known: { readonly spec: Spec; readonly until: number } | undefined;
-  return async () => {
-    if (known === undefined || now() >= known.until) {
-      const [spec, registries] = await Promise.all([readSpec(kube), readRegistries(kube)]);
-      known = { spec: { ...spec, ...registries }, until: now() + lastsMs };
-    }
-    return known.spec;
-  };
-};
+export const createConfigLook = (kube: KubeClient, now: () => number = Date.now): ConfigLook =>
+  cached(() => readSpec(kube), lastsMs, now);
 
-const readSpec = async (kube: KubeClient): Promise<CdiConfig['spec']> => {
-  try {
-    return (await kube.get(cdiConfigs, { name: cdiConfigName }))?.spec ?? {};
-  } catch (error) {
-    // The kind does not exist before its CRD.
-    if (isNotFound(error)) return {};
-    throw error;
-  }
+const readSpec = async (kube: KubeClient): Promise<Spec> => {
+  const [config, registries] = await Promise.all([kube.get(cdiConfigs, { name: cdiConfigName }), readRegistries(kube)]);
+  return { ...config?.spec, ...registries };
 };
 
 /** The ConfigMap `registries`, which an administrator creates. */

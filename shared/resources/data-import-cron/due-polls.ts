@@ -1,6 +1,6 @@
 // One tick's polls: each distinct source is asked once, whoever follows it, and a host that asked to be left alone is. Called by the tick.
-import { type DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
-import { type KubeObject, type ObjectRef, refOf } from '#shared/api/object.ts';
+import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { type KubeObject, type ObjectRef, refOf, isOfType } from '#shared/api/object.ts';
 import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
 import { hostOf } from '#shared/golden/source.ts';
 import { turnOf, awaitedBy, duePoll, joinRequests, pollKey } from '#shared/resources/data-import-cron/due.ts';
@@ -12,7 +12,7 @@ import {
   openLine,
   readHostWait,
 } from '#shared/resources/data-import-cron/hosts.ts';
-import { deliver, isCron, observedBy } from '#shared/resources/data-import-cron/poll.ts';
+import { deliver, observedBy } from '#shared/resources/data-import-cron/poll.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
@@ -53,7 +53,7 @@ export const createDuePolls = async (deps: ReconcileDeps): Promise<DuePolls> => 
   const round = {};
   return {
     visit: (object) => {
-      if (!isCron(object)) return;
+      if (!isOfType(object, dataImportCronKind.type)) return;
       const cron = object as DataImportCron;
       const request = duePoll(observedBy(mode, cron), deps.now());
       if (request === undefined) {
@@ -76,7 +76,6 @@ export const createDuePolls = async (deps: ReconcileDeps): Promise<DuePolls> => 
         for (const { line, groups: lane } of lanes) {
           for (const group of lane) {
             if (signal?.aborted === true) return;
-            // oxlint-disable-next-line no-await-in-loop
             await pollGroup(deps, line, { ...group, request: { ...group.request, round, signal } });
           }
         }
@@ -99,7 +98,6 @@ const linesOf = async (
   const byHost = Map.groupBy(oldestFirst, ({ request }) => hostOf(request.source));
   const lines: Line[] = [];
   for (const [host, line] of byHost) {
-    // oxlint-disable-next-line no-await-in-loop
     const before = host === undefined ? undefined : await readHostWait(kube, host);
     const hasOthers = host !== undefined && awaited.has(host);
     lines.push({ ...openLine(host, before), groups: line, hasOthers, before });
@@ -114,7 +112,6 @@ const lanesOf = (line: Line): readonly { readonly line: Line; readonly groups: r
 /** A host that answered everybody, and for which nobody waits, is as others are. */
 const endWaits = async ({ kube, now }: ReconcileDeps, lines: readonly Line[]): Promise<void> => {
   for (const { before, wait, hasOthers } of lines) {
-    // oxlint-disable-next-line no-await-in-loop
     if (before !== undefined && wait === before && !hasOthers && before.until <= now()) await endHostWait(kube, before);
   }
 };
@@ -127,7 +124,6 @@ const pollGroup = async (deps: ReconcileDeps, line: Line, { request, crons }: Re
     const askedAt = deps.now();
     const observation = await askInLine({ ...deps, observe }, line, request);
     for (const cron of crons) {
-      // oxlint-disable-next-line no-await-in-loop
       await deliver(deps, cron, { observation, askedAt });
     }
   } catch (error) {

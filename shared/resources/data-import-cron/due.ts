@@ -63,7 +63,6 @@ export const turnOf = ({ status }: DataImportCron): number => {
   return timeOf(failures > 0 && failures % 2 === 0 ? time : answered) ?? 0;
 };
 
-/** The host that a cron waits for. */
 export const awaitedBy = (cron: DataImportCron): string | undefined => {
   const source = cron.status?.waiting === undefined ? undefined : sourceOf(cron);
   return source && hostOf(source);

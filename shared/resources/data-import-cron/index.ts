@@ -32,9 +32,10 @@ import {
 } from '#shared/resources/data-import-cron/cron.ts';
 import { conclude, progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
 import type { Reconciler, Planner, Refusal } from '#shared/resources/reconciler.ts';
-import { messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, failed, waiting } from '#shared/runtime/outcome.ts';
 import type { WatchedChild } from '#shared/populate/watched-child.ts';
+import { plainReconciler, refusalOfFaults } from '#shared/resources/reconciler.ts';
+import { withoutUndefined } from '#shared/runtime/json.ts';
 
 const planner: Planner<CronResource, ObservedCron> = { check, plan, remove: planRemoval };
 
@@ -51,8 +52,6 @@ const isReleased = ({ status }: PersistentVolume): boolean => status?.phase === 
 
 const isServed = ({ group, plural }: Pick<ResourceType, 'group' | 'plural'>): boolean =>
   servedKinds.some(({ type }) => type.group === group && type.plural === plural);
-
-const withoutUndefined = <V>(value: V): V => JSON.parse(JSON.stringify(value)) as V;
 
 const toStatus = (object: DataImportCron, cron: CronResource, state: CronState, now: string): DataImportCronStatus => {
   const { status = {} } = object;
@@ -90,11 +89,6 @@ const inTrouble = (cron: CronResource, { reason, message }: Refusal): CronState 
     trouble: { reason, message },
   });
 
-const refusalOf = ({ faults }: CronResource): Refusal | undefined =>
-  faults.length === 0
-    ? undefined
-    : { reason: 'InvalidSpec', message: faults.map(({ field, message }) => `${field} ${message}`).join('; ') };
-
 /** Somebody wrote a digest or a time of their own, or wants a failed import tried again, or a version back. */
 const isAskedFor = (cron: CronResource): boolean =>
   isRetryWanted(cron) ||
@@ -109,6 +103,7 @@ const outcomeOf = ({ phase, reason, message }: CronState): Outcome => {
 };
 
 export const dataImportCronReconciler: Reconciler<DataImportCron, CronResource> = {
+  ...plainReconciler('Ready', inTrouble),
   kind: dataImportCronKind,
   watchedChildren: () => [
     // A source that watches a kind the cluster does not have never becomes ready, and holds up the others.
@@ -132,7 +127,7 @@ export const dataImportCronReconciler: Reconciler<DataImportCron, CronResource> 
   ],
   read: readCron,
   toStatus,
-  refusalOf,
+  refusalOf: refusalOfFaults,
   plannerOf: () => planner,
   finalizerOf: () => finalizers.cron,
   isSettled: (cron) =>
@@ -145,8 +140,4 @@ export const dataImportCronReconciler: Reconciler<DataImportCron, CronResource> 
   notesOf: (_before, after) => after.notes ?? [],
   announcementOf: (_cron, state) => endNameOf(state),
   endingOf: buildEnding,
-  revived: ({ state }) => state,
-  failed: inTrouble,
-  refused: (cron, error) => inTrouble(cron, { reason: `Api${error.code}`, message: `refused: ${messageOf(error)}` }),
-  fold: () => undefined,
 };

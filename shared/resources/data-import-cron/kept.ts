@@ -11,6 +11,7 @@ import { annotations } from '#shared/api/names.ts';
 import { childMetadata, childrenOf, type KubeObject, type ObjectMeta, type ResourceType } from '#shared/api/object.ts';
 import { type Action, patch } from '#shared/populate/actions.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 import type { CronResource, ObservedVersion } from '#shared/resources/data-import-cron/cron.ts';
 import {
   KeptRecord,
@@ -23,13 +24,8 @@ import {
 import { hasArrived } from '#shared/resources/data-import-cron/version.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
-const recordIn = ({ metadata }: KubeObject): KeptRecord | undefined => {
-  try {
-    return KeptRecord.safeParse(JSON.parse(metadata.annotations?.[annotations.kept] ?? 'null')).data;
-  } catch {
-    return undefined;
-  }
-};
+const recordIn = ({ metadata }: KubeObject): KeptRecord | undefined =>
+  parseJsonAs(KeptRecord, metadata.annotations?.[annotations.kept]);
 
 type Storage = Pick<KeptStorage, 'form' | 'object'>;
 
@@ -136,10 +132,8 @@ const listed = async (
     const key = { namespace: ref.namespace, name: record.version };
     const isLive =
       one.form === 'volume'
-        ? // oxlint-disable-next-line no-await-in-loop
-          (volume ?? (await kube.get(persistentVolumeClaims, key)))?.spec.volumeName === one.object.metadata.name
-        : // oxlint-disable-next-line no-await-in-loop
-          contentNameOf(snapshot ?? (await kube.get(volumeSnapshots, key))) === one.object.metadata.name;
+        ? (volume ?? (await kube.get(persistentVolumeClaims, key)))?.spec.volumeName === one.object.metadata.name
+        : contentNameOf(snapshot ?? (await kube.get(volumeSnapshots, key))) === one.object.metadata.name;
     kept.push({ ...one, record, isLive } as KeptStorage);
   }
   return kept;
@@ -170,12 +164,10 @@ const readUnkept = async (
   for (const [name, version] of versions) {
     if (!hasArrived(cron, name, version)) continue;
     const { volume, snapshot } = version;
-    // oxlint-disable-next-line no-await-in-loop
     const bound = await readFree(kube, persistentVolumes, isKept, { made: volume, storage: volume?.spec.volumeName });
     if (bound !== undefined && bound.spec.claimRef?.uid === volume?.metadata.uid)
       unkept.push({ name, form: 'volume', object: bound });
     const place = { made: snapshot, storage: contentNameOf(snapshot) };
-    // oxlint-disable-next-line no-await-in-loop
     const content = await readFree(kube, volumeSnapshotContents, isKept, place);
     if (content !== undefined && content.spec.volumeSnapshotRef?.uid === snapshot?.metadata.uid)
       unkept.push({ name, form: 'snapshot', object: content });
@@ -209,7 +201,6 @@ const readTaken = async (
   const taken = new Set<string>();
   for (const name of wantedBack.filter((wanted) => !versions.has(wanted)))
     for (const type of [persistentVolumeClaims, volumeSnapshots])
-      // oxlint-disable-next-line no-await-in-loop
       if ((await kube.get(type as typeof persistentVolumeClaims, { namespace, name })) !== undefined) taken.add(name);
   return taken;
 };

@@ -3,7 +3,7 @@
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import type { StorageClass } from '#shared/api/foreign/core.ts';
-import { type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
+import { type KubeObject, type ObjectRef, refOf, isOfType } from '#shared/api/object.ts';
 import { defaultClassOf } from '#shared/populate/storage/profile.ts';
 import { snapshotClassFor } from '#shared/resources/data-import-cron/snapshot.ts';
 import { type CronResource, isUpToDate, readCron } from '#shared/resources/data-import-cron/cron.ts';
@@ -47,8 +47,7 @@ export const createMisplacedCrons = (facts: StorageFacts | undefined): Misplaced
   const { type } = dataImportCronKind;
   return {
     visit: (object) => {
-      const isCron = object.kind === type.kind && object.apiVersion === apiVersionOf(type);
-      if (isCron && facts !== undefined && isMisplaced(object as DataImportCron, facts)) found.push(refOf(object));
+      if (isOfType(object, type) && facts !== undefined && isMisplaced(object, facts)) found.push(refOf(object));
     },
     found,
   };

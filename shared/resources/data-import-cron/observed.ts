@@ -8,7 +8,8 @@ import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/
 import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { type VolumeSnapshot, volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
-import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { allIfServed } from '#shared/clients/kube/tolerant.ts';
 import { readClass } from '#shared/populate/reading.ts';
 import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { annotations, labels } from '#shared/api/names.ts';
@@ -24,22 +25,6 @@ import { readStorage } from '#shared/resources/data-import-cron/kept.ts';
 import { classNameOf, isForDisk } from '#shared/resources/data-import-cron/template.ts';
 import { type VersionUsers, noUsers, readUsers } from '#shared/resources/data-import-cron/users.ts';
 import { hasArrived, possibleNames } from '#shared/resources/data-import-cron/version.ts';
-import { isNotFound } from '#shared/runtime/errors.ts';
-
-/** Of kinds that a cluster may lack altogether. */
-export const listOf = async <T extends KubeObject>(
-  kube: KubeClient,
-  type: ResourceType<T>,
-  options: ListOptions = {},
-): Promise<readonly T[]> => {
-  const items: T[] = [];
-  try {
-    for await (const item of kube.listAll(type, options)) items.push(item);
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-  }
-  return items;
-};
 
 /** What keeps each version of a cron. `isDue`: whether who uses them has to be read. */
 export const readKept = async (
@@ -73,7 +58,7 @@ export const check = async (kube: KubeClient, cron: CronResource): Promise<Obser
       : undefined,
     readVersions(kube, cron),
     readClass(kube, classNameOf(cron), isForDisk(cron)),
-    listOf(kube, volumeSnapshotClasses),
+    allIfServed(kube, volumeSnapshotClasses),
   ]);
   const className = storageClass?.metadata.name;
   const storage = await readStorage(kube, cron, versions, policy?.retention?.undeleteFor !== undefined);
@@ -96,7 +81,7 @@ const readLeft = async (
   { namespace, ref }: CronResource,
   versions: ObservedCron['versions'],
 ): Promise<ObservedCron['left']> => {
-  const sources = await listOf(kube, dataSourceKind.type, {
+  const sources = await allIfServed(kube, dataSourceKind.type, {
     namespace,
     labelSelector: `${cdiLabels.cron}=${ref.name}`,
   });
@@ -129,12 +114,12 @@ export const readPolicy = async (
   kube: KubeClient,
   { namespace, object }: CronResource,
 ): Promise<CronPolicy | undefined> => {
-  const policy = policyOf(object, await listOf(kube, goldenImagePolicyKind.type, { namespace }));
+  const policy = policyOf(object, await allIfServed(kube, goldenImagePolicyKind.type, { namespace }));
   if (policy === undefined) return undefined;
   const { name } = policy.metadata;
   return cronPolicyOf(
     policy,
-    await listOf(kube, dataSourceKind.type, { namespace, labelSelector: `${labels.policy}=${name}` }),
+    await allIfServed(kube, dataSourceKind.type, { namespace, labelSelector: `${labels.policy}=${name}` }),
   );
 };
 
@@ -173,10 +158,10 @@ export const readVersions = async (
 ): Promise<ReadonlyMap<string, ObservedVersion>> => {
   const options = { namespace, labelSelector: `${cdiLabels.cron}=${ref.name}` };
   // A data volume is read before its volume: a volume without one was made before, or by somebody else.
-  const imports = await listOf(kube, dataVolumes, options);
+  const imports = await allIfServed(kube, dataVolumes, options);
   const [volumes, snapshots] = await Promise.all([
-    listOf(kube, persistentVolumeClaims, options),
-    listOf(kube, volumeSnapshots, options),
+    allIfServed(kube, persistentVolumeClaims, options),
+    allIfServed(kube, volumeSnapshots, options),
   ]);
   const labelled = new Set(volumes.map(({ metadata }) => metadata.name));
   // The volume of an import is its own whether or not it took over the labels.

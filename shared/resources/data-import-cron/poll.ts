@@ -2,7 +2,7 @@
 import { buildSourcePolled } from '#events/build.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { type DataImportCron, dataImportCronKind, PollStatus } from '#shared/api/cdi/data-import-cron.ts';
-import { type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
+import { type KubeObject, type ObjectRef, refOf, isOfType } from '#shared/api/object.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
 import { countPoll } from '#shared/resources/data-import-cron/verdict.ts';
@@ -26,6 +26,8 @@ import { isConflict } from '#shared/runtime/errors.ts';
 import { type Outcome, done, retry } from '#shared/runtime/outcome.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
+import { tolerate, retryConflicts } from '#shared/clients/kube/tolerant.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 const maxRounds = 5;
 
@@ -39,9 +41,6 @@ interface Answer<O extends Observation = Observation> {
 /** The cron as polls see it; where CDI is installed, it is CDI's but for the hook it leaves to others. */
 export const observedBy = (mode: CdiMode | undefined, cron: DataImportCron): DataImportCron =>
   mode === 'use' ? asHooked(cron) : cron;
-
-export const isCron = ({ apiVersion, kind }: KubeObject): boolean =>
-  kind === dataImportCronKind.type.kind && apiVersion === apiVersionOf(dataImportCronKind.type);
 
 const polledEvent = (cron: ObjectRef, { observation, askedAt }: Answer, source: string): CloudEvent =>
   buildSourcePolled({ cron, observation }, { source, now: new Date(askedAt) });
@@ -58,7 +57,7 @@ export const deliver = async (deps: ReconcileDeps, cron: ObjectRef, answer: Answ
 
 /** Polls a cron that is due by itself: a new one, or one whose next time somebody wrote. */
 export const pollIfDue = async (deps: ReconcileDeps, object: KubeObject): Promise<Outcome> => {
-  if (!isCron(object) || deps.observe === undefined) return done;
+  if (!isOfType(object, dataImportCronKind.type) || deps.observe === undefined) return done;
   const mode = await deps.cdi();
   if (duePoll(observedBy(mode, object as DataImportCron), deps.now()) === undefined) return done;
   // The event may be old, and the poll long made.
@@ -91,17 +90,12 @@ const record = async (
   cron: ObjectRef,
   { observation, askedAt }: Answer,
 ): Promise<Outcome | 'news'> => {
-  for (let round = 0; round < maxRounds; round += 1) {
-    try {
-      // oxlint-disable-next-line no-await-in-loop
-      return observation.is === 'waiting'
-        ? await recordWait(deps, cron, observation, askedAt)
-        : await recordOnce(deps, cron, { observation, askedAt });
-    } catch (error) {
-      if (!isConflict(error)) throw error;
-    }
-  }
-  return retry(2, `DataImportCron ${cron.name} keeps being changed by other clients`);
+  const write = () =>
+    observation.is === 'waiting'
+      ? recordWait(deps, cron, observation, askedAt)
+      : recordOnce(deps, cron, { observation, askedAt });
+  const recorded = await tolerate(retryConflicts<Outcome | 'news'>(maxRounds, write), isConflict);
+  return recorded ?? retry(2, `DataImportCron ${cron.name} keeps being changed by other clients`);
 };
 
 /** The digest is written before the memory of it: a crash between the two costs a request, never a version. */
@@ -183,13 +177,7 @@ const recordEvents = async (
 
 const Kept = PollStatus.extend({ next: PollStatus.shape.time.optional() });
 
-const keptOf = ({ metadata }: DataImportCron) => {
-  try {
-    return Kept.safeParse(JSON.parse(metadata.annotations?.[annotations.poll] ?? '')).data;
-  } catch {
-    return undefined;
-  }
-};
+const keptOf = ({ metadata }: DataImportCron) => parseJsonAs(Kept, metadata.annotations?.[annotations.poll]);
 
 /**
  * The cron as polls see it: our schedule in the place of the empty one, and what we remember in the place of a status. One with a schedule in

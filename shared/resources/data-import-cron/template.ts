@@ -18,7 +18,6 @@ const fieldsOf = (value: unknown): Fields => (typeof value === 'object' && value
 
 const templateOf = ({ object }: CronResource): Fields => fieldsOf(object.spec.template?.spec);
 
-/** The storage class the template names. */
 export const classNameOf = (cron: CronResource): string | undefined => {
   const { storage, pvc } = templateOf(cron);
   const name = fieldsOf(storage)['storageClassName'] ?? fieldsOf(pvc)['storageClassName'];

@@ -11,8 +11,9 @@ import { cdiLabels, travellingLabels } from '#shared/api/cdi/names.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { labels, labels as ownLabels } from '#shared/api/names.ts';
-import { apiVersionOf, groupKindOf, type KubeObject, type ObjectRef, refOf } from '#shared/api/object.ts';
+import { groupKindOf, type KubeObject, type ObjectRef, refOf, isOfType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { plainReconciler, type Refusal } from '#shared/resources/reconciler.ts';
 import { deprecationIn, sentenceOf } from '#shared/golden/rollout/deprecation.ts';
 import { type Action, patch } from '#shared/populate/actions.ts';
 import { populationOf } from '#shared/populate/population.ts';
@@ -25,8 +26,6 @@ import {
   readDataSource,
 } from './resource.ts';
 import type { PlannedStep, Planner, Reconciler } from '#shared/resources/reconciler.ts';
-import { messageOf } from '#shared/runtime/errors.ts';
-import { done, waiting } from '#shared/runtime/outcome.ts';
 
 // Whether a DataSource can be used, in the original's reasons, and the labels it takes over. Pure.
 
@@ -46,9 +45,7 @@ const ready = (source: DataSourceSource, target: KubeObject): Verdict => ({
   target,
 });
 
-type FollowedVolume = Extract<Followed, { to: 'volume' }>;
-
-const judgeVolume = ({ key, volume, dataVolume }: FollowedVolume): Verdict => {
+const judgeVolume = ({ key, volume, dataVolume }: Extract<Followed, { to: 'volume' }>): Verdict => {
   const phase = dataVolume === undefined ? 'Succeeded' : dataVolume.status?.phase || 'Pending';
   if (phase !== 'Succeeded') {
     return { reason: phase, message: `Import DataVolume phase ${phase}`, target: dataVolume };
@@ -154,9 +151,13 @@ const toStatus = (
   };
 };
 
-const unusable = (reason: string, message: string): DataSourceState => ({ phase: 'NotReady', reason, message });
+const unusable = (_resource: DataSourceResource, refusal: Refusal): DataSourceState => ({
+  phase: 'NotReady',
+  ...refusal,
+});
 
 export const dataSourceReconciler: Reconciler<DataSource, DataSourceResource> = {
+  ...plainReconciler('Ready', unusable),
   kind: dataSourceKind,
   watchedChildren: () => [],
   reads: () => [persistentVolumeClaims, dataVolumes, volumeSnapshots],
@@ -164,18 +165,9 @@ export const dataSourceReconciler: Reconciler<DataSource, DataSourceResource> = 
   toStatus,
   refusalOf: () => undefined,
   plannerOf: () => planner,
-  finalizerOf: () => undefined,
   // Nobody reports when a claim of the user's own comes or goes, or a volume of another namespace: the tick looks.
   isSettled: ({ state, isManaged, deleting, object }) =>
     !deleting && isManaged && state.phase === 'Ready' && deprecationIn(object)?.state === state.deprecation?.state,
-  isRetryDue: () => false,
-  outcomeOf: ({ phase, message }) => (phase === 'Ready' ? done : waiting(message)),
-  notesOf: () => [],
-  announcementOf: () => undefined,
-  revived: ({ state }) => state,
-  failed: (_subject, { reason, message }) => unusable(reason, message),
-  refused: (_subject, error) => unusable(`Api${error.code}`, `refused: ${messageOf(error)}`),
-  fold: () => undefined,
   links: {
     waitsFor: [],
     sourceOf: () => undefined,
@@ -185,13 +177,10 @@ export const dataSourceReconciler: Reconciler<DataSource, DataSourceResource> = 
 
 // Which DataSources a change elsewhere concerns: the managed one of a cron's version, and those that point to another or to a DataVolume.
 
-const isDataSource = ({ apiVersion, kind }: KubeObject): boolean =>
-  kind === dataSourceKind.type.kind && apiVersion === apiVersionOf(dataSourceKind.type);
-
 /** DataSources to look at again because `changed` came, changed or went. */
 export const dataSourcesConcernedBy = async (kube: KubeClient, changed: KubeObject): Promise<readonly ObjectRef[]> => {
   const { namespace, name, labels } = changed.metadata;
-  const isSource = isDataSource(changed);
+  const isSource = isOfType(changed, dataSourceKind.type);
   const cron = labels?.[cdiLabels.cron] ?? '';
   if (!isSource && cron === '') return [];
   const labelSelector = isSource ? {} : { labelSelector: `${cdiLabels.cron}=${cron}` };
@@ -205,7 +194,7 @@ export const dataSourcesConcernedBy = async (kube: KubeClient, changed: KubeObje
 /** Those of its namespace that stand for a DataVolume which has come to rest. Versions of crons are found by their label; those of images are nobody's. */
 export const dataSourcesOf = async (kube: KubeClient, changed: KubeObject): Promise<readonly ObjectRef[]> => {
   const { namespace, name, labels = {} } = changed.metadata;
-  const isVolume = changed.kind === dataVolumes.kind && changed.apiVersion === apiVersionOf(dataVolumes);
+  const isVolume = isOfType(changed, dataVolumes);
   if (!isVolume || labels[cdiLabels.cron] !== undefined || labels[ownLabels.ownerUid] !== undefined) return [];
   const concerned: DataSource[] = [];
   for await (const source of kube.listAll(dataSourceKind.type, { namespace })) {

@@ -5,7 +5,7 @@ import { type DataSource, type DataSourceSource, dataSourceKind } from '#shared/
 import { namespaces } from '#shared/api/foreign/core.ts';
 import { labelsOfNamespace } from '#shared/api/label-selector.ts';
 import { annotations } from '#shared/api/names.ts';
-import { apiVersionOf, type KubeObject } from '#shared/api/object.ts';
+import { type KubeObject, isOfType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type Action, remove } from '#shared/populate/actions.ts';
 import { point } from '#shared/resources/data-source/point.ts';
@@ -67,17 +67,13 @@ export const planOffers = (all: readonly DataSource[], there: readonly Namespace
   return [...made, ...withdrawn.flatMap((source) => remove(dataSourceKind.type, source))];
 };
 
-const isDataSource = ({ apiVersion, kind }: KubeObject): boolean =>
-  kind === dataSourceKind.type.kind && apiVersion === apiVersionOf(dataSourceKind.type);
-
 /** Costs nothing where nothing is offered. */
 export const createOffers = (): Offers => {
   const all: DataSource[] = [];
   return {
     visit: (object) => {
-      if (!isDataSource(object)) return;
-      const source = object as DataSource;
-      if (offerOf(source) !== undefined || offeredBy(source) !== undefined) all.push(source);
+      if (!isOfType(object, dataSourceKind.type)) return;
+      if (offerOf(object) !== undefined || offeredBy(object) !== undefined) all.push(object);
     },
     carryOut: async ({ kube, log }) => {
       if (all.length === 0) return;
@@ -87,7 +83,6 @@ export const createOffers = (): Offers => {
         .map(({ metadata }) => ({ name: metadata.name, labels: labelsOfNamespace(metadata) }));
       for (const action of planOffers(all, labelled)) {
         try {
-          // oxlint-disable-next-line no-await-in-loop
           await execute(kube, [action]);
         } catch (error) {
           // Changed or made meanwhile, also by somebody else under this name, or its namespace is being deleted: the next tick looks again.

@@ -26,6 +26,7 @@ import type { VolumeDialect } from '#shared/resources/volume-reconciler.ts';
 import { toVolumeState, toVolumeStatus } from '#shared/resources/status.ts';
 import { copyRecordOf } from '#shared/populate/volume/golden-copy.ts';
 import type { ClaimRequest, Volume } from '#shared/populate/volume/volume.ts';
+import { withoutUndefined } from '#shared/runtime/json.ts';
 
 /** CDI retries forever. */
 const retries = 3;
@@ -144,8 +145,6 @@ const readPod = ({ metadata: { annotations = {} }, spec }: DataVolume): PodWishe
     ...Object.fromEntries(Object.entries(annotations).filter(([name]) => podAnnotations.includes(name))),
   },
 });
-
-const withoutUndefined = <V>(value: V): V => JSON.parse(JSON.stringify(value)) as V;
 
 export const dataVolumes: VolumeDialect<DataVolume> = {
   kind: dataVolumeKind,

@@ -17,11 +17,9 @@ import { type GoldenKind, goldenKinds } from '#shared/resources/protected/golden
 import type { Refusal } from '#shared/resources/reconciler.ts';
 import { AppError, Denied, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 
-type HolderKind = GoldenKind & Pick<Holder, 'child'>;
-
 /** Everything else of an image is made anew from these: snapshots and classes. */
 export const holderKinds = goldenKinds.filter(
-  (kind): kind is HolderKind => kind.child === 'volume' || kind.child === 'backingImage',
+  (kind): kind is GoldenKind & Pick<Holder, 'child'> => kind.child === 'volume' || kind.child === 'backingImage',
 );
 
 const namespaceOf = ({ namespace }: GoldenKind, { ref }: Pick<Image, 'ref'>) => namespace ?? ref.namespace;
@@ -31,7 +29,6 @@ const readHolder = async (kube: KubeClient, image: Image): Promise<Holder | unde
     const { type, child } = kind;
     const name = image.state.children?.[child];
     if (name === undefined) continue;
-    // oxlint-disable-next-line no-await-in-loop
     const object = await kube.get(type, { namespace: namespaceOf(kind, image), name });
     const isLeft = object !== undefined && object.metadata.deletionTimestamp === undefined;
     if (isLeft && isOwnedBy(object, image.ref.uid)) return { type, child, object };
@@ -70,13 +67,11 @@ export const takeBytes = async (kube: KubeClient, object: KubeObject, image: Ima
   if (name === undefined) return image;
   let why = `nothing holds its bytes under the name ${name}`;
   for (const kind of holderKinds) {
-    // oxlint-disable-next-line no-await-in-loop
-    const found = await kube.get(kind.type, { namespace: namespaceOf(kind, image), name }).catch(unlessMissing);
+    const found = await kube.get(kind.type, { namespace: namespaceOf(kind, image), name });
     if (found === undefined) continue;
     const problem = unlike(object, image.ref, found);
     if (problem === undefined) {
       const holder = { type: kind.type, child: kind.child, object: found };
-      // oxlint-disable-next-line no-await-in-loop
       if (!isOwnedBy(found, image.ref.uid)) await execute(kube, [attach(image.ref, holder)]);
       return { ...image, trustsStatus: false, state: { ...image.state, children: { [kind.child]: name } } };
     }
@@ -88,19 +83,12 @@ export const takeBytes = async (kube: KubeClient, object: KubeObject, image: Ima
   };
 };
 
-/** A cluster may lack the kind. */
-const unlessMissing = (error: unknown): undefined => {
-  if (!isNotFound(error)) throw error;
-  return undefined;
-};
-
 /** Objects with the bytes of deleted images, under the rights of who asks. A kind that may not be listed is left out. */
 export const listHolders = async (kube: KubeClient, namespace?: string): Promise<readonly Holder[]> => {
   const found: Holder[] = [];
   for (const { type, child, namespace: elsewhere } of holderKinds) {
     const where = { namespace: elsewhere ?? namespace, labelSelector: childrenOf(deletedOwner) };
     try {
-      // oxlint-disable-next-line no-await-in-loop
       for await (const object of kube.listAll(type as ResourceType, where)) found.push({ type, child, object });
     } catch (error) {
       if (!isNotFound(error) && !(error instanceof Denied)) throw error;
@@ -123,7 +111,6 @@ export const removePast = async ({ kube, now, log }: ReconcileDeps): Promise<voi
     if (deletionTimestamp !== undefined) continue;
     try {
       // As it was listed: an image may have taken it back meanwhile.
-      // oxlint-disable-next-line no-await-in-loop
       await kube.delete(type, keyOf(object), { uid, resourceVersion, propagation: 'Background' });
       log.info('removed a deleted image for good', { kind: type.kind, name: object.metadata.name });
     } catch (error) {

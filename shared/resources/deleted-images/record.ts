@@ -14,6 +14,7 @@ import {
 import { type Action, patch } from '#shared/populate/actions.ts';
 import { parseSpan } from '#shared/runtime/age.ts';
 import { redactUrls } from '#shared/runtime/redact.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 const Texts = z.record(z.string(), z.string()).optional();
 
@@ -32,17 +33,9 @@ const DeletedImage = z.object({
 });
 export type DeletedImage = z.infer<typeof DeletedImage>;
 
-const parsed = (text: string | undefined): unknown => {
-  try {
-    return JSON.parse(text ?? 'null');
-  } catch {
-    return undefined;
-  }
-};
-
 /** `undefined`: the object holds no deleted image. */
 export const deletedImageIn = ({ metadata }: KubeObject): DeletedImage | undefined =>
-  DeletedImage.safeParse(parsed(metadata.annotations?.[annotations.deleted])).data;
+  parseJsonAs(DeletedImage, metadata.annotations?.[annotations.deleted]);
 
 /** Ten years: a later time may be none that can be written. */
 export const mostGrace = 3650 * 24 * 3_600_000;

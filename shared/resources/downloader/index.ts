@@ -7,8 +7,7 @@ import { remove } from '#shared/populate/actions.ts';
 import { follow } from '#shared/populate/watched-child.ts';
 import type { Reconciler, ReconciledState, Planner, Resource } from '#shared/resources/reconciler.ts';
 import { readResource } from '#shared/resources/dialect.ts';
-import { messageOf } from '#shared/runtime/errors.ts';
-import { done, waiting } from '#shared/runtime/outcome.ts';
+import { plainReconciler } from '#shared/resources/reconciler.ts';
 
 /** Milliseconds after which an unused one is deleted. It runs no pod meanwhile. */
 export const lifetimeMs = 24 * 3600 * 1000;
@@ -97,6 +96,7 @@ const conditionsOf = ({ status }: Downloader, generation: number, state: Downloa
 };
 
 export const downloaderReconciler: Reconciler<Downloader, DownloaderResource> = {
+  ...plainReconciler('Ready', (_resource, { reason, message }) => progressing(reason, message)),
   kind: downloaderKind,
   // It has no children; declared for the permission to delete expired ones.
   watchedChildren: () => [follow(downloaderKind.type, ['delete'], () => false)],
@@ -110,17 +110,8 @@ export const downloaderReconciler: Reconciler<Downloader, DownloaderResource> = 
   }),
   refusalOf: () => undefined,
   plannerOf: () => downloaderPlanner,
-  finalizerOf: () => undefined,
   // It expires: the tick must check it.
   isSettled: () => false,
-  isRetryDue: () => false,
-  outcomeOf: ({ phase, message }) => (phase === 'Ready' ? done : waiting(message)),
-  notesOf: () => [],
-  announcementOf: () => undefined,
-  revived: ({ state }) => state,
-  failed: (_subject, { reason, message }) => progressing(reason, message),
-  refused: (_subject, error) => progressing(`Api${error.code}`, `refused: ${messageOf(error)}`),
-  fold: () => undefined,
   links: {
     waitsFor: [imageGroupKind],
     sourceOf: ({ object }) => ({

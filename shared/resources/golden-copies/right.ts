@@ -4,7 +4,7 @@ import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { copyRuleOf } from '#shared/golden/copies.ts';
 import type { ReadCopyRight } from '#shared/populate/volume/golden-copy.ts';
-import { listIfServed } from '#shared/populate/reading.ts';
+import { listIfServed } from '#shared/clients/kube/tolerant.ts';
 
 /** Read only for disks of another class than that of their golden image. */
 export const readCopyRight: ReadCopyRight = async (kube, { metadata }, className) => {

@@ -7,7 +7,7 @@ import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { type StorageClass, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { labels } from '#shared/api/names.ts';
-import { apiVersionOf, type KubeObject, keyOf, refOf, type ResourceType } from '#shared/api/object.ts';
+import { type KubeObject, keyOf, refOf, isOfType } from '#shared/api/object.ts';
 import { ensure } from '#shared/populate/actions.ts';
 import { type Origin, readClaimOrigin, readSnapshotOrigin } from '#shared/populate/clone/origin.ts';
 import { chooseSnapshotClass } from '#shared/populate/storage/snapshot.ts';
@@ -32,9 +32,6 @@ export interface GoldenCopies {
   readonly visit: (object: KubeObject) => void;
   readonly carryOut: (deps: ReconcileDeps) => Promise<void>;
 }
-
-const isA = <T extends KubeObject>(object: KubeObject, type: ResourceType<T>): object is T =>
-  object.kind === type.kind && object.apiVersion === apiVersionOf(type);
 
 /** The claim or the snapshot of a version, whichever its cron keeps. */
 const readOrigin = async ({ kube }: ReconcileDeps, { cron, version }: WantedCopy): Promise<Origin> => {
@@ -92,7 +89,6 @@ const discard = async ({ kube, log }: ReconcileDeps, { copy, why }: UnwantedCopy
 const each = async <T>({ log }: ReconcileDeps, all: readonly T[], work: (one: T) => Promise<void>): Promise<void> => {
   for (const one of all) {
     try {
-      // oxlint-disable-next-line no-await-in-loop
       await work(one);
     } catch (error) {
       if (!isOfOneObject(error)) throw error;
@@ -119,9 +115,10 @@ export const createGoldenCopies = (facts: StorageFacts | undefined): GoldenCopie
   const policies: GoldenImagePolicy[] = [];
   return {
     visit: (object) => {
-      if (isA(object, dataImportCronKind.type)) crons.push(toListed(object));
-      else if (isA(object, goldenImagePolicyKind.type)) policies.push(object);
-      else if (object.metadata.labels?.[labels.copyOf] !== undefined && isA(object, dataVolumes)) copies.push(object);
+      if (isOfType(object, dataImportCronKind.type)) crons.push(toListed(object));
+      else if (isOfType(object, goldenImagePolicyKind.type)) policies.push(object);
+      else if (object.metadata.labels?.[labels.copyOf] !== undefined && isOfType(object, dataVolumes))
+        copies.push(object);
     },
     carryOut: async (deps) => {
       if (facts === undefined) return;

@@ -9,22 +9,19 @@ import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts'
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { checkRole, labels } from '#shared/api/names.ts';
-import { apiVersionOf, type KubeObject, keyOf } from '#shared/api/object.ts';
+import { type KubeObject, keyOf, isOfType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { tolerate, isChangedMeanwhile, allIfServed } from '#shared/clients/kube/tolerant.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import { type Inventory, consumersOf } from '#shared/resources/consumers.ts';
 import { outdatedDisks } from '#shared/resources/outdated-disks.ts';
-import { listOf } from '#shared/resources/data-import-cron/observed.ts';
 import { reconcilers } from '#shared/resources/registry.ts';
-import { isConflict, isNotFound } from '#shared/runtime/errors.ts';
 
 const everyMinutes = 10;
 
 type DiskCounts = NonNullable<GoldenImagePolicyStatus['disks']>;
 
 const { type } = goldenImagePolicyKind;
-const isPolicy = (object: KubeObject): object is GoldenImagePolicy =>
-  object.kind === type.kind && object.apiVersion === apiVersionOf(type);
 const isDataSource = (object: KubeObject): object is DataSource => object.kind === dataSourceKind.type.kind;
 
 /** Nothing was counted yet, or a channel has another version since. */
@@ -51,20 +48,21 @@ export const countDisks = (policy: GoldenImagePolicy, inventory: Inventory): Pic
 };
 
 const write = async (kube: KubeClient, policy: GoldenImagePolicy, disks: DiskCounts): Promise<void> => {
-  try {
-    await kube.replace(type, { ...policy, status: { ...policy.status, disks } }, { subresource: 'status' });
-  } catch (error) {
-    // It is counted again, from what it is then.
-    if (!isConflict(error) && !isNotFound(error)) throw error;
-  }
+  const counted = { ...policy, status: { ...policy.status, disks } };
+  // One that was changed meanwhile is counted again, from what it is then.
+  await tolerate(kube.replace(type, counted, { subresource: 'status' }), isChangedMeanwhile);
 };
 
 const readInventory = async (kube: KubeClient): Promise<Inventory> => {
   const objects: KubeObject[] = [];
-  // oxlint-disable-next-line no-await-in-loop
-  for (const { kind } of reconcilers) objects.push(...(await listOf(kube, kind.type)));
-  const claims = await listOf(kube, persistentVolumeClaims);
-  return { objects: objects.filter(isNoCheck), claims, snapshots: await listOf(kube, volumeSnapshots), machines: [] };
+  for (const { kind } of reconcilers) objects.push(...(await allIfServed(kube, kind.type)));
+  const claims = await allIfServed(kube, persistentVolumeClaims);
+  return {
+    objects: objects.filter(isNoCheck),
+    claims,
+    snapshots: await allIfServed(kube, volumeSnapshots),
+    machines: [],
+  };
 };
 
 /** A throw-away clone is nobody's disk. */
@@ -81,7 +79,7 @@ export const createDiskCounter = (): DiskCounter => {
   const policies: GoldenImagePolicy[] = [];
   return {
     visit: (object) => {
-      if (isPolicy(object)) policies.push(object);
+      if (isOfType(object, type)) policies.push(object);
     },
     run: async (kube, now) => {
       const due = policies.filter((policy) => isTurn(now) || isStale(policy));
@@ -89,13 +87,11 @@ export const createDiskCounter = (): DiskCounter => {
       const inventory = await readInventory(kube);
       for (const listed of due) {
         // The reconciler may have written it since the listing.
-        // oxlint-disable-next-line no-await-in-loop
         const policy = await kube.get(type, keyOf(listed));
         if (policy === undefined) continue;
         const counts = countDisks(policy, inventory);
         const { total, outdated } = policy.status?.disks ?? {};
         const isNews = counts.total !== total || counts.outdated !== outdated || isStale(policy);
-        // oxlint-disable-next-line no-await-in-loop
         if (isNews) await write(kube, policy, { ...counts, time: isoTime(now) });
       }
     },

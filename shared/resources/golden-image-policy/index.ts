@@ -12,12 +12,13 @@ import { jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts'
 import { type VirtualMachineInstance, virtualMachineInstances } from '#shared/api/foreign/kubevirt.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { checkRole, labels } from '#shared/api/names.ts';
-import { apiVersionOf, type KubeObject, type ObjectRef, ownerOf, refOf } from '#shared/api/object.ts';
+import { type KubeObject, type ObjectRef, ownerOf, refOf, isOfType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { allIfServed } from '#shared/clients/kube/tolerant.ts';
+import { refusalOfFaults, plainReconciler } from '#shared/resources/reconciler.ts';
 import { isDeprecationUpToDate, stricter } from '#shared/golden/rollout/deprecation.ts';
 import { policyOf, ruleOf, selects } from '#shared/golden/rollout/policies.ts';
 import { isUpToDate } from '#shared/resources/data-import-cron/cron.ts';
-import { listOf } from '#shared/resources/data-import-cron/observed.ts';
 import { check } from '#shared/resources/golden-image-policy/observed.ts';
 import { plan } from '#shared/resources/golden-image-policy/plan.ts';
 import {
@@ -28,9 +29,7 @@ import {
 } from '#shared/resources/golden-image-policy/policy.ts';
 import { isLookedAt, isReady } from '#shared/resources/golden-image-policy/verdict.ts';
 import { follow, jobMatters } from '#shared/populate/watched-child.ts';
-import type { Planner, Reconciler, Refusal } from '#shared/resources/reconciler.ts';
-import { messageOf } from '#shared/runtime/errors.ts';
-import { done, waiting } from '#shared/runtime/outcome.ts';
+import type { Planner, Reconciler } from '#shared/resources/reconciler.ts';
 
 /** DataSources stay where they are, and nothing else is made. */
 const planner: Planner<PolicyResource, ObservedPolicy> = {
@@ -76,13 +75,6 @@ const toStatus = (
   } as GoldenImagePolicyStatus;
 };
 
-const inTrouble = ({ state }: PolicyResource, { reason, message }: Refusal): PolicyState => ({
-  ...state,
-  phase: 'Attention',
-  reason,
-  message,
-});
-
 /** DataSources are to follow what was decided, events are to be sent, or what ended is to be removed. */
 const isMoving = ({ state: { phase, pendingEvents, pendingRemovals } }: PolicyResource): boolean =>
   phase === 'Moving' || pendingEvents + pendingRemovals > 0;
@@ -91,6 +83,7 @@ const hasMachineMoved = ({ status }: VirtualMachineInstance): boolean =>
   status?.phase !== undefined && status.phase !== 'Pending';
 
 export const goldenImagePolicyReconciler: Reconciler<GoldenImagePolicy, PolicyResource> = {
+  ...plainReconciler('Ready', ({ state }, refusal) => ({ ...state, phase: 'Attention', ...refusal })),
   kind: goldenImagePolicyKind,
   watchedChildren: () => [
     { type: dataSourceKind.type, verbs: ['create', 'patch'], ownerOf, matters: () => true },
@@ -102,12 +95,8 @@ export const goldenImagePolicyReconciler: Reconciler<GoldenImagePolicy, PolicyRe
   reads: () => [dataVolumes, persistentVolumeClaims, volumeSnapshots, pods, virtualMachineInstances],
   read: readPolicy,
   toStatus,
-  refusalOf: ({ faults }) =>
-    faults.length === 0
-      ? undefined
-      : { reason: 'InvalidSpec', message: faults.map(({ field, message }) => `${field} ${message}`).join('; ') },
+  refusalOf: refusalOfFaults,
   plannerOf: () => planner,
-  finalizerOf: () => undefined,
   isSettled: (policy, now) =>
     !policy.deleting &&
     (now === undefined || isDeprecationUpToDate(policy.object, now)) &&
@@ -115,14 +104,7 @@ export const goldenImagePolicyReconciler: Reconciler<GoldenImagePolicy, PolicyRe
     !isMoving(policy) &&
     !isLookedAt(policy.state),
   isRetryDue: isMoving,
-  outcomeOf: ({ phase, message }) => (phase === 'Ready' ? done : waiting(message)),
   notesOf: (_before, after) => after.notes ?? [],
-  announcementOf: () => undefined,
-  revived: ({ state }) => state,
-  failed: inTrouble,
-  refused: (policy, error) =>
-    inTrouble(policy, { reason: `Api${error.code}`, message: `refused: ${messageOf(error)}` }),
-  fold: () => undefined,
 };
 
 // Which policies a change of a cron concerns: it does not know of them.
@@ -135,15 +117,12 @@ const isNews = ({ status }: GoldenImagePolicy, cron: DataImportCron): boolean =>
   return known === undefined || known.state === 'Gone' || !isUpToDate(cron);
 };
 
-const isCron = ({ kind, apiVersion }: KubeObject): boolean =>
-  kind === dataImportCronKind.type.kind && apiVersion === apiVersionOf(dataImportCronKind.type);
-
 /** Policies to look at again because a cron changed. */
 export const policiesConcernedBy = async (kube: KubeClient, changed: KubeObject): Promise<readonly ObjectRef[]> => {
-  if (!isCron(changed)) return [];
+  if (!isOfType(changed, dataImportCronKind.type)) return [];
   const { namespace } = changed.metadata;
-  const policies = await listOf(kube, goldenImagePolicyKind.type, { namespace });
-  return policies.filter((one) => selects(one, changed) && isNews(one, changed as DataImportCron)).map(refOf);
+  const policies = await allIfServed(kube, goldenImagePolicyKind.type, { namespace });
+  return policies.filter((one) => selects(one, changed) && isNews(one, changed)).map(refOf);
 };
 
 // Which crons a change of a policy concerns: what it keeps of their versions, in place of importsToKeep.
@@ -161,17 +140,14 @@ export const cronsConcernedBy = async (
   changed: KubeObject,
   now: number,
 ): Promise<readonly ObjectRef[]> => {
-  if (!isPolicy(changed)) return [];
+  if (!isOfType(changed, goldenImagePolicyKind.type)) return [];
   const { namespace } = changed.metadata;
-  const crons = await listOf(kube, dataImportCronKind.type, { namespace });
+  const crons = await allIfServed(kube, dataImportCronKind.type, { namespace });
   const concerned = crons.filter((cron) => selects(changed, cron) || cron.status?.retention !== undefined);
   if (concerned.length === 0) return [];
-  const policies = await listOf(kube, goldenImagePolicyKind.type, { namespace });
+  const policies = await allIfServed(kube, goldenImagePolicyKind.type, { namespace });
   return concerned.filter((cron) => isToBeJudged(cron, policyOf(cron, policies), now)).map(refOf);
 };
-
-const isPolicy = (object: KubeObject): object is GoldenImagePolicy =>
-  object.kind === goldenImagePolicyKind.type.kind && object.apiVersion === apiVersionOf(goldenImagePolicyKind.type);
 
 export interface OverlookedVersions {
   /** Takes note of an object that a listing came across. */
@@ -193,8 +169,8 @@ export const createOverlookedVersions = (): OverlookedVersions => {
     isNews(policy, cron);
   return {
     visit: (object) => {
-      if (isCron(object)) crons.push(object as DataImportCron);
-      else if (isPolicy(object)) policies.push(object);
+      if (isOfType(object, dataImportCronKind.type)) crons.push(object);
+      else if (isOfType(object, goldenImagePolicyKind.type)) policies.push(object);
       else if (object.metadata.labels?.[labels.role] === checkRole) owners.add(ownerOf(object)?.uid ?? '');
     },
     policies: () =>

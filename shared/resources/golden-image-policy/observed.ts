@@ -12,11 +12,12 @@ import { virtualMachineInstances } from '#shared/api/foreign/kubevirt.ts';
 import { checkRole, labels } from '#shared/api/names.ts';
 import { childrenOf, isOwnedBy, type KubeObject } from '#shared/api/object.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
+import { tolerate, allIfServed } from '#shared/clients/kube/tolerant.ts';
 import { policyOf, selects } from '#shared/golden/rollout/policies.ts';
 import type { SignatureOutcome } from '#shared/golden/signature/outcome.ts';
 import { isoTime } from '#shared/populate/state.ts';
 import { readCron } from '#shared/resources/data-import-cron/cron.ts';
-import { listOf, readVersions } from '#shared/resources/data-import-cron/observed.ts';
+import { readVersions } from '#shared/resources/data-import-cron/observed.ts';
 import type { ObservedPolicy, PolicyCron, PolicyResource } from './policy.ts';
 import { fingerprintOf, isDue } from '#shared/resources/golden-image-policy/proof/run.ts';
 import { type Candidate, candidatesOf, notImported } from './versions.ts';
@@ -123,7 +124,7 @@ export const check = async (kube: KubeClient, policy: PolicyResource, probes: Pr
   const { namespace, object } = policy;
   const sources = await readSources(kube, policy);
   const proofs = await readProofs(kube, policy);
-  const allCrons = await listOf(kube, dataImportCronKind.type, { namespace });
+  const allCrons = await allIfServed(kube, dataImportCronKind.type, { namespace });
   const selected = await Promise.all(
     allCrons
       .filter((cron) => selects(object, cron))
@@ -132,7 +133,7 @@ export const check = async (kube: KubeClient, policy: PolicyResource, probes: Pr
         return { cron, versions: await readVersions(kube, cron) };
       }),
   );
-  const policies = await listOf(kube, goldenImagePolicyKind.type, { namespace });
+  const policies = await allIfServed(kube, goldenImagePolicyKind.type, { namespace });
   mustBeSame(object, policies);
   const owners = selected.map((one) => ({ ...one, owner: policyOf(one.cron.object, policies)?.metadata.name ?? '' }));
   const crons = owners.filter(({ owner }) => owner === object.metadata.name);
@@ -161,11 +162,11 @@ const readProofs = async (kube: KubeClient, policy: PolicyResource): Promise<Obs
   const options = { namespace, labelSelector: `${childrenOf(ref.uid)},${labels.role}=${checkRole}` };
   const isOf = (child: KubeObject): boolean => isOwnedBy(child, ref.uid);
   const { boot, checks } = object.spec.verify ?? {};
-  const clones = (await listOf(kube, dataVolumes, options)).filter(isOf);
+  const clones = (await allIfServed(kube, dataVolumes, options)).filter(isOf);
   if (clones.length === 0 && boot === undefined && checks === undefined) return nothingRuns;
   const [found, workers, machines, claims] = await Promise.all([
-    listOf(kube, jobs, options),
-    listOf(kube, pods, options),
+    allIfServed(kube, jobs, options),
+    allIfServed(kube, pods, options),
     // Those of a boot that nobody asks for any more go with their clones.
     boot === undefined ? [] : readMachines(kube, options),
     Promise.all(clones.map(({ metadata }) => kube.get(persistentVolumeClaims, { namespace, name: metadata.name }))),
@@ -182,14 +183,8 @@ const readProofs = async (kube: KubeClient, policy: PolicyResource): Promise<Obs
 const nothingRuns: ObservedPolicy['proofs'] = { clones: [], claims: new Map(), jobs: [], pods: [], machines: [] };
 
 /** `undefined`: the cluster does not have the kind. */
-const readMachines = async (kube: KubeClient, options: ListOptions): Promise<ObservedPolicy['proofs']['machines']> => {
-  try {
-    return (await kube.list(virtualMachineInstances, options)).items;
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
-};
+const readMachines = async (kube: KubeClient, options: ListOptions): Promise<ObservedPolicy['proofs']['machines']> =>
+  (await tolerate(kube.list(virtualMachineInstances, options), isNotFound))?.items;
 
 const readSources = async (
   kube: KubeClient,

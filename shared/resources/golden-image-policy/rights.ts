@@ -171,7 +171,6 @@ const mayRun = async (
     const { namespace } = metadata;
     const mayCreate = (right: Right): Promise<boolean> =>
       isAllowed(kube, userInfo, { verb: 'create', ...right, namespace });
-    // oxlint-disable-next-line no-await-in-loop
     if ((await Promise.all(oneOf.map(mayCreate))).includes(true)) continue;
     const permissions = oneOf.map(({ group, resource }) => `${resource} of ${group}`).join(' or ');
     const message = `user ${userInfo.username} is not allowed to run ${what} here: this requires permission to create ${permissions}`;
@@ -212,7 +211,6 @@ export const reviewPolicy = async (
   const { namespace, name } = object.metadata;
   const faults: Fault[] = [];
   for (const verb of changed) {
-    // oxlint-disable-next-line no-await-in-loop
     if (await isAllowed(kube, userInfo, { verb, group, resource: plural, namespace, name })) continue;
     const message = `user ${userInfo.username} is not allowed to ${wordsOf[verb]}: this requires permission to ${verb} ${plural} of ${group} here`;
     faults.push({ field: fields[verb], message });

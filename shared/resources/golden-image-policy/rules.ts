@@ -1,35 +1,25 @@
 // What admission says of a policy, beside what its channels must be (channels.ts): what it collides with, and whether versions are there.
 import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
-import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import type { KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { listIfServed } from '#shared/clients/kube/tolerant.ts';
 import { selects } from '#shared/golden/rollout/policies.ts';
 import { channelFaults } from '#shared/resources/golden-image-policy/channels.ts';
 import type { PolicyResource } from '#shared/resources/golden-image-policy/policy.ts';
 import type { RequestRule } from '#shared/resources/rule.ts';
-import { type Fault, isNotFound } from '#shared/runtime/errors.ts';
+import { type Fault } from '#shared/runtime/errors.ts';
 
 type Rule = RequestRule<GoldenImagePolicy, PolicyResource>;
 type Request = Parameters<Rule['check']>[0];
 
 const hasGoodChannels = ({ object }: Request): readonly Fault[] => channelFaults(object);
 
-/** The first page, of a kind that a cluster may lack. */
-const page = async <T extends KubeObject>(
-  kube: KubeClient,
-  type: ResourceType<T>,
-  namespace: string | undefined,
-): Promise<readonly T[]> => {
-  try {
-    return (await kube.list(type, { namespace, limit: 500 })).items;
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-    return [];
-  }
-};
+/** Of a kind. */
+const limit = 500;
 
 export const policiesOf = (kube: KubeClient, namespace: string | undefined): Promise<readonly GoldenImagePolicy[]> =>
-  page(kube, goldenImagePolicyKind.type, namespace);
+  listIfServed(kube, goldenImagePolicyKind.type, { namespace, limit });
 
 const others = async ({ object: { metadata }, kube }: Request): Promise<readonly GoldenImagePolicy[]> =>
   (await policiesOf(kube, metadata.namespace)).filter((other) => other.metadata.name !== metadata.name);
@@ -40,7 +30,10 @@ const hasCronsOfItsOwn = async (request: Request): Promise<readonly Fault[]> => 
   const policies = await others(request);
   if (policies.length === 0) return [];
   const named = (object.spec.dataImportCrons.names ?? []).map((name) => ({ metadata: { name } }) as KubeObject);
-  const crons = [...(await page(kube, dataImportCronKind.type, object.metadata.namespace)), ...named];
+  const crons = [
+    ...(await listIfServed(kube, dataImportCronKind.type, { namespace: object.metadata.namespace, limit })),
+    ...named,
+  ];
   for (const cron of crons.filter((one) => selects(object, one))) {
     const other = policies.find((policy) => selects(policy, cron));
     if (other !== undefined) {

@@ -17,6 +17,7 @@ import { annotations } from '#shared/api/names.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 import type { Image } from '#shared/backends/backend.ts';
 import { isSent } from '#shared/populate/source.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 const defaultRetries = 3;
 
@@ -63,13 +64,8 @@ const volumeName = ({ metadata, status }: HarvesterImage, restored: Restored): s
   `vmi-${metadata.uid ?? ''}`;
 
 /** An invalid value was not written by Bullion. */
-const readOffer = ({ metadata }: HarvesterImage): Image['offered'] => {
-  try {
-    return Inspection.safeParse(JSON.parse(metadata.annotations?.[annotations.offered] ?? '')).data;
-  } catch {
-    return undefined;
-  }
-};
+const readOffer = ({ metadata }: HarvesterImage): Image['offered'] =>
+  parseJsonAs(Inspection, metadata.annotations?.[annotations.offered]);
 
 /** Back reference that Harvester's tools read on volumes, and the mark by which its UI hides volumes that are not disks. */
 const goldenMarks = ({ metadata }: HarvesterImage): Readonly<Record<string, string>> => ({

@@ -5,6 +5,7 @@ import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { finalizers } from '#shared/api/names.ts';
 import { type KubeObject, refOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { eachIfServed } from '#shared/clients/kube/tolerant.ts';
 import { isConflict, isNotFound } from '#shared/runtime/errors.ts';
 
 /** Attempts to write while KubeVirt keeps writing the machine's status. */
@@ -26,11 +27,7 @@ export const releaseMachine = (kube: KubeClient, machine: KubeObject): Promise<v
 
 /** Removes all finalizers, for the removal of Bullion; a cluster may not have the kind. */
 export const releaseMachines = async (kube: KubeClient): Promise<void> => {
-  try {
-    for await (const machine of kube.listAll(virtualMachines)) await releaseMachine(kube, machine);
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-  }
+  for await (const machine of eachIfServed(kube, virtualMachines)) await releaseMachine(kube, machine);
 };
 
 /** `next` returns the desired finalizers, or `undefined` if there is no change. */
@@ -46,13 +43,11 @@ const change = async (
     try {
       const { resourceVersion } = found.metadata;
       // Each attempt starts with a new read.
-      // oxlint-disable-next-line no-await-in-loop
       await kube.mergePatch(virtualMachines, refOf(found), { metadata: { resourceVersion, finalizers: wanted } });
       return;
     } catch (error) {
       if (isNotFound(error)) return;
       if (!isConflict(error) || write === maxWrites) throw error;
-      // oxlint-disable-next-line no-await-in-loop
       found = await kube.get(virtualMachines, refOf(found));
     }
     if (found?.metadata.uid !== machine.metadata.uid) return;

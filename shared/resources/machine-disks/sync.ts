@@ -6,7 +6,7 @@ import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { claimTemplatesOf, imageIdOf, removedClaimsOf } from '#shared/api/harvester/claim-templates.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
-import { type KubeObject, type ObjectKey, apiVersionOf, refOf } from '#shared/api/object.ts';
+import { type KubeObject, type ObjectKey, refOf, isOfType } from '#shared/api/object.ts';
 import type { RootDisk } from '#shared/backends/backend.ts';
 import { registrationOf } from '#shared/backends/registry.ts';
 import { execute } from '#shared/resources/execute.ts';
@@ -22,19 +22,16 @@ import {
   wantsGrowth,
 } from '#shared/resources/machine-disks/plan.ts';
 import { recordNote } from '#shared/resources/write.ts';
-import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
+import { AppError, isConflict, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, waiting } from '#shared/runtime/outcome.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
+import { eachIfServed } from '#shared/clients/kube/tolerant.ts';
+import { isLeaving } from '#shared/populate/watched-child.ts';
 
 /** Limit of disks of one machine; more are ignored. */
 const mostDisks = 64;
 /** Milliseconds for which the tick checks a new machine, to make up for lost events. */
 const newForMs = 3_600_000;
-
-export const isMachine = ({ apiVersion, kind }: Pick<KubeObject, 'apiVersion' | 'kind'>): boolean =>
-  kind === virtualMachines.kind && apiVersion === apiVersionOf(virtualMachines);
-
-const isLeaving = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp !== undefined;
 
 const concernsUs = (machine: KubeObject): boolean =>
   claimTemplatesOf(machine).length > 0 || removedClaimsOf(machine).length > 0;
@@ -57,12 +54,10 @@ const syncDisks = async (deps: ReconcileDeps, machine: KubeObject): Promise<Outc
     const { name = '' } = template.metadata ?? {};
     if (name === '') continue;
     const wish: DiskWish = { namespace: machine.metadata.namespace ?? 'default', name, template };
-    // oxlint-disable-next-line no-await-in-loop
     const obstacle = await makeDisk(deps, wish);
     if (obstacle === undefined) continue;
     missing.push(obstacle.message);
     const occurrence = `${name}/${obstacle.message}`;
-    // oxlint-disable-next-line no-await-in-loop
     await recordNote(deps, refOf(machine), { type: 'Warning', ...obstacle, occurrence });
   }
   return missing.length === 0 ? done : waiting(missing.join('; '));
@@ -137,11 +132,8 @@ const rootDiskOf = (backends: ReconcileDeps['backends'], object: HarvesterImage)
 const removeDisks = async ({ kube }: ReconcileDeps, machine: KubeObject): Promise<Outcome> => {
   const namespace = machine.metadata.namespace ?? 'default';
   for (const name of removedClaimsOf(machine).slice(0, mostDisks)) {
-    // oxlint-disable-next-line no-await-in-loop
     const dataVolume = await kube.get(dataVolumeKind.type, { namespace, name });
-    // oxlint-disable-next-line no-await-in-loop
     const claim = dataVolume === undefined ? await kube.get(persistentVolumeClaims, { namespace, name }) : undefined;
-    // oxlint-disable-next-line no-await-in-loop
     await execute(kube, planRemoval({ dataVolume, claim }));
   }
   return done;
@@ -161,19 +153,14 @@ const quietly = async (
   }
 };
 
-/** Empty if the cluster does not have the kind. */
 async function* machinesOf({ kube }: ReconcileDeps): AsyncIterable<KubeObject> {
-  try {
-    for await (const machine of kube.listAll(virtualMachines)) if (concernsUs(machine)) yield machine;
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-  }
+  for await (const machine of eachIfServed(kube, virtualMachines)) if (concernsUs(machine)) yield machine;
 }
 
 /** Disks that wait for an image, once it is ready. */
 export const makeDisksOf = async (deps: ReconcileDeps, image: KubeObject): Promise<void> => {
   const { type } = harvesterImageKind;
-  if (image.kind !== type.kind || image.apiVersion !== apiVersionOf(type)) return;
+  if (!isOfType(image, type)) return;
   const id = `${image.metadata.namespace}/${image.metadata.name}`;
   for await (const machine of machinesOf(deps)) {
     if (claimTemplatesOf(machine).some((template) => imageIdOf(template) === id))

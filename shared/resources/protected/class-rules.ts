@@ -5,6 +5,7 @@ import { longhornDriver } from '#shared/api/foreign/longhorn.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { isEncrypted, secretAt, secretKey, secretStages } from '#shared/backends/rules/encryption.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { parseJson } from '#shared/runtime/json.ts';
 import { recognitionOf } from '#shared/populate/storage/capabilities.ts';
 import {
   classAnnotationOf,
@@ -66,16 +67,12 @@ const volumeModes = ['Block', 'Filesystem'];
 const accessModes = ['ReadWriteOnce', 'ReadWriteMany', 'ReadOnlyMany', 'ReadWriteOncePod'];
 
 const areModes = (text: string): boolean => {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-    return Object.entries(value).every(
-      ([mode, modes]) =>
-        volumeModes.includes(mode) && Array.isArray(modes) && modes.every((one) => accessModes.includes(one as string)),
-    );
-  } catch {
-    return false;
-  }
+  const value = parseJson(text);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  return Object.entries(value).every(
+    ([mode, modes]) =>
+      volumeModes.includes(mode) && Array.isArray(modes) && modes.every((one) => accessModes.includes(one as string)),
+  );
 };
 
 const wellFormed: ClassRule['check'] = async ({ storageClass, kube }) => {

@@ -9,9 +9,11 @@ import { claimTemplatesOf, imageIdOf } from '#shared/api/harvester/claim-templat
 import { harvesterAnnotations, harvesterLabels } from '#shared/api/harvester/image.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { listIfServed } from '#shared/clients/kube/tolerant.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 import { imageHeldIn, whatOf } from './golden.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
-import { type Fault, isNotFound } from '#shared/runtime/errors.ts';
+import { type Fault } from '#shared/runtime/errors.ts';
 
 /** Limit of disks added by one change: each requires a look-up. */
 const most = 32;
@@ -96,16 +98,10 @@ const ownersIn = ({ metadata }: KubeObject): readonly Belonging[] =>
     .map(({ name, uid }) => ({ name, uid }));
 
 /** `<namespace>/<name>` of machines, as recorded by Harvester. */
-const notedIn = ({ metadata }: KubeObject): readonly Belonging[] => {
-  try {
-    const owners = OwnedBy.parse(JSON.parse(metadata.annotations?.[harvesterAnnotations.ownedBy] ?? '[]'));
-    return owners
-      .filter(({ schema }) => schema === 'kubevirt.io.virtualmachine')
-      .flatMap(({ refs }) => refs.map((ref) => ({ name: ref.split('/')[1] ?? '' })));
-  } catch {
-    return [];
-  }
-};
+const notedIn = ({ metadata }: KubeObject): readonly Belonging[] =>
+  (parseJsonAs(OwnedBy, metadata.annotations?.[harvesterAnnotations.ownedBy]) ?? [])
+    .filter(({ schema }) => schema === 'kubevirt.io.virtualmachine')
+    .flatMap(({ refs }) => refs.map((ref) => ({ name: ref.split('/')[1] ?? '' })));
 
 const isStaying = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp === undefined;
 
@@ -121,16 +117,6 @@ const ownedBy = async (object: KubeObject, namespace: string, kube: KubeClient):
   return found.flat();
 };
 
-/** Empty if the cluster does not have the kind. */
-const machinesOf = async (namespace: string, kube: KubeClient): Promise<readonly VirtualMachine[]> => {
-  try {
-    return (await kube.list(virtualMachines, { namespace, limit: pageSize })).items;
-  } catch (error) {
-    if (isNotFound(error)) return [];
-    throw error;
-  }
-};
-
 const usesDisk =
   (name: string) =>
   (machine: VirtualMachine): boolean =>
@@ -139,7 +125,8 @@ const usesDisk =
 export const keepMachineDisk = async (request: AdmissionRequest, kube: KubeClient): Promise<AdmissionAnswer> => {
   const { oldObject, namespace = '', name = '' } = request;
   if (oldObject === undefined) return allowed;
-  const mounting = (await machinesOf(namespace, kube)).filter(usesDisk(name)).map(({ metadata }) => metadata.name);
+  const machines = await listIfServed(kube, virtualMachines, { namespace, limit: pageSize });
+  const mounting = machines.filter(usesDisk(name)).map(({ metadata }) => metadata.name);
   // KubeVirt keeps the machine as owner of a data volume that was removed from it: considering the owner, it could never be deleted.
   const isClaim = request.resource.resource === persistentVolumeClaims.plural;
   const owning = isClaim ? await ownedBy(oldObject, namespace, kube) : [];

@@ -166,7 +166,6 @@ export const reviewProtected = async (
   for (const { types, on, check } of protectedRules) {
     if (on !== request.operation || !isAbout(request, types)) continue;
     // In the order of the table: users without permission for an image learn nothing else.
-    // oxlint-disable-next-line no-await-in-loop
     const answer = await check(request, kube);
     if (answer.kind === 'refused') return (await isEnding(request, kube)) ? undefined : answer;
     warnings.push(...(answer.warnings ?? []));

@@ -7,6 +7,8 @@ import { apiVersionOf } from '#shared/api/object.ts';
 import type { VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
 import { readSnapshotClasses } from '#shared/populate/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { tolerate } from '#shared/clients/kube/tolerant.ts';
+import { withoutUndefined } from '#shared/runtime/json.ts';
 import { type ClassFacts, describeClass, goldenMarksOf } from '#shared/populate/storage/storage-profile.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import { readVolumesByHand } from '#shared/resources/storage-profile/index.ts';
@@ -33,7 +35,7 @@ const profileFor = (facts: ClassFacts): StorageProfile => ({
 
 const isTrue = ({ status = {} }: StorageProfile, described: ReturnType<typeof describeClass>): boolean => {
   const { conditions: _, observedGeneration: __, ...reported } = status;
-  return isDeepStrictEqual(JSON.parse(JSON.stringify(described.status)), reported);
+  return isDeepStrictEqual(withoutUndefined(described.status), reported);
 };
 
 /**
@@ -73,7 +75,6 @@ export const ensureProfiles = async (deps: ReconcileDeps): Promise<StorageFacts 
     const { name } = storageClass.metadata;
     const profile = profiles.items.find(({ metadata }) => metadata.name === name);
     try {
-      // oxlint-disable-next-line no-await-in-loop
       await ensureProfile(deps, profile, { storageClass, snapshotClasses, volumes });
     } catch (error) {
       // Not required by other work, which a tick must not leave undone while admission refuses a profile; the next tick retries it.
@@ -92,9 +93,7 @@ const ensureProfile = async (
   const { kube } = deps;
   if (profile === undefined) {
     // The event of its creation reconciles it.
-    return void (await kube.create(storageProfiles, profileFor(facts)).catch((error: unknown) => {
-      if (!isConflict(error)) throw error;
-    }));
+    return void (await tolerate(kube.create(storageProfiles, profileFor(facts)), isConflict));
   }
   await annotate(kube, profile, facts);
   if (isTrue(profile, describeClass(facts, profile.spec ?? {}))) return;

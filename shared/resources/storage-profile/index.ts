@@ -11,12 +11,11 @@ import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { readSnapshotClasses } from '#shared/populate/reading.ts';
 import { follow } from '#shared/populate/watched-child.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { plainReconciler } from '#shared/resources/reconciler.ts';
 import { isMadeByHand } from '#shared/populate/storage/profile.ts';
 import { type ClassFacts, describeClass } from '#shared/populate/storage/storage-profile.ts';
 import type { Reconciler, ReconciledState, Planner, Resource } from '#shared/resources/reconciler.ts';
 import { readResource } from '#shared/resources/dialect.ts';
-import { messageOf } from '#shared/runtime/errors.ts';
-import { done, waiting } from '#shared/runtime/outcome.ts';
 
 interface ProfileState extends ReconciledState {
   readonly status: Omit<StorageProfileStatus, 'conditions' | 'observedGeneration'>;
@@ -69,13 +68,8 @@ const planner: Planner<ProfileResource, ObservedProfile> = {
   remove: ({ state }) => ({ actions: [], state, removed: true }),
 };
 
-const refusedWith = (state: ProfileState, reason: string, message: string): ProfileState => ({
-  ...state,
-  reason,
-  message,
-});
-
 export const storageProfileReconciler: Reconciler<StorageProfile, ProfileResource> = {
+  ...plainReconciler('Recognized', ({ state }, refusal) => ({ ...state, ...refusal })),
   kind: storageProfileKind,
   // They have no owner; declared for the permission to create and annotate them.
   watchedChildren: () => [follow(storageProfileKind.type, ['create', 'patch'], () => false)],
@@ -99,15 +93,6 @@ export const storageProfileReconciler: Reconciler<StorageProfile, ProfileResourc
   }),
   refusalOf: () => undefined,
   plannerOf: () => planner,
-  finalizerOf: () => undefined,
   // The tick observes changes of classes, by comparing all of them.
   isSettled: ({ object, generation, deleting }) => !deleting && object.status?.observedGeneration === generation,
-  isRetryDue: () => false,
-  outcomeOf: ({ phase, message }) => (phase === 'Recognized' ? done : waiting(message)),
-  notesOf: () => [],
-  announcementOf: () => undefined,
-  revived: ({ state }) => state,
-  failed: ({ state }, { reason, message }) => refusedWith(state, reason, message),
-  refused: ({ state }, error) => refusedWith(state, `Api${error.code}`, `refused: ${messageOf(error)}`),
-  fold: () => undefined,
 };

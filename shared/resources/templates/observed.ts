@@ -5,6 +5,7 @@ import { type HyperConverged, type Ssp, hyperConvergeds, ssps, sspVersions } fro
 import { nodes, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
+import { tolerate } from '#shared/clients/kube/tolerant.ts';
 import { type TemplateRequest, type ObservedTemplates, cronKey } from '#shared/resources/templates/ask.ts';
 import { markSelector } from '#shared/resources/templates/marks.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
@@ -14,16 +15,7 @@ const readAll = async <T extends KubeObject>(
   kube: KubeClient,
   type: ResourceType<T>,
   options: ListOptions = {},
-): Promise<readonly T[] | undefined> => {
-  const found: T[] = [];
-  try {
-    for await (const object of kube.listAll(type, options)) found.push(object);
-    return found;
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
-};
+): Promise<readonly T[] | undefined> => tolerate(Array.fromAsync(kube.listAll(type, options)), isNotFound);
 
 export const holdsTemplates = ({ apiVersion, kind }: Pick<KubeObject, 'apiVersion' | 'kind'>): boolean =>
   (hyperConvergeds.kind === kind && apiVersionOf(hyperConvergeds) === apiVersion) ||
@@ -32,7 +24,6 @@ export const holdsTemplates = ({ apiVersion, kind }: Pick<KubeObject, 'apiVersio
 /** In the newest version that the cluster serves. */
 const readSsps = async (kube: KubeClient): Promise<readonly Ssp[] | undefined> => {
   for (const version of sspVersions) {
-    // oxlint-disable-next-line no-await-in-loop
     const found = await readAll(kube, { ...ssps, version });
     if (found !== undefined) return found;
   }

@@ -1,7 +1,7 @@
 // Creates crons and DataSources from the templates in HyperConverged and SSP objects that no operator handles. Called by the tick, and when
 // such an object changes.
 import { type HyperConverged, type Ssp, hyperConvergeds } from '#shared/api/foreign/boot-sources.ts';
-import { kubeEvents, namespaces } from '#shared/api/foreign/core.ts';
+import { kubeEvents } from '#shared/api/foreign/core.ts';
 import { type ObjectRef, refOf } from '#shared/api/object.ts';
 import type { Action } from '#shared/populate/actions.ts';
 import { isoTime } from '#shared/populate/state.ts';
@@ -26,9 +26,10 @@ import {
 } from '#shared/resources/templates/observed.ts';
 import { toKubeEvent } from '#shared/resources/transitions.ts';
 import { recordNote } from '#shared/resources/write.ts';
-import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
+import { AppError, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, waiting } from '#shared/runtime/outcome.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
+import { isChangedMeanwhile, ensureNamespace } from '#shared/clients/kube/tolerant.ts';
 
 /** Never repeats a write: a pass over settled templates only reads. */
 export const syncTemplates = async (deps: ReconcileDeps): Promise<Outcome> => {
@@ -41,11 +42,10 @@ export const syncTemplates = async (deps: ReconcileDeps): Promise<Outcome> => {
   const observed = await readObservedTemplates(kube, templates.namespace, asks);
   const plan = planTemplates(asks, observed);
   const isWanted = asks.some(({ wanted }) => (wanted?.sources.length ?? 0) > 0);
-  if (isWanted && observed.sources.size === 0) await ensureNamespace(deps, templates.namespace);
+  if (isWanted && observed.sources.size === 0) await ensureNamespace(deps.kube, templates.namespace);
   const refused = await carryOut(deps, asks, plan);
   const reported = [...kept, ...problems, ...plan.problems, ...refused];
   for (const { about, problem } of reported) {
-    // oxlint-disable-next-line no-await-in-loop
     await recordProblem(deps, about, problem);
   }
   return reported.length === 0 ? done : waiting(reported.map(({ problem }) => problem.message).join('; '));
@@ -110,15 +110,6 @@ const architecturesFor = async (
   return { all, workloads: workloadsArchitectures.length > 0 ? workloadsArchitectures : all };
 };
 
-const ensureNamespace = async ({ kube }: ReconcileDeps, name: string): Promise<void> => {
-  if ((await kube.get(namespaces, { name })) !== undefined) return;
-  try {
-    await kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
-  } catch (error) {
-    if (!isConflict(error)) throw error;
-  }
-};
-
 /** A failure of one template must not affect the others. */
 const carryOut = async (
   deps: ReconcileDeps,
@@ -128,18 +119,16 @@ const carryOut = async (
   const refused: Reported[] = [];
   for (const action of plan.actions) {
     try {
-      // oxlint-disable-next-line no-await-in-loop
       await execute(deps.kube, [action]);
     } catch (error) {
       // The next pass handles concurrent changes.
-      if (isConflict(error) || isNotFound(error)) continue;
+      if (isChangedMeanwhile(error)) continue;
       if (!(error instanceof AppError) || error.retryable) throw error;
       const problem = { reason: 'TemplateRefused', message: `${nameOf(action)}: ${messageOf(error)}` };
       refused.push(...asks.slice(0, 1).map(({ owner }) => ({ about: owner, problem })));
     }
   }
   for (const { about, note } of plan.notes) {
-    // oxlint-disable-next-line no-await-in-loop
     await recordNote(deps, about, note);
   }
   return refused;
@@ -170,7 +159,6 @@ const keepSchedules = async (
     const status = { dataImportSchedule: scheduleOf(object) };
     const { resourceVersion } = object.metadata;
     try {
-      // oxlint-disable-next-line no-await-in-loop
       await kube.mergePatch(
         hyperConvergeds,
         refOf(object),
@@ -178,7 +166,7 @@ const keepSchedules = async (
         { subresource: 'status' },
       );
     } catch (error) {
-      if (isConflict(error) || isNotFound(error)) continue;
+      if (isChangedMeanwhile(error)) continue;
       if (!(error instanceof AppError) || error.retryable) throw error;
       const message = `the schedule ${status.dataImportSchedule} cannot be stored in status.dataImportSchedule: ${messageOf(error)}`;
       problems.push({ about: refOf(object), problem: { reason: 'ScheduleNotKept', message } });

@@ -6,19 +6,14 @@ import { matchesLabels } from '#shared/api/label-selector.ts';
 import { labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { isNotFound } from '#shared/runtime/errors.ts';
+import { allIfServed } from '#shared/clients/kube/tolerant.ts';
+import { cached } from '#shared/runtime/cached.ts';
 import { type CountedItem, itemsOf } from './amounts.ts';
 import { countedKinds } from './wanted.ts';
 
 /** Every limit of the cluster; none where its kind is not installed yet. */
-export const listLimits = async (kube: KubeClient): Promise<readonly TenantLimit[]> => {
-  try {
-    return await Array.fromAsync(kube.listAll(tenantLimitKind.type));
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-    return [];
-  }
-};
+export const listLimits = (kube: KubeClient): Promise<readonly TenantLimit[]> =>
+  allIfServed(kube, tenantLimitKind.type);
 
 /** The limits that select a namespace. One request where the cluster has no limits. */
 export const limitsOn = async (
@@ -40,30 +35,15 @@ export type LimitsLook = (namespace: string, isFresh?: boolean) => Promise<reado
 const lastsMs = 5_000;
 
 export const createLimitsLook = (kube: KubeClient, now: () => number = Date.now): LimitsLook => {
-  let known: { readonly all: readonly TenantLimit[]; readonly until: number } | undefined;
-  return async (namespace, isFresh) => {
-    if (isFresh === true || known === undefined || now() >= known.until)
-      known = { all: await listLimits(kube), until: now() + lastsMs };
-    return limitsOn(kube, namespace, known.all);
-  };
-};
-
-const listed = async (kube: KubeClient, type: (typeof countedKinds)[number]['type'], namespace: string) => {
-  try {
-    return await Array.fromAsync(kube.listAll(type, { namespace }));
-  } catch (error) {
-    // A cluster may serve only some of the kinds.
-    if (!isNotFound(error)) throw error;
-    return [];
-  }
+  const all = cached(() => listLimits(kube), lastsMs, now);
+  return async (namespace, isFresh) => limitsOn(kube, namespace, await all(isFresh));
 };
 
 /** Everything of a namespace that is counted. */
 export const readItems = async (kube: KubeClient, namespace: string): Promise<readonly CountedItem[]> => {
   const objects: KubeObject[] = [];
   for (const { type } of countedKinds) {
-    // oxlint-disable-next-line no-await-in-loop
-    objects.push(...(await listed(kube, type, namespace)));
+    objects.push(...(await allIfServed(kube, type, { namespace })));
   }
   const claims = kube.listAll(persistentVolumeClaims, { namespace, labelSelector: labels.ownerUid });
   return itemsOf(objects, await Array.fromAsync(claims));

@@ -8,16 +8,17 @@ import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { readCron } from '#shared/resources/data-import-cron/cron.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { type Lease, leases } from '#shared/api/foreign/kubernetes.ts';
-import { annotations, systemNamespace } from '#shared/api/names.ts';
+import { leases } from '#shared/api/foreign/kubernetes.ts';
+import { systemNamespace } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { VerifySignature } from '#shared/golden/signature/outcome.ts';
 import type { ServerReach } from '#shared/clients/http/reach.ts';
+import { retryConflicts } from '#shared/clients/kube/tolerant.ts';
+import { readLedger, writeLedger } from '#shared/populate/queue/ledger.ts';
 import type { Action } from '#shared/populate/actions.ts';
 import { requestedBytes } from '#shared/populate/population.ts';
 import type { Refusal } from '#shared/resources/reconciler.ts';
-import { isConflict } from '#shared/runtime/errors.ts';
 import { type CountedItem, classRefusals, quotaRefusals } from './amounts.ts';
 import { type LimitsLook, readItems } from './applied.ts';
 import { reachOf, sourceRefusals, uploadRefusal } from './places.ts';
@@ -25,7 +26,6 @@ import { signatureRefusals } from './signed.ts';
 import { type Demand, limitReasons, wantedBy } from './wanted.ts';
 
 const Ledger = z.record(z.string(), z.object({ bytes: z.number(), className: z.string().optional() }));
-type Ledger = z.infer<typeof Ledger>;
 
 const maxRounds = 5;
 
@@ -34,30 +34,14 @@ const keyOf = (namespace: string) => ({
   name: `tenant-limits-${createHash('sha256').update(namespace).digest('hex').slice(0, 40)}`,
 });
 
-const readLedger = (lease: Lease | undefined): Ledger => {
-  try {
-    return Ledger.parse(JSON.parse(lease?.metadata.annotations?.[annotations.admitted] ?? '{}'));
-  } catch {
-    return {};
-  }
-};
-
-/** Throws Conflict if another pass was first. */
-const writeLedger = async (kube: KubeClient, namespace: string, lease: Lease | undefined, ledger: Ledger) => {
-  const text = JSON.stringify(ledger);
-  if (lease?.metadata.annotations?.[annotations.admitted] === text) return;
-  const metadata = { ...keyOf(namespace), ...lease?.metadata, annotations: { [annotations.admitted]: text } };
-  const next: Lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec: lease?.spec ?? {} };
-  await (lease === undefined ? kube.create(leases, next) : kube.replace(leases, next));
-};
-
 const takeRoom = async (
   kube: KubeClient,
   { limits, namespace, item }: { limits: readonly TenantLimit[]; namespace: string; item: CountedItem },
 ): Promise<readonly string[]> => {
   // Before the objects: what another pass records from here on is a conflict.
-  const lease = await kube.get(leases, keyOf(namespace));
-  const ledger = readLedger(lease);
+  const key = keyOf(namespace);
+  const lease = await kube.get(leases, key);
+  const ledger = readLedger(Ledger, lease);
   // Let through before.
   if ((ledger[item.uid]?.bytes ?? -1) >= item.bytes) return [];
   const items = await readItems(kube, namespace);
@@ -74,21 +58,13 @@ const takeRoom = async (
   );
   const { uid, bytes, className } = item;
   const mine = { bytes, ...(className === undefined ? {} : { className }) };
-  await writeLedger(kube, namespace, lease, { ...Object.fromEntries(pending), [uid]: mine });
+  await writeLedger(kube, { key, lease, ledger: { ...Object.fromEntries(pending), [uid]: mine } });
   return [];
 };
 
 /** Empty: it may begin, and is recorded. */
-const roomFor = async (kube: KubeClient, asked: Parameters<typeof takeRoom>[1]): Promise<readonly string[]> => {
-  for (let round = 1; ; round += 1) {
-    try {
-      // oxlint-disable-next-line no-await-in-loop
-      return await takeRoom(kube, asked);
-    } catch (error) {
-      if (!isConflict(error) || round === maxRounds) throw error;
-    }
-  }
-};
+const roomFor = (kube: KubeClient, asked: Parameters<typeof takeRoom>[1]): Promise<readonly string[]> =>
+  retryConflicts(maxRounds, () => takeRoom(kube, asked));
 
 const toRefusal = (reason: string, messages: readonly string[]): Refusal | undefined =>
   messages.length === 0 ? undefined : { reason, message: messages.join('; ') };

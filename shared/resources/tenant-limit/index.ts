@@ -6,12 +6,11 @@ import { configMaps, namespaces, persistentVolumeClaims } from '#shared/api/fore
 import { systemNamespace } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { refusalOfFaults, plainReconciler } from '#shared/resources/reconciler.ts';
 import { keyMapsOf, keysMissing } from '#shared/golden/signature/outcome.ts';
 import { readResource } from '#shared/resources/dialect.ts';
-import type { Planner, ReconciledState, Reconciler, Resource } from '#shared/resources/reconciler.ts';
+import type { Planner, Reconciler, Resource } from '#shared/resources/reconciler.ts';
 import { faultsOfLimit } from '#shared/resources/tenant-limit/rules.ts';
-import { messageOf } from '#shared/runtime/errors.ts';
-import { done, waiting } from '#shared/runtime/outcome.ts';
 
 interface LimitResource extends Resource {
   readonly object: TenantLimit;
@@ -48,23 +47,18 @@ const planner: Planner<LimitResource, readonly string[]> = {
     state:
       missing.length === 0
         ? { ...state, phase: 'Ready', reason: 'Ready', message: 'applies to the namespaces that it selects' }
-        : notReady(
-            state,
-            'KeysNotFound',
-            `${missing.map((name) => keysMissing(name, systemNamespace)).join('; ')}. Until then, what must be signed with them waits`,
-          ),
+        : {
+            ...state,
+            phase: 'NotReady',
+            reason: 'KeysNotFound',
+            message: `${missing.map((name) => keysMissing(name, systemNamespace)).join('; ')}. Until then, what must be signed with them waits`,
+          },
   }),
   remove: ({ state }) => ({ actions: [], state, removed: true }),
 };
 
-const notReady = (state: ReconciledState, reason: string, message: string): ReconciledState => ({
-  ...state,
-  phase: 'NotReady',
-  reason,
-  message,
-});
-
 export const tenantLimitReconciler: Reconciler<TenantLimit, LimitResource> = {
+  ...plainReconciler('Ready', ({ state }, refusal) => ({ ...state, phase: 'NotReady', ...refusal })),
   kind: tenantLimitKind,
   watchedChildren: () => [],
   reads: () => [namespaces, persistentVolumeClaims].map((type) => type as ResourceType),
@@ -77,26 +71,13 @@ export const tenantLimitReconciler: Reconciler<TenantLimit, LimitResource> = {
       conditions: [...setConditions(status.conditions ?? [], [ready], now)],
     } as TenantLimitStatus;
   },
-  refusalOf: ({ object }) => {
-    const faults = faultsOfLimit(object);
-    const message = faults.map(({ field, message: text }) => `${field} ${text}`).join('; ');
-    return faults.length === 0 ? undefined : { reason: 'InvalidSpec', message };
-  },
+  refusalOf: ({ object }) => refusalOfFaults({ faults: faultsOfLimit(object) }),
   plannerOf: () => planner,
-  finalizerOf: () => undefined,
   // Nobody reports when a ConfigMap with keys comes or goes: the tick looks.
   isSettled: ({ object, generation, deleting }, now) =>
     !deleting &&
     object.status?.observedGeneration === generation &&
     (now === undefined || keyMapsIn(object).length === 0),
-  isRetryDue: () => false,
-  outcomeOf: ({ phase, message }) => (phase === 'Ready' ? done : waiting(message)),
-  notesOf: () => [],
-  announcementOf: () => undefined,
-  revived: ({ state }) => state,
-  failed: ({ state }, { reason, message }) => notReady(state, reason, message),
-  refused: ({ state }, error) => notReady(state, `Api${error.code}`, `refused: ${messageOf(error)}`),
-  fold: () => undefined,
 };
 
 export { readLimit };

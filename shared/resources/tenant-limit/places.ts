@@ -13,7 +13,6 @@ import { officially, readReference, serverOf } from '#shared/clients/registry/re
 import type { Source } from '#shared/populate/source.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 
-/** A source as it was written. */
 export interface WrittenSource {
   /** An image of a registry is at the URL of its repository. */
   readonly url: URL;

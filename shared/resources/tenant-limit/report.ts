@@ -11,7 +11,7 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { labelsOfNamespace, matchesLabels } from '#shared/api/label-selector.ts';
 import { labels, tenantLimits } from '#shared/api/names.ts';
-import { apiVersionOf, type KubeObject } from '#shared/api/object.ts';
+import { apiVersionOf, type KubeObject, isOfType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isOfOneObject, messageOf } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
@@ -31,9 +31,6 @@ interface Applied {
   readonly limit: TenantLimit;
   readonly usages: readonly NamespaceUsage[];
 }
-
-const isLimit = ({ kind, apiVersion }: KubeObject): boolean =>
-  kind === tenantLimitKind.type.kind && apiVersion === apiVersionOf(tenantLimitKind.type);
 
 const isCounted = (object: KubeObject): boolean => wantedBy(object) !== undefined || isPartOfAnother(object);
 
@@ -116,7 +113,6 @@ const writeEach = async <T>(
 ): Promise<void> => {
   for (const one of all) {
     try {
-      // oxlint-disable-next-line no-await-in-loop
       await write(one);
     } catch (error) {
       if (!isOfOneObject(error)) throw error;
@@ -166,7 +162,7 @@ export const createUsageReport = (): UsageReport => {
   const counted: KubeObject[] = [];
   return {
     visit: (object) => {
-      if (isLimit(object)) limits.push(object as TenantLimit);
+      if (isOfType(object, tenantLimitKind.type)) limits.push(object);
       else if (limits.length > 0 && isCounted(object)) counted.push(object);
     },
     write: async (reporting) => {

@@ -92,7 +92,6 @@ export const signatureRefusals = async (verifying: Verifying): Promise<readonly 
     }
     const asked = { source, namespace, keysNamespace: systemNamespace, rule: signature, digest };
     const indexDigest = source.type === 'registry' ? await sourceDigest() : undefined;
-    // oxlint-disable-next-line no-await-in-loop
     const outcome = await verify({ ...asked, sourceDigest: indexDigest });
     if (outcome.is !== 'verified') refusals.push(`${askedBy(metadata.name, written)}: ${outcome.message}`);
   }

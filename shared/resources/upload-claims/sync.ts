@@ -4,7 +4,7 @@ import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts'
 import { cdiAnnotations, cdiGroup } from '#shared/api/cdi/names.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims, type Pod } from '#shared/api/foreign/core.ts';
 import { labels } from '#shared/api/names.ts';
-import { apiVersionOf, type KubeObject, ownerOf, refOf } from '#shared/api/object.ts';
+import { apiVersionOf, type KubeObject, ownerOf, refOf, isOfType } from '#shared/api/object.ts';
 import { type Action, create } from '#shared/populate/actions.ts';
 import { findWriter } from '#shared/populate/clone/writer.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
@@ -129,12 +129,10 @@ const serveQuietly = async (deps: ReconcileDeps, claim: PersistentVolumeClaim): 
   }
 };
 
-const isClaim = (object: KubeObject): object is PersistentVolumeClaim =>
-  object.kind === persistentVolumeClaims.kind && object.apiVersion === apiVersionOf(persistentVolumeClaims);
-
 /** An object of any kind was added or changed. Throws transient errors. */
 export const serveUploadClaim = async (deps: ReconcileDeps, changed: KubeObject): Promise<Outcome> => {
-  if (!isClaim(changed) || !asksForUpload(changed) || (await deps.cdi()) === 'use') return done;
+  if (!isOfType(changed, persistentVolumeClaims) || !asksForUpload(changed) || (await deps.cdi()) === 'use')
+    return done;
   const claim = await deps.kube.get(persistentVolumeClaims, refOf(changed));
   if (claim !== undefined && asksForUpload(claim)) await serveOrRecord(deps, claim);
   return done;

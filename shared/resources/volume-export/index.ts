@@ -15,12 +15,13 @@ import type { ResourceType } from '#shared/api/object.ts';
 import { type ImageState, isFinal, isRetryDue } from '#shared/populate/filled.ts';
 import { follow, jobMatters, isSnapshotDecided } from '#shared/populate/watched-child.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
-import { fillable, noObjectStore, refusalOfFaults, refusals } from '#shared/resources/fillable.ts';
+import { fillable, noObjectStore, refusals } from '#shared/resources/fillable.ts';
 import { toExport, toExportStatus } from '#shared/resources/volume-export/dialect.ts';
 import { type VolumeExport, locationOf } from './rules.ts';
 import { removeExport } from '#shared/resources/volume-export/failing.ts';
 import { planExport } from '#shared/resources/volume-export/plan.ts';
 import { type ObservedExport, checkExport, claimNameOf } from '#shared/resources/volume-export/observed.ts';
+import { refusalOfFaults } from '#shared/resources/reconciler.ts';
 
 const watchedChildren = [
   follow(jobs, ['create', 'delete'], jobMatters),

@@ -1,6 +1,7 @@
 // The table of a disk in chunks: one object that lists every chunk by its digest, and is itself named by its digest. Pure.
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 /** The start of the file, by which an image is recognized as a table. */
 export const indexMagic = '{"bullion":"disk-in-chunks"';
@@ -37,13 +38,7 @@ export const serializeIndex = (index: ChunkIndex): Buffer => {
 };
 
 /** `undefined` if it is not a table, or is damaged. */
-export const parseIndex = (bytes: Buffer): ChunkIndex | undefined => {
-  try {
-    return ChunkIndex.safeParse(JSON.parse(bytes.toString('utf8'))).data;
-  } catch {
-    return undefined;
-  }
-};
+export const parseIndex = (bytes: Buffer): ChunkIndex | undefined => parseJsonAs(ChunkIndex, bytes.toString('utf8'));
 
 /** Size limit of a table: a disk of 15 TiB in chunks of 4 MiB. */
 export const mostTableBytes = 256 * 2 ** 20;

@@ -3,6 +3,7 @@
 import { promisify } from 'node:util';
 import { zstdDecompress } from 'node:zlib';
 import type { Store } from '#shared/clients/store/store.ts';
+import { readWhole } from '#shared/runtime/read-bytes.ts';
 import {
   type ChunkIndex,
   bytesOfChunk,
@@ -48,10 +49,7 @@ const damaged = (what: string): TransferError =>
 
 const readTable = async ({ inner, key }: ChunkedOptions, { head, isWhole, size = 0 }: SourceFacts): Promise<Opened> => {
   if (size > mostTableBytes) throw damaged(`the table of chunks at ${key} has ${size} bytes`);
-  const parts: Buffer[] = [];
-  if (isWhole) parts.push(head);
-  else for await (const part of inner.stream()) parts.push(part);
-  const bytes = Buffer.concat(parts);
+  const bytes = isWhole ? head : await readWhole(inner.stream());
   const named = readIndexKey(key);
   if (named === undefined) throw damaged(`the table of chunks at ${key} has an invalid key`);
   if (sha256Of(bytes) !== named.digest)

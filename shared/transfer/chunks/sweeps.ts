@@ -2,6 +2,7 @@
 // there was one, checks the chunks again. A sweep is announced long before it starts, so that short operations have ended by then.
 import { z } from 'zod';
 import type { Store } from '#shared/clients/store/store.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 const Record = z.object({
   version: z.literal(1),
@@ -31,13 +32,7 @@ export interface ObservedSweeps {
 
 export const serializeSweep = (record: SweepRecord): Buffer => Buffer.from(JSON.stringify(record));
 
-const parse = (bytes: Buffer): SweepRecord | undefined => {
-  try {
-    return Record.safeParse(JSON.parse(bytes.toString('utf8'))).data;
-  } catch {
-    return undefined;
-  }
-};
+const parse = (bytes: Buffer): SweepRecord | undefined => parseJsonAs(Record, bytes.toString('utf8'));
 
 export const readSweeps = async (store: Store, prefix: string): Promise<ObservedSweeps> => {
   const found = await store.read(sweepKey(prefix), mostBytes);

@@ -46,16 +46,13 @@ export const createUnpack = (compression: 'zlib' | 'zstd', clusterSize: number):
 
 // Collects adjacent clusters to write them together.
 
-/** Writes all of `bytes` at `position`. */
-type WriteAt = (bytes: Uint8Array, position: number) => void;
-
 interface Coalescer {
   /** Copies `bytes`; first writes the collected ones if `bytes` does not continue them. */
   push(bytes: Uint8Array, position: number): void;
   flush(): void;
 }
 
-export const createCoalescer = (capacity: number, write: WriteAt): Coalescer => {
+export const createCoalescer = (capacity: number, write: (bytes: Uint8Array, position: number) => void): Coalescer => {
   const collected = Buffer.allocUnsafeSlow(capacity);
   let start = 0;
   let length = 0;

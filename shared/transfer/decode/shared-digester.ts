@@ -4,13 +4,11 @@ import type { DigestAnswer, DigestCommand, DigestRequest, DigesterSetup } from '
 import type { SavableDigests } from '#shared/transfer/resume/saver.ts';
 import { createWorkerPool } from '#shared/transfer/workers/pool.ts';
 
-export type Digests = Readonly<Record<string, string>>;
-
 export interface SharedDigester {
   /** Resolves once the bytes were read: then their buffer may be reused. In order of the file. */
   update(request: DigestRequest): Promise<void>;
   /** Hex digests by algorithm. */
-  finish(): Promise<Digests>;
+  finish(): Promise<Readonly<Record<string, string>>>;
   kill(): Promise<void>;
 }
 

@@ -2,16 +2,15 @@
 //
 //   GET, HEAD /file?format=qcow2&compression=zlib    200, 206, 304, 412, 416; 503: too many at once
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { boundConnections } from '#shared/runtime/connections.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Shelf } from './shelf.ts';
 import type { ExportFile } from '#shared/transfer/export/file.ts';
 import { ExportFormat } from '#shared/transfer/export/format.ts';
 import { isTransferError } from '#shared/transfer/fault.ts';
 import { mayWork, type TokenChecker } from '#shared/transfer/upload/keys.ts';
+import { listen } from '#shared/runtime/connections.ts';
 
 // The answer to a request for a file (RFC 9110: ranges and conditions), before any of it is read. Pure.
 
@@ -172,13 +171,9 @@ export const startDownloadServer = async (options: DownloadServerOptions): Promi
       .catch((error: unknown) => fail(error, response, options))
       .finally(() => (active -= 1));
   });
-  boundConnections(server);
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.port, options.host, resolve);
-  });
+  const port = await listen(server, options);
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
     active: () => active,
     count: () => count,
     close: () =>

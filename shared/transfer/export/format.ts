@@ -23,7 +23,6 @@ export type ExportFormat = z.infer<typeof ExportFormat>;
 export const levelOf = ({ compression, level }: ExportFormat): number =>
   level ?? (compression === 'zstd' || compression === 'zst' ? 3 : 1);
 
-/** File extension and media type of a format. */
 export const fileKindOf = ({ format, compression }: ExportFormat) => {
   if (format === 'qcow2') return { extension: 'qcow2', contentType: 'application/x-qemu-disk' } as const;
   if (compression === 'gz') return { extension: 'raw.gz', contentType: 'application/gzip' } as const;

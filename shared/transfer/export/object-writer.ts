@@ -5,7 +5,7 @@ import { combineCrc32 } from '#shared/transfer/export/parts.ts';
 import type { Seal, SealRequest } from '#shared/transfer/export/message.ts';
 import { type PartPlan, mostParts } from '#shared/transfer/export/parts.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
-import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
+import { type BackOffOptions, createBackOff, withBackOff } from '#shared/transfer/back-off.ts';
 import type { CompletedUpload } from '#shared/clients/s3/multipart.ts';
 import type { S3ObjectKey } from '#shared/clients/s3/send.ts';
 
@@ -39,7 +39,6 @@ export interface ObjectWriter {
   position(): number;
   /** Copies `bytes`; waits while all buffers are in use. Throws the error of an earlier part. */
   append(bytes: Uint8Array): Promise<void>;
-  /** Changes bytes of the first part. */
   patchFirst(position: number, bytes: Uint8Array): void;
   /** Sends the remaining parts, the first one last, and completes the object. */
   finish(): Promise<WrittenObject>;
@@ -64,32 +63,22 @@ const createPartSender = (options: ObjectWriterOptions) => {
   const { s3, object, uploadId, buffers, hasCrc32, signal } = options;
   return async ({ number, buffer, length }: Part): Promise<SentPart> => {
     const { sha256, crc32 } = await options.seal({ part: buffer, length });
-    const backOff = createBackOff({ ...options.backOff, signal });
     const body = new Uint8Array(buffers[buffer] ?? new SharedArrayBuffer(0), 0, length);
     const check = hasCrc32 ? { sha256, crc32 } : { sha256 };
-    for (;;) {
-      try {
-        const etag = await s3.multipart.putPart({ ...object, uploadId, number, body, signal, ...check });
-        return { etag, crc32, length };
-      } catch (error) {
-        signal.throwIfAborted();
-        await backOff.afterFailure(options.toFault(error));
-      }
-    }
+    const put = () => s3.multipart.putPart({ ...object, uploadId, number, body, signal, ...check });
+    const etag = await withBackOff({ ...options.backOff, signal }, put, options.toFault);
+    return { etag, crc32, length };
   };
 };
 
 const wholeCrc = (parts: readonly SentPart[]): number =>
   parts.reduce((crc, part) => combineCrc32(crc, part.crc32, part.length), 0);
 
-interface WholeUpload {
-  readonly etags: readonly string[];
-  readonly crc32: number;
-  readonly size: number;
-}
-
 /** If the answer was lost after a success, the upload is gone and the object exists. */
-const complete = async (options: ObjectWriterOptions, upload: WholeUpload): Promise<CompletedUpload> => {
+const complete = async (
+  options: ObjectWriterOptions,
+  upload: { readonly etags: readonly string[]; readonly crc32: number; readonly size: number },
+): Promise<CompletedUpload> => {
   const { s3, object, uploadId, hasCrc32, signal } = options;
   const backOff = createBackOff({ ...options.backOff, signal });
   const { etags, crc32, size } = upload;

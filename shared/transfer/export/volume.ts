@@ -137,7 +137,6 @@ export const hasHiddenZeroes = async (volume: ExportVolume, unit: number): Promi
     let at = start + skip;
     for (; at < end; at += step) {
       // Sequential, into one buffer.
-      // oxlint-disable-next-line no-await-in-loop
       const { bytesRead } = await file.read(bytes, 0, unit, at);
       observed += 1;
       if (bytes.subarray(0, bytesRead).equals(zeroes.subarray(0, bytesRead))) empty += 1;

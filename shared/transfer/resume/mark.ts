@@ -7,6 +7,7 @@ import { open } from 'node:fs/promises';
 import { readFully } from '#shared/transfer/file-bytes.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { streamAhead } from '#shared/transfer/source/stream-ahead.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 export const Mark = z.object({
   /** Identifies source and target. */
@@ -29,13 +30,8 @@ export const markKey = ({ spec, plan }: Pass, virtualSize: number): string | und
 };
 
 const parse = (text: string | undefined, key: string): Mark | undefined => {
-  if (text === undefined) return undefined;
-  try {
-    const { data } = Mark.safeParse(JSON.parse(text));
-    return data?.key === key ? data : undefined;
-  } catch {
-    return undefined;
-  }
+  const mark = parseJsonAs(Mark, text);
+  return mark?.key === key ? mark : undefined;
 };
 
 /**
@@ -65,7 +61,6 @@ async function* keptBytes(path: string, length: number): AsyncGenerator<Buffer, 
     for (let at = 0; at < length; at += pieceBytes) {
       const piece = Buffer.allocUnsafe(Math.min(pieceBytes, length - at));
       // One piece at a time, at the pace of the reader.
-      // oxlint-disable-next-line no-await-in-loop
       const got = await readFully(file, piece, at);
       if (got < piece.length)
         throw new TransferError('SourceChanged', `${path} became shorter than what was kept`, { startOver: true });

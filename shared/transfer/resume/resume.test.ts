@@ -196,10 +196,8 @@ describe.skipIf(!hasTools('qemu-img')).each(Object.entries(published))('%s', (_,
         const before = position;
         const isFurther = () => (position = readMark(place)?.position ?? 0) > before;
         // The next kill is of the process that went on from here.
-        // oxlint-disable-next-line no-await-in-loop
         await expect.poll(isFurther).toBe(true);
         child.kill('SIGKILL');
-        // oxlint-disable-next-line no-await-in-loop
         await ended;
       }
       place.answer((request) => fileAnswer(request, file));

@@ -91,7 +91,6 @@ const createTail = (slot: Slot, path: string, device: Device) => {
   const journal = createTailJournal(() => slot.require().file, path, device.bytes);
   let hasRoom = false;
   return {
-    /** Opens the device for a disk of `size` bytes. */
     open: async (size: number): Promise<FileHandle> => {
       hasRoom = size > 0 && size <= device.bytes - tailBytes;
       try {

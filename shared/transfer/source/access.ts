@@ -1,5 +1,4 @@
 // Reads the mounted Secrets and ConfigMaps of a source. Called by open.ts; makes no connection.
-import { X509Certificate } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CloudUse } from '#shared/clients/cloud/azure.ts';
@@ -7,6 +6,7 @@ import type { CloudAccess, CloudTools } from '#shared/clients/cloud/authorized.t
 import { type OpenedObjects, openObjectStore } from '#shared/clients/cloud/store.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { createHttpClient, type HttpClient } from '#shared/clients/http/client.ts';
+import { isCertificate } from '#shared/runtime/certificate.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
@@ -37,14 +37,9 @@ const readMounted = async (dir: string, what: string, hint: string): Promise<Dat
   throw new TransferError('SourceForbidden', message, { retryable: true });
 };
 
-interface Secreted {
-  readonly secretDir?: string | undefined;
-  readonly secretName?: string | undefined;
-}
-
 /** The Secret of a source, if it has one. `of`: `the registry`. */
 export const readSecret = async (
-  { secretDir, secretName }: Secreted,
+  { secretDir, secretName }: { readonly secretDir?: string | undefined; readonly secretName?: string | undefined },
   { of, hint }: { readonly of: string; readonly hint: string },
 ): Promise<Data | undefined> => {
   const named = secretName === undefined ? 'the Secret' : `the Secret ${secretName}`;
@@ -74,14 +69,6 @@ export const readBundle = async (ca: Mounted | undefined): Promise<string | unde
     throw new TransferError('InvalidSpec', `the ConfigMap ${ca.name} contains no certificate in PEM form`);
   }
   return bundle;
-};
-
-const isCertificate = (text: string): boolean => {
-  try {
-    return new X509Certificate(text).raw.length > 0;
-  } catch {
-    return false;
-  }
 };
 
 const header = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*:\s*([^\r\n\0]*)$/;

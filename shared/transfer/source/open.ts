@@ -19,7 +19,7 @@ import { createFolderStore } from '#shared/clients/store/folder.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { createChunkedSource } from '#shared/transfer/chunks/source.ts';
 import { openFile } from '#shared/transfer/source/handle.ts';
-import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
+import { type BackOffOptions, withBackOff } from '#shared/transfer/back-off.ts';
 import { createS3Source } from '#shared/transfer/source/s3/object-http.ts';
 import { toTransferError } from '#shared/transfer/source/s3/object-http.ts';
 import type { ByteSource, ResumableSource } from '#shared/transfer/source/source.ts';
@@ -145,16 +145,7 @@ const chunked = (kept: Kept, { limits }: TransferSpec, { signal, onRetry, wait }
   createChunkedSource({
     ...kept,
     signal,
-    withRetries: async (work) => {
-      const backOff = createBackOff({ retries: limits.retries, signal, onRetry, wait });
-      for (;;) {
-        try {
-          return await work();
-        } catch (error) {
-          await backOff.afterFailure(toTransferError(error));
-        }
-      }
-    },
+    withRetries: (work) => withBackOff({ retries: limits.retries, signal, onRetry, wait }, work, toTransferError),
   });
 
 const openUpload = async ({ reception, ...context }: SourceContext): Promise<ByteSource> => {

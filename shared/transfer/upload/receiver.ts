@@ -86,7 +86,6 @@ const pour = async (spool: Spool, { body }: UploadDelivery, stop: AbortSignal): 
     for (;;) {
       if (stop.aborted) return interrupted(spool);
       // Sequential: each chunk is being written before the next one is read.
-      // oxlint-disable-next-line no-await-in-loop
       const next = await unlessStopped(chunks.next(), stop);
       if (next === 'stopped' || stop.aborted) return interrupted(spool);
       if (next.done === true) return undefined;

@@ -6,14 +6,13 @@
 //     Upload-Begin: <Announcement as JSON>      a new file
 //     Upload-Incomplete: ?1                     more requests follow
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { messageOf } from '#shared/runtime/errors.ts';
-import { closeOnceRead, dropUnread } from '#shared/runtime/connections.ts';
+import { closeOnceRead, dropUnread, listen } from '#shared/runtime/connections.ts';
 import type { TransferReport } from '#shared/transfer/report.ts';
 import { type TokenChecker, mayWork } from '#shared/transfer/upload/keys.ts';
 import type { Receiver, Taken } from '#shared/transfer/upload/receiver.ts';
 import { Announcement } from '#shared/transfer/upload/spool.ts';
-import { boundConnections } from '#shared/runtime/connections.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 export interface UploadServerOptions {
   readonly receiver: Receiver;
@@ -60,11 +59,7 @@ const reportAnswer = (report: TransferReport): Answer => ({
 
 const parseBegin = (text: string | undefined): Announcement | undefined | 'invalid' => {
   if (text === undefined) return undefined;
-  try {
-    return Announcement.parse(JSON.parse(Buffer.from(text, 'base64url').toString()));
-  } catch {
-    return 'invalid';
-  }
+  return parseJsonAs(Announcement, Buffer.from(text, 'base64url').toString()) ?? 'invalid';
 };
 
 const headerOf = (request: IncomingMessage, name: string): string | undefined => {
@@ -181,13 +176,9 @@ export const startUploadServer = async (options: UploadServerOptions): Promise<U
   const server: Server = createServer({ requestTimeout: 0, keepAliveTimeout: 30_000 }, (request, response) => {
     void respond(request, response, { ...options, isClosing: () => isClosing });
   });
-  boundConnections(server);
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.port, options.host, resolve);
-  });
+  const port = await listen(server, options);
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
     close: (graceMs) =>
       new Promise((resolve) => {
         isClosing = true;

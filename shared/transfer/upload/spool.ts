@@ -8,6 +8,7 @@ import { Checksum } from '#shared/transfer/spec.ts';
 import { readFully } from '#shared/transfer/file-bytes.ts';
 import { syncDirectory } from '#shared/transfer/resume/journal.ts';
 import { createSparseWriter } from '#shared/transfer/sink/writer.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
 
 /** Bytes between two records of the synced length. Later bytes are sent again after a crash. */
 const noteEveryBytes = 64 * 1024 * 1024;
@@ -66,13 +67,8 @@ export interface Spool {
 
 const noteFileOf = (directory: string): string => join(directory, 'note.json');
 
-const readNote = async (file: string): Promise<Note> => {
-  try {
-    return Note.parse(JSON.parse(await readFile(file, 'utf8')));
-  } catch {
-    return empty;
-  }
-};
+const readNote = async (file: string): Promise<Note> =>
+  parseJsonAs(Note, await readFile(file, 'utf8').catch(() => undefined)) ?? empty;
 
 /** The file with the bytes; the record is beside it. */
 const openData = (path: string): Promise<FileHandle> =>

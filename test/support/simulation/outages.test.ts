@@ -111,7 +111,6 @@ describe('the chaos generator', () => {
       const { cut, compact } = watches;
       watches.cut = (which) => (kinds.add('cut'), cut(which));
       watches.compact = () => (kinds.add('expired'), compact());
-      // oxlint-disable-next-line no-await-in-loop
       await world.run(60 * minutes);
       if (world.refused.length > 0) kinds.add('refused');
       expect(stateOf(world)).toBe('Available');

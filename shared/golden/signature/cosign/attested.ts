@@ -48,7 +48,6 @@ const judgeAll = async (registry: Registry, image: Reference, digest: string, ju
   const good: Attestation[] = [];
   const others = isCut ? ['there are more, or larger ones, than are looked at'] : [];
   for (const one of evidence) {
-    // oxlint-disable-next-line no-await-in-loop
     const found = await judgeEvidence(one, digest, judge);
     if (typeof found === 'string') others.push(found);
     else if (found !== undefined) good.push(found);

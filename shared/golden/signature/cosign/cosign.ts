@@ -80,7 +80,6 @@ const verifyManifest = async (
   const where = formatReference({ ...image, digest });
   const found: (Verified | SignatureRefusal)[] = [];
   for (const one of evidence) {
-    // oxlint-disable-next-line no-await-in-loop
     found.push(await verifyOne(one, digest, where, judge));
   }
   const none = refuse(

@@ -117,14 +117,12 @@ const find = async (registry: Registry, kind: Kind, image: Reference, digest: st
     type === untyped || type === kind.artifact || kind.forms.some((form) => form !== 'simple' && form === formOf(type));
   const holding = referrers.filter(({ artifactType, mediaType }) => isKind(artifactType ?? mediaType));
   for (const { digest: referrer } of holding.slice(0, mostSignatures)) {
-    // oxlint-disable-next-line no-await-in-loop
     found.push(...(await layersOf(registry, kind, { host, repository, digest: referrer }, `referrer ${referrer}`)));
   }
   const evidence: Evidence[] = [];
   let isCut = found.length > kind.most || holding.length > mostSignatures;
   for (const one of found.slice(0, kind.most)) {
     const { digest: name, mediaType, annotations = {} } = one.layer;
-    // oxlint-disable-next-line no-await-in-loop
     const bytes = await contentOf(registry, kind, one);
     if (bytes === undefined) isCut ||= one.layer.size > kind.mostBytes;
     else evidence.push({ form: formOf(mediaType) ?? 'simple', digest: name, where: one.where, bytes, annotations });

@@ -76,11 +76,6 @@ export const judgeByIdentities = async (rule: CosignRule, read: ReadConfigMap): 
   return (statement, where) => judge(statement, where, { trust, wanted });
 };
 
-interface Trusted {
-  readonly trust: TrustMaterial;
-  readonly wanted: readonly Identity[];
-}
-
 /** As many of each kind of proof as the trust root knows somebody for; when it was signed must be proven in any case. */
 const thresholdsOf = ({ tlogs, ctlogs }: TrustMaterial) => ({
   tlogThreshold: Math.min(1, tlogs.length),
@@ -91,7 +86,7 @@ const thresholdsOf = ({ tlogs, ctlogs }: TrustMaterial) => ({
 const judge = async (
   statement: Statement,
   where: string,
-  { trust, wanted }: Trusted,
+  { trust, wanted }: { readonly trust: TrustMaterial; readonly wanted: readonly Identity[] },
 ): Promise<Signer | SignatureRefusal> => {
   if (statement.bundle === undefined)
     return refuse('WrongKey', `${where} was made with a key, without a certificate: name the key in cosign.keys`);

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Evidence } from '#shared/golden/signature/cosign/evidence.ts';
+import { parseJson } from '#shared/runtime/json.ts';
 
 /** Read, not verified. */
 export interface Statement {
@@ -19,13 +20,7 @@ export interface Statement {
 
 export type ReadStatement = { readonly value: Statement } | { readonly problem: string };
 
-const jsonOf = (bytes: Buffer): unknown => {
-  try {
-    return JSON.parse(bytes.toString('utf8'));
-  } catch {
-    return undefined;
-  }
-};
+const jsonOf = (bytes: Buffer): unknown => parseJson(bytes.toString('utf8'));
 
 const problem = (text: string): ReadStatement => ({ problem: text });
 

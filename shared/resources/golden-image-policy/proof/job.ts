@@ -101,7 +101,6 @@ const podOf = (work: JobWork, claim: PersistentVolumeClaim, settings: PopulateSe
   };
 };
 
-/** A clone that is filled. */
 export interface FilledClone {
   readonly clone: DataVolume;
   readonly claim: PersistentVolumeClaim;
@@ -239,7 +238,6 @@ const withoutPod = ({ before }: ProofRun, job: Job): Progress => {
 const podsOf = (job: Job, all: readonly Pod[]): readonly Pod[] =>
   all.filter(({ metadata }) => metadata.ownerReferences?.some(({ uid }) => uid === job.metadata.uid));
 
-/** Its pod that has ended. */
 export const endedPod = (job: Job, all: readonly Pod[]): Pod | undefined => podsOf(job, all).find(isOver);
 
 export const progressOfJob = (

@@ -1,8 +1,5 @@
 // The location of the guest's bytes in a qcow2 file: extents in typed arrays, since a disk has millions of clusters.
 
-/** Encoding of the bytes of an extent. */
-export type ExtentKind = 'plain' | 'compressed';
-
 export interface Extent {
   /** Offset in the file. */
   readonly host: number;
@@ -10,7 +7,7 @@ export interface Extent {
   readonly length: number;
   /** Offset on the guest's disk. */
   readonly guest: number;
-  readonly kind: ExtentKind;
+  readonly kind: 'plain' | 'compressed';
 }
 
 export interface ClusterMap {

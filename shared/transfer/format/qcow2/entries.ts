@@ -134,7 +134,6 @@ export interface TablePlace {
   readonly index: number;
 }
 
-/** The L2 tables in an L1 table. */
 export const placesOf = (layout: TableLayout, l1: Buffer): readonly TablePlace[] => {
   const { header, fileSize, references } = layout;
   const guestPerTable = guestBytesPerTable(layout);

@@ -60,7 +60,6 @@ export const readExtensions = async (area: ExtensionArea, reader: DiskReader): P
   let at = headerLength;
   for (let count = 0; at < clusterSize; count++) {
     // The position of the next one depends on the one before.
-    // oxlint-disable-next-line no-await-in-loop
     const head = await readPadded(reader, at, 8);
     const [type, length] = [head.readUInt32BE(0), head.readUInt32BE(4)];
     at += head.length;
@@ -70,7 +69,6 @@ export const readExtensions = async (area: ExtensionArea, reader: DiskReader): P
       throw corrupt(`extension ${name} of the qcow2 header has ${length} bytes, and its area ${clusterSize - at}`);
     }
     if (type === types.end) break;
-    // oxlint-disable-next-line no-await-in-loop
     hasBitmaps = (await checkOne(area, { type, length, at }, reader)) || hasBitmaps;
     at += Math.ceil(length / 8) * 8;
   }

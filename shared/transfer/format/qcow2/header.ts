@@ -12,7 +12,6 @@ export interface Qcow2Header {
   /** Bytes of one cluster. */
   readonly clusterSize: number;
   readonly virtualSize: number;
-  /** Entries of the L1 table. */
   readonly l1Entries: number;
   readonly l1Offset: number;
   readonly refcountTableOffset: number;

@@ -24,7 +24,6 @@ const checkSnapshots = async (header: Qcow2Header, reader: DiskReader): Promise<
   for (let index = 0; index < snapshots; index++) {
     if (at + entryBytes > window.at + window.bytes.length) {
       // The position of the next entry depends on the one before.
-      // oxlint-disable-next-line no-await-in-loop
       window = { at, bytes: await reader.read(at, windowBytes) };
     }
     const entry = window.bytes.subarray(at - window.at, at - window.at + entryBytes);

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { parseRetryAfter } from '#shared/clients/http/refusal.ts';
 import { describe, expect, it } from 'vitest';
 import { expiryOf, refusalMessage } from '#shared/clients/http/refusal.ts';
 import {
@@ -6,7 +7,6 @@ import {
   isOtherObject,
   parseContentLength,
   parseContentRange,
-  parseRetryAfter,
   statusFault,
   strongValidatorOf,
 } from '#shared/transfer/source/http/answer.ts';
@@ -83,7 +83,7 @@ describe('parseRetryAfter', () => {
     ['Tue, 01 Dec 2026 09:00:00 GMT', 0],
     ['soon', undefined],
   ])('parses "%s"', (value, expected) => {
-    expect(parseRetryAfter({ 'retry-after': value }, now)).toBe(expected);
+    expect(parseRetryAfter(value, now)).toBe(expected);
   });
 });
 

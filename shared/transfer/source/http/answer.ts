@@ -1,6 +1,6 @@
 // Interprets the answers of an HTTP server: pure decisions from status and headers.
 import type { HttpResponse } from '#shared/clients/http/client.ts';
-import { expiryText } from '#shared/clients/http/refusal.ts';
+import { expiryText, parseRetryAfter } from '#shared/clients/http/refusal.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 
 type Headers = HttpResponse['headers'];
@@ -67,16 +67,6 @@ export const isOtherObject = (pinned: Identity, headers: Headers): boolean => {
   return differs(pinned.modified, now.modified);
 };
 
-/** Retry-After in seconds, from either of its formats; `undefined` if missing or malformed. */
-export const parseRetryAfter = (headers: Headers, nowMs: number): number | undefined => {
-  const text = headers['retry-after']?.trim();
-  if (text === undefined) return undefined;
-  const seconds = parseCount(text);
-  if (seconds !== undefined) return seconds;
-  const until = Date.parse(text);
-  return Number.isNaN(until) ? undefined : Math.max(0, Math.ceil((until - nowMs) / 1000));
-};
-
 export interface ServerRefusal {
   readonly nowMs: number;
   /** Message of the server. */
@@ -105,7 +95,7 @@ export const statusFault = (
 ): TransferError => {
   const answered = `${where} answered ${status}${refusal.reason === undefined ? '' : ` (${refusal.reason})`}`;
   if (busyStatuses.has(status) || status >= 500) {
-    const retryAfterSeconds = parseRetryAfter(headers, refusal.nowMs);
+    const retryAfterSeconds = parseRetryAfter(headers['retry-after'], refusal.nowMs);
     const wait = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
     return new TransferError('SourceUnavailable', `${answered}: the server is busy or broken`, wait);
   }

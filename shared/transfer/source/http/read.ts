@@ -18,7 +18,7 @@ import {
   giveUp,
   type HttpSession,
   type HttpSourceOptions,
-  readUpTo,
+  readCounted,
   refuse,
   requirePinned,
   withRetries,
@@ -44,7 +44,7 @@ const pin = (session: HttpSession, final: Destination, response: HttpResponse, s
 
 const wholeFacts = async (session: HttpSession, response: HttpResponse, final: Destination): Promise<SourceFacts> => {
   const announced = parseContentLength(response.headers);
-  const head = await readUpTo(session, response, headBytes);
+  const head = await readCounted(session, response, headBytes);
   const isWhole = head.length < headBytes || announced === headBytes;
   if (isWhole && announced !== undefined && announced !== head.length) {
     throw new TransferError('SourceInterrupted', `${session.where} ended after ${head.length} of ${announced} bytes`);
@@ -66,7 +66,7 @@ const rangedFacts = async (
     response.discard();
     return undefined;
   }
-  const head = await readUpTo(session, response, headBytes);
+  const head = await readCounted(session, response, headBytes);
   if (head.length !== range.last + 1) {
     throw new TransferError(
       'SourceInterrupted',

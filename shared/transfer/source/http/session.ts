@@ -3,9 +3,10 @@ import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
 import { HttpFailure, type HttpFault } from '#shared/clients/http/errors.ts';
 import { expiryOf, mostErrorBytes, refusalMessage } from '#shared/clients/http/refusal.ts';
 import { type Destination, followRedirects, toDestination } from '#shared/clients/http/redirect.ts';
+import { readUpTo } from '#shared/runtime/read-bytes.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
-import { type BackOff, type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
+import { type BackOff, type BackOffOptions, createBackOff, withBackOff } from '#shared/transfer/back-off.ts';
 import type { TransferFault } from '#shared/transfer/report.ts';
 import { type Identity, statusFault } from '#shared/transfer/source/http/answer.ts';
 
@@ -72,27 +73,15 @@ const faultOfFailure: Readonly<Record<HttpFault, TransferFault>> = {
 export const toTransferError = (error: unknown): unknown =>
   error instanceof HttpFailure ? new TransferError(faultOfFailure[error.code], error.message, { cause: error }) : error;
 
-export const backOffOf = ({ options }: HttpSession): BackOff =>
-  createBackOff({
-    retries: options.retries,
-    signal: options.signal,
-    onRetry: options.onRetry,
-    wait: options.wait,
-  });
+export const backOffOf = ({ options }: HttpSession): BackOff => createBackOff(options);
 
 /** Repeats `work` while retries are left. */
-export const withRetries = async <T>(session: HttpSession, work: () => Promise<T>): Promise<T> => {
-  const backOff = backOffOf(session);
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      const fault = toTransferError(error);
-      if (fault instanceof TransferError && fault.startOver) throw fault;
-      await backOff.afterFailure(fault);
-    }
-  }
-};
+export const withRetries = <T>({ options }: HttpSession, work: () => Promise<T>): Promise<T> =>
+  withBackOff(options, work, (error) => {
+    const fault = toTransferError(error);
+    if (fault instanceof TransferError && fault.startOver) throw fault;
+    return fault;
+  });
 
 /** A pinned redirect target may expire (signed URLs do); then the redirect is followed again. */
 const isExpiry = (status: number): boolean => status === 401 || status === 403 || status === 404 || status === 410;
@@ -122,7 +111,7 @@ export interface HttpAnswer {
 /** Reads the body. */
 const explain = async (session: HttpSession, { response, final }: HttpAnswer) => {
   const nowMs = (session.options.now ?? Date.now)();
-  const body = await readUpTo(session, response, mostErrorBytes).catch(() => Buffer.alloc(0));
+  const body = await readCounted(session, response, mostErrorBytes).catch(() => Buffer.alloc(0));
   const reason = refusalMessage(body.toString('utf8'), response.headers['content-type']);
   return { nowMs, reason, expired: expiryOf(final.url, nowMs) };
 };
@@ -142,14 +131,8 @@ export const giveUp = (response: HttpResponse, fault: TransferError): never => {
 };
 
 /** At most `limit` bytes of a body; the connection is closed if more would follow. Counts the received bytes. */
-export const readUpTo = async (session: HttpSession, response: HttpResponse, limit: number): Promise<Buffer> => {
-  const parts: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of response.body) {
-    parts.push(chunk);
-    length += chunk.length;
-    if (length > limit) break;
-  }
-  session.receivedBytes += length;
-  return Buffer.concat(parts).subarray(0, limit);
+export const readCounted = async (session: HttpSession, response: HttpResponse, limit: number): Promise<Buffer> => {
+  const { bytes, received } = await readUpTo(response.body, limit);
+  session.receivedBytes += received;
+  return bytes;
 };

@@ -4,7 +4,9 @@ import type { ServedFrom } from '#shared/clients/http/served.ts';
 import type { RegistryClient } from '#shared/clients/registry/client.ts';
 import { type Descriptor, type ImageManifest, selectPlatform } from '#shared/clients/registry/manifest.ts';
 import { formatReference, type Reference } from '#shared/clients/registry/reference.ts';
-import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
+import { parseJsonAs } from '#shared/runtime/json.ts';
+import { readWhole } from '#shared/runtime/read-bytes.ts';
+import { type BackOffOptions, createBackOff, withBackOff } from '#shared/transfer/back-off.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { findDisk, type FoundDisk } from './disk.ts';
 import { type Labels, labelsOfEnvironment } from './labels.ts';
@@ -21,21 +23,12 @@ const mostBytes = 1024 * 1024;
 /** Labels of an image; empty if its configuration is missing or not that of an image. */
 const readLabels = async (context: LayerContext, { config }: ImageManifest): Promise<Labels> => {
   if (config.size > mostBytes) return {};
-  const parts: Buffer[] = [];
   try {
-    for await (const part of blobBytes(context, config)) parts.push(part);
+    const bytes = await readWhole(blobBytes(context, config));
+    return labelsOfEnvironment(parseJsonAs(ImageConfig, bytes.toString('utf8'))?.config?.Env ?? []);
   } catch (error) {
     if (error instanceof TransferError && error.code === 'SourceNotFound') return {};
     throw error;
-  }
-  return labelsOfEnvironment(environmentOf(Buffer.concat(parts).toString('utf8')));
-};
-
-const environmentOf = (text: string): readonly string[] => {
-  try {
-    return ImageConfig.safeParse(JSON.parse(text)).data?.config?.Env ?? [];
-  } catch {
-    return [];
   }
 };
 
@@ -57,17 +50,6 @@ interface Opened {
   readonly disk: FoundDisk;
   readonly head: readonly Buffer[];
 }
-
-const withRetries = async <T>(options: RegistrySourceOptions, work: () => Promise<T>): Promise<T> => {
-  const backOff = createBackOff(options);
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      await backOff.afterFailure(toTransferError(error));
-    }
-  }
-};
 
 const readImage = async ({ client, image, architecture }: RegistrySourceOptions): Promise<ImageManifest> => {
   const where = formatReference(image);
@@ -114,7 +96,7 @@ export const createRegistrySource = (options: RegistrySourceOptions): ByteSource
   return {
     probe: async (): Promise<SourceFacts> => {
       await drop();
-      const found = await withRetries(options, () => readImage(options));
+      const found = await withBackOff(options, () => readImage(options), toTransferError);
       layers = found.layers;
       const labels = await readLabels(context, found);
       opened = await open(context, layers);

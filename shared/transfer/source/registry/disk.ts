@@ -117,7 +117,6 @@ export const findDisk = async (context: LayerContext, layers: readonly Descripto
   for (const layer of layers.toReversed()) {
     if (hidden.everything) break;
     // Sequential: each layer decides whether the next one is needed.
-    // oxlint-disable-next-line no-await-in-loop
     const disk = await searchLayer(context, layer, hidden);
     if (disk !== undefined) return disk;
   }
