@@ -92,7 +92,15 @@ const toTarget = async (call: Call, bundle: ReadBundle, target: string, line: Li
   const { values, signal, terminal } = call;
   const state = await openState(bundle.archive.path, target);
   const say = (text: string): void => line.show(text);
-  const request: RegistryLoad = { bundle, target, values, state, signal, say, onProgress: (name, ...bytes) => countBytes(line, `uploading ${name}`, ...bytes) };
+  const request: RegistryLoad = {
+    bundle,
+    target,
+    values,
+    state,
+    signal,
+    say,
+    onProgress: (name, ...bytes) => countBytes(line, `uploading ${name}`, ...bytes),
+  };
   const made = await (isBucketTarget(target) ? loadToBucket(request) : loadToRegistry(request));
   line.end();
   const text = made.map((one) => `${one}\n`).join('');
