@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { S3Client } from '#shared/clients/s3/client.ts';
 import { type S3Fault, S3Failure } from '#shared/clients/s3/errors.ts';
-import { type UploadContext, clearUploads, discardObject } from '#shared/transfer/export/upload.ts';
+import { type UploadContext, clearUploads, discardObject, withUpload } from '#shared/transfer/export/upload.ts';
 
 /** A store that rejects every request. */
 const refusing = (code: S3Fault): UploadContext => {
@@ -16,6 +16,20 @@ const refusing = (code: S3Fault): UploadContext => {
     log: () => undefined,
   };
 };
+
+it.each<[S3Fault, boolean]>([
+  ['Denied', true],
+  ['BucketNotFound', true],
+  ['Unavailable', false],
+])('has sent nothing where the store refuses to begin, unless its answer was lost: %s', async (code, sentNothing) => {
+  const context = refusing(code);
+  const begin = context.s3.multipart.list as never;
+  const s3 = { ...context.s3, multipart: { ...context.s3.multipart, begin } };
+  await expect(withUpload({ ...context, s3 }, 'x', async () => undefined)).rejects.toMatchObject({
+    code: 'TargetFailed',
+    sentNothing,
+  });
+});
 
 describe.each([
   ['unfinished uploads', clearUploads],
