@@ -31,11 +31,12 @@ export default defineConfig({
     // `npm run test:times`: what each file takes.
     setupFiles: env['BULLION_TIMES'] === undefined ? [] : ['test/times/record.ts'],
     pool: 'forks',
+    // Threads that collect garbage beside four workers on two processors cost a tenth more than they save.
     // Buffers count towards the size at which the heap is collected, instead of a collection for each 64 MiB of them: a third of the processor time of
     // flows that move disks. With a limit, since that would let four workers take half of a machine's memory.
     // Node reads TypeScript itself, as the product is run: tests need no transformation, and no module is mocked.
     experimental: { viteModuleRunner: false, nodeLoader: false },
-    execArgv: ['--external-memory-accounted-in-global-limit', '--max-old-space-size=1536'],
+    execArgv: ['--external-memory-accounted-in-global-limit', '--max-old-space-size=1536', '--single-threaded-gc'],
     // Files share a process and what it has loaded, which is most of what a short one takes and a quarter of what a flow takes: tests change nothing
     // that is the process's own (environment, working directory, timers, globals), and what they need is passed in.
     isolate: false,
@@ -46,6 +47,8 @@ export default defineConfig({
       // Transfer Jobs run what is shipped, which starts in a third of the time; `test/support/setup.ts` makes it.
       // From the root of the repository, where Jobs are started: a command has no place for a path with spaces.
       BULLION_TRANSFER_JOB: 'node_modules/.cache/bundles/transfer-job.mjs',
+      // A boot sector starts in a fifteenth of the processor time that nested KVM takes for it, and its probe as much again.
+      BULLION_ACCELERATOR: 'emulation',
     },
     // Long: a machine that is busy with other things makes everything late. Who waits for a state says how long; who does not, waits as long as this.
     testTimeout: 120_000,

@@ -1,4 +1,4 @@
-// What a function contains and what it loads at its start. Bundles once, runs the result.
+// What a function contains and what it loads at its start.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,20 +8,22 @@ import type * as OpenPgp from 'openpgp';
 import type * as SigstoreSpecs from '@sigstore/protobuf-specs';
 import type * as SigstoreVerify from '@sigstore/verify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Bundle, buildBundles, listFunctions } from '#infra/bundle/build.ts';
+import { type Bundle, listFunctions } from '#infra/bundle/build.ts';
 import { jobFunctions } from '#infra/generate/wiring.ts';
+import { ensureBundles } from '#test/support/bundles.ts';
 import { kubeconfigFor } from '#test/support/kubeconfig.ts';
 import { createSigstore } from '#test/support/sigstore.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'bullion-bundles-'));
 const children: ChildProcess[] = [];
 let bundles: readonly Bundle[];
+let functionsDir: string;
 /** Not in vitest's directory: `beforeAll` has to be done first. */
 const names = await listFunctions();
 const servers = names.filter((name) => !jobFunctions.some((job) => job.name === name));
 
 beforeAll(async () => {
-  bundles = await buildBundles(join(dir, 'functions'));
+  ({ bundles, dir: functionsDir } = await ensureBundles('functions'));
   writeFileSync(join(dir, 'kubeconfig'), kubeconfigFor());
   writeFileSync(join(dir, 'note.cjs'), noteLoaded);
 }, 600_000);
@@ -82,7 +84,7 @@ describe('the import graph', () => {
     expect(bundles.filter(({ role }) => role !== 'function').map(({ name }) => name)).toEqual(
       expect.arrayContaining(['worker-worker', 'worker-digest-worker', 'aws-sdk', 'kubernetes', 'openpgp', 'undici']),
     );
-    const text = readFileSync(join(dir, 'functions', 'transfer-job.mjs'), 'utf8');
+    const text = readFileSync(join(functionsDir, 'transfer-job.mjs'), 'utf8');
     for (const file of ['worker-worker.mjs', 'worker-digest-worker.mjs', 'aws-sdk.mjs']) expect(text).toContain(file);
   });
 
@@ -94,7 +96,7 @@ describe('the import graph', () => {
     ['sigstore-verify', 'Verifier'],
     ['undici', 'request'],
   ])('includes the lazily loaded package %s completely', async (name, part) => {
-    const late = (await import(join(dir, 'functions', `${name}.mjs`))) as Record<string, unknown>;
+    const late = (await import(join(functionsDir, `${name}.mjs`))) as Record<string, unknown>;
     expect(typeof late[part]).toBe('function');
   });
 });
@@ -105,7 +107,7 @@ describe('the lazily loaded verification of signatures', () => {
     const { privateKey, publicKey } = await generateKey({ userIDs: [{ name: 'x' }], format: 'object' });
     const message = await createCleartextMessage({ text: 'x' });
     const signed = await sign({ message, signingKeys: privateKey });
-    const late = (await import(join(dir, 'functions', 'openpgp.mjs'))) as typeof OpenPgp;
+    const late = (await import(join(functionsDir, 'openpgp.mjs'))) as typeof OpenPgp;
     const key = await late.readKeys({ armoredKeys: publicKey.armor() });
     const read = await late.readCleartextMessage({ cleartextMessage: signed });
     const { signatures } = await late.verify({ message: read, verificationKeys: key });
@@ -113,8 +115,8 @@ describe('the lazily loaded verification of signatures', () => {
   });
 
   it('reads a sigstore trust root', async () => {
-    const { TrustedRoot } = (await import(join(dir, 'functions', 'sigstore-specs.mjs'))) as typeof SigstoreSpecs;
-    const late = (await import(join(dir, 'functions', 'sigstore-verify.mjs'))) as typeof SigstoreVerify;
+    const { TrustedRoot } = (await import(join(functionsDir, 'sigstore-specs.mjs'))) as typeof SigstoreSpecs;
+    const late = (await import(join(functionsDir, 'sigstore-verify.mjs'))) as typeof SigstoreVerify;
     const { root } = await createSigstore();
     expect(late.toTrustMaterial(TrustedRoot.fromJSON(JSON.parse(root))).tlogs).toHaveLength(1);
   });
@@ -122,19 +124,15 @@ describe('the lazily loaded verification of signatures', () => {
 
 describe('a bundled function', () => {
   const start = (name: string) => {
-    const child = spawn(
-      process.execPath,
-      ['--require', join(dir, 'note.cjs'), join(dir, 'functions', 'start.mjs'), name],
-      {
-        env: {
-          PATH: process.env['PATH'],
-          KUBECONFIG: join(dir, 'kubeconfig'),
-          PORT: '0',
-          LOADED: join(dir, `${name}.loaded`),
-        },
-        stdio: ['ignore', 'pipe', 'inherit'],
+    const child = spawn(process.execPath, ['--require', join(dir, 'note.cjs'), join(functionsDir, 'start.mjs'), name], {
+      env: {
+        PATH: process.env['PATH'],
+        KUBECONFIG: join(dir, 'kubeconfig'),
+        PORT: '0',
+        LOADED: join(dir, `${name}.loaded`),
       },
-    );
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     children.push(child);
     return child;
   };
@@ -160,7 +158,7 @@ describe('a bundled function', () => {
     ['transfer-job', 'BULLION_TRANSFER'],
     ['boot-job', 'BULLION_BOOT'],
   ])('%s reports which environment variables are missing', (job, variable) => {
-    const { status, stderr } = spawnSync(process.execPath, [join(dir, 'functions', 'start.mjs'), job], {
+    const { status, stderr } = spawnSync(process.execPath, [join(functionsDir, 'start.mjs'), job], {
       env: {},
       encoding: 'utf8',
     });
@@ -171,7 +169,7 @@ describe('a bundled function', () => {
   it.each([[[]], [['../secrets']], [['nothing']]])(
     '%j names no function: the launcher lists those that exist',
     (args) => {
-      const { status, stderr } = spawnSync(process.execPath, [join(dir, 'functions', 'start.mjs'), ...args], {
+      const { status, stderr } = spawnSync(process.execPath, [join(functionsDir, 'start.mjs'), ...args], {
         encoding: 'utf8',
       });
       expect(status).toBe(64);

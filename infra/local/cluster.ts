@@ -225,6 +225,10 @@ interface ControllerParts {
 const transferCommand = ({ BULLION_TRANSFER_JOB: bundle }: ClusterOptions['environment']): Record<string, string> =>
   bundle === undefined ? {} : { TRANSFER_COMMAND: `node ${bundle}` };
 
+/** For machines where KVM is slower than emulation, as nested ones are where the guest is only a boot sector. */
+const accelerator = ({ BULLION_ACCELERATOR: value }: ClusterOptions['environment']): Record<string, string> =>
+  value === undefined ? {} : { BULLION_ACCELERATOR: value };
+
 const startAllControllers = (
   { dataDir, environment, backOffFactor }: ClusterOptions,
   { kube, functions, log, files }: ControllerParts,
@@ -249,6 +253,7 @@ const startAllControllers = (
         // Compiled code of transfer-job: otherwise half of the duration of a small import is compilation, twice. The cache of this process,
         // shared by every cluster, if there is one.
         NODE_COMPILE_CACHE: resolve(environment['NODE_COMPILE_CACHE'] ?? join(dataDir, 'code')),
+        ...accelerator(environment),
       },
     },
   });

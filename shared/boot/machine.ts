@@ -6,7 +6,8 @@ export const program = 'qemu-system-x86_64';
 /** File descriptor of the channel of the guest agent. */
 export const agentDescriptor = 3;
 
-export type Accelerator = 'kvm' | 'emulation';
+export const accelerators = ['kvm', 'emulation'] as const;
+export type Accelerator = (typeof accelerators)[number];
 
 export interface Machine {
   readonly request: BootRequest;

@@ -62,9 +62,15 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     expect(list.items.map(({ status }) => status.state)).toEqual(['Available']);
   });
 
+  let packaging: Promise<unknown> | undefined;
+  const packaged = async (): Promise<string> => {
+    const packageDir = join(dir, 'package');
+    await (packaging ??= buildCli(packageDir));
+    return packageDir;
+  };
+
   it('is installed from its package in an empty folder, and is a plugin of kubectl there', async () => {
-    const [packageDir, home] = [join(dir, 'package'), join(dir, 'home')];
-    await buildCli(packageDir);
+    const [packageDir, home] = [await packaged(), join(dir, 'home')];
     const { stdout } = await run('npm', ['pack', '--silent', packageDir], { cwd: dir });
     await mkdir(home);
     await run('npm', ['install', '--offline', '--no-audit', join(dir, stdout.trim())], { cwd: home });
@@ -83,8 +89,7 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
   });
 
   it('is one file with Node inside, that needs nothing else', async () => {
-    const [packageDir, out, home] = [join(dir, 'files'), join(dir, 'executables'), join(dir, 'alone')];
-    await buildCli(packageDir);
+    const [packageDir, out, home] = [await packaged(), join(dir, 'executables'), join(dir, 'alone')];
     const file = await buildExecutable(packageDir, thisPlatform, out);
     await mkdir(home);
     const call = async (...args: readonly string[]) => {

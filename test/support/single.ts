@@ -6,7 +6,6 @@ import { type Server, type Socket, connect, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { buildBundles } from '#infra/bundle/build.ts';
 import { createAccounts } from '#infra/local/accounts.ts';
 import { operatorCrds, readCrds, repositoryDir, systemNamespace } from '#infra/local/manifests.ts';
 import { createApiServer } from '#local-cluster/api-server/server.ts';
@@ -21,6 +20,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { defaultSettings } from '#shared/populate/settings.ts';
 import { recordCalls } from '#test/roles/calls.ts';
+import { ensureBundles } from '#test/support/bundles.ts';
 import { infraDir, renderText } from '#test/support/overlay.ts';
 
 const portNames = ['http', 'events', 'admission', 'import', 'metrics'] as const;
@@ -81,8 +81,7 @@ const until = async (isSo: () => Promise<boolean>, what: string, seconds = 60): 
 
 export const startSingleCluster = async (dataDir: string): Promise<SingleCluster> => {
   const undo = createUndo();
-  const bundleDir = join(dataDir, 'functions');
-  await buildBundles(bundleDir);
+  const { dir: bundleDir } = await ensureBundles('functions');
   const replicas: Replica[] = [];
   const front = async (name: (typeof portNames)[number]): Promise<number> => {
     const { port, server } = await startFront(() => replicas.map(({ ports }) => ports[name]));
