@@ -132,7 +132,7 @@ const complain = (command: Command, error: unknown, { terminal, signal }: Surrou
   const prefix = terminal.hasColors === true ? '\u001B[31mbullion:\u001B[39m' : 'bullion:';
   terminal.err(`${prefix} ${serverMessageOf(error)}\n`);
   if (error instanceof InvalidInput) return complainOfInput(command, error, terminal);
-  if (error instanceof Denied && 'all-namespaces' in command.options && / at the cluster scope$/.test(error.message))
+  if (error instanceof Denied && 'all-namespaces' in command.options && error.message.endsWith(' at the cluster scope'))
     terminal.err('-n NAMESPACE lists one namespace, without -A\n');
   if (error.message.startsWith('Kubernetes API') && isUnreachable(error))
     terminal.err(

@@ -21,7 +21,6 @@ import {
   untilPhase,
 } from '#cli/upload.ts';
 import { timeoutOf, waitUntilOver } from '#cli/wait.ts';
-import { formatBytes } from '#shared/api/quantity.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
