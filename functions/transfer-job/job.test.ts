@@ -13,6 +13,7 @@ import { sealSpec, secretFiles } from '#shared/transfer/sealed.ts';
 import { type TransferReport, maxReportBytes, parseReport } from '#shared/transfer/report.ts';
 import { startObjectStore } from '#local-cluster/object-store/server.ts';
 import { exitCodeOf } from '#functions/transfer-job/job.ts';
+import { transferJobProgram } from '#test/support/bundles.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { convertDisk, noise } from '#test/support/disk.ts';
 import { type Answer, type Origin, type OriginRequest, fileAnswer, startOrigin } from '#test/support/origin.ts';
@@ -22,7 +23,6 @@ import { slowness } from '#test/support/slowness.ts';
 
 const root = temporaryDirectory();
 const mib = 1024 * 1024;
-const entry = new URL('./index.ts', import.meta.url).pathname;
 const owner = {
   apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
   kind: 'VirtualMachineImage',
@@ -56,7 +56,7 @@ const startJob = (origin: Origin, more: { env?: Record<string, string>; spec?: o
     allowedAddresses: ['127.0.0.0/8'],
     ...more.spec,
   };
-  const child = spawn(process.execPath, [entry], {
+  const child = spawn(process.execPath, [transferJobProgram], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
       BULLION_TRANSFER: JSON.stringify(spec),
@@ -64,6 +64,7 @@ const startJob = (origin: Origin, more: { env?: Record<string, string>; spec?: o
       POD_NAME: 'import-uid-1-abcde',
       BULLION_TERMINATION_LOG: join(directory, 'report'),
       PATH: process.env['PATH'],
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
       ...more.env,
     },
   });

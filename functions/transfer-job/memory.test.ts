@@ -132,7 +132,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz', 'zstd'))('the memory of a transfer',
     ['raw disk in zst with a window of 256 MiB', pack('zstd -q -1 --long=28'), /window above 128 MiB/],
     [
       'raw disk in xz with a dictionary of 64 MiB, blocks side by side',
-      pack('xz -1 -T2 --block-size=64MiB'),
+      pack('xz -0 -T2 --block-size=64MiB'),
       /^succeeded$/,
     ],
     ['raw disk in xz with a dictionary of 96 MiB', withDictionary(29), /^succeeded$/],

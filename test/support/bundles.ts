@@ -10,6 +10,9 @@ export interface TestBundles {
 
 /** What the inputs of a bundle do not include: versions of packages, and how it is made. */
 const others = ['package-lock.json', 'infra/bundle/build.ts', 'infra/bundle/plugin.ts', 'infra/bundle/late-schemas.ts'];
+/** What Jobs run in tests. */
+export const transferJobProgram = resolve(process.env['BULLION_TRANSFER_JOB'] ?? 'functions/transfer-job/index.ts');
+
 const recordName = 'bundles.json';
 
 /** What a folder was made of. `begun`: ms since 1970. */

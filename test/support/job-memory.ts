@@ -7,11 +7,10 @@ import { parseQuantity } from '#shared/api/quantity.ts';
 import { defaultSettings } from '#shared/populate/settings.ts';
 import { parseReport } from '#shared/transfer/report.ts';
 import type { TransferSource, TransferTarget } from '#shared/transfer/spec.ts';
+import { transferJobProgram } from '#test/support/bundles.ts';
 
 /** Bytes a pod may have. It counts the pages of files, too, but those it can drop. */
 export const podBytes = parseQuantity(defaultSettings.transferResources.limits?.['memory']) ?? 0;
-
-const entry = new URL('../../functions/transfer-job/index.ts', import.meta.url).pathname;
 
 /** The process and all below it. */
 const familyOf = (pid: number): readonly number[] => {
@@ -60,10 +59,11 @@ export const runImport = async (
     allowedAddresses: ['127.0.0.0/8'],
   };
   const owner = { apiVersion: 'v1', kind: 'X', namespace: 'ns', name: 'x', uid: 'uid-1' };
-  const child = spawn(process.execPath, [entry], {
+  const child = spawn(process.execPath, [transferJobProgram], {
     stdio: 'ignore',
     env: {
       PATH: process.env['PATH'],
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
       BULLION_TRANSFER: JSON.stringify(spec),
       BULLION_OWNER: JSON.stringify(owner),
       POD_NAME: 'import-uid-1',

@@ -10,6 +10,7 @@ import { Transform, pipeline } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { lookAtProcess } from '#local-cluster/controllers/jobs/process.ts';
 import { freePorts } from '#local-cluster/free-ports.ts';
+import { ensureBundles } from '#test/support/bundles.ts';
 
 export interface TransferProcess {
   readonly url: string;
@@ -23,7 +24,8 @@ export const startTransferProcess = async (
   environment: Readonly<Record<string, string>> = {},
 ): Promise<TransferProcess> => {
   const port = environment['PORT'] ?? String((await freePorts(1))[0]);
-  const child = spawn(process.execPath, ['functions/transfer/index.ts'], {
+  const { dir } = await ensureBundles('functions');
+  const child = spawn(process.execPath, [join(dir, 'start.mjs'), 'transfer'], {
     env: {
       PATH: process.env['PATH'],
       NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
