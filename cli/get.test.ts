@@ -104,7 +104,7 @@ describe('bullion get', () => {
     const { out, err, code } = await call(getCommand, [], { kube });
     expect([namesIn(out).length, err, code]).toEqual([
       types.length - 1,
-      'not listed: datavolumes is forbidden\n',
+      'Your account has no right to list datavolumes.cdi.kubevirt.io in namespace vms\n',
       exitCodes.failed,
     ]);
   });

@@ -1,5 +1,5 @@
-import { expect, it } from 'vitest';
-import { barOf, createLine, cutTo } from '#cli/line.ts';
+import { describe, expect, it } from 'vitest';
+import { type Line, barOf, countBytes, createLine, cutTo } from '#cli/line.ts';
 
 it('ends its line once, whoever ends it', () => {
   let told = '';
@@ -44,3 +44,40 @@ it.each([
   ['\u001B[36mab\u001B[39mcd', 4, 'abc'],
   ['\u001B[36mab\u001B[39mcd', 5, '\u001B[36mab\u001B[39mcd'],
 ])('is no wider than the screen: %j in %s', (text, width, cut) => expect(cutTo(width, text)).toBe(cut));
+
+describe('bytes that move', () => {
+  const told = (isLive: boolean, work: (line: Line) => void): string => {
+    let text = '';
+    const line = createLine({ out: () => undefined, err: (more) => (text += more), isLive, now: () => new Date() });
+    work(line);
+    line.end();
+    return text;
+  };
+  const mib = 2 ** 20;
+
+  it('are shown to the last one', () =>
+    expect(
+      told(false, (line) => {
+        for (const done of [1, 2, 4]) countBytes(line, 'uploading jammy', done * mib, 4 * mib);
+        countBytes(line, 'uploading fedora', mib, 4 * mib);
+      }),
+    ).toBe(
+      [
+        'uploading jammy: 1.0 MiB of 4.0 MiB (25%)',
+        'uploading jammy: 4.0 MiB of 4.0 MiB (100%)',
+        'uploading fedora: 1.0 MiB of 4.0 MiB (25%)\n',
+      ].join('\n'),
+    ));
+
+  it.each([
+    [false, 'a: 1.0 MiB\na: 3.0 MiB\nretrying\n'],
+    [true, '\r\u001B[2Ka: 1.0 MiB\r\u001B[2Ka: 3.0 MiB\r\u001B[2Kretrying\n'],
+  ])('are shown as far as they came before anything else is said (live: %s)', (isLive, text) =>
+    expect(
+      told(isLive, (line) => {
+        for (const done of [1, 2, 3]) countBytes(line, 'a', done * mib);
+        line.show('retrying');
+      }),
+    ).toBe(text),
+  );
+});

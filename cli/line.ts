@@ -1,11 +1,12 @@
 // How a command shows progress.
 import { stripVTControlCharacters } from 'node:util';
 import type { Terminal } from '#cli/command.ts';
+import { formatBytes } from '#shared/api/quantity.ts';
 
 export interface Line {
   show(text: string): void;
-  /** One of many: shown at most once a second. */
-  count(text: string): void;
+  /** One of many: shown at most once a second, and if it is the last one. */
+  count(text: string, isLast?: boolean): void;
   /** Ends the line, so that the next output begins a new one. Idempotent. */
   end(): void;
 }
@@ -30,20 +31,39 @@ export const cutTo = (width: number | undefined, text: string): string => {
 export const createLine = (terminal: Terminal): Line => {
   let last = '';
   let countedAt = -Infinity;
+  let heldBack: string | undefined;
+  const write = (text: string): void => {
+    heldBack = undefined;
+    if (text === last || terminal.isQuiet === true) return;
+    last = text;
+    terminal.err(terminal.isLive ? `\r\u001B[2K${cutTo(terminal.width?.(), text)}` : `${text}\n`);
+  };
+  const writeHeldBack = (): void => {
+    if (heldBack !== undefined) write(heldBack);
+  };
   return {
-    count(text: string): void {
-      if (performance.now() - countedAt < 1000) return;
+    count: (text: string, isLast = false): void => {
+      heldBack = text;
+      if (!isLast && performance.now() - countedAt < 1000) return;
       countedAt = performance.now();
-      this.show(text);
+      write(text);
     },
     show: (text: string): void => {
-      if (text === last || terminal.isQuiet === true) return;
-      last = text;
-      terminal.err(terminal.isLive ? `\r\u001B[2K${cutTo(terminal.width?.(), text)}` : `${text}\n`);
+      writeHeldBack();
+      write(text);
     },
     end: (): void => {
+      writeHeldBack();
       if (terminal.isLive && last !== '') terminal.err('\n');
       last = '';
     },
   };
+};
+
+/** Bytes that move: how many of how many. */
+export const countBytes = (line: Line, what: string, done: number, size?: number): void => {
+  if (size === undefined) return line.count(`${what}: ${formatBytes(done)}`);
+  const share = size === 0 ? 100 : Math.floor((100 * done) / size);
+  const text = `${what}: ${formatBytes(done)} of ${formatBytes(size)} (${share}%)`;
+  return line.count(text, done >= size);
 };

@@ -14,7 +14,7 @@ import {
 } from '#cli/command.ts';
 import { parseCommandLine, splitCommand, commonOptions } from '#cli/options.ts';
 import { createKubeClient } from '#shared/clients/kube/create.ts';
-import { AppError, InvalidInput, isNotFound } from '#shared/runtime/errors.ts';
+import { AppError, Denied, InvalidInput, isNotFound } from '#shared/runtime/errors.ts';
 import { didYouMean } from '#cli/nearest.ts';
 import { withProgramName } from '#cli/program.ts';
 import { alignColumns } from '#cli/output.ts';
@@ -132,6 +132,8 @@ const complain = (command: Command, error: unknown, { terminal, signal }: Surrou
   const prefix = terminal.hasColors === true ? '\u001B[31mbullion:\u001B[39m' : 'bullion:';
   terminal.err(`${prefix} ${serverMessageOf(error)}\n`);
   if (error instanceof InvalidInput) return complainOfInput(command, error, terminal);
+  if (error instanceof Denied && 'all-namespaces' in command.options && error.message.endsWith(' at the cluster scope'))
+    terminal.err('-n NAMESPACE lists one namespace, without -A\n');
   if (error.message.startsWith('Kubernetes API') && isUnreachable(error))
     terminal.err(
       'is the cluster running, and is it the one you mean? --kubeconfig, --context and --server say which\n',

@@ -5,7 +5,7 @@ import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, textOf } from './command.ts';
 import { TimeIsOver } from '#cli/exchange/answer.ts';
-import type { Line } from './line.ts';
+import { type Line, countBytes } from './line.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { formatQuantity, parseQuantity } from '#shared/api/quantity.ts';
@@ -45,7 +45,7 @@ export const digestOf = async ({ path, size }: LocalFile, line: Line, signal: Ab
   for await (const chunk of bytes) {
     hash.update(chunk);
     read += chunk.length;
-    line.count(`checking ${path}: ${String(Math.floor((100 * read) / size)).padStart(3)}%`);
+    countBytes(line, `checking ${path}`, read, size);
   }
   return hash.digest('hex');
 };

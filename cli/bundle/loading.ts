@@ -11,14 +11,9 @@ import { isBucketTarget, loadToBucket } from '#cli/bundle/to-bucket.ts';
 import { loadToCluster } from '#cli/bundle/to-cluster.ts';
 import { type RegistryLoad, isRegistryTarget, loadToRegistry } from '#cli/bundle/to-registry.ts';
 import { type Call, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
-import type { Line } from '#cli/line.ts';
+import { type Line, countBytes } from '#cli/line.ts';
 import { timeoutOf } from '#cli/wait.ts';
-import { formatBytes } from '#shared/api/quantity.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
-
-/** Shown while bytes move. */
-export const counted = (line: Line) => (name: string, done: number, size: number) =>
-  line.count(`${name}: ${formatBytes(done)} of ${formatBytes(size)}`);
 
 export const withBundle = async (path: string, work: (bundle: ReadBundle) => Promise<ExitCode>): Promise<ExitCode> => {
   const archive = await openArchive(path);
@@ -32,8 +27,10 @@ export const withBundle = async (path: string, work: (bundle: ReadBundle) => Pro
 /** Every byte of it, before anything is made of it. */
 export const checkAll = async (bundle: ReadBundle, line: Line, signal: AbortSignal): Promise<void> => {
   const whole = [...bundle.archive.blobs.values()].reduce((sum, { size }) => sum + size, 0);
-  const onProgress = (done: number): void => line.count(`checking: ${formatBytes(done)} of ${formatBytes(whole)}`);
-  await checkBundle(bundle, { signal, onProgress });
+  const show = (done: number): void => countBytes(line, `checking ${bundle.archive.path}`, done, whole);
+  await checkBundle(bundle, { signal, onProgress: show });
+  // What was compared before, and the ends of layers, are not counted on the way.
+  show(whole);
 };
 
 /** Crons and policies: made with --apply, else printed for kubectl. */
@@ -95,7 +92,15 @@ const toTarget = async (call: Call, bundle: ReadBundle, target: string, line: Li
   const { values, signal, terminal } = call;
   const state = await openState(bundle.archive.path, target);
   const say = (text: string): void => line.show(text);
-  const request: RegistryLoad = { bundle, target, values, state, signal, say, onProgress: counted(line) };
+  const request: RegistryLoad = {
+    bundle,
+    target,
+    values,
+    state,
+    signal,
+    say,
+    onProgress: (name, ...bytes) => countBytes(line, `uploading ${name}`, ...bytes),
+  };
   const made = await (isBucketTarget(target) ? loadToBucket(request) : loadToRegistry(request));
   line.end();
   const text = made.map((one) => `${one}\n`).join('');

@@ -36,8 +36,8 @@ export interface Saving extends Omit<Collecting, 'writer'> {
     origin: Extract<ImageOrigin, { is: 'registry' }>,
     work: (client: RegistryClient) => Promise<T>,
   ) => Promise<T>;
-  /** A disk of the cluster as a qcow2 file. */
-  readonly download: (target: TargetName, file: string) => Promise<void>;
+  /** A disk of the cluster as a qcow2 file; `name`: of the image, for people. */
+  readonly download: (disk: { readonly name: string; readonly target: TargetName }, file: string) => Promise<void>;
   readonly signer?: KeyObject | undefined;
 }
 
@@ -88,9 +88,13 @@ const isStill = async (writer: BundleWriter, disk: Disk): Promise<boolean> => {
   }
 };
 
-const writeDisk = async (saving: Saving, writer: BundleWriter, target: TargetName): Promise<Disk> => {
+const writeDisk = async (
+  saving: Saving,
+  writer: BundleWriter,
+  origin: Parameters<Saving['download']>[0],
+): Promise<Disk> => {
   const file = diskFileOf(saving.path);
-  await saving.download(target, file);
+  await saving.download(origin, file);
   const { size } = await stat(file);
   const { head, tail } = layerAround(fileName, size);
   const made: { disk?: Disk } = {};
@@ -107,13 +111,14 @@ const writeDisk = async (saving: Saving, writer: BundleWriter, target: TargetNam
 const fetchDisk = async (
   saving: Saving,
   writer: BundleWriter,
+  name: string,
   { target, uid }: Extract<ImageOrigin, { is: 'cluster' }>,
 ) => {
   const notes = await readNotes(saving.path);
   const key = `${target.plural}/${target.namespace}/${target.name}/${uid}`;
   const before = notes[key];
   if (before !== undefined && (await isStill(writer, before))) return before;
-  const disk = await writeDisk(saving, writer, target);
+  const disk = await writeDisk(saving, writer, { name, target });
   await replaceFile(notesOf(saving.path), JSON.stringify({ ...notes, [key]: disk }));
   return disk;
 };
@@ -146,7 +151,7 @@ const packDisk = async (
   { name, origin, tags }: WantedImage,
 ): Promise<Collected> => {
   if (origin.is !== 'cluster') throw new TypeError('the disk of a cluster is expected');
-  const disk = await fetchDisk(saving, writer, origin);
+  const disk = await fetchDisk(saving, writer, name, origin);
   const { head, tail } = layerAround(fileName, disk.size);
   const isThere = saving.have.has(disk.layer) || saving.have.has(`sha256:${disk.sha256}`);
   if (isThere) await writer.dropLast(disk.layer);

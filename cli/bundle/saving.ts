@@ -2,14 +2,12 @@
 import type { KeyObject } from 'node:crypto';
 import { openRegistry, readOptionFile } from '#cli/bundle/access.ts';
 import { readHave } from '#cli/bundle/have.ts';
-import { counted } from '#cli/bundle/loading.ts';
 import { type Saving, saveBundle } from '#cli/bundle/save.ts';
 import { findWanted } from '#cli/bundle/wanted.ts';
 import { type Call, type ExitCode, type Values, exitCodes, textOf } from '#cli/command.ts';
 import { type Connection, openConnection } from '#cli/exchange/answer.ts';
 import { fetchFile } from '#cli/exchange/fetch.ts';
-import type { Line } from '#cli/line.ts';
-import { formatBytes } from '#shared/api/quantity.ts';
+import { type Line, countBytes } from '#cli/line.ts';
 import { getTicket } from '#shared/catalogue/ticket.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import { readSigningKey } from '#shared/transfer/export/sign-image.ts';
@@ -31,7 +29,7 @@ const fetchingOf = (call: Call, connection: Connection, line: Line): Fetching =>
         await close();
       }
     },
-    download: async (target, file) => {
+    download: async ({ name, target }, file) => {
       await fetchFile({
         file,
         folder: '',
@@ -40,8 +38,8 @@ const fetchingOf = (call: Call, connection: Connection, line: Line): Fetching =>
         signal,
         tries: 8,
         getTicket: () => getTicket({ kube, bearer, operation: 'download', target, server }),
-        onRetry: (why, seconds) => line.show(`${target.name}: ${why}; retrying in ${seconds} s`),
-        onProgress: (taken) => line.count(`${target.name}: ${formatBytes(taken)}`),
+        onRetry: (why, seconds) => line.show(`${name}: ${why}; retrying in ${seconds} s`),
+        onProgress: (taken, size) => countBytes(line, `downloading ${name}`, taken, size),
       });
     },
   };
@@ -69,7 +67,7 @@ export const save = async (call: Call, line: Line, path: string): Promise<ExitCo
       signer,
       architecture: textOf(values, 'arch') ?? architectureOf(process.arch),
       say: (text) => line.show(text),
-      onProgress: counted(line),
+      onProgress: (name, ...bytes) => countBytes(line, `downloading ${name}`, ...bytes),
       ...fetchingOf(call, connection, line),
     });
     line.end();

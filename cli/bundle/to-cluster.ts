@@ -7,7 +7,7 @@ import type { BundledImage, Disk } from '#cli/bundle/layout.ts';
 import { type Call, textOf } from '#cli/command.ts';
 import { type Connection, openConnection } from '#cli/exchange/answer.ts';
 import { sendFile } from '#cli/exchange/send.ts';
-import type { Line } from '#cli/line.ts';
+import { type Line, countBytes } from '#cli/line.ts';
 import { ensureImage, ensureVolume, untilPhase } from '#cli/upload.ts';
 import { waitUntilOver } from '#cli/wait.ts';
 import { exitCodes } from '#cli/command.ts';
@@ -17,7 +17,6 @@ import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { labels } from '#shared/api/names.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
-import { formatBytes } from '#shared/api/quantity.ts';
 import { type AnyImage, imageTypes } from '#shared/catalogue/image.ts';
 import { getTicket, isForUploads } from '#shared/catalogue/ticket.ts';
 import { lookAhead } from '#shared/exchange/upload/look-ahead.ts';
@@ -155,7 +154,7 @@ const send = async (call: Call, { bundle, line, connection, timeoutMs }: Work, i
         server: textOf(values, 'transfer-url'),
       }),
     onRetry: (why, seconds) => line.show(`${shown}: ${why}; retrying in ${seconds} s`),
-    onProgress: (sent) => line.count(`${shown}: ${formatBytes(sent)} of ${formatBytes(disk.size)}`),
+    onProgress: (sent) => countBytes(line, `uploading ${shown}`, sent, disk.size),
   });
   return golden;
 };

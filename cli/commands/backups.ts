@@ -158,7 +158,7 @@ const run = async (call: Call) => {
   if (format === 'json') call.terminal.out(`${JSON.stringify(documents, undefined, 2)}\n`);
   else if (format === 'yaml') call.terminal.out(stringify(documents));
   else if (format === 'name') call.terminal.out(shown.map(({ key }) => `${key}\n`).join(''));
-  else call.terminal.out(backupTable(shown, isDryRun, screenOf(call)));
+  else if (shown.length > 0) call.terminal.out(backupTable(shown, isDryRun, screenOf(call)));
   return exitCodes.done;
 };
 

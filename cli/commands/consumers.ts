@@ -4,7 +4,7 @@ import { type Call, type ClusterCommand, type ExitCode, exitCodes } from '#cli/c
 import { type Found, groupOf, isImage, readyOf } from '#shared/catalogue/image.ts';
 import { createLine } from '#cli/line.ts';
 import { findAny } from '#shared/catalogue/objects.ts';
-import { readInventory } from '#shared/catalogue/inventory.ts';
+import { leftOutWords, readInventory } from '#shared/catalogue/inventory.ts';
 import { outputOf, outputOption, printedList, screenOf, tableOf } from '#cli/output.ts';
 import { timeoutOf, waitOptions } from '#cli/wait.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -12,12 +12,13 @@ import { graceOf } from '#shared/resources/deleted-images/record.ts';
 import { type Consumer, type Inventory, consumersOf, offeredTo } from '#shared/resources/consumers.ts';
 import { outdatedDisks } from '#shared/resources/outdated-disks.ts';
 import { toAge, toSpan } from '#shared/runtime/age.ts';
+import { Denied } from '#shared/runtime/errors.ts';
 
 /** Everything that may be made from something else, as far as this person may see it. */
 const inventoryFor = async ({ kube, namespace, terminal }: Call): Promise<Inventory> => {
-  const { isPartial, ...inventory } = await readInventory(kube, namespace);
+  const { isPartial, leftOut, ...inventory } = await readInventory(kube, namespace);
   if (isPartial)
-    terminal.err(`bullion: you may not list every namespace; only what you may see in ${namespace} is shown\n`);
+    terminal.err(`Disks may be missing here: your account has no right to list ${leftOutWords(leftOut)}\n`);
   return inventory;
 };
 
@@ -150,6 +151,12 @@ const runDelete = async (call: Call): Promise<ExitCode> => {
   const { kube, namespace, positionals, values, terminal } = call;
   const found = await findAny(kube, namespace, positionals[0] ?? '');
   const { image, type } = found;
+  // As it was read: somebody else's object of the same name is not deleted in its place.
+  const remove = (dryRun: boolean) => kube.delete(type, image.metadata, { dryRun, ...uidOf(image) });
+  // Who may not delete it is told so, and nothing else. What admission objects to comes after the consumers, which it is often about.
+  await remove(true).catch((error: unknown) => {
+    if (error instanceof Denied && / cannot delete resource /.test(error.message)) throw error;
+  });
   const inventory = await inventoryFor(call);
   const consumers = consumersOf(image, inventory);
   reportOffers(call, image, inventory);
@@ -160,9 +167,8 @@ const runDelete = async (call: Call): Promise<ExitCode> => {
       return exitCodes.failed;
     }
   }
-  // As it was read: somebody else's object of the same name is not deleted in its place.
   const isDryRun = values['dry-run'] === true;
-  await kube.delete(type, image.metadata, { dryRun: isDryRun, ...uidOf(image) });
+  await remove(isDryRun);
   if (isDryRun) terminal.err(`${shownName(image)} would be deleted\n`);
   const grace = isImage(type) ? graceOf(image) : undefined;
   if (!isDryRun && grace !== undefined)

@@ -5,9 +5,8 @@ import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from
 import { openConnection } from '#cli/exchange/answer.ts';
 import { type Fetching, fetchFile } from '#cli/exchange/fetch.ts';
 import { getTicket } from '#shared/catalogue/ticket.ts';
-import { createLine } from '#cli/line.ts';
+import { countBytes, createLine } from '#cli/line.ts';
 import { sourceTarget, targetOptions } from '#cli/target.ts';
-import { formatBytes } from '#shared/api/quantity.ts';
 import { formOf, queryOf } from '#shared/exchange/download/file-name.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import { type ExportFormat, exportCompressions } from '#shared/transfer/export/format.ts';
@@ -84,10 +83,7 @@ const run = async (call: Call): Promise<ExitCode> => {
       tries,
       getTicket: () => getTicket({ kube, bearer, operation: 'download', target, server }),
       onRetry: (why, seconds) => line.show(`${wanted}: ${why}; retrying in ${seconds} s`),
-      onProgress: (taken, size) => {
-        const share = size === undefined ? '' : `${String(Math.floor((100 * taken) / size)).padStart(3)}% `;
-        line.count(`${wanted}: ${share}${formatBytes(taken)}${size === undefined ? '' : ` of ${formatBytes(size)}`}`);
-      },
+      onProgress: (taken, size) => countBytes(line, `downloading ${wanted}`, taken, size),
     });
     line.end();
     terminal.out(`${made}\n`);

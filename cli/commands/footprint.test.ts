@@ -97,8 +97,8 @@ describe('bullion footprint', () => {
   });
 
   it.each([
-    [undefined, 'left out: datavolumes.cdi.kubevirt.io. '],
-    [namespace, `left out: datavolumes.cdi.kubevirt.io outside namespace ${namespace}. `],
+    [undefined, 'to list it: datavolumes.cdi.kubevirt.io. '],
+    [namespace, `to list it: datavolumes.cdi.kubevirt.io outside namespace ${namespace}. `],
   ])('names what may not be listed', async (only, expected) => {
     await fill();
     const { code, out, err } = await run({ 'all-namespaces': true }, without('datavolumes', only).kube);

@@ -15,7 +15,7 @@ import {
   type FootprintRow,
   type FootprintSum,
 } from '#shared/catalogue/footprint.ts';
-import { nameOf, readInventory } from '#shared/catalogue/inventory.ts';
+import { type LeftOut, leftOutName, leftOutWords, nameOf, readInventory } from '#shared/catalogue/inventory.ts';
 import { readAll } from '#shared/catalogue/objects.ts';
 import { createStored, type StoredThing, type Stores } from '#shared/catalogue/stored.ts';
 import type { PolicyRetention } from '#shared/golden/rollout/policies.ts';
@@ -44,7 +44,7 @@ const simulatedOf = (call: Call): PolicyRetention | undefined => {
 };
 
 /** Each kind is listed once, however much there is. */
-const readStores = async ({ kube, namespace, terminal }: Call): Promise<Stores & { leftOut: readonly string[] }> => {
+const readStores = async ({ kube, namespace, terminal }: Call): Promise<Stores & { leftOut: readonly LeftOut[] }> => {
   const where = { namespace: longhornNamespace, labelSelector: childrenOf(deletedOwner) };
   const [inventory, classes, elsewhere] = await Promise.all([
     readInventory(kube, namespace, { withMachines: false }),
@@ -58,8 +58,8 @@ const readStores = async ({ kube, namespace, terminal }: Call): Promise<Stores &
     now: terminal.now().getTime(),
     leftOut: [
       ...inventory.leftOut,
-      ...(classes.is === 'denied' ? [nameOf(storageClasses)] : []),
-      ...(elsewhere.is === 'denied' ? [`${nameOf(backingImages)} of deleted images`] : []),
+      ...(classes.is === 'denied' ? [{ kind: nameOf(storageClasses) }] : []),
+      ...(elsewhere.is === 'denied' ? [{ kind: `${nameOf(backingImages)} of deleted images` }] : []),
     ],
   };
 };
@@ -147,7 +147,9 @@ const run = async (call: Call): Promise<ExitCode> => {
   const format = outputOf(values);
   if (format === 'json' || format === 'yaml') {
     const { rows, total } = footprint;
-    terminal.out(serialise({ by, simulated, rows: rows.map(plainRow), total, leftOut }, format));
+    terminal.out(
+      serialise({ by, simulated, rows: rows.map(plainRow), total, leftOut: leftOut.map(leftOutName) }, format),
+    );
     return exitCodes.done;
   }
   if (footprint.rows.length > 0) terminal.out(showTable(call, footprint, by));
@@ -159,7 +161,7 @@ const run = async (call: Call): Promise<ExitCode> => {
   for (const sentence of sentences(footprint.total, now)) terminal.err(`${sentence}\n`);
   if (leftOut.length > 0)
     terminal.err(
-      `You may not list, so left out: ${leftOut.join(', ')}. What retention keeps, and disks, are counted without them.\n`,
+      `Left out, because your account has no right to list it: ${leftOutWords(leftOut)}. What retention keeps, and disks, are counted without them.\n`,
     );
   return exitCodes.done;
 };

@@ -7,7 +7,7 @@ import { type Pod, pods } from '#shared/api/foreign/core.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import type { Found } from '#shared/catalogue/image.ts';
 import { childrenOf, readAll } from '#shared/catalogue/objects.ts';
-import { Denied, InvalidInput, isNotFound, messageOf } from '#shared/runtime/errors.ts';
+import { Denied, InvalidInput, isNotFound, messageOf, NotFound } from '#shared/runtime/errors.ts';
 
 /** Containers beside a function's own: Knative's, and those of meshes. */
 const besides = ['queue-proxy', 'istio-proxy', 'linkerd-proxy'];
@@ -36,7 +36,7 @@ async function* linesOfPods({ kube, terminal, signal }: Call): AsyncGenerator<st
     throw new Denied(`${read.message}: logs of functions are for administrators of ${systemNamespace}`);
   const all: readonly Pod[] = read.is === 'read' ? read.items : [];
   if (all.length === 0)
-    throw new InvalidInput(
+    throw new NotFound(
       `no pod runs in ${systemNamespace}: functions that were idle have ended, and a local cluster logs to the file that npm start prints. --from reads a file`,
     );
   const containers = all.flatMap(({ metadata, spec }) => spec.containers.map(({ name }) => ({ metadata, name })));

@@ -14,6 +14,7 @@ import {
 import { paintOn } from '#cli/paint.ts';
 import { runStream } from '#events/forward/stream.ts';
 import { sleep } from '#events/sender.ts';
+import { type LeftOut, leftOutWords, nameOf } from '#shared/catalogue/inventory.ts';
 import { deprecationOfImage } from '#shared/golden/rollout/deprecation.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
@@ -97,6 +98,11 @@ const watchOn = async ({ kube, values, terminal, signal }: Call, { types, shown,
   return exitCodes.interrupted;
 };
 
+const deniedText = (denied: readonly LeftOut[], where: string | undefined): string => {
+  const place = where === undefined ? 'in all namespaces: -n NAMESPACE lists one, without -A' : `in namespace ${where}`;
+  return `Your account has no right to list ${leftOutWords(denied)} ${place}\n`;
+};
+
 const run = async (call: Call) => {
   const { kube, namespace, positionals, values, terminal } = call;
   const where = values['all-namespaces'] === true ? undefined : namespace;
@@ -110,8 +116,8 @@ const run = async (call: Call) => {
   const found = all.filter(({ image }) => isListed(values, image));
   if (found.length < all.length)
     terminal.err(`${all.length - found.length} deprecated or obsolete not listed: --deprecated lists them as well\n`);
-  const denied = reads.flatMap(({ read }) => (read.is === 'denied' ? read.message : []));
-  for (const message of denied) terminal.err(`not listed: ${message}\n`);
+  const denied = reads.flatMap(({ type, read }) => (read.is === 'denied' ? [{ kind: nameOf(type) }] : []));
+  if (denied.length > 0) terminal.err(deniedText(denied, where));
   const format = outputOf(values);
   const objects = found.map(({ image }) => image);
   const shown = found.map(({ type, image }) => ({ type, image: withDetail(image) }));

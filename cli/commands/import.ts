@@ -1,8 +1,9 @@
 // `bullion import` and `bullion retry`: starts an import, for the first time or again, and follows it to its end.
 import { type Call, type ClusterCommand, type Values, exitCodes, textOf } from '#cli/command.ts';
-import { type AnyImage, imageGroups, imageTypes, findImage, startAgain } from '#shared/catalogue/image.ts';
+import { type AnyImage, imageGroups, imageTypes, isImage, startAgain } from '#shared/catalogue/image.ts';
 import { createNew } from '#cli/create.ts';
-import { printImage } from '#cli/output.ts';
+import { printImage, whyName } from '#cli/output.ts';
+import { findAny } from '#shared/catalogue/objects.ts';
 import { outputOption } from '#cli/output.ts';
 import { imageFrom } from '#shared/catalogue/import.ts';
 import { timeoutOf, waitOptions, waitUntilOver } from '#cli/wait.ts';
@@ -68,22 +69,26 @@ export const importCommand: ClusterCommand = {
   run,
 };
 
-/** `bullion retry <image>`: starts a failed import again. */
+/** `bullion retry <name>`: starts what failed again. */
 const retry = async (call: Call) => {
   const { kube, namespace, positionals, values, terminal, signal } = call;
   const timeoutMs = timeoutOf(values);
-  const found = await findImage(kube, namespace, positionals[0] ?? '');
+  const found = await findAny(kube, namespace, positionals[0] ?? '');
   const { metadata, status } = found.image;
+  const shown = isImage(found.type) ? `image ${metadata.name}` : whyName(found);
+  const more = `bullion why ${isImage(found.type) ? metadata.name : shown} -n ${namespace}`;
   if (status?.phase !== 'Failed') {
     const phase = status?.phase ?? 'Pending';
-    terminal.err(
-      `image ${metadata.name} has not failed, it is ${phase}: bullion why ${metadata.name} -n ${namespace}\n`,
-    );
+    terminal.err(`${shown} has not failed, it is ${phase}: ${more}\n`);
     return exitCodes.failed;
   }
   const value = terminal.now().toISOString();
   const image = await startAgain(kube, found, value);
-  terminal.err(`image ${metadata.name} starts again.\n`);
+  if (!isImage(found.type)) {
+    terminal.err(`${shown} starts again: ${more}\n`);
+    return exitCodes.done;
+  }
+  terminal.err(`${shown} starts again.\n`);
   const onEnd = (made: AnyImage): void => printImage(call, made);
   if (values['no-wait'] === true) {
     onEnd(image);
@@ -94,10 +99,10 @@ const retry = async (call: Call) => {
 
 export const retryCommand: ClusterCommand = {
   name: 'retry',
-  arguments: '<image>',
-  summary: 'Retries a failed import.',
-  more: '  bullion retry jammy',
+  arguments: '<name>',
+  summary: 'Retries a failed import, clone or export.',
+  more: 'Of an image, shows progress until it is ready or has failed again. <kind>/<name> where several objects have the name.\n\n  bullion retry jammy\n  bullion retry datavolume/root -n vms',
   options: { ...waitOptions, ...outputOption },
-  completes: 'images',
+  completes: 'all',
   run: retry,
 };

@@ -109,7 +109,13 @@ describe('bullion logs', () => {
     aVolume(kube);
     const none = await logs(kube, {});
     expect(none.code).toBe(exitCodes.notFound);
-    expect(none.err).toMatch(/they stay for a day .* bullion why disk -n vms/);
+    expect(none.err).toMatch(/its pods are gone: .* bullion why disk -n vms/);
+    const followed = await logs(
+      createWith((world) => aVolume(world, { ...ended, observedGeneration: 1 })),
+      {},
+      { values: { follow: true } },
+    );
+    expect(followed).toMatchObject({ code: exitCodes.notFound, err: none.err });
     seed(kube, pods, aPod('a', { labels: { [labels.ownerUid]: 'uid-disk' } }, { phase: 'Pending' }));
     const early = await logs(kube, { a: new InvalidInput('Kubernetes API: GET /x: container is waiting to start') });
     expect(early).toMatchObject({

@@ -110,6 +110,13 @@ const isDone = (found: Found, all: readonly Pod[]): boolean =>
   all.every(hasFinished) &&
   (found.type === persistentVolumeClaims ? found.image.status?.phase === 'Bound' : isOver(found));
 
+const reportNone = ({ namespace, positionals: [wanted = ''], terminal }: Call): ExitCode => {
+  terminal.err(
+    `No pod works for ${wanted}, or its pods are gone: some are removed once their Job has ended, the others a day later. bullion why ${wanted} -n ${namespace} says what happened.\n`,
+  );
+  return exitCodes.notFound;
+};
+
 const followAll = async (call: Call, { type, image: { metadata } }: Found): Promise<ExitCode> => {
   const { kube, signal } = call;
   const { namespace, name } = metadata;
@@ -121,16 +128,15 @@ const followAll = async (call: Call, { type, image: { metadata } }: Found): Prom
     const all = await podsFor(call, { type, image });
     for (const pod of all)
       if (!printed.has(pod.metadata.uid) && (await printPod(call, pod))) printed.add(pod.metadata.uid);
-    if (isDone({ type, image }, all)) return exitCodes.done;
+    if (isDone({ type, image }, all)) return printed.size > 0 ? exitCodes.done : reportNone(call);
     await sleep(pollMs, undefined, { signal }).catch(() => undefined);
   }
   return exitCodes.interrupted;
 };
 
 const run = async (call: Call): Promise<ExitCode> => {
-  const { kube, namespace, positionals, values, terminal } = call;
-  const wanted = positionals[0] ?? '';
-  const found = await workOf(call, await findAny(kube, namespace, wanted));
+  const { kube, namespace, positionals, values } = call;
+  const found = await workOf(call, await findAny(kube, namespace, positionals[0] ?? ''));
   const isOfFunctions = values['functions'] === true || textOf(values, 'from') !== undefined;
   if (isOfFunctions && values['follow'] === true)
     throw new InvalidInput('--functions shows what was logged up to now: leave out --follow');
@@ -144,11 +150,7 @@ const run = async (call: Call): Promise<ExitCode> => {
   for (const pod of all) {
     await printPod(call, pod);
   }
-  if (all.length > 0) return exitCodes.done;
-  terminal.err(
-    `No pod works for ${wanted}, or its pods are gone: they stay for a day after their Job has ended. bullion why ${wanted} -n ${namespace} says what happened.\n`,
-  );
-  return exitCodes.notFound;
+  return all.length > 0 ? exitCodes.done : reportNone(call);
 };
 
 export const logsCommand: ClusterCommand = {

@@ -148,7 +148,7 @@ describe('bullion', () => {
   });
 
   it.each<[versions: readonly string[], says: RegExp]>([
-    [['fedora-3'], /no good version before fedora-3: there is no other good version to go to: wait for the next one/],
+    [['fedora-3'], /no good version before fedora-3, and there is no other good version: wait for the next one/],
     [['fedora-3', 'fedora-4'], /no good version before fedora-3: name one of fedora-4 \(--to\)/],
   ])('rollback does not name the version in use where there are %j', async (names, says) => {
     kube.edit(type, key, ({ status }) => {

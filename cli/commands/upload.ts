@@ -5,7 +5,7 @@ import { type Connection, openConnection, TimeIsOver } from '#cli/exchange/answe
 import { sendFile } from '#cli/exchange/send.ts';
 import { getTicket, resumableBackends } from '#shared/catalogue/ticket.ts';
 import { type AnyImage, imageTypes } from '#shared/catalogue/image.ts';
-import { type Line, createLine } from '#cli/line.ts';
+import { type Line, countBytes, createLine } from '#cli/line.ts';
 import { outputOf, outputOption, printedObject } from '#cli/output.ts';
 import { kindOf, targetOptions } from '#cli/target.ts';
 import {
@@ -21,7 +21,6 @@ import {
   untilPhase,
 } from '#cli/upload.ts';
 import { timeoutOf, waitUntilOver } from '#cli/wait.ts';
-import { formatBytes } from '#shared/api/quantity.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
@@ -94,10 +93,7 @@ const uploadWith = async (call: Call, work: Work): Promise<ExitCode> => {
     connection,
     getTicket: () => getTicket({ kube, bearer, operation: 'upload', target, server: textOf(values, 'transfer-url') }),
     onRetry: (why, seconds) => line.show(`${name}: ${why}; retrying in ${seconds} s`),
-    onProgress: (sent) => {
-      const share = String(Math.floor((100 * sent) / file.size)).padStart(3);
-      line.count(`${name}: ${share}% ${formatBytes(sent)} of ${formatBytes(file.size)}`);
-    },
+    onProgress: (sent) => countBytes(line, `uploading ${name}`, sent, file.size),
   });
   return untilOver(call, name, image, work);
 };

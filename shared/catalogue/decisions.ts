@@ -7,7 +7,7 @@ import {
   goldenImagePolicyKind,
 } from '#shared/api/bullion/golden-image-policy.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { InvalidInput, isConflict } from '#shared/runtime/errors.ts';
+import { InvalidInput, isConflict, NotFound } from '#shared/runtime/errors.ts';
 
 const { type } = goldenImagePolicyKind;
 const mostTries = 5;
@@ -91,7 +91,7 @@ export const decide = async (kube: KubeClient, policy: GoldenImagePolicy, decisi
   }
 };
 
-/** Of versions the channel had, the newest good one before the one it has. Throws InvalidInput where there is none. */
+/** Of versions the channel had, the newest good one before the one it has. Throws NotFound where there is none to go to, and InvalidInput where one must be named. */
 export const versionBefore = ({ status, metadata }: GoldenImagePolicy, channel: string): string => {
   const current = status?.channels?.find(({ name }) => name === channel)?.version;
   const versions = status?.versions ?? [];
@@ -102,8 +102,8 @@ export const versionBefore = ({ status, metadata }: GoldenImagePolicy, channel: 
   if (had !== undefined) return had.name;
   const others = versions.filter(({ name, state }) => state === 'Verified' && name !== current);
   const there = others.map(({ name }) => name).join(', ');
-  const advice =
-    there === '' ? 'there is no other good version to go to: wait for the next one' : `name one of ${there} (--to)`;
   const since = current === undefined ? 'has no version' : `had no good version before ${current}`;
-  throw new InvalidInput(`channel ${channel} of ${metadata.name} ${since}: ${advice}`);
+  const problem = `channel ${channel} of ${metadata.name} ${since}`;
+  if (there === '') throw new NotFound(`${problem}, and there is no other good version: wait for the next one`);
+  throw new InvalidInput(`${problem}: name one of ${there} (--to)`);
 };

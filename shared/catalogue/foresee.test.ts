@@ -129,6 +129,41 @@ describe('what would come of an object', () => {
     expect(await plan(tight)).toMatchObject({ fails: expect.stringMatching(/^TargetTooSmall: /) });
   });
 
+  const http = { source: { http: { url } } };
+  const missing = { storage: { storageClassName: 'gone', resources: { requests: { storage: '2Gi' } } } };
+  const ofKind = (apiVersion: string, kind: string, spec: object): KubeObject =>
+    ({ apiVersion, kind, metadata: { name: 'root', namespace: 'vms' }, spec }) as KubeObject;
+
+  it.each([
+    ['a volume', aVolume({ ...http, ...missing })],
+    [
+      'an image',
+      ofKind('hypercloud.tmaxanc.com/v1alpha1', 'VirtualMachineImage', {
+        source: { http: url },
+        storageClassName: 'gone',
+      }),
+    ],
+    [
+      'a cron',
+      ofKind('cdi.kubevirt.io/v1beta1', 'DataImportCron', {
+        schedule: '',
+        managedDataSource: 'root',
+        template: { spec: { ...http, ...missing } },
+      }),
+    ],
+    ['a claim', ofKind('v1', 'PersistentVolumeClaim', { storageClassName: 'gone', accessModes: ['ReadWriteOnce'] })],
+  ])('fails for a storage class that does not exist, once: %s', async (_what, object) => {
+    const { all } = await plan(object);
+    expect(all.filter((row) => row.startsWith('fails'))).toEqual([
+      'fails StorageClassNotFound: storage class "gone" does not exist: create it, or create this object again with another',
+    ]);
+  });
+
+  it('does not fail for the class of a volume that is there already', async () => {
+    const claim = ofKind('v1', 'PersistentVolumeClaim', { storageClassName: 'manual', volumeName: 'pv-1' });
+    expect(await plan(claim)).not.toHaveProperty('fails');
+  });
+
   it.each([
     [
       { is: 'verified', message: 'it is signed', attestations: [{ predicateType: 'urn:sbom', by: 'k' }] },

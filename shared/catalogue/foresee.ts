@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
-import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type PersistentVolumeClaim, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { fieldManager, labels } from '#shared/api/names.ts';
@@ -22,8 +22,9 @@ import { isPrimed } from '#shared/populate/volume/prime.ts';
 import { recordOf } from '#shared/populate/clone/strategy.ts';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
-import { isoTime } from '#shared/populate/state.ts';
+import { isoTime, noClassStep } from '#shared/populate/state.ts';
 import type { Reconciler, Resource } from '#shared/resources/reconciler.ts';
+import { wantedBy } from '#shared/resources/tenant-limit/wanted.ts';
 import { AppError, InvalidInput } from '#shared/runtime/errors.ts';
 import type { LookAtFile } from '#shared/transfer/file-look.ts';
 
@@ -100,11 +101,33 @@ export const foresee = async (tools: ForesightTools, object: KubeObject): Promis
   }
   const isSame = before !== undefined && isDeepStrictEqual(specOf(before), specOf(admitted));
   const source = await sourceOf(tools, admitted);
+  const steps = await stepsOf(tools, type, source.object);
+  const known = new Set(steps.map(([, text]) => text));
+  const classes = await orRow('not foreseen', () => classRows(kube, admitted));
   return {
     verdict: before === undefined ? 'would be created' : isSame ? 'would not change' : 'would be changed',
-    rows: [...source.rows, ...(await stepsOf(tools, type, source.object))],
+    rows: [...source.rows, ...steps, ...classes.filter(([, text]) => !known.has(text))],
   };
 };
+
+/** `undefined`: it names none, or wants a volume that is there already. */
+const namedClass = (object: KubeObject): string | undefined => {
+  if (object.kind !== persistentVolumeClaims.kind) return wantedBy(object)?.className;
+  const { storageClassName, volumeName } = (object as PersistentVolumeClaim).spec;
+  return volumeName === undefined ? storageClassName : undefined;
+};
+
+/** Functions find a missing class only when they make the claim, after steps that are not foreseen here. */
+const classRows = async (kube: KubeClient, object: KubeObject): Promise<Rows> => {
+  const name = namedClass(object) ?? '';
+  if (name === '' || (await kube.get(storageClasses, { name })) !== undefined) return [];
+  return [failing(noClassStep(name, 'this object'))];
+};
+
+const failing = ({ reason, message }: { readonly reason: string; readonly message: string }): Rows[number] => [
+  'fails',
+  `${reason}: ${message}`,
+];
 
 interface LookedAt {
   readonly rows: Rows;
@@ -193,7 +216,7 @@ const stepsOf = async (tools: ForesightTools, type: ResourceType, object: KubeOb
     return type.kind === persistentVolumeClaims.kind ? claimRows(object as PersistentVolumeClaim) : [];
   const resource = reconciler.read(object);
   const refusal = reconciler.refusalOf(resource, backends, settings);
-  if (refusal !== undefined) return [['fails', `${refusal.reason}: ${refusal.message}`]];
+  if (refusal !== undefined) return [failing(refusal)];
   const around = { ...tools, kube: withObject(tools.kube, type, object) };
   const steps = await orRow('not foreseen', () => planned(around, { reconciler, object, count: 1 }));
   if (type.kind !== goldenImagePolicyKind.type.kind) return steps;
@@ -223,8 +246,9 @@ const planned = async (tools: ForesightTools, { reconciler, object, count }: Ste
   if (first === undefined || actions.length > snapshots.length || count >= mostSteps)
     return [
       ...acted,
-      state.phase === 'Failed'
-        ? ['fails', `${state.reason}: ${state.message}`]
+      // A class that is missing is waited for, but not forever.
+      state.phase === 'Failed' || state.reason === noClassStep(undefined, '').reason
+        ? failing(state)
         : ['then', `${state.phase === state.reason ? '' : `${state.phase}, `}${state.reason}: ${state.message}`],
     ];
   // As it will be once the snapshot is there.

@@ -8,10 +8,16 @@ import { otherTypes, readAll } from '#shared/catalogue/objects.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Inventory } from '#shared/resources/consumers.ts';
 
+/** A kind that may not be listed: anywhere, or outside one namespace. */
+export interface LeftOut {
+  readonly kind: string;
+  readonly outside?: string | undefined;
+}
+
 interface Listing<T> {
   readonly items: readonly T[];
-  /** What could not be listed; `undefined`: nothing is missing. */
-  readonly leftOut: string | undefined;
+  /** `undefined`: nothing is missing. */
+  readonly leftOut: LeftOut | undefined;
 }
 
 /** As kubectl names a kind. */
@@ -28,9 +34,26 @@ const list = async <T extends KubeObject>(
   const read = await readAll(kube, type, { namespace });
   if (read.is !== 'denied') return { items: read.is === 'read' ? read.items : [], leftOut: undefined };
   const rest = others.length === 0 ? undefined : await list(kube, type, others);
-  if (rest === undefined || rest.leftOut !== undefined) return { items: [], leftOut: nameOf(type) };
-  return { items: rest.items, leftOut: `${nameOf(type)} outside namespace ${others[0]}` };
+  if (rest === undefined || rest.leftOut !== undefined) return { items: [], leftOut: { kind: nameOf(type) } };
+  return { items: rest.items, leftOut: { kind: nameOf(type), outside: others[0] } };
 };
+
+const placeOf = ({ outside }: LeftOut): string => (outside === undefined ? '' : ` outside namespace ${outside}`);
+
+export const leftOutName = (one: LeftOut): string => `${one.kind}${placeOf(one)}`;
+
+/** Kinds that people are told by name. */
+const mostKinds = 4;
+
+/** For people: each place once. */
+export const leftOutWords = (all: readonly LeftOut[]): string =>
+  [...Map.groupBy(all, placeOf)]
+    .map(([place, those]) => {
+      const named = those.slice(0, mostKinds).map(({ kind }) => kind);
+      const rest = those.length > named.length ? ` and ${those.length - named.length} more kinds` : '';
+      return `${named.join(', ')}${rest}${place}`;
+    })
+    .join('; ');
 
 const servedTypes = [...Object.values(imageTypes), ...otherTypes].filter(
   ({ kind }) => kind !== 'PersistentVolumeClaim',
@@ -41,7 +64,7 @@ export const readInventory = async (
   kube: KubeClient,
   namespace: string | undefined,
   { withMachines = true }: { readonly withMachines?: boolean } = {},
-): Promise<Inventory & { readonly isPartial: boolean; readonly leftOut: readonly string[] }> => {
+): Promise<Inventory & { readonly isPartial: boolean; readonly leftOut: readonly LeftOut[] }> => {
   const where = namespace === undefined ? [undefined] : [undefined, namespace];
   const [claims, snapshots, machines, ...objects] = await Promise.all([
     list(kube, persistentVolumeClaims, where),

@@ -31,9 +31,15 @@ export const listedTypes = allTypes.filter(
   ({ plural, kind }) => !goldenPlurals.includes(plural) && kind !== 'PersistentVolumeClaim',
 );
 
+const labels: Readonly<Record<string, string>> = {
+  VirtualMachinePvc: 'VM PVC',
+  VirtualMachineVolume: 'VM volume',
+  VirtualMachineVolumeExport: 'VM volume export',
+};
+
 /** With the group where two kinds have one name. */
 export const kindLabel = (type: AnyType): string =>
-  isImage(type) ? `Image (${type.group.split('.')[0]})` : type.kind.replace(/^VirtualMachine/, 'VM ');
+  isImage(type) ? `Image (${type.group.split('.')[0]})` : (labels[type.kind] ?? type.kind);
 
 export const objectPath = (type: AnyType, { namespace = '', name }: { namespace?: string; name: string }): string =>
   `/objects/${[typeName(type), namespace, name].map(encodeURIComponent).join('/')}`;

@@ -197,6 +197,25 @@ describe('consumers', () => {
     expect(names(target, all)).toEqual(expected);
   });
 
+  it('are exports that read it, until they have ended', () => {
+    const root = claim('root');
+    const exported = (name: string, status?: object): KubeObject =>
+      object(hyperCloud, 'VirtualMachineVolumeExport', name, {
+        spec: { pvcName: 'root', destination: { local: {} } },
+        status,
+      });
+    const objects = [
+      exported('new'),
+      exported('going', { state: 'Creating' }),
+      exported('over', { state: 'Completed' }),
+      exported('failed', { state: 'Error' }),
+    ];
+    expect(names(root, inventory({ claims: [root], objects }))).toEqual([
+      'VirtualMachineVolumeExport/going',
+      'VirtualMachineVolumeExport/new',
+    ]);
+  });
+
   it('are not the namespaces that it is offered to', () => {
     expect(offeredTo(goldenVolume, inventory({ objects: [goldenVolume, pointer, offered] }))).toEqual(['vms']);
   });

@@ -5,6 +5,7 @@ import { type PersistentVolumeClaim, persistentVolumeClaims, storageClasses } fr
 import { type VirtualMachine, claimNamesOf } from '#shared/api/foreign/kubevirt.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { type VirtualMachineVolumeExport, volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import { labels } from '#shared/api/names.ts';
 import {
   apiVersionOf,
@@ -142,9 +143,17 @@ const childPlaces = (namespace: string, children: Filled['state']['children'] = 
 /** A DataSource that Bullion keeps in a namespace that another one is offered to. */
 const isOffered = ({ object }: Consumer): boolean => isDataSource(object) && offeredBy(object) !== undefined;
 
-/** Disks made from `target`, whatever name of it they use, and DataSources that somebody made of it. */
+/** An export that has ended reads nothing any more. */
+const isEndedExport = ({ object }: Consumer): boolean => {
+  const { kind, group } = volumeExportKind.type;
+  if (groupKindOf(object) !== `${kind}.${group}`) return false;
+  const { state } = (object as VirtualMachineVolumeExport).status ?? {};
+  return state === 'Completed' || state === 'Error';
+};
+
+/** Disks made from `target`, whatever name of it they use, exports that read it, and DataSources that somebody made of it. */
 export const consumersOf = (target: KubeObject, inventory: Inventory): readonly Consumer[] =>
-  allMadeFrom(target, inventory).filter((one) => !isOffered(one));
+  allMadeFrom(target, inventory).filter((one) => !isOffered(one) && !isEndedExport(one));
 
 /** Namespaces that it is offered to. */
 export const offeredTo = (target: KubeObject, inventory: Inventory): readonly string[] =>

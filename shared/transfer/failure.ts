@@ -10,6 +10,7 @@ export interface Failure {
   readonly reason: TransferFault;
   readonly message: string;
   readonly retryable: boolean;
+  readonly sentNothing?: true;
 }
 
 const mostMessageChars = 1000;
@@ -22,7 +23,8 @@ const reasonOf = (error: unknown): TransferFault => {
 export const toFailure = (error: unknown): Failure => {
   const reason = reasonOf(error);
   const retryable = isTransferError(error) ? error.retryable : transferFaults[reason].retryable;
-  return { reason, message: redact(messageOf(error)).slice(0, mostMessageChars), retryable };
+  const sent = isTransferError(error) && error.sentNothing ? { sentNothing: true as const } : {};
+  return { reason, message: redact(messageOf(error)).slice(0, mostMessageChars), retryable, ...sent };
 };
 
 /** The report as a termination message: JSON within the size limit. */

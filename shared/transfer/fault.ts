@@ -60,18 +60,22 @@ export interface TransferErrorOptions extends AppErrorOptions {
   readonly startOver?: boolean;
   /** Overrides the default of the reason. */
   readonly retryable?: boolean;
+  /** Of an export: nothing was begun at its destination, which therefore has no parts of it. */
+  readonly sentNothing?: boolean;
 }
 
 export class TransferError extends AppError {
   override readonly code: TransferFault;
   override readonly retryable: boolean;
   readonly startOver: boolean;
+  readonly sentNothing: boolean;
 
   constructor(code: TransferFault, message: string, options: TransferErrorOptions = {}) {
     super(message, options);
     this.code = code;
     this.retryable = options.retryable ?? transferFaults[code].retryable;
     this.startOver = options.startOver ?? false;
+    this.sentNothing = options.sentNothing ?? false;
   }
 }
 

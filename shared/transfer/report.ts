@@ -106,6 +106,8 @@ export const TransferReport = z.discriminatedUnion('outcome', [
     /** One sentence with the observed facts, for users; contains no secret. */
     message: z.string(),
     retryable: z.boolean(),
+    /** Of an export: nothing was begun at its destination. */
+    sentNothing: z.literal(true).optional(),
     inspection: Inspection.optional(),
     receivedBytes: z.number().int().nonnegative().default(0),
   }),

@@ -3,7 +3,6 @@
 import { askPlaces } from '#shared/clients/http/mirrored.ts';
 import { type MirrorAccess, mirrorsOf } from '#shared/clients/http/mirrors.ts';
 import { type HostHealth, createHostHealth } from '#shared/clients/http/health.ts';
-import type { SignatureRule } from '#shared/api/bullion/verify.ts';
 import { configMaps } from '#shared/api/foreign/core.ts';
 import type { HttpClient } from '#shared/clients/http/client.ts';
 import { toDestination } from '#shared/clients/http/redirect.ts';
@@ -22,17 +21,9 @@ import {
   secretHeadersOf,
 } from '#shared/golden/poll/open.ts';
 import { judgeOf, verifyImage } from '#shared/golden/signature/cosign/cosign.ts';
+import { type FetchFile, type FetchedFile, mostFileBytes, verifyFile } from '#shared/golden/signature/files.ts';
+import { formatOf } from '#shared/golden/signature/keys.ts';
 import {
-  type FetchFile,
-  type FetchedFile,
-  type SignatureFormat,
-  mostFileBytes,
-  verifyFile,
-} from '#shared/golden/signature/files.ts';
-import { minisign, readMinisignKeys } from '#shared/golden/signature/minisign.ts';
-import { openPgp, readKeyring } from '#shared/golden/signature/openpgp.ts';
-import {
-  contentsOf,
   keysMissing,
   type ReadConfigMap,
   refuse,
@@ -139,10 +130,7 @@ const judgeFile = async (
 ): Promise<SignatureOutcome> => {
   const { rule, digest } = request;
   const places = rule.gpg ?? rule.minisign ?? { keys: { configMap: '' } };
-  const { configMap } = places.keys;
-  const contents = await contentsOf(read, configMap);
-  if ('is' in contents) return contents;
-  const format = await formatOf(rule, contents, `ConfigMap ${configMap}`, deps);
+  const format = await formatOf(rule, read, deps.now);
   if ('is' in format) return format;
   const fetch =
     source.type === 's3'
@@ -155,20 +143,6 @@ const judgeFile = async (
         );
   const checksumUrl = source.type === 'http' ? source.checksumUrl : undefined;
   return verifyFile(fetch, { url: source.url, checksumUrl, digest }, places, format);
-};
-
-const formatOf = async (
-  rule: SignatureRule,
-  contents: readonly Buffer[],
-  where: string,
-  { now }: SignatureDeps,
-): Promise<SignatureFormat | SignatureRefusal> => {
-  if (rule.gpg === undefined) {
-    const keys = readMinisignKeys(contents, where);
-    return 'is' in keys ? keys : minisign(keys);
-  }
-  const keys = await readKeyring(contents, where);
-  return 'is' in keys ? keys : openPgp(keys, now);
 };
 
 const bounded = async (body: AsyncIterable<Buffer>): Promise<FetchedFile> => {

@@ -176,6 +176,16 @@ export const readSucceeded = (jobName: string, allPods: readonly Pod[]): Succeed
 
 export const isOver = (pod: Pod): boolean => pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded';
 
+/** Whether every attempt of a finished export Job reports that it has begun nothing at the destination. */
+export const hasSentNothing = (job: Job, allPods: readonly Pod[]): boolean => {
+  const ended = podsOf(job, allPods).filter(isOver);
+  const reports = ended.map((pod) => parseReport(terminatedOf(pod)?.message));
+  return (
+    ended.length >= Math.max(1, job.status?.failed ?? 0) &&
+    reports.every((report) => report?.outcome === 'failed' && report.sentNothing === true)
+  );
+};
+
 const newestFirst = (a: Pod, b: Pod): number =>
   (b.metadata.creationTimestamp ?? '').localeCompare(a.metadata.creationTimestamp ?? '');
 

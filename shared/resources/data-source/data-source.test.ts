@@ -140,7 +140,7 @@ describe('a DataSource', () => {
     seedSource({}, 'fedora', { labels: { [cdiLabels.cron]: 'nightly' } });
     expect(await conditionOf()).toMatchObject({
       reason: 'NoSource',
-      message: `No source PVC set: bullion why dataimportcron/nightly -n ${namespace} says why`,
+      message: `No source PVC set: bullion why dataimportcron/nightly -n ${namespace} says why; with a GoldenImagePolicy, only the DataSources of its channels are set`,
     });
   });
 

@@ -73,10 +73,13 @@ const judgeSnapshot = ({ key, snapshot }: Extract<Followed, { to: 'snapshot' }>)
   return { reason: 'SnapshotNotReady', message: 'Snapshot phase is not ready', target: snapshot };
 };
 
-/** Its cron says what keeps the first version from being imported. */
+/** Its cron says what keeps the first version from being imported; a policy of the cron may have DataSources of its own. */
 const emptyMessage = ({ object: { metadata } }: DataSourceResource): string => {
   const cron = metadata.labels?.[cdiLabels.cron] ?? '';
-  const where = cron === '' ? '' : `: bullion why dataimportcron/${cron} -n ${metadata.namespace} says why`;
+  const where =
+    cron === ''
+      ? ''
+      : `: bullion why dataimportcron/${cron} -n ${metadata.namespace} says why; with a GoldenImagePolicy, only the DataSources of its channels are set`;
   return `No source PVC set${where}`;
 };
 

@@ -119,7 +119,11 @@ const approvalsOfChannels: Check = ({ spec: { channels, approvals = [] } }) =>
     const found = channels.find(({ name }) => name === channel);
     const field = `spec.approvals[${index}].channel`;
     if (found === undefined) return [{ field, message: `there is no channel ${channel}: remove the approval with it` }];
-    return faultIf(found.after === undefined, field, `${channel} takes each verified version by itself: leave it out`);
+    return faultIf(
+      found.after === undefined,
+      field,
+      `${channel} takes each verified version by itself, so that none is promoted to it: leave it out`,
+    );
   });
 
 /** A version cannot be what a channel must have and what no channel may have. */
@@ -128,7 +132,7 @@ const pinsAreGood: Check = ({ spec: { pins = {}, bad = [] } }) =>
     faultIf(
       bad.some((mark) => mark.version === version),
       `spec.pins.${name}.version`,
-      `${version} is marked as bad: pin another version, or remove the mark first`,
+      `${version} cannot be both pinned and marked as bad: unpin ${name} or pin another version, or leave out the mark`,
     ),
   );
 

@@ -1,16 +1,24 @@
-// How TenantLimits are reconciled: they only report whether they can be applied, and whether the keys that they name are there. What namespaces use is
+// How TenantLimits are reconciled: they only report whether they can be applied, and whether the keys that they name can be used. What namespaces use is
 // counted by the tick (report.ts). One line in registry.ts.
 import { type TenantLimit, type TenantLimitStatus, tenantLimitKind } from '#shared/api/bullion/tenant-limit.ts';
+import type { SignatureRule } from '#shared/api/bullion/verify.ts';
 import { findCondition, setConditions } from '#shared/api/conditions.ts';
 import { configMaps, namespaces, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { refusalOfFaults, plainReconciler } from '#shared/resources/reconciler.ts';
-import { keyMapsOf, keysMissing } from '#shared/golden/signature/outcome.ts';
+import { whyUnusable } from '#shared/golden/signature/keys.ts';
+import { type ReadConfigMap, keyMapsOf, keysMissing } from '#shared/golden/signature/outcome.ts';
 import { readResource } from '#shared/resources/dialect.ts';
-import type { Planner, Reconciler, Resource } from '#shared/resources/reconciler.ts';
+import {
+  type Planner,
+  type Reconciler,
+  type Resource,
+  plainReconciler,
+  refusalOfFaults,
+} from '#shared/resources/reconciler.ts';
 import { faultsOfLimit } from '#shared/resources/tenant-limit/rules.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
 
 interface LimitResource extends Resource {
   readonly object: TenantLimit;
@@ -34,24 +42,37 @@ const keyMapsIn = ({ spec: { sources = {} } }: TenantLimit): readonly string[] =
   ...new Set((sources.signed ?? []).flatMap(({ signature }) => keyMapsOf(signature))),
 ];
 
-const readMissing = async (kube: KubeClient, limit: TenantLimit): Promise<readonly string[]> => {
-  const read = async (name: string) =>
-    (await kube.get(configMaps, { namespace: systemNamespace, name })) === undefined ? [name] : [];
-  return (await Promise.all(keyMapsIn(limit).map(read))).flat();
+/** Why nothing could be verified by the keys that it names, each once. */
+const readTroubles = async (kube: KubeClient, { spec: { sources = {} } }: TenantLimit): Promise<readonly string[]> => {
+  const read: ReadConfigMap = async (name) => {
+    const found = await kube.get(configMaps, { namespace: systemNamespace, name });
+    if (found === undefined) throw new InvalidInput(keysMissing(name, systemNamespace));
+    return found;
+  };
+  const troubleOf = async (rule: SignatureRule): Promise<readonly string[]> => {
+    try {
+      return [(await whyUnusable(rule, read))?.message ?? []].flat();
+    } catch (error) {
+      if (!(error instanceof InvalidInput)) throw error;
+      return [error.message];
+    }
+  };
+  const troubles = await Promise.all((sources.signed ?? []).map(({ signature }) => troubleOf(signature)));
+  return [...new Set(troubles.flat())];
 };
 
 const planner: Planner<LimitResource, readonly string[]> = {
-  check: (kube, { object }) => readMissing(kube, object),
-  plan: ({ state }, missing) => ({
+  check: (kube, { object }) => readTroubles(kube, object),
+  plan: ({ state }, troubles) => ({
     actions: [],
     state:
-      missing.length === 0
+      troubles.length === 0
         ? { ...state, phase: 'Ready', reason: 'Ready', message: 'applies to the namespaces that it selects' }
         : {
             ...state,
             phase: 'NotReady',
             reason: 'KeysNotFound',
-            message: `${missing.map((name) => keysMissing(name, systemNamespace)).join('; ')}. Until then, what must be signed with them waits`,
+            message: `${troubles.join('; ')}. Until then, what must be signed with them waits`,
           },
   }),
   remove: ({ state }) => ({ actions: [], state, removed: true }),

@@ -1,6 +1,7 @@
 // What limits refuse at the door, what they hold back later, and what two objects that are created at once may take.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createApp } from '#functions/validate/app.ts';
+import type { SignatureRule } from '#shared/api/bullion/verify.ts';
 import { type TenantLimitSpec, type TenantLimit, tenantLimitKind } from '#shared/api/bullion/tenant-limit.ts';
 import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import {
@@ -34,6 +35,7 @@ import { buildTransferJob } from '#shared/populate/job/transfer-job.ts';
 import type { JobSource } from '#shared/populate/source.ts';
 import { aStorageClass, imageRef, testSettings } from '#test/support/builders.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
+import { ecKey, pemOf } from '#test/support/cosign.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';
 
 const namespace = 'team-a';
@@ -418,30 +420,55 @@ describe('a limit', () => {
     const { status, reason, message } = found?.status?.conditions?.find(({ type }) => type === 'Ready') ?? {};
     return `${status} ${reason}: ${message}`;
   };
-  const keysOf = (name: string) =>
-    kube.seed(configMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: systemNamespace, name } });
+  const keysOf = (name: string, text: string) => {
+    const metadata = { namespace: systemNamespace, name };
+    kube.seed(configMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { keys: text } });
+  };
+  const keys = (configMap: string) => ({ keys: { configMap } });
+  const minisignKey = Buffer.concat([Buffer.from('Ed'), Buffer.alloc(40, 1)]).toString('base64');
 
   it('is ready while the keys that it names are there', async () => {
-    const keys = (configMap: string) => ({ keys: { configMap } });
     limit({
       sources: {
         signed: [
           { registry: 'quay.io/disks', signature: { cosign: keys('release-keys') } },
-          { host: 'images.example', signature: { gpg: keys('vendor-keys') } },
+          { host: 'images.example', signature: { minisign: keys('vendor-keys') } },
         ],
       },
     });
-    keysOf('vendor-keys');
+    keysOf('vendor-keys', minisignKey);
     expect(await ready()).toBe(
       'False KeysNotFound: ConfigMap release-keys does not exist in namespace bullion-system: create it there with the public keys. Until then, what must be signed with them waits',
     );
-    keysOf('release-keys');
+    keysOf('release-keys', pemOf(ecKey()));
     expect(await ready()).toMatch(/^True Ready: /);
     const before = kube.all(tenantLimitKind.type);
     expect(await ready()).toMatch(/^True Ready: /);
     expect(kube.all(tenantLimitKind.type)).toEqual(before);
     await kube.delete(configMaps, { namespace: systemNamespace, name: 'vendor-keys' });
     expect(await ready()).toMatch(/^False KeysNotFound: ConfigMap vendor-keys /);
+  });
+
+  it.each<[string, SignatureRule, RegExp]>([
+    ['cosign', { cosign: keys('rubbish') }, /the keys of ConfigMap rubbish hold no PEM block/],
+    ['cosign, written in it', { cosign: { keys: { inline: ['rubbish'] } } }, /the keys in cosign.keys.inline hold no/],
+    [
+      'authorities',
+      { cosign: { identities: [{ issuer: 'https://a', subject: 'b' }], trustRoot: { configMap: 'rubbish' } } },
+      /rubbish/,
+    ],
+    ['gpg', { gpg: keys('rubbish') }, /ConfigMap rubbish holds something other than an OpenPGP public key/],
+    [
+      'minisign',
+      { minisign: keys('rubbish') },
+      /ConfigMap rubbish holds something other than a public key of minisign/,
+    ],
+  ])('is not ready while its keys hold something else: %s', async (_what, signature, says) => {
+    keysOf('rubbish', 'rubbish');
+    limit({ sources: { signed: [{ signature }] } });
+    const said = await ready();
+    expect(said).toMatch(/^False KeysNotFound: .*Until then, what must be signed with them waits$/);
+    expect(said).toMatch(says);
   });
 });
 

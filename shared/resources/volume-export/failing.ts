@@ -5,7 +5,7 @@ import { type Action, create, remove, removeJob, type PlanContext } from '#share
 import { isFinal } from '#shared/populate/filled.ts';
 import { isLeaving } from '#shared/populate/watched-child.ts';
 import { failedState, terminatingState } from '#shared/populate/state.ts';
-import { isFinished, readTransfer } from '#shared/populate/job/attempts.ts';
+import { hasSentNothing, isFinished, readTransfer } from '#shared/populate/job/attempts.ts';
 import type { PlannedStep } from '#shared/resources/reconciler.ts';
 import { type Clearing, buildClearJob } from '#shared/resources/volume-export/children.ts';
 import type { ExportDestination, ExportState, VolumeExport } from './rules.ts';
@@ -29,8 +29,8 @@ const hasRemains = ({ is }: ExportDestination, mode: Clearing): boolean =>
 /** No Job may write any more before the store is cleared, or it would have to be cleared again. */
 const clearStore = (resource: Going, observed: ObservedExport, mode: Clearing, context: PlanContext): Cleared => {
   const { job, clearJob, pods } = observed;
-  const isUntouched = job === undefined && resource.state.children?.job === undefined;
   if (job !== undefined && !isFinished(job)) return stopJob(job, context);
+  const isUntouched = job === undefined ? resource.state.children?.job === undefined : hasSentNothing(job, pods);
   if (isUntouched || !hasRemains(resource.destination, mode)) return { is: 'done' };
   const place = resource.destination.is === 'store' ? 'object store' : 'registry';
   const message = `removing the unfinished upload from the ${place}`;

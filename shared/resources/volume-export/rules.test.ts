@@ -114,6 +114,20 @@ describe('a failed export', () => {
     expect(plan.state).toMatchObject({ phase: 'Exporting', reason: 'Aborting', failing: { reason: 'WorkerKilled' } });
   });
 
+  it.each<[string, number, readonly (true | undefined)[], boolean]>([
+    ['of each attempt', 2, [true, true], true],
+    ['of one of the attempts', 2, [true, undefined], false],
+    ['of the attempt whose pod is left', 2, [true], false],
+  ])('has no parts where nothing was sent, by the reports %s', (_what, failures, reports, isOver) => {
+    const ended = { ...job, status: { ...job.status, failed: failures } };
+    const report = { outcome: 'failed', reason: 'TargetFailed', message: 'the Secret is missing', retryable: true };
+    const pods = reports.map((sentNothing) => podOf(job, { ...report, receivedBytes: 0, sentNothing }, 'Failed'));
+    const plan = planExport(anExport(running), observedWith({ job: ended, pods }), context);
+    const says = isOver ? /^the Secret is missing \(attempt [^;]*$/ : /^removing the unfinished upload/;
+    expect(plan.state).toMatchObject({ phase: isOver ? 'Failed' : 'Exporting', message: expect.stringMatching(says) });
+    expect(doing(plan)).toEqual([isOver ? 'delete Job' : 'create Job']);
+  });
+
   it('then fails with the reason of the transfer', () => {
     const clearJob = aJob('abort-uid-1', 'Complete');
     const pods = [podOf(clearJob, { ...success, object: undefined }, 'Succeeded')];

@@ -213,10 +213,14 @@ const withRegistry = async (
   }
 };
 
-/** The source of an export is a volume: credentials that are missing are those of its destination. */
+/** The source of an export is a volume: credentials that are missing are those of its destination, and are read before it is asked. */
 const toTargetFault = (error: unknown): unknown =>
   isTransferError(error) && error.code === 'SourceForbidden'
-    ? new TransferError('TargetFailed', error.message, { cause: error, retryable: error.retryable })
+    ? new TransferError('TargetFailed', error.message, {
+        cause: error,
+        retryable: error.retryable,
+        sentNothing: true,
+      })
     : error;
 
 const toPlace = async (run: Promise<PassResult>): Promise<PassResult> => {

@@ -5,7 +5,7 @@ import type { S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
 import type { S3ObjectKey } from '#shared/clients/s3/send.ts';
 import { type BackOffOptions, withBackOff } from '#shared/transfer/back-off.ts';
-import { TransferError } from '#shared/transfer/fault.ts';
+import { TransferError, isTransferError } from '#shared/transfer/fault.ts';
 
 // Maps errors of a store, and of its connection, to faults of the target of an export.
 
@@ -83,6 +83,12 @@ const unlessNoBucket = async (work: () => Promise<void>): Promise<void> => {
 export const clearUploads = (context: UploadContext): Promise<void> =>
   withRetries(context, () => unlessNoBucket(() => abortUploads(context)));
 
+/** A store that refused to begin has no parts; where its answer was lost, it may. */
+const toUnsent = (error: unknown): unknown =>
+  isTransferError(error) && !error.retryable
+    ? new TransferError(error.code, error.message, { cause: error, retryable: false, sentNothing: true })
+    : error;
+
 /** Passes a new upload to `work`; if it throws, the upload is aborted. */
 export const withUpload = async <T>(
   context: UploadContext,
@@ -90,7 +96,9 @@ export const withUpload = async <T>(
   work: (upload: Upload) => Promise<T>,
 ): Promise<T> => {
   await abortLeftovers(context);
-  const upload = await withRetries(context, () => beginChecked(context, contentType));
+  const upload = await withRetries(context, () => beginChecked(context, contentType)).catch((error: unknown) => {
+    throw toUnsent(error);
+  });
   try {
     return await work(upload);
   } catch (error) {
