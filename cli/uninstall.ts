@@ -80,7 +80,7 @@ export const letGo = async ({ kube, types, deadline, signal, onLook }: LetGo): P
   }
 };
 
-/** Not yet asked to go when it was read: a function may be taking hold of it now. Profiles are held by nobody, and made anew each minute. */
+/** Not yet asked to go when it was read: a function may be taking hold of it now. Profiles are held by nobody, and made anew by each sweep. */
 const isYoung = ({ kind, metadata }: KubeObject): boolean =>
   metadata.deletionTimestamp === undefined && kind !== 'StorageProfile';
 

@@ -79,7 +79,7 @@ const run = async ({ kube, namespace, values, terminal }: Call) => {
   if (limits.length === 0) {
     if (!isEverywhere) await requireNamespace(kube, namespace);
     const where = isEverywhere ? 'any namespace' : `namespace ${namespace}`;
-    terminal.err(`No limits apply to ${where}, or they were not counted yet: that is done each minute.\n`);
+    terminal.err(`No limits apply to ${where}, or they were not counted yet: each sweep of cron-tick does that.\n`);
     return exitCodes.done;
   }
   const heading = [...(isEverywhere ? ['NAMESPACE'] : []), 'LIMIT', 'WHAT', 'CLASS', 'USED', 'OF'];
@@ -97,7 +97,7 @@ export const limitsCommand: ClusterCommand = {
   name: 'limits',
   arguments: '',
   summary: 'Shows what the namespace may have of images and volumes, and what it has.',
-  more: 'What the TenantLimits of the cluster say of this namespace. It is counted once a minute.\n\n  bullion limits -n vms\n  bullion limits -A',
+  more: 'What the TenantLimits of the cluster say of this namespace. Each sweep of cron-tick counts it.\n\n  bullion limits -n vms\n  bullion limits -A',
   options: {
     'all-namespaces': { type: 'boolean', short: 'A', help: 'of every namespace' },
     output: { ...outputOption.output, oneOf: ['json'] },

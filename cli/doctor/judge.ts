@@ -41,7 +41,7 @@ const judgeWebhooks = (about: string, read: Read<WebhookConfiguration>, without:
       is: 'problem',
       about,
       message: `no certificate authority for ${untrusted.join(', ')}: the API server cannot call it`,
-      remedy: `cron-tick creates the certificate within a minute: kubectl logs -n ${systemNamespace} -l app.kubernetes.io/name=cron-tick; with cert-manager: kubectl describe certificate -n ${systemNamespace}`,
+      remedy: `cron-tick creates the certificate with its next sweep: kubectl logs -n ${systemNamespace} -l app.kubernetes.io/name=cron-tick; with cert-manager: kubectl describe certificate -n ${systemNamespace}`,
     };
   return { is: 'good', about, message: `${hooks.length} registered` };
 };

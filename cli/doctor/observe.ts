@@ -23,7 +23,7 @@ import { toSpan } from '#shared/runtime/age.ts';
 
 // What is wrong with one object, from its own status: it failed, nothing has looked at it, or its deletion does not end. Pure.
 
-/** Milliseconds in which a function must have written a status: one that starts from zero takes seconds, and each minute repairs lost events. */
+/** Milliseconds in which a function must have written a status: one that starts from zero takes seconds. Lost events are repaired later, by the next sweep. */
 const longestUnobserved = 3 * 60_000;
 /** Milliseconds after which a deletion has not ended by itself. */
 const longestDeletion = 10 * 60_000;

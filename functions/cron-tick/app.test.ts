@@ -59,6 +59,35 @@ describe('cron-tick and the admission certificate', () => {
   });
 });
 
+describe('cron-tick at rest', () => {
+  const rested = async (over: Partial<Parameters<typeof createApp>[0]> = {}) => {
+    const deps = createTestReconciler();
+    const app = createApp({ ...deps, sweepSeconds: 3600, ...over });
+    const sweeps = async (): Promise<boolean> => {
+      const before = deps.kube.calls.length;
+      await sendEvent(app, eventTypes.ping, { job: 'sweep' });
+      return deps.kube.calls.slice(before).some(({ resource }) => resource === 'virtualmachineimages');
+    };
+    for (let minute = 0; minute < 3; minute += 1) await sweeps();
+    return { app, sweeps };
+  };
+
+  it('looks at everything once an event could not be handled, or another function of its process has written', async () => {
+    let writes = 0;
+    const { app, sweeps } = await rested({ writesElsewhere: () => writes });
+    expect(await sweeps()).toBe(false);
+    await sendChange(app, 'update', aHyperCloudImage(), '/dead-letters');
+    expect([await sweeps(), await sweeps()]).toEqual([true, false]);
+    writes += 1;
+    expect([await sweeps(), await sweeps()]).toEqual([true, false]);
+  });
+
+  it('goes on until the webhooks trust its certificate', async () => {
+    const { sweeps } = await rested({ ownCertificate: true });
+    expect(await sweeps()).toBe(true);
+  });
+});
+
 describe('cron-tick answers 503', () => {
   it('when it cannot list objects', async () => {
     const { app, kube } = given();

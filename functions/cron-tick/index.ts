@@ -10,8 +10,8 @@ import { createTracer, traced } from '#shared/runtime/tracer.ts';
 
 const config = loadConfig(Config);
 const log = createLogger({ level: config.logLevel });
-const { ownCertificate, publicUrl } = config;
-const deps = { ...createReconcileDeps(config, log), ownCertificate, publicUrl };
+const { ownCertificate, publicUrl, sweepSeconds } = config;
+const deps = { ...createReconcileDeps(config, log), ownCertificate, publicUrl, sweepSeconds };
 const tracer = createTracer({ endpoint: config.traceEndpoint, service: 'cron-tick', log });
 const traceable = traced(createApp(deps), tracer);
 const app = withCaller(traceable, callerRulesOf(config), { discover: () => discoverIssuer(deps.kube), log });

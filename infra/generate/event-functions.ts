@@ -136,7 +136,8 @@ export const eventFunctions: readonly EventFunction[] = [
   },
   {
     name: 'cron-tick',
-    summary: 'Each minute reconciles every image that is not settled, and enforces deadlines.',
+    summary:
+      'Each minute reconciles what is not settled, and enforces deadlines; from time to time looks at everything.',
     concurrency: 1,
     polls: true,
     carriesOutTemplates: true,

@@ -134,6 +134,8 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
       K_SINK: brokerUrl(manifests, ports.broker),
       ALLOWED_ADDRESSES: loopback,
       OWN_CERTIFICATE: 'false',
+      // Who has it tick at another pace wants each tick to look at everything.
+      ...(options.tickSeconds === undefined ? {} : { SWEEP_SECONDS: '0' }),
       ...objectStore.environment,
       TRANSFER_URL: `http://127.0.0.1:${ports.transfer}`,
       PUBLIC_URL: `http://127.0.0.1:${ports.transfer}`,

@@ -17,9 +17,10 @@ import { TransferConfig } from '#functions/transfer/config.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type ExchangeDeps } from '#shared/exchange/deps.ts';
 import { createExchangeDeps } from '#shared/exchange/settings.ts';
+import { reportWrites } from '#shared/resources/agenda.ts';
 import { createReconcileDeps, reconcileSettings } from '#shared/resources/settings.ts';
 import { toPopulateSettings } from '#shared/resources/step-settings.ts';
-import { certificateSettings } from '#shared/runtime/config.ts';
+import { certificateSettings, tickSettings } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { createTracer, traced } from '#shared/runtime/tracer.ts';
 
@@ -30,6 +31,7 @@ export const functionSettings = {
   ...backupSettings,
   ...TransferConfig.shape,
   ...certificateSettings,
+  ...tickSettings,
 } as const;
 /** Service accounts of `infra/rbac` that functions use. */
 export const functionAccounts = [
@@ -71,8 +73,14 @@ export interface Functions {
 export const createFunctions = async ({ config, connect, post, log }: FunctionsOptions): Promise<Functions> => {
   const depsOf = (account: (typeof functionAccounts)[number]) =>
     createReconcileDeps(config, log, { connect: () => connect(account), post });
+  let writes = 0;
+  const countedDepsOf = (account: 'initialize' | 'sidecar-sync') => {
+    const report = async () => reportWrites(await connect(account), () => (writes += 1));
+    return createReconcileDeps(config, log, { connect: report, post });
+  };
+  const tickDeps = { ...depsOf('cron-tick'), publicUrl: config.publicUrl, writesElsewhere: () => writes };
   const admission = new Hono();
-  const { allowedAddresses, publicUrl, ownCertificate } = config;
+  const { allowedAddresses, ownCertificate, sweepSeconds } = config;
   for (const create of [createValidate, createMutate]) {
     admission.route('/', create({ ...depsOf('admission'), allowedAddresses }));
   }
@@ -82,9 +90,9 @@ export const createFunctions = async ({ config, connect, post, log }: FunctionsO
   });
   const backupDeps = createBackupDeps(config, log, { connect: () => connect('backup-metadata'), post });
   const handlers = [
-    ['initialize', createInitialize(depsOf('initialize'))],
-    ['sidecar-sync', createSidecarSync(depsOf('sidecar-sync'))],
-    ['cron-tick', createCronTick({ ...depsOf('cron-tick'), publicUrl, ownCertificate })],
+    ['initialize', createInitialize(countedDepsOf('initialize'))],
+    ['sidecar-sync', createSidecarSync(countedDepsOf('sidecar-sync'))],
+    ['cron-tick', createCronTick({ ...tickDeps, ownCertificate, sweepSeconds })],
     ['import-object', importObject],
     ['backup-metadata', createBackupMetadata(backupDeps)],
   ] as const;

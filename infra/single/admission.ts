@@ -53,7 +53,7 @@ const answers = async (kube: KubeClient): Promise<boolean> => {
 export const untilAdmission = async ({ kube, ownCertificate, signal, log, times }: Waiting): Promise<void> => {
   const { turnMs, mostMs } = times ?? { turnMs: 1_000, mostMs: 60_000 };
   const end = performance.now() + mostMs;
-  const renew = (): Promise<void> =>
+  const renew = (): Promise<unknown> =>
     renewCertificate(kube, Date.now()).catch((error: unknown) => log.warn('certificate not renewed', { error }));
   while (!signal.aborted && performance.now() < end) {
     // Sequential: each turn sees what the one before left.

@@ -123,22 +123,31 @@ const write = async (
     : kube.replace(secrets, { ...before, metadata: { ...before.metadata, labels }, data });
 };
 
-/** A configuration that is up to date is not written. */
-const trust = async (kube: KubeClient, type: ResourceType<WebhookConfiguration>, caBundle: string): Promise<void> => {
+/** Returns whether the configuration is there. One that is up to date is not written. */
+const trust = async (
+  kube: KubeClient,
+  type: ResourceType<WebhookConfiguration>,
+  caBundle: string,
+): Promise<boolean> => {
   const found = await kube.get(type, { name: configuration });
   const all = found?.webhooks ?? [];
-  if (found === undefined || all.every(({ clientConfig }) => clientConfig.caBundle === caBundle)) return;
+  if (found === undefined) return false;
+  if (all.every(({ clientConfig }) => clientConfig.caBundle === caBundle)) return true;
   const webhooks = all.map((webhook) => ({ ...webhook, clientConfig: { ...webhook.clientConfig, caBundle } }));
   // A merge patch replaces a list as a whole: only the version that was read may be replaced.
   const { resourceVersion } = found.metadata;
   await kube.mergePatch(type, { name: configuration }, { metadata: { resourceVersion }, webhooks });
+  return true;
 };
 
-/** `now` is milliseconds since the epoch. Throws AppErrors of the client; the next call continues. */
-export const renewCertificate = async (kube: KubeClient, now: number): Promise<void> => {
+/**
+ * `now` is milliseconds since the epoch. Returns whether both webhook configurations are there and trust it, or somebody else looks after it. Throws
+ * AppErrors of the client; the next call continues.
+ */
+export const renewCertificate = async (kube: KubeClient, now: number): Promise<boolean> => {
   const find = (name: string) => kube.get(secrets, { namespace: systemNamespace, name });
   const serverBefore = await find(serverSecret);
-  if (isLookedAfter(serverBefore)) return;
+  if (isLookedAfter(serverBefore)) return true;
   const authorityBefore = await find(authoritySecret);
   const authorityPair = pairOf(authorityBefore);
   const kept: StoredPairs = {
@@ -152,10 +161,11 @@ export const renewCertificate = async (kube: KubeClient, now: number): Promise<v
     const texts = { 'tls.crt': authority.certificate, 'tls.key': authority.key, 'ca.crt': trusted };
     await write(kube, authorityBefore, authoritySecret, texts);
   }
-  await trust(kube, validatingWebhookConfigurations, toData(trusted));
-  await trust(kube, mutatingWebhookConfigurations, toData(trusted));
+  const isValidating = await trust(kube, validatingWebhookConfigurations, toData(trusted));
+  const isMutating = await trust(kube, mutatingWebhookConfigurations, toData(trusted));
   if (isNew.server) {
     const texts = { 'tls.crt': server.certificate, 'tls.key': server.key, 'ca.crt': trusted };
     await write(kube, serverBefore, serverSecret, texts);
   }
+  return isValidating && isMutating;
 };

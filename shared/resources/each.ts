@@ -9,12 +9,18 @@ import type { ReconcileDeps } from '#shared/resources/deps.ts';
 /** Objects reconciled concurrently. */
 const width = 8;
 
+export interface EachOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Called for each object that is not settled, before it is reconciled. */
+  readonly onUnsettled?: ((reconciler: Reconciler, object: KubeObject) => void) | undefined;
+}
+
 /** Reconciles all `objects` that are not settled; returns the worst outcome. A kind without a CRD has no objects. */
 export const reconcileEach = async (
   deps: ReconcileDeps,
   reconciler: Reconciler,
   objects: AsyncIterable<KubeObject>,
-  signal?: AbortSignal,
+  { signal, onUnsettled }: EachOptions = {},
 ): Promise<Outcome> => {
   const reconciling = new Set<Promise<unknown>>();
   const outcomes: Outcome[] = [];
@@ -22,6 +28,7 @@ export const reconcileEach = async (
     for await (const object of objects) {
       if (signal?.aborted === true) break;
       if (reconciler.isSettled(reconciler.read(object), deps.now())) continue;
+      onUnsettled?.(reconciler, object);
       const work = reconcileQuietly(deps, object)
         .then((outcome) => outcomes.push(outcome))
         .finally(() => reconciling.delete(work));

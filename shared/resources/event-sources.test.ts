@@ -20,6 +20,10 @@ const aCluster = (options: MemoryKubeOptions = {}) => {
   const served = new Set<string>();
   const away = new Set<string>();
   const raw = ({ path }: { readonly path: string }) => {
+    if (path === '/apis') {
+      const versions = [...served].map((one) => ({ groupVersion: one.split(' ')[0] }));
+      return Promise.resolve({ groups: [{ versions }] });
+    }
     const version = path.replace(/^\/apis\//, '');
     if (away.has(version)) return Promise.reject(new Unavailable('the server behind the API is away'));
     const resources = [...served].filter((one) => one.startsWith(`${version} `)).map((one) => one.split(' ')[1]);

@@ -72,6 +72,20 @@ const readWanted = async (kube: KubeClient): Promise<readonly EventSource[]> => 
   });
 };
 
+interface Groups {
+  readonly groups: readonly { readonly versions: readonly { readonly groupVersion: string }[] }[];
+}
+
+/** Versions of groups that the cluster has, with one request; `undefined` if unknown. */
+const readVersions = async (kube: KubeClient): Promise<ReadonlySet<string> | undefined> => {
+  try {
+    const { groups } = await kube.raw<Groups>({ method: 'GET', path: '/apis' });
+    return new Set(groups.flatMap(({ versions }) => versions.map(({ groupVersion }) => groupVersion)));
+  } catch {
+    return undefined;
+  }
+};
+
 /** Kinds of a version of a group; empty if it is not served, `undefined` if unknown: the server of an aggregated API may be down. */
 const readKinds = async (kube: KubeClient, apiVersion: string): Promise<ReadonlySet<string> | undefined> => {
   try {
@@ -107,7 +121,15 @@ export const followKinds = async (kube: KubeClient): Promise<void> => {
   const wanted = await readWanted(kube);
   const items = wanted.length === 0 ? undefined : await readSources(kube);
   if (items === undefined) return;
-  const versions = new Set(wanted.flatMap(({ spec }) => spec.resources.map(({ apiVersion }) => apiVersion)));
+  const present = await readVersions(kube);
+  const names = new Set(items.map(({ metadata }) => metadata.name));
+  // A source that exists is never deleted because a list lacks the group: it may only be away.
+  const inQuestion =
+    (one: EventSource) =>
+    ({ apiVersion }: Watched) =>
+      names.has(one.metadata.name) || present?.has(apiVersion) !== false;
+  const asked = wanted.flatMap((one) => one.spec.resources.filter(inQuestion(one)));
+  const versions = new Set(asked.map(({ apiVersion }) => apiVersion));
   const kinds = new Map(
     await Promise.all([...versions].map(async (version) => [version, await readKinds(kube, version)] as const)),
   );

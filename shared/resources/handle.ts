@@ -5,6 +5,7 @@ import type { CloudEvent } from '#events/event.ts';
 import { type Job, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { apiVersionOf, type KubeObject, type Owner, refOf, sourceLabel, isOfType } from '#shared/api/object.ts';
 import { pollIfDue } from '#shared/resources/data-import-cron/poll.ts';
+import { carryOutOffer } from '#shared/resources/data-source/offers.ts';
 import { dataSourcesConcernedBy, dataSourcesOf } from '#shared/resources/data-source/index.ts';
 import { cronsConcernedBy, policiesConcernedBy } from '#shared/resources/golden-image-policy/index.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
@@ -41,6 +42,7 @@ export const handleObjectEvent = async (deps: ReconcileDeps, event: KnownEvent):
   const object = event.data as KubeObject;
   const own = await reconcileChanged(deps, reconciler, { ref, object, isNew: event.type === eventTypes.objectAdded });
   const woken = hasComeToRest(reconciler, object) ? await notifyOthers(deps, reconciler, object) : done;
+  await carryOutOffer(deps, object);
   return worstOf([own, woken, await pollIfDue(deps, object), await reconcileConcerned(deps, object)]);
 };
 

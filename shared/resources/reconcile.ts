@@ -52,7 +52,7 @@ export const reconcile = async (
 };
 
 /** An installed CDI reconciles its own kinds, and its crons control their DataSources. */
-const isLeftToCdi = async ({ cdi }: ReconcileDeps, { kind }: Reconciler): Promise<boolean> =>
+export const isLeftToCdi = async ({ cdi }: ReconcileDeps, { kind }: Reconciler): Promise<boolean> =>
   (kind.type.group === cdiGroup || kind.type.kind === goldenImagePolicyKind.type.kind) && (await cdi()) === 'use';
 
 type Round = ReconcileOptions & { readonly isFirst: boolean };

@@ -174,6 +174,15 @@ export const certificateSettings = {
   ),
 } as const;
 
+/** Settings of the tick. */
+export const tickSettings = {
+  sweepSeconds: setting(
+    'SWEEP_SECONDS',
+    'Seconds between two sweeps of an installation at rest: lost events are found by then at the latest. 0: each tick sweeps.',
+    z.coerce.number().int().min(0).default(720),
+  ),
+} as const;
+
 /** The files to serve HTTPS with. */
 export const tlsFilesOf = ({ tlsDir }: { readonly tlsDir?: string | undefined }) =>
   tlsDir === undefined ? undefined : { certFile: `${tlsDir}/tls.crt`, keyFile: `${tlsDir}/tls.key` };

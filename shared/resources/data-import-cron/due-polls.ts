@@ -3,7 +3,14 @@ import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-im
 import { type KubeObject, type ObjectRef, refOf, isOfType } from '#shared/api/object.ts';
 import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
 import { hostOf } from '#shared/golden/source.ts';
-import { turnOf, awaitedBy, duePoll, joinRequests, pollKey } from '#shared/resources/data-import-cron/due.ts';
+import {
+  turnOf,
+  awaitedBy,
+  duePoll,
+  joinRequests,
+  nextPollOf,
+  pollKey,
+} from '#shared/resources/data-import-cron/due.ts';
 import {
   type HostLine,
   type HostWait,
@@ -40,6 +47,8 @@ interface Line extends HostLine {
 export interface DuePolls {
   /** Takes note of an object that a listing came across. */
   readonly visit: (object: KubeObject) => void;
+  /** When the first cron that was visited is due, in ms since the epoch. */
+  readonly next: () => number;
   /** Asks what is due, and tells every cron its answer. */
   readonly run: (signal?: AbortSignal) => Promise<Outcome>;
 }
@@ -51,10 +60,12 @@ export const createDuePolls = async (deps: ReconcileDeps): Promise<DuePolls> => 
   const awaited = new Set<string>();
   /** Crons that ask the same reference in different ways, such as for other architectures, share the requests of this tick. */
   const round = {};
+  let next = Infinity;
   return {
     visit: (object) => {
       if (!isOfType(object, dataImportCronKind.type)) return;
       const cron = object as DataImportCron;
+      next = Math.min(next, nextPollOf(observedBy(mode, cron)));
       const request = duePoll(observedBy(mode, cron), deps.now());
       if (request === undefined) {
         const host = awaitedBy(cron);
@@ -69,6 +80,7 @@ export const createDuePolls = async (deps: ReconcileDeps): Promise<DuePolls> => 
       groups.set(key, group);
       group.crons.push(refOf(object));
     },
+    next: () => next,
     run: async (signal) => {
       const lines = await linesOf(deps, [...groups.values()], awaited);
       const lanes = lines.flatMap(lanesOf).values();

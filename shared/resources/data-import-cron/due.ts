@@ -54,6 +54,16 @@ export const duePoll = (cron: DataImportCron, now: number): ObserveRequest | und
   return due === undefined || due > now ? undefined : { source, namespace, known: knownOf(cron) };
 };
 
+/** Before this time, `duePoll` finds nothing to ask for a cron that stays as it is. In ms since the epoch. */
+export const nextPollOf = (cron: DataImportCron): number => {
+  const { annotations = {}, deletionTimestamp } = cron.metadata;
+  const [schedule, source] = [scheduleOf(cron), sourceOf(cron)];
+  if (schedule === undefined || source === undefined || deletionTimestamp !== undefined) return Infinity;
+  const last = timeOf(annotations[cdiAnnotations.lastCronTime]);
+  const next = timeOf(annotations[cdiAnnotations.nextCronTime]);
+  return dueTime(schedule, sourceName(source), { last, next }) ?? Infinity;
+};
+
 /**
  * Whose turn it is when crons of a host go one after the other: the lowest first. In ms since the epoch: when the source answered last. After every second
  * refusal when it was asked last, so that one that asks for more than the host ever gives does not keep the others from their turn.

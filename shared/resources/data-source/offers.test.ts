@@ -1,5 +1,6 @@
 // Golden images that are offered to namespaces: who sees them, who may clone them, and what a withdrawn offer leaves.
 import { beforeEach, describe, expect, it } from 'vitest';
+import { createApp as createInitialize } from '#functions/initialize/app.ts';
 import { createApp as createMutate } from '#functions/mutate/app.ts';
 import { createApp } from '#functions/validate/app.ts';
 import { isOffered, parseOffer, reaches } from '#shared/access/offers.ts';
@@ -16,6 +17,7 @@ import { silentLogger } from '#shared/runtime/log.ts';
 import { type Draft, ask, patched, rightOf, withAccess } from '#test/support/admission.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';
+import { sendChange } from '#test/support/send-event.ts';
 
 const golden = 'golden-images';
 const tenant = 'team-a';
@@ -144,6 +146,13 @@ describe('an offer', () => {
     expect(await offerAs([], labelled, offered)).toBe('allowed');
     const moved = { ...offered, spec: { source: { pvc: { namespace: golden, name: 'secret' } } } };
     expect(await offerAs([make], moved, offered)).toMatch(/not allowed to offer/);
+  });
+
+  it('is seen as soon as the event of its DataSource arrives', async () => {
+    claimIn(golden, 'v1');
+    const offered = sourceIn(golden, 'v1', 'team=a');
+    expect((await sendChange(createInitialize(deps), 'update', offered)).status).toBe(204);
+    expect(seen()).toHaveLength(2);
   });
 
   it('is a DataSource in each namespace that it selects, and goes with it', async () => {

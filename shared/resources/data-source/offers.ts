@@ -1,5 +1,5 @@
-// Once a minute: each namespace that a DataSource is offered to has a DataSource of the same name, which stands for it; where the offer was withdrawn, that
-// goes. One that somebody else made is left alone. From the listings that the tick makes anyway.
+// When one is offered, and by each sweep: each namespace that a DataSource is offered to has a DataSource of the same name, which stands for it; where the offer was withdrawn, that
+// goes. One that somebody else made is left alone. From the listings that the sweep makes anyway.
 import { offerOf, offeredBy, reaches } from '#shared/access/offers.ts';
 import { type DataSource, type DataSourceSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { namespaces } from '#shared/api/foreign/core.ts';
@@ -8,6 +8,7 @@ import { annotations } from '#shared/api/names.ts';
 import { type KubeObject, isOfType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type Action, remove } from '#shared/populate/actions.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 import { point } from '#shared/resources/data-source/point.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { isOfOneObject, messageOf } from '#shared/runtime/errors.ts';
@@ -92,4 +93,15 @@ export const createOffers = (): Offers => {
       }
     },
   };
+};
+
+/** Carries out what a DataSource offers that was made or changed, without waiting for the sweep. */
+export const carryOutOffer = async (
+  { kube, log, cdi }: Pick<ReconcileDeps, 'kube' | 'log' | 'cdi'>,
+  changed: KubeObject,
+): Promise<void> => {
+  if (!isDataSource(changed) || offerOf(changed as DataSource) === undefined || (await cdi()) === 'use') return;
+  const offers = createOffers();
+  for await (const source of kube.listAll(dataSourceKind.type)) offers.visit(source);
+  await offers.carryOut({ kube, log });
 };

@@ -17,7 +17,7 @@ import { type Inventory, consumersOf } from '#shared/resources/consumers.ts';
 import { outdatedDisks } from '#shared/resources/outdated-disks.ts';
 import { reconcilers } from '#shared/resources/registry.ts';
 
-const everyMinutes = 10;
+const everyMs = 600_000;
 
 type DiskCounts = NonNullable<GoldenImagePolicyStatus['disks']>;
 
@@ -30,8 +30,8 @@ const isStale = ({ status }: GoldenImagePolicy): boolean => {
   return Number.isNaN(counted) || (status?.channels ?? []).some(({ since = '' }) => Date.parse(since) > counted);
 };
 
-/** Without a clock of its own: a tick that is missed is made up for by the next tenth minute. */
-const isTurn = (now: number): boolean => Math.floor(now / 60_000) % everyMinutes === 0;
+/** Once in each ten minutes. */
+const isTurn = (now: number, before: number): boolean => Math.floor(now / everyMs) > Math.floor(before / everyMs);
 
 const uidsOf = (objects: readonly KubeObject[]): ReadonlySet<string> =>
   new Set(objects.filter((object) => !isDataSource(object)).map(({ metadata }) => metadata.uid ?? ''));
@@ -71,8 +71,8 @@ export const isNoCheck = ({ metadata }: KubeObject): boolean => metadata.labels?
 export interface DiskCounter {
   /** Takes note of an object that a listing came across. */
   readonly visit: (object: KubeObject) => void;
-  /** `now`: milliseconds since the epoch. */
-  readonly run: (kube: KubeClient, now: number) => Promise<void>;
+  /** In milliseconds since the epoch; `before`: when it ran before. Default: a minute ago. */
+  readonly run: (kube: KubeClient, now: number, before?: number) => Promise<void>;
 }
 
 export const createDiskCounter = (): DiskCounter => {
@@ -81,8 +81,8 @@ export const createDiskCounter = (): DiskCounter => {
     visit: (object) => {
       if (isOfType(object, type)) policies.push(object);
     },
-    run: async (kube, now) => {
-      const due = policies.filter((policy) => isTurn(now) || isStale(policy));
+    run: async (kube, now, before = now - 60_000) => {
+      const due = policies.filter((policy) => isTurn(now, before) || isStale(policy));
       if (due.length === 0) return;
       const inventory = await readInventory(kube);
       for (const listed of due) {

@@ -546,7 +546,7 @@ describe('usage', () => {
     // The first one is overtaken by the pass that finds the limit new.
     for (let tick = 0; tick < 2; tick += 1) {
       const report = createUsageReport();
-      await sweep(deps, undefined, report.visit);
+      await sweep(deps, { visit: report.visit });
       await report.write(deps);
     }
     const { status } = kube.all(tenantLimitKind.type)[0]!;
@@ -568,7 +568,7 @@ describe('usage', () => {
 
   const reported = async () => {
     const report = createUsageReport();
-    await sweep(deps, undefined, report.visit);
+    await sweep(deps, { visit: report.visit });
     await report.write(deps);
     return kube.all(configMaps).filter(({ metadata }) => metadata.name === tenantLimits);
   };

@@ -140,9 +140,10 @@ export const serveUploadClaim = async (deps: ReconcileDeps, changed: KubeObject)
 
 /** An installed CDI handles them itself. Our own claims have an owner. */
 export const serveUploadClaims = async (deps: ReconcileDeps): Promise<void> => {
-  if ((await deps.cdi()) === 'use') return;
   const others = { labelSelector: `!${labels.ownerUid}` };
   for await (const claim of deps.kube.listAll(persistentVolumeClaims, others)) {
-    if (asksForUpload(claim)) await serveQuietly(deps, claim);
+    if (!asksForUpload(claim)) continue;
+    if ((await deps.cdi()) === 'use') return;
+    await serveQuietly(deps, claim);
   }
 };

@@ -1,4 +1,4 @@
-// `npm run bench -- scale`: what one tick, one scrape and one admission cost at rest, with a tenth of the objects and with all of them. Everything has
+// `npm run bench -- scale`: what one sweep, one tick between two sweeps, one scrape and one admission cost at rest, with a tenth of the objects and with all of them. Everything has
 // come to rest, so that each figure that grows is one that depends on what is there instead of on what changes.
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -19,7 +19,7 @@ interface Taken {
   readonly mebibytes: number;
 }
 
-const ways = ['nothing', 'tick', 'scrape', 'admission'] as const;
+const ways = ['nothing', 'sweep', 'tick', 'scrape', 'admission'] as const;
 const script = fileURLToPath(new URL('once.ts', import.meta.url));
 const runFile = promisify(execFile);
 
@@ -89,7 +89,7 @@ export const run = async (args: readonly string[]): Promise<void> => {
     const rows = ways.map((way, index) => showRow(way, few[index]!, many[index]!));
     console.log(`${say(tenth)} → ${say(all)}`);
     console.log(toTable([['', 'requests', 'MiB received', 'processor seconds', 'MiB resident at most'], ...rows]));
-    if (values.requests) console.log(showRequests(many[ways.indexOf('tick')]!));
+    if (values.requests) console.log(showRequests(many[ways.indexOf('sweep')]!));
   } finally {
     await server.kill();
     await rm(dataDir, { recursive: true, force: true });

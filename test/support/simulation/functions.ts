@@ -7,7 +7,7 @@ import type { Observation } from '#shared/golden/poll/observation.ts';
 import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
 import type { Announce } from '#shared/resources/announcer.ts';
 import { handleChildEvent, handleObjectEvent } from '#shared/resources/handle.ts';
-import { tick } from '#shared/resources/sweep.ts';
+import { createTicker } from '#shared/resources/ticker.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 import { aGoodFile, testSettings } from '#test/support/builders.ts';
@@ -28,6 +28,9 @@ export interface FunctionsOptions {
   readonly publish: (event: CloudEvent) => void;
   readonly announce: Announce;
 }
+
+/** As in an installation (`SWEEP_SECONDS`). */
+const sweepMs = 720_000;
 
 export type CallFunction = (to: Route['to'], event: CloudEvent, client: KubeClient) => Promise<Outcome>;
 
@@ -52,6 +55,8 @@ export const createFunctions = ({
 
   const look = { look: async () => aGoodFile, ...(cdi === undefined ? {} : { cdi: async () => cdi }) };
 
+  const ticker = createTicker(sweepMs);
+
   return (to, event, kube) => {
     const deps = {
       ...nothingElse,
@@ -66,7 +71,7 @@ export const createFunctions = ({
     };
     if (to === 'initialize') return handleObjectEvent(deps, parseEvent(event));
     if (to === 'sidecar-sync') return handleChildEvent(deps, parseEvent(event));
-    if (to === 'cron-tick') return tick(deps);
+    if (to === 'cron-tick') return ticker(deps);
     // Functions that reconcile none of the objects in scenarios.
     return Promise.resolve(done);
   };
