@@ -100,7 +100,7 @@ export const carryOutOffer = async (
   { kube, log, cdi }: Pick<ReconcileDeps, 'kube' | 'log' | 'cdi'>,
   changed: KubeObject,
 ): Promise<void> => {
-  if (!isDataSource(changed) || offerOf(changed as DataSource) === undefined || (await cdi()) === 'use') return;
+  if (!isOfType(changed, dataSourceKind.type) || offerOf(changed) === undefined || (await cdi()) === 'use') return;
   const offers = createOffers();
   for await (const source of kube.listAll(dataSourceKind.type)) offers.visit(source);
   await offers.carryOut({ kube, log });
