@@ -179,7 +179,7 @@ export const tickSettings = {
   sweepSeconds: setting(
     'SWEEP_SECONDS',
     'Seconds between two sweeps of an installation at rest: lost events are found by then at the latest. 0: each tick sweeps.',
-    z.coerce.number().int().min(0).default(720),
+    z.coerce.number().int().min(0).default(300),
   ),
 } as const;
 

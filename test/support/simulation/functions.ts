@@ -29,7 +29,7 @@ export interface FunctionsOptions {
   readonly announce: Announce;
 }
 
-/** As in an installation (`SWEEP_SECONDS`). */
+/** Longer than in an installation: more is left to what moves. */
 const sweepMs = 720_000;
 
 export type CallFunction = (to: Route['to'], event: CloudEvent, client: KubeClient) => Promise<Outcome>;
