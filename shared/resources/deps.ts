@@ -11,7 +11,7 @@ import type { LimitsLook } from '#shared/resources/tenant-limit/applied.ts';
 import type { Announce } from '#shared/resources/announcer.ts';
 import type { Observe } from '#shared/golden/poll/observe.ts';
 import type { Send } from '#events/sender.ts';
-import type { VerifySignature } from '#shared/golden/signature/outcome.ts';
+import type { VerifySignature, WhyUnusable } from '#shared/golden/signature/outcome.ts';
 import type { LookAtFile } from '#shared/transfer/file-look.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { Reconciler, Resource } from '#shared/resources/reconciler.ts';
@@ -41,6 +41,8 @@ export interface ReconcileDeps {
   readonly look?: LookAtFile | undefined;
   /** Verifies who signed a version. Default: versions that must be signed wait for a function that can. */
   readonly verify?: VerifySignature | undefined;
+  /** Reads the keys of a rule. Default: keys that exist count as usable. */
+  readonly whyUnusable?: WhyUnusable | undefined;
   /** Sends events to other functions. Default: their work is done here. */
   readonly send?: Send | undefined;
 }

@@ -10,7 +10,7 @@ import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import { type AppError, type Fault, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, waiting } from '#shared/runtime/outcome.ts';
-import type { VerifySignature } from '#shared/golden/signature/outcome.ts';
+import type { VerifySignature, WhyUnusable } from '#shared/golden/signature/outcome.ts';
 import type { LookAtFile } from '#shared/transfer/file-look.ts';
 import type { TransferProgress } from '#shared/transfer/report.ts';
 import type { WatchedChild } from '#shared/populate/watched-child.ts';
@@ -77,6 +77,8 @@ export interface Probes {
   readonly look?: LookAtFile | undefined;
   /** Verifies who signed a version of a golden image. */
   readonly verify?: VerifySignature | undefined;
+  /** Reads the keys of a rule for signatures. */
+  readonly whyUnusable?: WhyUnusable | undefined;
   /** Milliseconds since the epoch. */
   readonly now?: (() => number) | undefined;
 }

@@ -5,6 +5,7 @@ import { createSender } from '#events/send.ts';
 import type { Send } from '#events/sender.ts';
 import { type Connect, createLateKubeClient } from '#shared/clients/kube/late.ts';
 import { createObserver } from '#shared/golden/poll/observe.ts';
+import { whyUnusable } from '#shared/golden/signature/keys.ts';
 import { createVerifier } from '#shared/golden/signature/verify.ts';
 import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
 import { toProxies } from '#shared/resources/network-settings.ts';
@@ -64,5 +65,6 @@ export const createReconcileDeps = (
     look: createFileLook(() => trustedSettings(deps, true)),
     observe: createObserver({ ...sources, architecture }),
     verify: createVerifier(sources),
+    whyUnusable,
   };
 };

@@ -5,7 +5,7 @@ import { judgeOf } from '#shared/golden/signature/cosign/cosign.ts';
 import type { SignatureFormat } from '#shared/golden/signature/files.ts';
 import { minisign, readMinisignKeys } from '#shared/golden/signature/minisign.ts';
 import { openPgp, readKeyring } from '#shared/golden/signature/openpgp.ts';
-import { type ReadConfigMap, type SignatureRefusal, contentsOf } from './outcome.ts';
+import { type ReadConfigMap, type SignatureRefusal, type WhyUnusable, contentsOf } from './outcome.ts';
 
 /** Of a rule for files. */
 export const formatOf = async (
@@ -25,8 +25,7 @@ export const formatOf = async (
   return 'is' in keys ? keys : openPgp(keys, now);
 };
 
-/** Why no signature could be verified by a rule; `undefined`: its keys can be used. Throws what `read` throws. */
-export const whyUnusable = async (rule: SignatureRule, read: ReadConfigMap): Promise<SignatureRefusal | undefined> => {
+export const whyUnusable: WhyUnusable = async (rule, read) => {
   const found = await (rule.cosign === undefined ? formatOf(rule, read, Date.now) : judgeOf(rule.cosign, read));
   return 'is' in found ? found : undefined;
 };

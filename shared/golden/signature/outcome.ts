@@ -15,6 +15,9 @@ interface ConfigMapData {
 /** A ConfigMap of the namespace that holds the keys; `undefined` where it does not exist. */
 export type ReadConfigMap = (name: string) => Promise<ConfigMapData | undefined>;
 
+/** Why no signature could be verified by a rule; `undefined`: its keys can be used. Throws what `read` throws. */
+export type WhyUnusable = (rule: SignatureRule, read: ReadConfigMap) => Promise<SignatureRefusal | undefined>;
+
 /** ConfigMaps that a rule takes keys or a trust root from. */
 export const keyMapsOf = ({ cosign, gpg, minisign }: SignatureRule): readonly string[] =>
   [cosign?.keys?.configMap, cosign?.trustRoot?.configMap, gpg?.keys.configMap, minisign?.keys.configMap].filter(

@@ -7,8 +7,7 @@ import { configMaps, namespaces, persistentVolumeClaims } from '#shared/api/fore
 import { systemNamespace } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { whyUnusable } from '#shared/golden/signature/keys.ts';
-import { type ReadConfigMap, keyMapsOf, keysMissing } from '#shared/golden/signature/outcome.ts';
+import { type ReadConfigMap, type WhyUnusable, keyMapsOf, keysMissing } from '#shared/golden/signature/outcome.ts';
 import { readResource } from '#shared/resources/dialect.ts';
 import {
   type Planner,
@@ -42,8 +41,18 @@ const keyMapsIn = ({ spec: { sources = {} } }: TenantLimit): readonly string[] =
   ...new Set((sources.signed ?? []).flatMap(({ signature }) => keyMapsOf(signature))),
 ];
 
+/** Of a function that cannot read keys. */
+const onlyExist: WhyUnusable = async (rule, read) => {
+  await Promise.all(keyMapsOf(rule).map(read));
+  return undefined;
+};
+
 /** Why nothing could be verified by the keys that it names, each once. */
-const readTroubles = async (kube: KubeClient, { spec: { sources = {} } }: TenantLimit): Promise<readonly string[]> => {
+const readTroubles = async (
+  kube: KubeClient,
+  { spec: { sources = {} } }: TenantLimit,
+  whyUnusable: WhyUnusable = onlyExist,
+): Promise<readonly string[]> => {
   const read: ReadConfigMap = async (name) => {
     const found = await kube.get(configMaps, { namespace: systemNamespace, name });
     if (found === undefined) throw new InvalidInput(keysMissing(name, systemNamespace));
@@ -62,7 +71,7 @@ const readTroubles = async (kube: KubeClient, { spec: { sources = {} } }: Tenant
 };
 
 const planner: Planner<LimitResource, readonly string[]> = {
-  check: (kube, { object }) => readTroubles(kube, object),
+  check: (kube, { object }, probes) => readTroubles(kube, object, probes?.whyUnusable),
   plan: ({ state }, troubles) => ({
     actions: [],
     state:

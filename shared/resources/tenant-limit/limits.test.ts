@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createApp } from '#functions/validate/app.ts';
 import type { SignatureRule } from '#shared/api/bullion/verify.ts';
+import { whyUnusable } from '#shared/golden/signature/keys.ts';
 import { type TenantLimitSpec, type TenantLimit, tenantLimitKind } from '#shared/api/bullion/tenant-limit.ts';
 import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import {
@@ -415,7 +416,7 @@ describe('the servers of a Job', () => {
 
 describe('a limit', () => {
   const ready = async () => {
-    await sweep(deps);
+    await sweep({ ...deps, whyUnusable });
     const [found] = kube.all(tenantLimitKind.type);
     const { status, reason, message } = found?.status?.conditions?.find(({ type }) => type === 'Ready') ?? {};
     return `${status} ${reason}: ${message}`;
