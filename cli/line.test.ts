@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { type Line, barOf, countBytes, createLine, cutTo } from '#cli/line.ts';
 
 it('ends its line once, whoever ends it', () => {
-  let told = '';
+  let written = '';
   const line = createLine({
     out: () => undefined,
-    err: (text) => (told += text),
+    err: (text) => (written += text),
     isLive: true,
     now: () => new Date(),
   });
@@ -13,21 +13,21 @@ it('ends its line once, whoever ends it', () => {
   line.show('half');
   line.end();
   line.end();
-  expect(told).toBe('\r\u001B[2Khalf\n');
+  expect(written).toBe('\r\u001B[2Khalf\n');
 });
 
 it('says nothing of progress where nobody wants it', () => {
-  let told = '';
+  let written = '';
   const line = createLine({
     out: () => undefined,
-    err: (text) => (told += text),
+    err: (text) => (written += text),
     isLive: true,
     isQuiet: true,
     now: () => new Date(),
   });
   line.show('half');
   line.end();
-  expect(told).toBe('');
+  expect(written).toBe('');
 });
 
 it.each([
@@ -46,7 +46,7 @@ it.each([
 ])('is no wider than the screen: %j in %s', (text, width, cut) => expect(cutTo(width, text)).toBe(cut));
 
 describe('bytes that move', () => {
-  const told = (isLive: boolean, work: (line: Line) => void): string => {
+  const written = (isLive: boolean, work: (line: Line) => void): string => {
     let text = '';
     const line = createLine({ out: () => undefined, err: (more) => (text += more), isLive, now: () => new Date() });
     work(line);
@@ -57,7 +57,7 @@ describe('bytes that move', () => {
 
   it('are shown to the last one', () =>
     expect(
-      told(false, (line) => {
+      written(false, (line) => {
         for (const done of [1, 2, 4]) countBytes(line, 'uploading jammy', done * mib, 4 * mib);
         countBytes(line, 'uploading fedora', mib, 4 * mib);
       }),
@@ -74,7 +74,7 @@ describe('bytes that move', () => {
     [true, '\r\u001B[2Ka: 1.0 MiB\r\u001B[2Ka: 3.0 MiB\r\u001B[2Kretrying\n'],
   ])('are shown as far as they came before anything else is said (live: %s)', (isLive, text) =>
     expect(
-      told(isLive, (line) => {
+      written(isLive, (line) => {
         for (const done of [1, 2, 3]) countBytes(line, 'a', done * mib);
         line.show('retrying');
       }),

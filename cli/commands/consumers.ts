@@ -153,7 +153,7 @@ const runDelete = async (call: Call): Promise<ExitCode> => {
   const { image, type } = found;
   // As it was read: somebody else's object of the same name is not deleted in its place.
   const remove = (dryRun: boolean) => kube.delete(type, image.metadata, { dryRun, ...uidOf(image) });
-  // Who may not delete it is told so, and nothing else. What admission objects to comes after the consumers, which it is often about.
+  // Without the right to delete, that is the only message. Objections of admission follow the list of consumers, which they are often about.
   await remove(true).catch((error: unknown) => {
     if (error instanceof Denied && / cannot delete resource /.test(error.message)) throw error;
   });

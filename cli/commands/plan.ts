@@ -66,7 +66,6 @@ const run = async (call: Call): Promise<ExitCode> => {
   let code: ExitCode = exitCodes.done;
   for (const object of objects) {
     // One after the other: what is printed is in the order of the file.
-    // oxlint-disable-next-line no-await-in-loop
     const { verdict, rows } = await foresee(tools, inNamespace(object, namespace));
     if (verdict === 'would be refused' || rows.some(([heading]) => heading === 'fails')) code = exitCodes.failed;
     terminal.out(`${object.kind.toLowerCase()}/${object.metadata.name} ${verdict}\n`);

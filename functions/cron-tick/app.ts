@@ -29,7 +29,7 @@ const orLog = async ({ log }: CronTickDeps, message: string, work: () => Promise
   }
 };
 
-const keepUp = async (deps: CronTickDeps, kube: KubeClient): Promise<boolean> => {
+const maintain = async (deps: CronTickDeps, kube: KubeClient): Promise<boolean> => {
   const { ownCertificate = false, now } = deps;
   const done = await Promise.all([
     orLog(deps, 'certificate not renewed', async () => !ownCertificate || renewCertificate(kube, now())),
@@ -54,7 +54,7 @@ export const createApp = (deps: CronTickDeps): Hono => {
     name: 'cron-tick',
     log,
     handle: (_event, { signal }) =>
-      ticker(deps, { signal, also: (kube) => keepUp(deps, kube), news: letters + writesElsewhere() }),
+      ticker(deps, { signal, also: (kube) => maintain(deps, kube), news: letters + writesElsewhere() }),
   });
   return new Hono().route('/dead-letters', deadLetters).route('/', ticks);
 };

@@ -1,6 +1,5 @@
 // What would come of an object if it were applied: whether the cluster takes it, whether its source answers, what would be created first and why. By the
 // same reading and planning as the functions, under the rights of who asks; nothing is written.
-import { serverMessageOf } from '#shared/clients/kube/wire.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { type GoldenImagePolicy, goldenImagePolicyKind } from '#shared/api/bullion/golden-image-policy.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
@@ -8,24 +7,22 @@ import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
-import { fieldManager, labels } from '#shared/api/names.ts';
+import { fieldManager } from '#shared/api/names.ts';
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { backends } from '#shared/backends/registry.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
+import { type Rows, claimRows, detailOf, orRow, rowsOf } from '#shared/catalogue/foresee-actions.ts';
 import { policyRows } from '#shared/catalogue/foresee-policy.ts';
 import type { VerifySignature } from '#shared/golden/signature/outcome.ts';
 import type { Observe } from '#shared/golden/poll/observe.ts';
 import { type CronSource, readCronSource } from '#shared/golden/source.ts';
-import type { Action } from '#shared/populate/actions.ts';
-import { isPrimed } from '#shared/populate/volume/prime.ts';
-import { recordOf } from '#shared/populate/clone/strategy.ts';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
-import { isoTime, noClassStep } from '#shared/populate/state.ts';
+import { isoTime, noClassReason, noClassStep } from '#shared/populate/state.ts';
 import type { Reconciler, Resource } from '#shared/resources/reconciler.ts';
 import { wantedBy } from '#shared/resources/tenant-limit/wanted.ts';
-import { AppError, InvalidInput } from '#shared/runtime/errors.ts';
+import { AppError } from '#shared/runtime/errors.ts';
 import type { LookAtFile } from '#shared/transfer/file-look.ts';
 
 export interface Foreseen {
@@ -35,8 +32,7 @@ export interface Foreseen {
     | 'would not change'
     | 'would be refused'
     | 'is not known here';
-  /** A heading and a sentence each. */
-  readonly rows: readonly (readonly [string, string])[];
+  readonly rows: Rows;
 }
 
 export interface ForesightTools {
@@ -47,8 +43,6 @@ export interface ForesightTools {
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
-
-type Rows = Foreseen['rows'];
 
 /** Stores and uploads are set up for the functions; here it only matters that they are. */
 const settings: PopulateSettings = {
@@ -61,23 +55,6 @@ export const servedTypeOf = ({ apiVersion, kind }: KubeObject): ResourceType | u
   [...servedKinds.map(({ type }) => type), persistentVolumeClaims as ResourceType].find(
     (type) => type.kind === kind && apiVersionOf(type) === apiVersion,
   );
-
-/** The API server repeats each fault in its message. */
-const detailOf = (error: AppError): string => {
-  const said = serverMessageOf(error);
-  const faults = error instanceof InvalidInput ? error.faults.filter(({ message }) => !said.includes(message)) : [];
-  return [said, ...faults.map(({ field, message }) => `${field} ${message}`)].join('; ');
-};
-
-/** What a step throws that is about the object or the rights of who asks is a row. */
-const orRow = async (heading: string, step: () => Promise<Rows>): Promise<Rows> => {
-  try {
-    return await step();
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error;
-    return [[heading, detailOf(error)]];
-  }
-};
 
 const specOf = (object: KubeObject | undefined): unknown => (object as { readonly spec?: unknown } | undefined)?.spec;
 
@@ -247,7 +224,7 @@ const planned = async (tools: ForesightTools, { reconciler, object, count }: Ste
     return [
       ...acted,
       // A class that is missing is waited for, but not forever.
-      state.phase === 'Failed' || state.reason === noClassStep(undefined, '').reason
+      state.phase === 'Failed' || state.reason === noClassReason
         ? failing(state)
         : ['then', `${state.phase === state.reason ? '' : `${state.phase}, `}${state.reason}: ${state.message}`],
     ];
@@ -260,44 +237,3 @@ const planned = async (tools: ForesightTools, { reconciler, object, count }: Ste
 
 const isSnapshot = ({ plural, group }: ResourceType): boolean =>
   plural === volumeSnapshots.plural && group === volumeSnapshots.group;
-
-const refOf = ({ kind }: ResourceType, name: string): string => `${kind} ${name}`;
-
-const rowsOf = async (kube: KubeClient, action: Action): Promise<Rows> => {
-  const { type } = action;
-  if (action.do !== 'create') return [[action.do === 'patch' ? 'changes' : 'deletes', refOf(type, action.key.name)]];
-  const { object } = action;
-  if (type.plural !== persistentVolumeClaims.plural) {
-    const role = object.metadata.labels?.[labels.role];
-    return [['makes', `${refOf(type, object.metadata.name)}${role === undefined ? '' : ` (${role})`}`]];
-  }
-  // Quotas and limits of the namespace, asked with the rights of who plans.
-  const quota = await orRow('fails', async () => {
-    await kube.create(type, object, { dryRun: true });
-    return [];
-  });
-  return [...claimRows(object as PersistentVolumeClaim), ...quota];
-};
-
-const claimRows = (claim: PersistentVolumeClaim): Rows => {
-  const {
-    storageClassName,
-    volumeMode = 'Filesystem',
-    accessModes = [],
-    resources,
-    dataSource,
-    dataSourceRef,
-  } = claim.spec;
-  const size = resources?.requests?.['storage'] ?? 'no size';
-  const from = isPrimed(claim) ? undefined : (dataSource ?? dataSourceRef);
-  const record = recordOf(claim);
-  return [
-    [
-      'makes',
-      `PersistentVolumeClaim ${claim.metadata.name}: ${size} of class ${storageClassName ?? '(the default)'}, ${volumeMode}, ${accessModes.join(', ')}${
-        from === undefined ? '' : `, from ${from.kind} ${from.name}`
-      }`,
-    ],
-    ...(record === undefined ? [] : [['clone', `${record.strategy}: ${record.because}`] as const]),
-  ];
-};

@@ -42,7 +42,7 @@ const placeOf = ({ outside }: LeftOut): string => (outside === undefined ? '' : 
 
 export const leftOutName = (one: LeftOut): string => `${one.kind}${placeOf(one)}`;
 
-/** Kinds that people are told by name. */
+/** More kinds than these are only counted in a message. */
 const mostKinds = 4;
 
 /** For people: each place once. */

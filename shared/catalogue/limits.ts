@@ -31,6 +31,6 @@ export const readAllLimits = async (
   );
 };
 
-/** `undefined`: somebody wrote into it; it is written again within a minute. */
+/** `undefined`: somebody wrote into it; the next sweep of cron-tick writes it again. */
 const limitsIn = ({ data }: ConfigMap): readonly NamespaceLimit[] | undefined =>
   parseJsonAs(z.array(NamespaceLimit), data?.['limits'] ?? '[]');

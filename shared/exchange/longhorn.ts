@@ -20,7 +20,7 @@ import { type ExchangeTarget, findTarget } from './target.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
-import { joined } from '#shared/transfer/source/head.ts';
+import { joined } from '#shared/transfer/source/source.ts';
 
 interface LonghornApi {
   /** `http://longhorn-backend.longhorn-system:9500` */

@@ -19,10 +19,12 @@ export interface Step {
   readonly message: string;
 }
 
+export const noClassReason = 'StorageClassNotFound';
+
 /** An administrator may still create the class, or mark it as default. `what` is the object to create again. */
 export const noClassStep = (className: string | undefined, what: string): Step => ({
   phase: 'Pending',
-  reason: 'StorageClassNotFound',
+  reason: noClassReason,
   message:
     className === undefined
       ? 'no storage class is named and the cluster has no default one: name one in spec, or mark one as default'

@@ -17,7 +17,7 @@ export interface Agenda {
   readonly sweptAt: number;
   readonly tookMs: number;
   /** Of Jobs and news before it. */
-  readonly sign: string;
+  readonly fingerprint: string;
   readonly unsettled: Unsettled;
   /** Milliseconds since the epoch; no cron is due before. */
   readonly nextPoll: number;
@@ -26,7 +26,7 @@ export interface Agenda {
 }
 
 /** Stays the same while Jobs only run, and nothing else happens. */
-export const signOf = (jobs: readonly Job[], news: number): string =>
+export const fingerprintOf = (jobs: readonly Job[], news: number): string =>
   [news, ...jobs.map((job) => `${job.metadata.uid} ${isFinished(job)}`).sort()].join();
 
 /** A sweep takes at most this share of the time when something moves all the time: its cost grows with what is there. */
@@ -34,17 +34,17 @@ const shareOfSweeps = 1 / 20;
 
 export interface Moment {
   readonly now: number;
-  readonly sign: string;
+  readonly fingerprint: string;
   /** Milliseconds between two sweeps at rest. */
   readonly sweepMs: number;
 }
 
 /** Pure. */
-export const isSweepDue = (agenda: Agenda, { now, sign, sweepMs }: Moment): boolean => {
+export const isSweepDue = (agenda: Agenda, { now, fingerprint, sweepMs }: Moment): boolean => {
   const since = now - agenda.sweptAt;
   // The clock may have been put back.
   if (since < 0 || since >= sweepMs) return true;
-  return (agenda.isMoved || sign !== agenda.sign) && since * shareOfSweeps >= agenda.tookMs;
+  return (agenda.isMoved || fingerprint !== agenda.fingerprint) && since * shareOfSweeps >= agenda.tookMs;
 };
 
 export interface UnsettledNotes {

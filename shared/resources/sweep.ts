@@ -37,7 +37,7 @@ interface SweepOptions {
 }
 
 /** What is left to a CDI looks unsettled, and is no work of ours. */
-export const rememberFor = async (
+export const noteFor = async (
   deps: ReconcileDeps,
   reconciler: Reconciler,
   notes: UnsettledNotes | undefined,
@@ -48,9 +48,7 @@ export const rememberFor = async (
 export const sweep = async (deps: ReconcileDeps, { signal, visit, notes }: SweepOptions = {}): Promise<Outcome> => {
   for (const reconciler of tickOrder) {
     const objects = visited(deps.kube.listAll(reconciler.kind.type), visit);
-    // oxlint-disable-next-line no-await-in-loop
-    const onUnsettled = await rememberFor(deps, reconciler, notes);
-    // oxlint-disable-next-line no-await-in-loop
+    const onUnsettled = await noteFor(deps, reconciler, notes);
     await reconcileEach(deps, reconciler, objects, { signal, onUnsettled });
   }
   return done;
@@ -68,7 +66,6 @@ const reconcileFound = async (deps: ReconcileDeps, refs: readonly ObjectRef[]): 
   const outcomes: Outcome[] = [done];
   for (const ref of refs) {
     try {
-      // oxlint-disable-next-line no-await-in-loop
       outcomes.push(await reconcile(deps, ref, { which: 'all' }));
     } catch (error) {
       // A failure of one must not block the others; the next tick retries it.
@@ -89,7 +86,7 @@ export interface TickParts {
 }
 
 /** Whose transfers wait for their turn, and what is left of starts that were interrupted. */
-export const tendJobs = async ({ kube, now }: ReconcileDeps, jobs: readonly Job[]): Promise<void> => {
+export const advanceTransfers = async ({ kube, now }: ReconcileDeps, jobs: readonly Job[]): Promise<void> => {
   const has = (label: string): boolean => jobs.some(({ metadata }) => metadata.labels?.[label] !== undefined);
   if (has(labels.starting)) await removeAbandoned(kube, now());
   // Before objects are reconciled, so that their status has their place.
@@ -97,7 +94,7 @@ export const tendJobs = async ({ kube, now }: ReconcileDeps, jobs: readonly Job[
 };
 
 /** Unsettled objects are reconciled, and `polls` learn what is due: one listing serves both. A failed tick is not delivered again: the next one follows anyway. */
-export const lookAtAll = async (
+export const reconcileAll = async (
   deps: TickDeps,
   polls: DuePolls,
   { signal, jobs, sweptBefore, notes }: TickParts,
@@ -107,7 +104,7 @@ export const lookAtAll = async (
   const copies = createGoldenCopies(facts);
   await ensureConfig(deps);
   await removePast(deps);
-  await tendJobs(deps, jobs);
+  await advanceTransfers(deps, jobs);
   // First, so that the results of templates are reconciled in the same minute.
   const templates = await syncTemplates(deps);
   await sweepMachines(deps);
@@ -146,6 +143,6 @@ export const listJobs = (kube: KubeClient): Promise<readonly Job[]> =>
 export const tick = async (deps: TickDeps, signal?: AbortSignal): Promise<Outcome> => {
   const jobs = await listJobs(deps.kube);
   const polls = await createDuePolls(deps);
-  const looked = await lookAtAll(deps, polls, { signal, jobs, notes: createUnsettledNotes() });
+  const looked = await reconcileAll(deps, polls, { signal, jobs, notes: createUnsettledNotes() });
   return worstOf([looked, await polls.run(signal)]);
 };

@@ -27,7 +27,7 @@ const sweepMs = 10 * minute;
 const anAgenda = (over: Partial<Agenda> = {}): Agenda => ({
   sweptAt: 0,
   tookMs: 1000,
-  sign: 'a false',
+  fingerprint: 'a false',
   unsettled: new Map([[reconcilers[0]!, []]]),
   nextPoll: Infinity,
   isMoved: false,
@@ -47,11 +47,11 @@ describe('a sweep is due', () => {
     ['after the clock was put back', {}, -1, 'a false', true],
   ];
   it.each(rows)('%s: %#', (_, over, now, found, isDue) => {
-    expect(isSweepDue(anAgenda(over), { now, sign: found, sweepMs })).toBe(isDue);
+    expect(isSweepDue(anAgenda(over), { now, fingerprint: found, sweepMs })).toBe(isDue);
   });
 
   it('at each tick if that is configured', () => {
-    expect(isSweepDue(anAgenda(), { now: 0, sign: 'a false', sweepMs: 0 })).toBe(true);
+    expect(isSweepDue(anAgenda(), { now: 0, fingerprint: 'a false', sweepMs: 0 })).toBe(true);
   });
 });
 
@@ -152,7 +152,6 @@ describe('a tick', () => {
     kube.seed(hyperCloudImageKind.type, aHyperCloudImage());
     const begun: number[] = [];
     for (let minutes = 1; minutes <= 10; minutes += 1) {
-      // oxlint-disable-next-line no-await-in-loop
       await tick();
       begun.push(kube.all(jobs).length);
     }

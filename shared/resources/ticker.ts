@@ -10,33 +10,32 @@ import {
   isSweepDue,
   mostRemembered,
   reportWrites,
-  signOf,
+  fingerprintOf,
 } from '#shared/resources/agenda.ts';
 import { type DuePolls, createDuePolls } from '#shared/resources/data-import-cron/due-polls.ts';
 import type { TickDeps } from '#shared/resources/deps.ts';
 import { reconcileEach } from '#shared/resources/each.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 import { tickOrder } from '#shared/resources/registry.ts';
-import { type TickParts, listJobs, lookAtAll, rememberFor, tendJobs, visited } from '#shared/resources/sweep.ts';
+import { type TickParts, listJobs, reconcileAll, noteFor, advanceTransfers, visited } from '#shared/resources/sweep.ts';
 import { serveUploadClaims } from '#shared/resources/upload-claims/sync.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
 
 async function* reread(kube: KubeClient, { kind }: Reconciler, refs: readonly ObjectRef[]): AsyncIterable<KubeObject> {
   for (const { namespace, name } of refs) {
-    // oxlint-disable-next-line no-await-in-loop
     const object = await kube.get(kind.type, { namespace, name });
     if (object !== undefined) yield object;
   }
 }
 
 /** Looks at what was not settled, at crons if one is due, and at claims of others, which cause no events. */
-const lookAgain = async (
+const reconcileUnsettled = async (
   deps: TickDeps,
   { unsettled }: Agenda,
   polls: DuePolls | undefined,
   { signal, jobs, notes }: TickParts,
 ): Promise<Outcome> => {
-  await tendJobs(deps, jobs);
+  await advanceTransfers(deps, jobs);
   await serveUploadClaims(deps);
   for (const reconciler of tickOrder) {
     const { type } = reconciler.kind;
@@ -44,9 +43,7 @@ const lookAgain = async (
     const visit = type === dataImportCronKind.type ? polls?.visit : undefined;
     const isListed = visit !== undefined || refs.length > mostRemembered;
     const objects = isListed ? visited(deps.kube.listAll(type), visit) : reread(deps.kube, reconciler, refs);
-    // oxlint-disable-next-line no-await-in-loop
-    const onUnsettled = visit === undefined ? notes.add : await rememberFor(deps, reconciler, notes);
-    // oxlint-disable-next-line no-await-in-loop
+    const onUnsettled = visit === undefined ? notes.add : await noteFor(deps, reconciler, notes);
     await reconcileEach(deps, reconciler, objects, { signal, onUnsettled });
   }
   return (await polls?.run(signal)) ?? done;
@@ -76,23 +73,26 @@ const countWrites = (deps: TickDeps): { readonly counted: TickDeps; readonly cou
 
 const sweepAll = async (
   deps: TickDeps,
-  { sweptAt, sign }: Pick<Agenda, 'sweptAt' | 'sign'>,
+  { sweptAt, fingerprint }: Pick<Agenda, 'sweptAt' | 'fingerprint'>,
   parts: TickParts,
   also: TickOptions['also'],
 ): Promise<Ticked> => {
   const { counted, count } = countWrites(deps);
   const polls = await createDuePolls(deps);
-  const [looked, isComplete = true] = await Promise.all([lookAtAll(counted, polls, parts), also?.(counted.kube)]);
+  const [looked, isComplete = true] = await Promise.all([reconcileAll(counted, polls, parts), also?.(counted.kube)]);
   const isMoved = !isComplete || count() > 0;
   const tookMs = deps.now() - sweptAt;
   const outcome = worstOf([looked, await polls.run(parts.signal)]);
-  return { outcome, agenda: { sweptAt, tookMs, sign, unsettled: parts.notes.all(), nextPoll: polls.next(), isMoved } };
+  return {
+    outcome,
+    agenda: { sweptAt, tookMs, fingerprint, unsettled: parts.notes.all(), nextPoll: polls.next(), isMoved },
+  };
 };
 
 const follow = async (deps: TickDeps, before: Agenda, parts: TickParts): Promise<Ticked> => {
   const { counted, count } = countWrites(deps);
   const polls = before.nextPoll <= deps.now() ? await createDuePolls(deps) : undefined;
-  const outcome = await lookAgain(counted, before, polls, parts);
+  const outcome = await reconcileUnsettled(counted, before, polls, parts);
   const unsettled = parts.notes.all();
   const isMoved = before.isMoved || count() > 0 || hasSettled(before.unsettled, unsettled);
   return { outcome, agenda: { ...before, unsettled, nextPoll: polls?.next() ?? before.nextPoll, isMoved } };
@@ -107,11 +107,11 @@ export const createTicker = (sweepMs: number): Ticker => {
     agenda = undefined;
     const now = deps.now();
     const jobs = await listJobs(deps.kube);
-    const sign = signOf(jobs, news);
+    const fingerprint = fingerprintOf(jobs, news);
     const parts = { signal, jobs, sweptBefore: before?.sweptAt, notes: createUnsettledNotes() };
-    const isSweep = before === undefined || isSweepDue(before, { now, sign, sweepMs });
+    const isSweep = before === undefined || isSweepDue(before, { now, fingerprint, sweepMs });
     const ticked = isSweep
-      ? await sweepAll(deps, { sweptAt: now, sign }, parts, also)
+      ? await sweepAll(deps, { sweptAt: now, fingerprint }, parts, also)
       : await follow(deps, before, parts);
     if (signal?.aborted !== true) ({ agenda } = ticked);
     return ticked.outcome;

@@ -1,4 +1,4 @@
-// A value from elsewhere that may be a moment old: whoever needs it often reads it once in a while.
+// Caches a value that is read from elsewhere, for callers to whom a slightly old one is good enough.
 
 /** `isFresh`: as it is now. A failed read is thrown, and not kept. */
 export type Cached<T> = (isFresh?: boolean) => Promise<T>;

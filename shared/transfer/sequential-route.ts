@@ -23,7 +23,7 @@ import { type Scratch, fileReader, withScratch } from '#shared/transfer/sink/fil
 import { flushWhile } from '#shared/transfer/sink/flushing.ts';
 import { createFlushing } from '#shared/transfer/sink/flushing.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
-import { readHead, joined } from '#shared/transfer/source/head.ts';
+import { readHead, joined } from '#shared/transfer/source/source.ts';
 
 interface Passing {
   readonly pass: Pass;

@@ -5,7 +5,7 @@ import { checkCapacity, planTransfer } from '#shared/transfer/plan.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 import { type ByteSource, headBytes } from '#shared/transfer/source/source.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
-import { readHead, joined } from '#shared/transfer/source/head.ts';
+import { readHead, joined } from '#shared/transfer/source/source.ts';
 
 export interface LookedAt {
   readonly inspection: Inspection;

@@ -1,5 +1,5 @@
-// When one is offered, and by each sweep: each namespace that a DataSource is offered to has a DataSource of the same name, which stands for it; where the offer was withdrawn, that
-// goes. One that somebody else made is left alone. From the listings that the sweep makes anyway.
+// Carried out when an offer is made, and by each sweep: each namespace that a DataSource is offered to has a DataSource of the same name, which stands for
+// it. Where the offer was withdrawn, that one is removed. One that somebody else made is left alone. From the listings that the sweep makes anyway.
 import { offerOf, offeredBy, reaches } from '#shared/access/offers.ts';
 import { type DataSource, type DataSourceSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { namespaces } from '#shared/api/foreign/core.ts';
